@@ -35,7 +35,7 @@ from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.data.splits import Fold
 from fairbench.experiments.compute import compute, raw_outputs
-from fairbench.experiments.execute import plan, prepared
+from fairbench.experiments.execute import plan_run, prepared
 from fairbench.experiments.presets import Presets
 from fairbench.inference.comparing.further_search import is_enough, least_gap
 from fairbench.results.catalogue import Catalogue
@@ -247,7 +247,7 @@ def _true(folder: Path, run: str, people: int) -> tuple[float, float]:
         line = CommandLine([f"{name}={text}" for name, text in words.items()], conf, sweep=False)
         config = line.compose(line.jobs[0])
     seen, every = (
-        prepared(plan({**config, "dataset": {**config["dataset"], "path": str(path)}}))
+        prepared(plan_run({**config, "dataset": {**config["dataset"], "path": str(path)}}))
         for path in (folder / "seen" / "people.csv", folder / "all" / "people.csv")
     )
     fold, data = seen.cells[0].fold, every.study.dataset

@@ -23,7 +23,7 @@ from fairbench.data.encoding import sparse_onehot
 from fairbench.evaluation import evaluator
 from fairbench.experiments import compute, execute, pipeline
 from fairbench.experiments.configuration import choice
-from fairbench.experiments.execute import Execution, Here
+from fairbench.experiments.execute import Execution, InProcessExecutor
 from fairbench.experiments.pipeline import PlannedRun
 
 PARAMETERS = {"objective": "binary:logistic", "max_depth": 6, "tree_method": "hist", "nthread": 1}
@@ -63,8 +63,8 @@ def _composed(sweep: str, names: Sequence[str], folder: str, *, repeats: int) ->
 
 
 def _carried_out(configs: Sequence[Any]) -> list[PlannedRun]:
-    plans = [execute.plan(config) for config in configs]
-    return [end.checked().prepared for end in Execution(plans, Here()).carry_out()]
+    plans = [execute.plan_run(config) for config in configs]
+    return [end.checked().prepared for end in Execution(plans, InProcessExecutor()).carry_out()]
 
 
 def _rows(title: str, folder: str) -> Iterator[dict[str, Any]]:

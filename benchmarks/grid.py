@@ -22,7 +22,7 @@ from fairbench.data.encoding import onehot
 from fairbench.evaluation import evaluator
 from fairbench.experiments import build, compute, execute, pipeline, run_evaluation
 from fairbench.experiments.configuration import plain
-from fairbench.experiments.execute import Execution, Here
+from fairbench.experiments.execute import Execution, InProcessExecutor
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.results.cells import Store
 from fairbench.tracking.importer import Tracking
@@ -90,8 +90,8 @@ def _grid(name: str, task: Task, results: Path) -> list[PlannedRun]:
         f"consistency.values={list(DEPTHS)}",
         f"results={results}",
     ]
-    plans = [execute.plan(config) for config in measure.configurations(*words)]
-    runs = [end.checked().prepared for end in Execution(plans, Here()).carry_out()]
+    plans = [execute.plan_run(config) for config in measure.configurations(*words)]
+    runs = [end.checked().prepared for end in Execution(plans, InProcessExecutor()).carry_out()]
     Tracking(uri=f"sqlite:///{results}/mlflow.db").sync([run.folder for run in runs])
     return runs
 

@@ -69,7 +69,7 @@ class SimulatedRace:
             splits = splits_of_round(tasks, number)
             table = read_scores(OPTIONS, race.frame(splits, left))
             wrong = wrong_of_round(number) if shared else WRONG
-            (answer,) = answers(table, OPTIONS, wrong=wrong, most_planned=0)
+            (answer,) = answers(table, OPTIONS, error_rate=wrong, most_planned=0)
             left = left & set(answer.best) or left
             if len(left) < 2:
                 break

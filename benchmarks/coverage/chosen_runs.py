@@ -115,7 +115,7 @@ def _draw(population: ManyRuns, replications: int, draw: np.random.Generator) ->
     truth = {
         name: np.array(
             [
-                own[choice.place] if choice else np.nan
+                own[choice.chosen_index] if choice else np.nan
                 for own, choice in zip(of, choices, strict=True)
             ]
         )

@@ -11,7 +11,7 @@ from fairbench.audits.question import PERCENT, Options
 from fairbench.core.errors import UserError
 from fairbench.data.any_table import check_columns, read_any_table
 from fairbench.data.bands import with_bands
-from fairbench.data.columns import Place, check_ids, each_value, shares_of
+from fairbench.data.columns import ColumnRef, check_ids, each_value, shares_of
 from fairbench.data.distinct_rows import times_of
 from fairbench.data.groups import with_rare_pooled, without_groups
 from fairbench.data.in_memory import Table, frame_of, is_table, names_of_table, texts_of_table
@@ -84,12 +84,12 @@ def read_frame(
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
     if options.id:
-        check_ids(frame[options.id], Place(file, options.id))
+        check_ids(frame[options.id], ColumnRef(file, options.id))
     notes = frame.attrs.pop("notes", [])
     frame = with_bands(frame, options.cuts, file)
     if options.scale == PERCENT:
         frame = frame.assign(**{
-            name: shares_of(frame[name], Place(file, name)) for name in options.score_columns
+            name: shares_of(frame[name], ColumnRef(file, name)) for name in options.score_columns
         })  # fmt: skip
     frame, left_out = without_groups(frame, options.leave_out, options.group)
     frame, pooled = with_rare_pooled(frame, options.group, options.rare)

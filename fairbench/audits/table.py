@@ -30,7 +30,7 @@ from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import quoted
 from fairbench.data.columns import (
-    Place,
+    ColumnRef,
     clusters_of,
     decisions_of,
     each_value,
@@ -169,7 +169,7 @@ def read_audit_table(
     """
     frame = read_frame(options) if frame is None else frame
     file = options.path.name
-    score = scores_of(frame, Place(file, options.score)) if options.score else None
+    score = scores_of(frame, ColumnRef(file, options.score)) if options.score else None
     label, direction = _labels(frame, options, score)
     selected = _selected(frame, options)
     if selected is not None:
@@ -214,7 +214,7 @@ def _selected(frame: pd.DataFrame, options: Options) -> NDArray[np.bool_] | None
     """Return who was selected (n,); None where no column says so."""
     if not options.selected:
         return None
-    place = Place(options.path.name, options.selected)
+    place = ColumnRef(options.path.name, options.selected)
     selected = marks_of(frame[options.selected], place)
     if not selected.any():
         raise place.fault("is true in no row: nobody was selected, and no label can be known")
@@ -286,7 +286,8 @@ def _strata(frame: pd.DataFrame, options: Options) -> pd.Series | None:
         return None
     file = options.path.name
     columns = {
-        name: groups_of(frame[name], Place(file, name), option="within") for name in options.within
+        name: groups_of(frame[name], ColumnRef(file, name), option="within")
+        for name in options.within
     }
     return strata_of(columns, file)
 
@@ -338,17 +339,17 @@ def _labels(
 ) -> tuple[Floats, Direction]:
     """Return the labels (n,), NaN where unknown, and what they and decisions are called."""
     text = pd.Series("", frame.index, dtype=str)
-    place = Place(options.path.name, options.target or "label")
+    place = ColumnRef(options.path.name, options.target or "label")
     has_label = np.ones(len(frame), bool)
     if options.target:
         text = frame[options.target].astype(str)
     if options.labelled:
-        has_label = marks_of(frame[options.labelled], replace(place, column=options.labelled))
+        has_label = marks_of(frame[options.labelled], replace(place, name=options.labelled))
     unlabelled = bool((text == "").all())
     positive = options.positive
     if unlabelled and options.prediction:  # decisions have the labels' names
         text = frame[options.prediction]
-        place = replace(place, column=options.prediction)
+        place = replace(place, name=options.prediction)
         if not positive and (two_names := _two_names(text)):
             good = spelled(options.decision.partition("/")[0])
             positive = good if good in two_names else spelled(options.favourable)
@@ -381,7 +382,7 @@ def _two_names(text: pd.Series) -> tuple[str, ...]:
 
 
 def _ask_positive(
-    text: pd.Series, names: Sequence[str], score: Floats, place: Place, column: str
+    text: pd.Series, names: Sequence[str], score: Floats, place: ColumnRef, column: str
 ) -> NoReturn:
     """Ask which of two labels the scores foretell."""
     first, second = names
@@ -392,7 +393,7 @@ def _ask_positive(
     raise place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; {question}")
 
 
-def _ask_favourable(names: Sequence[str], place: Place) -> NoReturn:
+def _ask_favourable(names: Sequence[str], place: ColumnRef) -> NoReturn:
     """Ask which of two labels is good for a person, where there are decisions and no scores."""
     first, second = names
     raise place.fault(
@@ -401,7 +402,7 @@ def _ask_favourable(names: Sequence[str], place: Place) -> NoReturn:
     )
 
 
-def _ask_decision(names: Sequence[str], place: Place) -> NoReturn:
+def _ask_decision(names: Sequence[str], place: ColumnRef) -> NoReturn:
     """Ask which of two decisions is good for a person."""
     first, second = names
     raise place.fault(
@@ -420,7 +421,7 @@ def read_decisions(
     ------
     UserError : decisions have other names than labels, and it is not said which are which.
     """
-    place = Place(options.path.name, options.prediction)
+    place = ColumnRef(options.path.name, options.prediction)
     label_of: dict[str, int] = {}
     if options.prediction:
         codes, values = each_value(frame[options.prediction], spelled)
@@ -434,7 +435,9 @@ def read_decisions(
     return decisions_of(frame, place, direction.names, score, options.threshold, others=label_of)
 
 
-def _named_decisions(present: Sequence[str], direction: Direction, place: Place) -> dict[str, int]:
+def _named_decisions(
+    present: Sequence[str], direction: Direction, place: ColumnRef
+) -> dict[str, int]:
     """Return decision -> the label that it stands for, 0 or 1."""
     zero, positive = direction.names
     if {*present} != {*direction.decisions}:
@@ -452,7 +455,7 @@ def design_of_options(frame: pd.DataFrame, options: Options) -> Design | None:
     """Return how rows were sampled; None where nothing is said of it."""
     weight = clusters = None
     if options.weight:
-        weight = weights_of(frame, Place(options.path.name, options.weight))
+        weight = weights_of(frame, ColumnRef(options.path.name, options.weight))
     if options.cluster:
-        clusters = clusters_of(frame, Place(options.path.name, options.cluster))
+        clusters = clusters_of(frame, ColumnRef(options.path.name, options.cluster))
     return design_of(len(frame), weight, clusters)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from fairbench.cli.command import (
-    as_typed,
     check_run_words,
     components_folder,
     quote_for_hydra,
+    typed_command,
     with_note,
 )
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, hydra_of
@@ -35,16 +35,16 @@ from fairbench.comparison.alternative import (
     SearchCertificate,
     Searched,
     Tried,
+    alternative_among_runs,
     compare_models,
     gap_named,
-    of_stored,
 )
 from fairbench.comparison.run_predictions import read_shared, shared_rows
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.fingerprint import digest
 from fairbench.data.dataset import Dataset, Task
 from fairbench.experiments.drawn_search import DrawnSearch, Family
-from fairbench.experiments.execute import Execution, Plan, plan, prepared
+from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
 from fairbench.experiments.executors import executor
 from fairbench.experiments.presets import Presets
 from fairbench.experiments.tuning_settings import Tuning
@@ -71,11 +71,13 @@ USUAL = {
 
 def carry_out(options: AlternativeOptions) -> int:
     """Search as the options say, print the result, and write the page and the log."""
-    answer, place, last_line = (_search_stored if options.stored else _search_drawn)(options)
+    answer, default_folder, last_line = (_search_stored if options.stored else _search_drawn)(
+        options
+    )
     if answer is None:
         return 0
-    document = alternative_document(answer, as_typed())
-    folder = Path(options.out) if options.out else place
+    document = alternative_document(answer, typed_command())
+    folder = Path(options.out) if options.out else default_folder
     print_and_write(document, lambda: folder, "alternative", options.formats, detail=options.detail)
     print_line(last_line) if last_line else None
     return 0
@@ -95,12 +97,12 @@ def _search_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]
         in_use = [catalogue.one(options.in_use[0])]
     ids = {run.id for run in in_use}
     runs = [*in_use, *(run for run in selected if run.id not in ids)]
-    answer = of_stored(
+    answer = alternative_among_runs(
         read_shared(runs),
         gap_named(options.gap),
         within=options.within,
         level=options.level,
-        named=bool(in_use),
+        in_use_is_named=bool(in_use),
         names=catalogue.only(runs).label(),
         without_group=options.without_group,
     )
@@ -121,16 +123,16 @@ def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path
         protect_from_collection([config["results"]], locks, make=not config["plan"])
         search = request.search()
         search.check()
-        place = options.results / "alternative" / search.record.folder.name
+        folder = options.results / "alternative" / search.record.folder.name
         if search.default_plan.config["plan"]:
             print_line(_plan_text(search))
-            return None, place, ""
-        search.show = lambda number, trial: _show(search, number, trial)
+            return None, folder, ""
+        search.show = lambda number, trial: _print_candidate(search, number, trial)
         search.carry_out()
         answer, runs = judge_search(search, request)
         logged = log_runs(runs, search.default_plan.config["tracking"])
         paths = ", ".join(str(prepared(run).folder.path) for run in runs)
-        return answer, place, f"fitted {search.fitted} cells; runs: {paths}; {logged}"
+        return answer, folder, f"fitted {search.fitted} cells; runs: {paths}; {logged}"
 
 
 def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list[Plan]]:
@@ -139,7 +141,7 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
     Test rows are read here, for the model in use and the chosen one alone.
     """
     default_plan = search.default_plan
-    chosen_plan = plan(search.compose(search.everyone[search.place].values))
+    chosen_plan = plan_run(search.compose(search.everyone[search.chosen_index].values))
     runs = list({run.id: run for run in (default_plan, chosen_plan)}.values())
     for end in Execution(
         runs, search.executor, figure_drawer(default_plan.config["figures"])
@@ -150,13 +152,15 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
     rows = replace(shared.judging, prediction=pair_predictions)
     level = search.tuning.level
     run = prepared(default_plan)
-    looks = len({chosen_plan.id, *_earlier_test_runs(run.folder)} - {default_plan.id}) or 1
-    comparison = compare_models(rows, search.goals[0].metric, level=level, looks=looks)
+    judged_runs = {chosen_plan.id, *_earlier_test_runs(run.folder)} - {default_plan.id}
+    comparison = compare_models(
+        rows, search.goals[0].metric, level=level, looks=len(judged_runs) or 1
+    )
     answer = Alternative(
         data=run.dataset.name,
         protect=run.protect,
         tried=_read_candidates(search, request.in_use),
-        place=search.place,
+        chosen_index=search.chosen_index,
         within=search.within,
         chosen_by=len(run.cells[0].fold.validation),
         comparison=comparison,
@@ -169,7 +173,7 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
             left_out=request.left_out,
             certificate=SearchCertificate.of(
                 len(search.trials),
-                float(search.values[search.place, 0]),
+                float(search.values[search.chosen_index, 0]),
                 comparison.gaps[1][2],
                 level=level,
                 whole=search.tried_all,
@@ -204,17 +208,19 @@ def _read_candidates(search: DrawnSearch, values_in_use: Mapping[str, str]) -> l
         values = trial.values or values_in_use
         family = families.get(" ".join(f"{group}={values[group]}" for group in COMPONENTS))
         in_use = not trial.values
-        needs = study.group_at_prediction if in_use else bool(family and family.group_at_prediction)
+        needs_group = (
+            study.group_at_prediction if in_use else bool(family and family.group_at_prediction)
+        )
         rows.append(
             Tried(
-                " ".join(_typed(values)),
-                _label(values),
-                float(gap),
-                float(error),
-                needs,
-                family.name if family and not in_use else "",
-                trial.seconds,
-                trial.error,
+                what=" ".join(_typed(values)),
+                label=_label(values),
+                gap=float(gap),
+                error=float(error),
+                group_at_prediction=needs_group,
+                family=family.name if family and not in_use else "",
+                seconds=trial.seconds,
+                reason=trial.error,
             )
         )
     return rows
@@ -245,7 +251,7 @@ def _why_ended(search: DrawnSearch) -> str:
     return SECONDS
 
 
-def _show(search: DrawnSearch, number: int, trial: Trial) -> None:
+def _print_candidate(search: DrawnSearch, number: int, trial: Trial) -> None:
     """Print a candidate on standard error as it ends."""
     if trial.error:
         ended = f"has no value: {trial.error}"
@@ -282,7 +288,7 @@ class Asked:
 
     @cached_property
     def line(self) -> CommandLine:
-        """All words but those on learner, intervention and method."""
+        """The command line of all words except those on learner, intervention and method."""
         words_by_name = {
             k: text
             for k, text in self._words_by_name.items()
@@ -364,7 +370,7 @@ class Asked:
             choices = {**pair, "method": method}
             config = self.line.compose([*self.fixed, *_typed(choices)])
             try:
-                study = prepared(plan(config)).study
+                study = prepared(plan_run(config)).study
             except IncompatibleError as error:
                 reason = reason or str(error)
                 continue
@@ -380,7 +386,7 @@ class Asked:
     def _space(
         self, choices: Mapping[str, str], config: Mapping[str, Any]
     ) -> tuple[dict[str, str], tuple[Any, ...]]:
-        """Return the options of a family that are set, and those that are drawn."""
+        """Return the options of a family that are fixed, and those that are drawn."""
         stated = {
             f"{group}.{option}": str(text)
             for group, name in choices.items()
@@ -438,7 +444,7 @@ class Asked:
             study=options.study,
         )
         for family in families:  # refuses impossible values before anything is fitted
-            plan(self._compose({**family.choices, **family.fixed, **_example(family)}))
+            plan_run(self._compose({**family.choices, **family.fixed, **_example(family)}))
         return DrawnSearch(
             tuning,
             [],

@@ -87,7 +87,7 @@ class Printed:
     )
 
 
-def as_typed() -> str:
+def typed_command() -> str:
     """Return the current command line, quoted so that it can be pasted into a shell."""
     import shlex
 
@@ -101,7 +101,7 @@ def narrow_options(options: Any, kind: type[T]) -> T:
 
 
 def check_folder(out: Path, *, new: bool = False) -> None:
-    """Refuse a place that cannot become a folder, before anything is computed.
+    """Refuse a path that cannot become a folder, before anything is computed.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ def check_folder(out: Path, *, new: bool = False) -> None:
     """
     from fairbench.results.packs import is_pack
 
-    for place in (*([out] if not new else []), *out.parents):
-        if place.exists() and not place.is_dir():
-            raise UserError(f"out={out}: {place} is a file; name another place, out=FOLDER")
-        if is_pack(place):
+    for path in (*([out] if not new else []), *out.parents):
+        if path.exists() and not path.is_dir():
+            raise UserError(f"out={out}: {path} is a file; name another place, out=FOLDER")
+        if is_pack(path):
             raise UserError(
-                f"out={out}: {place} is a pack, which stays as it is; name a place beside it"
+                f"out={out}: {path} is a pack, which stays as it is; name a place beside it"
             )
 
 

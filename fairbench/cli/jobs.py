@@ -20,11 +20,11 @@ Job = tuple[tuple[str, ...], dict[str, Any]]  # the words that make it, and its 
 
 
 def protect_from_collection(folders: Iterable[str], locks: ExitStack, *, make: bool) -> None:
-    """Keep cells and runs from being collected as garbage as long as these runs last.
+    """Protect cells and runs from garbage collection until these runs have ended.
 
     Parameters
     ----------
-    make : whether folders that are not there are made, as they are for what is more than a plan.
+    make : whether missing folders are made; a plan makes none.
     """
     from fairbench.core.locks import using
     from fairbench.results.packs import refuse_pack
@@ -54,7 +54,12 @@ def carry_out_jobs(
     *,
     whole: bool,
 ) -> list[Outcome]:
-    """Plan some jobs, or all, and carry them out; whatever happens to one, the others go on."""
+    """Plan jobs and carry them out; if one fails, the others go on.
+
+    Parameters
+    ----------
+    whole : whether these are all jobs of the sweep.
+    """
     from fairbench.cli.summary import Outcome
     from fairbench.experiments.execute import Execution
     from fairbench.experiments.executors import executor
@@ -62,13 +67,13 @@ def carry_out_jobs(
     config = jobs[0][1]
     planned = [_plan_job(job, varied) for job in jobs]
     if whole:
-        _refuse_what_is_alike(planned)
+        _refuse_common_failure(planned)
     for outcome in planned:
         progress.outcome(outcome)
     if config["plan"]:
         return planned
     execution = Execution(
-        [outcome.run for outcome in planned if outcome.run],
+        [outcome.plan for outcome in planned if outcome.plan],
         executor(settings.launcher, config["n_jobs"], config["timeout_min"]),
         figure_drawer(config["figures"]),
         progress.cell,
@@ -77,11 +82,11 @@ def carry_out_jobs(
     progress.add_planned(execution)
     ends = iter(execution.carry_out())
     return [
-        Outcome.of(next(ends), outcome.words) if outcome.run else outcome for outcome in planned
+        Outcome.of(next(ends), outcome.words) if outcome.plan else outcome for outcome in planned
     ]
 
 
-def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
+def _refuse_common_failure(planned: Sequence[Outcome]) -> None:
     """Refuse a sweep if all of its jobs fail for the same reason, with one message.
 
     Raises
@@ -95,24 +100,24 @@ def _refuse_what_is_alike(planned: Sequence[Outcome]) -> None:
 
 
 def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
-    """Plan a job: what is planned is to be carried out; others are skipped or have failed.
+    """Return the outcome of planning a job: planned, skipped or failed.
 
     Parameters
     ----------
-    varied : the options in which the jobs of the sweep differ, which its name tells.
+    varied : the options in which the jobs of the sweep differ; they are part of its name.
     """
     import traceback
 
     from fairbench.cli.summary import Outcome, job_name
     from fairbench.experiments.configuration import run_name
-    from fairbench.experiments.execute import plan
+    from fairbench.experiments.execute import plan_run
 
     words, config = job
     name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
     try:
-        planned: Plan = plan(config)
+        planned: Plan = plan_run(config)
         named_plan = replace(planned, name=job_name(planned.name, words, varied))
-        return Outcome("planned", named_plan.name, words, run=named_plan)
+        return Outcome("planned", named_plan.name, words, plan=named_plan)
     except IncompatibleError as error:
         return Outcome("skipped", name, words, message=str(error))
     except UserError as error:

@@ -100,6 +100,7 @@ def options_of(options: type) -> dict[str, Option]:
 
 
 def _option(declared: Field[Any], kind: Any) -> Option:
+    """Return the option that a field of a dataclass with this type declares."""
     default = declared.default
     if declared.default_factory is not MISSING:
         default = declared.default_factory()

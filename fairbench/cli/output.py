@@ -53,13 +53,13 @@ class Output:
 
     def write(self, text: str) -> int:
         """Write a text, if anybody reads."""
-        return self._unless_broken(lambda: self._stream.write(text)) or 0
+        return self._attempt(lambda: self._stream.write(text)) or 0
 
     def flush(self) -> None:
         """Flush the output; ignore a reader that has gone."""
-        self._unless_broken(self._stream.flush)
+        self._attempt(self._stream.flush)
 
-    def _unless_broken(self, action: Callable[[], Any]) -> Any:
+    def _attempt(self, action: Callable[[], Any]) -> Any:
         """Carry out a write; if it fails, keep the error and send all further output to nowhere."""
         try:
             return action()

@@ -81,6 +81,6 @@ def _carry_out(line: Any, locks: ExitStack) -> Plan:
         raise UserError("plan=true returns no run: leave it out, or use the command line")
     protect_from_collection([config["results"]], locks, make=not config["plan"])
     executor = processes(config["n_jobs"], config["timeout_min"])
-    planned = carry_out(config, executor=executor, draw=figure_drawer(config["figures"])).run
+    planned = carry_out(config, executor=executor, draw=figure_drawer(config["figures"])).plan
     log_runs([planned], config["tracking"])
     return planned

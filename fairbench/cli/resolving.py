@@ -70,7 +70,7 @@ class _Experiment:
         return self.deadline - time.monotonic()
 
     def carry_out(self, jobs: Sequence[tuple[int, Job]]) -> int:
-        """Carry out jobs by their places; return how many cells were fitted.
+        """Carry out jobs, given with their indices; return how many cells were fitted.
 
         Raises
         ------
@@ -82,23 +82,23 @@ class _Experiment:
             if self.seconds_left <= 0:
                 raise _TimeIsOver
             part = jobs[start : start + size]
-            for (place, _), outcome in zip(part, self.run([job for _, job in part]), strict=True):
-                if outcome.run and outcome.status == "finished":
-                    self.runs.keep(place, Run(outcome.run.store.run_path(outcome.run.id)))
+            for (index, _), outcome in zip(part, self.run([job for _, job in part]), strict=True):
+                if outcome.plan and outcome.status == "finished":
+                    self.runs.keep(index, Run(outcome.plan.store.run_path(outcome.plan.id)))
                 fits += outcome.computed
         return fits
 
     def at_least(self, splits: Mapping[str, int], approaches: Sequence[str]) -> int:
-        """Run approaches on so many splits of each task; return the number of fits."""
+        """Run approaches on a number of splits of each task; return the number of fits."""
         kept_methods = set(approaches)
         further = list[tuple[int, Job]]()
-        for place, (method, task) in self.runs.named.items():
+        for index, (method, task) in self.runs.named.items():
             splits_needed = splits.get(task, 0)
-            repeats = int(self.runs.longest[place].config["split"]["repeats"])
+            repeats = int(self.runs.longest[index].config["split"]["repeats"])
             if method in kept_methods and splits_needed > repeats:
-                line, job = self.jobs[place]
+                line, job = self.jobs[index]
                 longer = (*job, f"split.repeats={splits_needed}")
-                further.append((place, (longer, line.compose(longer))))
+                further.append((index, (longer, line.compose(longer))))
         return self.carry_out(further)
 
 
@@ -165,8 +165,8 @@ def _race(experiment: _Experiment) -> int:
         raise UserError("no run of this experiment could be finished")
     results = Path(str(experiment.composed[0][1]["results"]))
     key = digest([sorted(run.id for run in runs.first.values()), runs.metric], 12)
-    place = results / "resolve" / key
-    file = place / "rounds.json"
+    folder = results / "resolve" / key
+    file = folder / "rounds.json"
     record = Record.read(file)
     if not record.rounds:
         wrong = wrong_of_round(1)
@@ -184,7 +184,7 @@ def _race(experiment: _Experiment) -> int:
     document = resolving_document(
         answer, record.rounds, record.noise, bounds, reason, methods=len(table.methods)
     )
-    print_and_write(document, lambda: place, "resolve")
+    print_and_write(document, lambda: folder, "resolve")
     return 0
 
 

@@ -139,14 +139,14 @@ def _single(line: CommandLine, locks: ExitStack) -> int:
     """Plan a single run, carry it out and print its metrics; return the status."""
     from fairbench.cli.progress import SweepProgress
     from fairbench.cli.summary import log_runs, show_plan
-    from fairbench.experiments.execute import Execution, plan, prepared
+    from fairbench.experiments.execute import Execution, plan_run, prepared
     from fairbench.experiments.executors import processes
     from fairbench.reporting.document.terminal import print_document
     from fairbench.reporting.runs import document_of
 
     config = line.compose(line.jobs[0])
     protect_from_collection([config["results"]], locks, make=not config["plan"])
-    planned = plan(config)
+    planned = plan_run(config)
     if config["plan"]:
         show_plan([planned])
         return 0

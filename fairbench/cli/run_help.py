@@ -20,7 +20,12 @@ from fairbench.cli.command import TERMS, table
 from fairbench.components import HOME
 
 _WIDTH = 100
-_EXPLAINED = ("split", "learner", "intervention", "method")  # whose choices are explained one by one
+_EXPLAINED = (
+    "split",
+    "learner",
+    "intervention",
+    "method",
+)  # whose choices are explained one by one
 _HEAD = """\
 fairbench run [-m] [GROUP=CHOICE ...] [OPTION=VALUE ...]
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fairbench.cli.command_line import SweepSettings
     from fairbench.results.catalogue import Catalogue
 
-FAILED = 1  # the exit status
-Words = tuple[str, ...]  # of a job, such as "dataset=german", "method=ensemble"
+FAILED = 1  # the exit status if a run failed
+Words = tuple[str, ...]  # the words of a job, such as "dataset=german", "method=ensemble"
 
 
 @dataclass(frozen=True)
@@ -35,23 +35,23 @@ class Outcome:
     words: Words = ()
     message: str = ""
     trace: str = ""
-    run: Plan | None = None
+    plan: Plan | None = None
     computed: int = 0
 
     @classmethod
     def of(cls, end: RunEnd, words: Words = ()) -> Outcome:
         """Return the outcome of a job that was carried out."""
         if end.error:
-            return cls("failed", end.run.name, words, end.error, end.trace, end.run)
+            return cls("failed", end.plan.name, words, end.error, end.trace, end.plan)
         did = end.describe(end.seconds)
-        return cls("finished", end.run.name, words, did, "", end.run, end.computed)
+        return cls("finished", end.plan.name, words, did, "", end.plan, end.computed)
 
     @property
     def row(self) -> dict[str, str | None]:
         """The outcome as the folder of a sweep keeps it."""
-        run = self.run.id if self.run else None
+        run_id = self.plan.id if self.plan else None
         job = shlex.join(self.words)
-        return {"job": job, "status": self.status, "run": run, "message": self.message}
+        return {"job": job, "status": self.status, "run": run_id, "message": self.message}
 
     @property
     def line(self) -> str:
@@ -191,8 +191,8 @@ def _print_price(total: _Priced) -> None:
 
 def show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
     """Print the plan of a sweep and return the exit status."""
-    without_run = [outcome for outcome in outcomes if not outcome.run]
-    show_plan([outcome.run for outcome in outcomes if outcome.run], without_run)
+    without_run = [outcome for outcome in outcomes if not outcome.plan]
+    show_plan([outcome.plan for outcome in outcomes if outcome.plan], without_run)
     for outcome in without_run:
         print_line(outcome.line)
     return FAILED if any(outcome.status == "failed" for outcome in without_run) else 0
@@ -222,9 +222,10 @@ def sum_up(
         keep_sweep(settings.folder, name, [outcome.row for outcome in outcomes])
     except OSError as error:
         print_line(f"warning: this list is not kept: {refused(error)}")
-    runs = list({outcome.run.id: outcome.run for outcome in finished if outcome.run}.values())
+    computed = {outcome.plan.id: outcome.computed for outcome in finished if outcome.plan}
+    runs = list({outcome.plan.id: outcome.plan for outcome in finished if outcome.plan}.values())
     cells = len({cell for run in runs for cell in run.cells})
-    fitted = sum({outcome.run.id: outcome.computed for outcome in finished if outcome.run}.values())
+    fitted = sum(computed.values())
     counts = f"{len(finished)} runs finished, {len(by_status['skipped'])} skipped"
     parts = [f"{counts}, {len(failed)} failed", f"fitted {fitted} of {cells} cells"]
     if runs:
@@ -267,7 +268,7 @@ def next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[li
 
     Parameters
     ----------
-    runs : the runs among which comparable ones are looked for.
+    runs : the runs to search for comparable ones.
     """
     folder_option = [] if str(results) == "results" else [f"results={results}"]
     ids_or_all = [id_[:6] for id_ in ids] if len(ids) <= _NAMED_RUNS else ["all"]
@@ -334,7 +335,7 @@ def sweeps(jobs: Sequence[Words]) -> list[list[str]]:
     columns = [list(dict.fromkeys(column)) for column in zip(*jobs, strict=True)]
     if prod(map(len, columns)) == len(set(jobs)):
         return [[_join_assignments(values) for values in columns]]
-    varying = next(place for place, values in enumerate(columns) if len(values) > 1)
+    varying = next(index for index, values in enumerate(columns) if len(values) > 1)
     parts = groupby(sorted(jobs, key=lambda job: columns[varying].index(job[varying])),
                     key=lambda job: job[varying])  # fmt: skip
     return [sweep for _, part in parts for sweep in sweeps(list(part))]
@@ -351,7 +352,7 @@ def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
 
     Parameters
     ----------
-    sweep : the name of the sweep that they are of.
+    sweep : the name of their sweep.
     """
     from fairbench.results.runs import Run
     from fairbench.results.sweeps import Sweep

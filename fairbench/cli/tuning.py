@@ -16,7 +16,7 @@ from fairbench.cli.progress import print_error
 from fairbench.cli.summary import log_runs
 from fairbench.comparison.tuning_result import TuningResult, add_test_results, estimate_promise
 from fairbench.core.errors import UserError
-from fairbench.experiments.execute import Execution, Plan, RunEnd, plan, prepared
+from fairbench.experiments.execute import Execution, Plan, RunEnd, plan_run, prepared
 from fairbench.experiments.executors import executor
 from fairbench.experiments.tuning import Dimension, Search
 from fairbench.experiments.tuning_settings import Tuning, TuningOptions
@@ -106,7 +106,7 @@ def carry_out_search(search: Search) -> tuple[TuningResult, tuple[Plan, Plan]]:
     config = search.default_plan.config
     people = len(prepared(search.default_plan).cells[0].fold.test)
     answer = estimate_promise(trials, search.goals, search.tuning, test_rows=people)
-    runs = search.default_plan, plan(search.compose(answer.best.values))
+    runs = search.default_plan, plan_run(search.compose(answer.best.values))
     for end in Execution(runs, search.executor, figure_drawer(config["figures"])).carry_out():
         if end.error:
             raise UnfinishedRunError(end)

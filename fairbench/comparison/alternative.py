@@ -1,7 +1,7 @@
 """A model in use compared with a less discriminatory one that was chosen on other rows.
 
 Both are compared on rows that were not used for the choice, so that it needs no correction. If the
-same rows have judged other candidates before, intervals are simultaneous over all of these.
+same rows have judged other candidates before, intervals are simultaneous over all candidates.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fairbench.inference.comparing.tuned_gain import gain_limits
 from fairbench.inference.rates import rate_limits
 from fairbench.metrics.rates import ERROR_RATE
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
+from fairbench.results.runs import Run
 
 Estimate: TypeAlias = tuple[float, float, float]  # a value, and the limits of its interval
 FURTHER = (1, 10, 100)  # numbers of further candidates for which the gain is bounded
@@ -126,13 +127,13 @@ def compare_models(
     """
     notes: list[str] = []
     level_of_each = 1 - (1 - level) / looks
-    used, chosen = estimate_every_run(rows, metric, notes, level=level_of_each)
+    in_use, chosen = estimate_every_run(rows, metric, notes, level=level_of_each)
     changes = [_change(rows, goal, level_of_each) for goal in (Goal(metric), Goal(ERROR_RATE))]
     return BothModels(
         metric=metric,
         people=len(rows.row),
-        gaps=(_estimate(used[0]), _estimate(chosen[0])),
-        errors=(_estimate(used[1]), _estimate(chosen[1])),
+        gaps=(_estimate(in_use[0]), _estimate(chosen[0])),
+        errors=(_estimate(in_use[1]), _estimate(chosen[1])),
         gap_change=changes[0],
         error_change=changes[1],
         flips=_count_flips(rows, level_of_each),
@@ -148,7 +149,7 @@ def _estimate(judged: Judged) -> Estimate:
 
 def _change(rows: SharedRows, goal: Goal, level: float) -> Estimate:
     """Return a metric of the second model minus that of the first, on the same rows."""
-    first, second = (_rows_of_model(rows, place) for place in (0, 1))
+    first, second = (_rows_of_model(rows, model_index) for model_index in (0, 1))
     first_estimate, second_estimate = goal.estimate(first), goal.estimate(second)
     tail = (1 - level) / 2
     lower, upper = gain_limits(
@@ -157,33 +158,33 @@ def _change(rows: SharedRows, goal: Goal, level: float) -> Estimate:
     return second_estimate.value - first_estimate.value, max(-upper, -1.0), min(-lower, 1.0)
 
 
-def _rows_of_model(rows: SharedRows, place: int) -> GoalRows:
+def _rows_of_model(rows: SharedRows, model_index: int) -> GoalRows:
     """Return the rows with the predictions of one of the models, as one split."""
     return GoalRows(
         np.zeros(len(rows.row), np.int64),
         rows.row,
         rows.target.astype(float),
         rows.group,
-        {"prediction": rows.prediction[:, place].astype(float)},
+        {"prediction": rows.prediction[:, model_index].astype(float)},
         len(rows.names),
     )
 
 
 def _count_flips(rows: SharedRows, level: float) -> list[Flips]:
-    """Return the changed decisions in every group, and of everyone."""
-    used, chosen = rows.prediction.T
+    """Return the numbers of changed decisions in every group, and last of everyone."""
+    in_use, chosen = rows.prediction.T
     groups = [(name, rows.group == code) for code, name in enumerate(rows.names)]
     flips = []
-    for name, members in [*groups, ("", np.ones(len(used), bool))]:
+    for name, members in [*groups, ("", np.ones(len(in_use), bool))]:
         people = int(members.sum())
         if people:
             gained, lost = (
-                int((members & (used == before) & (chosen != before)).sum()) for before in (0, 1)
+                int((members & (in_use == before) & (chosen != before)).sum()) for before in (0, 1)
             )
             changed = np.array([gained + lost], float)
             limits = rate_limits(changed, np.array([people], float), level=level)
-            share = tuple(float(part[0]) for part in limits)
-            flips.append(Flips(name, people, gained, lost, (share[0], share[1], share[2])))
+            value, lower, upper = (float(limit[0]) for limit in limits)
+            flips.append(Flips(name, people, gained, lost, (value, lower, upper)))
     return flips
 
 
@@ -195,9 +196,9 @@ class SearchCertificate:
     ----------
     tried : the number of candidates drawn.
     chance : upper limit of the probability that one more candidate would be chosen instead.
-    seen : the gap of the chosen one on the validation rows, on which the next choice would be made.
+    seen : the gap of the chosen candidate on the validation rows, by which candidates are chosen.
     gap : upper limit of its true gap; further search can lower it to 0 at most.
-    level : the joint confidence level of all limits here.
+    level : the joint confidence level of all limits of the certificate.
     whole : whether every candidate was tried.
     """
 
@@ -264,7 +265,7 @@ class Alternative:
     Attributes
     ----------
     tried : the model in use first, then every candidate.
-    place : the position of the chosen model in `tried`; 0 if no candidate is better.
+    chosen_index : the position of the chosen model in `tried`; 0 if no candidate is better.
     within : how much larger its error may be than that of the model in use.
     chosen_by : the number of validation rows used for the choice.
     runs : the ids of the runs of the model in use, and of the chosen one if it is another.
@@ -276,7 +277,7 @@ class Alternative:
     data: str
     protect: str
     tried: Sequence[Tried]
-    place: int
+    chosen_index: int
     within: float
     chosen_by: int
     comparison: BothModels
@@ -294,7 +295,7 @@ class Alternative:
     @property
     def selected(self) -> Tried:
         """The chosen one."""
-        return self.tried[self.place]
+        return self.tried[self.chosen_index]
 
     def allows(self, tried: Tried) -> bool:
         """Return whether a candidate's error on the validation rows is small enough."""
@@ -307,21 +308,21 @@ class Alternative:
             self.in_use,
             *(candidate for candidate in self.tried[1:] if not candidate.group_at_prediction),
         ]
-        place = least_gap(
+        index = least_gap(
             [candidate.gap for candidate in allowed],
             [candidate.error for candidate in allowed],
             within=self.within,
         )
-        return allowed[place] if place else None
+        return allowed[index] if index else None
 
 
-def of_stored(
+def alternative_among_runs(
     shared: Shared,
     metric: Metric,
     *,
     within: float,
     level: float,
-    named: bool,
+    in_use_is_named: bool,
     names: Mapping[str, str],
     without_group: bool = False,
 ) -> Alternative:
@@ -329,7 +330,8 @@ def of_stored(
 
     Parameters
     ----------
-    named : whether the first run is the model in use; else it is the one of least validation error.
+    in_use_is_named : whether the first run is the model in use; else the model in use is the run
+        of least error on the validation rows.
     names : a label for each run, by id.
     without_group : whether runs that need a person's group at prediction time are left out.
 
@@ -342,47 +344,63 @@ def of_stored(
     # Gap and error of every run on the validation rows.
     values = np.array(
         [
-            [goal.estimate(_rows_of_model(choosing, place)).value for goal in goals]
-            for place in range(len(shared.runs))
+            [goal.estimate(_rows_of_model(choosing, run_index)).value for goal in goals]
+            for run_index in range(len(shared.runs))
         ]
     )
-    in_use = 0 if named else int(values[:, 1].argmin())
-    needs_group = [bool(run.environment.get("group_at_prediction", False)) for run in shared.runs]
-    order = [
-        in_use,
-        *(
-            run_place
-            for run_place in range(len(values))
-            if run_place != in_use and not (without_group and needs_group[run_place])
-        ),
-    ]
-    if len(order) < 2:
+    in_use = 0 if in_use_is_named else int(values[:, 1].argmin())
+    run_order = _in_use_first(shared.runs, in_use, without_group=without_group)
+    if len(run_order) < 2:
         raise UserError("without_group=true leaves no run beside the model in use: leave it out")
-    tried = [
-        Tried(
-            what=shared.runs[run_place].id,
-            label=f"{names[shared.runs[run_place].id]} ({shared.runs[run_place].id})",
-            gap=float(values[run_place, 0]),
-            error=float(values[run_place, 1]),
-            group_at_prediction=needs_group[run_place],
+    tried = []
+    for run_index in run_order:
+        run = shared.runs[run_index]
+        gap, error = values[run_index]
+        tried.append(
+            Tried(
+                what=run.id,
+                label=f"{names[run.id]} ({run.id})",
+                gap=float(gap),
+                error=float(error),
+                group_at_prediction=_needs_group(run),
+            )
         )
-        for run_place in order
-    ]
-    place = least_gap(*values[order].T, within=within)
-    rows = replace(shared.judging, prediction=shared.judging.prediction[:, [in_use, order[place]]])
-    pair = [shared.runs[run_place] for run_place in dict.fromkeys((in_use, order[place]))]
+    chosen_index = least_gap(*values[run_order].T, within=within)
+    chosen = run_order[chosen_index]
+    rows = replace(shared.judging, prediction=shared.judging.prediction[:, [in_use, chosen]])
+    pair = [shared.runs[run_index] for run_index in dict.fromkeys((in_use, chosen))]
     return Alternative(
         data=pair[0].choices["dataset"],
         protect=pair[0].protect,
         tried=tried,
-        place=place,
+        chosen_index=chosen_index,
         within=within,
         chosen_by=len(choosing.row),
         comparison=compare_models(rows, metric, level=level),
         runs=tuple(run.id for run in pair),
         label=pair[0].people().about.positive_label or "1",
-        notes=[*shared.notes, *([_UNNAMED] if not named else [])],
+        notes=[*shared.notes, *([] if in_use_is_named else [_UNNAMED])],
     )
+
+
+def _needs_group(run: Run) -> bool:
+    """Return whether a run needs a person's group at prediction time."""
+    return bool(run.environment.get("group_at_prediction", False))
+
+
+def _in_use_first(runs: Sequence[Run], in_use: int, *, without_group: bool) -> list[int]:
+    """Return the positions of the runs that may be chosen, that of the model in use first.
+
+    Parameters
+    ----------
+    without_group : whether other runs that need a group at prediction time are left out.
+    """
+    others = [
+        index
+        for index, run in enumerate(runs)
+        if index != in_use and not (without_group and _needs_group(run))
+    ]
+    return [in_use, *others]
 
 
 def _validation_rows(shared: Shared) -> SharedRows:

@@ -59,7 +59,7 @@ class Choice:
 
     Attributes
     ----------
-    place : the position of the chosen run.
+    chosen_index : the position of the chosen run.
     objectives : (k,) the objective of every run on the rows used for the choice.
     values : (k, C) the other rates of every run on those rows.
     eligible : (k,) whether a run is within all bounds on those rows.
@@ -68,7 +68,7 @@ class Choice:
         still be the best if the chosen one's true values may violate a bound.
     same : (k,) whether a run has the same predictions as the chosen one.
     judged : the objective and the other metrics of the chosen run, on the rows it is judged on.
-    together : simultaneous upper limits at the level, in the order of `judged`.
+    simultaneous_upper : simultaneous upper limits at the level, in the order of `judged`.
     apart : whether the rows used for the choice and for judging differ.
     repeats : the number of hold-outs that means are over.
     notes : further sentences for the reader.
@@ -77,7 +77,7 @@ class Choice:
     runs: Sequence[Run]
     bounds: tuple[Bound, ...]
     level: float
-    place: int
+    chosen_index: int
     objectives: Floats
     values: Floats
     eligible: NDArray[np.bool_]
@@ -85,7 +85,7 @@ class Choice:
     larger: NDArray[np.bool_]
     same: NDArray[np.bool_]
     judged: tuple[Judged, ...]
-    together: tuple[float, ...]
+    simultaneous_upper: tuple[float, ...]
     apart: bool
     repeats: int
     notes: tuple[str, ...]
@@ -156,7 +156,7 @@ class _Estimates:
 
     @cached_property
     def signs(self) -> Floats:
-        """For each rate beside the objective, the sign by which smaller is better, (C,)."""
+        """1 or -1 for each rate outside the objective, so that smaller is better, (C,)."""
         signs = [bound.sign for bound in self.bounds]
         return np.array(signs + [1.0] * (len(self.parts) - self.n_objective - len(signs)))
 
@@ -318,8 +318,8 @@ def choose_among(
     test = _estimates(judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test
     candidates = rows.candidates
-    place = choose(candidates)
-    if place is None:
+    chosen_index = choose(candidates)
+    if chosen_index is None:
         raise _none_within(rows, bounds)
     plain = Tails((1 - level) / 2, (1 - level) / 2)
     naive = [plain] * (1 + len(bounds) + 1)
@@ -332,17 +332,17 @@ def choose_among(
         runs=read.runs,
         bounds=bounds,
         level=level,
-        place=place,
+        chosen_index=chosen_index,
         objectives=candidates.objectives,
         values=rows.rates[:, rows.n_objective :],
         eligible=candidates.eligible,
         near=not_told_from_best(candidates, level=level),
-        larger=larger_than(candidates, place, level=level),
-        same=rows.rows.first_equal == rows.rows.first_equal[place],
-        judged=tuple(test.judge_run(place, naive, corrected)),
-        together=tuple(
+        larger=larger_than(candidates, chosen_index, level=level),
+        same=rows.rows.first_equal == rows.rows.first_equal[chosen_index],
+        judged=tuple(test.judge_run(chosen_index, naive, corrected)),
+        simultaneous_upper=tuple(
             judgement.corrected[1]
-            for judgement in test.judge_run(place, naive, [joint] * len(naive))
+            for judgement in test.judge_run(chosen_index, naive, [joint] * len(naive))
         ),
         apart=choosing is not None,
         repeats=judging.splits.repeats if judging.splits.kind == REPEATS else 1,

@@ -28,7 +28,7 @@ HALF_SPLITS = "half_splits"
 # Settings that do not change which labels a run predicts.
 _ASIDE = ("split", "evaluator", "consistency")
 # Settings in which the reference's run agrees with the run that it is compared with.
-_ALIKE = ("dataset", "method", "seed")
+_SHARED_SETTINGS = ("dataset", "method", "seed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +43,11 @@ class HalfRuns:
     catalogue: Catalogue
     reference: str = ""
 
-    def of(self, run: RunPredictions) -> RunPredictions:
-        """Return the half-split run of a run's configuration; of several, that of most halvings."""
+    def load_half_run(self, run: RunPredictions) -> RunPredictions:
+        """Return the half-split run of a run's configuration, the one with most halvings."""
         return self._load(self._half_run_of(run), run)
 
-    def reference_of(self, run: RunPredictions) -> RunPredictions:
+    def load_reference(self, run: RunPredictions) -> RunPredictions:
         """Return the half-split run of the reference learner on the run's data."""
         return self._load(self._reference_of(run), run)
 
@@ -107,7 +107,7 @@ class HalfRuns:
         has_components = all(
             run.choices[group] == option for group, option in self._components.items()
         )
-        return has_components and all(run.config[name] == config[name] for name in _ALIKE)
+        return has_components and all(run.config[name] == config[name] for name in _SHARED_SETTINGS)
 
     def _reference_words(self, words: Mapping[str, str]) -> dict[str, str]:
         components = self._components
@@ -163,7 +163,7 @@ class VarianceRatios:
 
     def __call__(self, run: RunPredictions) -> Floats:
         """Return the run's ratio r: a number, or (G, 1) per group."""
-        ratios = self.each(run)
+        ratios = self.ratios_of_rates(run)
         is_known = ~np.isnan(ratios)
         if not is_known.any():
             raise UserError(
@@ -176,11 +176,11 @@ class VarianceRatios:
         filled = np.where(is_known.any(axis=0), ratios, ratios[is_known].mean())
         return np.asarray(np.nanmean(filled, axis=0)[:, None])
 
-    def each(self, run: RunPredictions) -> Floats:
+    def ratios_of_rates(self, run: RunPredictions) -> Floats:
         """Return the ratio of every rate and group, (R, G); NaN if undefined in a half."""
         estimates, reference_estimates = (
             self._estimates(half_run, run)
-            for half_run in (self.half_runs.of(run), self.half_runs.reference_of(run))
+            for half_run in (self.half_runs.load_half_run(run), self.half_runs.load_reference(run))
         )
         shared_repeats = sorted(estimates.keys() & reference_estimates.keys())
         halves = (

@@ -68,8 +68,8 @@ def candidates(dataset: str, protect: str, catalogue: Catalogue) -> list[Candida
         )
     names = {part: part_names([run.config[part] for run in largest]) for part in _PARTS}
     return [
-        Candidate(run, {part: names[part][place] for part in _PARTS})
-        for place, run in enumerate(largest)
+        Candidate(run, {part: names[part][index] for part in _PARTS})
+        for index, run in enumerate(largest)
     ]
 
 

@@ -80,9 +80,9 @@ def read_any_table(
 
     Parameters
     ----------
-    named : the columns that there must be, which alone are kept unless `every` one is.
+    named : the columns that the table must have; others are dropped unless `every` is true.
     exact : the columns whose blanks stay: labels that differ in them are different labels.
-    numeric : the columns in which a comma is a decimal one.
+    numeric : the columns in which a comma is a decimal comma.
     distinct : whether of a large Parquet file the distinct rows will do, each with its number
         (:func:`fairbench.data.distinct_rows.times_of`).
 
@@ -107,7 +107,7 @@ def names_in(path: Path, named: Sequence[str]) -> Sequence[str]:
 
     Parameters
     ----------
-    named : columns that it may have, by which what separates fields is found.
+    named : columns that it may have, by which the separator of fields is recognised.
     """
     content = content_of(path)
     if content.kind in (PARQUET, ARROW):
@@ -116,7 +116,7 @@ def names_in(path: Path, named: Sequence[str]) -> Sequence[str]:
 
 
 def say_guessed(path: Path, guessed: Sequence[str]) -> None:
-    """Say in a line how a file was read, where that is not plain."""
+    """Print on one line how a file was read, if that had to be guessed."""
     if guessed:
         note(f"{path.name} was read as: {', '.join(guessed)}")
 
@@ -227,7 +227,7 @@ _AT_ONCE = 1 << 28  # bytes of texts that are written out at once at most
 
 
 def _check_written_out(column: pa.ChunkedArray, name: str, file: str) -> None:
-    """Refuse a column whose values stand for far more than is stored, as in a dictionary."""
+    """Refuse a column that takes too much memory once its values are written out."""
     from pyarrow import types
 
     kind = column.type
@@ -274,9 +274,9 @@ def text_table(
     return _table_alone(table, path.name, lambda line: f"line {lines_above + line}")
 
 
-def _table_alone(table: TextTable, file: str, place: Callable[[int], str]) -> TextTable:
+def _table_alone(table: TextTable, file: str, name_of_line: Callable[[int], str]) -> TextTable:
     """Return a table without totals and notes; refuse another table below or beside it."""
-    refuse_another_table(table.data, table.separator, table.names, file, place)
+    refuse_another_table(table.data, table.separator, table.names, file, name_of_line)
     data, left_out = without_totals(table.data, table.separator, table.names, file)
     return replace(
         table, data=data, guessed=(*table.guessed, *left_out_text(left_out)), left_out=left_out
@@ -320,7 +320,7 @@ _GROUPED = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"  # 1,234 may be a thousand and more
 def with_decimal_points(
     frame: pd.DataFrame, columns: Sequence[str]
 ) -> tuple[pd.DataFrame, Sequence[str]]:
-    """Return a table with a point for the decimal comma, and what is to be said of it.
+    """Return a table with decimal points instead of decimal commas, and a note on the columns.
 
     Raises
     ------

@@ -21,7 +21,7 @@ _AS_IT_IS = -1  # of a buffer that was not worth packing
 
 
 def stream_size(source: pa.NativeFile) -> int:
-    """Return how many bytes the batches of a stream take, from where `source` stands.
+    """Return the number of bytes of a stream's batches, from the present position of `source`.
 
     Raises
     ------
@@ -60,21 +60,21 @@ def _unfolded_size(head: bytes, body: Any) -> int:
     return total
 
 
-def _number_at(data: bytes, place: int, form: str) -> int:
-    (number,) = struct.unpack_from(form, data, place)
+def _number_at(data: bytes, offset: int, form: str) -> int:
+    (number,) = struct.unpack_from(form, data, offset)
     return int(number)
 
 
 def _field(data: bytes, table: int, number: int) -> int:
     """Return the position of a field of a table of FlatBuffers; 0 if it has none."""
     layout = table - _number_at(data, table, "<i")
-    place = 4 + 2 * number
-    if place >= _number_at(data, layout, "<H"):
+    entry = 4 + 2 * number
+    if entry >= _number_at(data, layout, "<H"):
         return 0
-    offset = _number_at(data, layout + place, "<H")
+    offset = _number_at(data, layout + entry, "<H")
     return table + offset if offset else 0
 
 
-def _follow(data: bytes, place: int) -> int:
+def _follow(data: bytes, offset: int) -> int:
     """Return the position that a field points to."""
-    return place + _number_at(data, place, "<I") if place else 0
+    return offset + _number_at(data, offset, "<I") if offset else 0

@@ -13,7 +13,7 @@ from fairbench.core.formats import MISSING, is_number
 from fairbench.data.tabular import numbers
 
 _NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)\s*"
-_FEW_CODES = 12  # different numbers, which may be codes of groups
+_FEW_CODES = 12  # this many distinct numbers or fewer may be codes of groups
 _QUANTILES = re.compile(r"quantiles\((\d+)\)")
 _BANDED = re.compile(rf".+:(?:{_QUANTILES.pattern}|{_NUMBER}(?:,{_NUMBER})*)", re.DOTALL)
 _BAND = re.compile(r"under (?P<top>\S+)|(?P<low>\S+) (?:to under \S+|and over)")

@@ -65,10 +65,10 @@ def load(
 def cache_path(archive: Archive, options: Mapping[str, Any]) -> Path:
     """Return the cache file: under ``$FAIRBENCH_CACHE``, or ``.cache`` in the archive's store."""
     folder = os.environ.get("FAIRBENCH_CACHE") or archive.store / ".cache"
-    place = str(options["_target_"]).rpartition(".")[0]
-    code = code_digest([place, __name__])
+    module = str(options["_target_"]).rpartition(".")[0]
+    code = code_digest([module, __name__])
     key = digest([dict(options), code, versions(("numpy", "pandas", "pyarrow"))])
-    return Path(folder) / f"{place.rpartition('.')[2]}-{key}.parquet"
+    return Path(folder) / f"{module.rpartition('.')[2]}-{key}.parquet"
 
 
 def _add_checksums(data: Dataset, archive: Archive) -> Dataset:
@@ -90,7 +90,7 @@ def _sha256(source: Source, archive: Archive) -> str | None:
 def _cacheable(data: Dataset, archive: Archive) -> bool:
     """Return whether a data set can be cached: columns from files, with texts as labels."""
     if isinstance(data.features, Sequences):
-        return False  # which are files of arrays already, and read as fast as a cache of them
+        return False  # they are files of arrays, which are read as fast as a cache
     located = all(archive.locate(source) for source in data.sources)
     texts = all(
         isinstance(label, str)

@@ -77,7 +77,7 @@ class DatasetEntry:
 
 
 def entries(conf: Path) -> list[DatasetEntry]:
-    """Return every data set that has a configuration file, those of one module together.
+    """Return every data set that has a configuration file, sorted by module and name.
 
     Parameters
     ----------
@@ -85,13 +85,13 @@ def entries(conf: Path) -> list[DatasetEntry]:
     """
     import yaml
 
-    tasks = []
+    dataset_entries = []
     for path in sorted((conf / "dataset").glob("*.yaml")):
         options = yaml.safe_load(path.read_text(encoding="utf-8"))
-        place, _, function = options.pop("_target_").rpartition(".")
-        module = imported(place)
-        tasks.append(DatasetEntry(path.stem, module, getattr(module, function), options))
-    return sorted(tasks, key=lambda entry: (entry.module.__name__, entry.name))
+        module_name, _, function = options.pop("_target_").rpartition(".")
+        module = imported(module_name)
+        dataset_entries.append(DatasetEntry(path.stem, module, getattr(module, function), options))
+    return sorted(dataset_entries, key=lambda entry: (entry.module.__name__, entry.name))
 
 
 def sources_of(module: ModuleType) -> list[Source]:
@@ -156,6 +156,7 @@ def _why(error: UserError) -> str:
 
 
 def _summary(name: str, data: Dataset) -> list[str]:
+    """Return a table row: rows, columns, target, labels, rate and favourable label."""
     good = "" if data.favourable is None else str(data.favourable)
     if good and data.classes:
         good += f" ({data.classes[int(good)]})"
@@ -182,6 +183,7 @@ def _columns(data: Dataset) -> str:
 
 
 def _groups(name: str, data: Dataset) -> list[list[str]]:
+    """Return a table row for each group: data set, attribute, group, number of rows, rate."""
     rows = []
     for attribute in data.sensitive:
         groups = data.groups(str(attribute))
@@ -198,7 +200,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Found:
+class FileCheck:
     """The state of a raw file, ``there``, ``missing`` or ``wrong``, and a note that explains it."""
 
     state: str
@@ -206,22 +208,24 @@ class Found:
     note: str
 
 
-def check_file(archive: Archive, source: Source) -> Found:
+def check_file(archive: Archive, source: Source) -> FileCheck:
     """Find or download a raw file, and verify it."""
     before = archive.locate(source)
     try:
         archive.read(source)
     except DataError as error:
         if before is not None:
-            return Found("wrong", source, str(error))
+            return FileCheck("wrong", source, str(error))
         reason = str(error).partition("nor downloaded (")[2].partition("). Get it")[0]
-        return Found("missing", source, f"{reason or error}; see {source.page}")
-    place = archive.locate(source)
-    note = f"{place}" if before else f"downloaded to {place}"
-    return Found("there", source, note if source.sha256 else f"{note} (no checksum is recorded)")
+        return FileCheck("missing", source, f"{reason or error}; see {source.page}")
+    path = archive.locate(source)
+    note = f"{path}" if before else f"downloaded to {path}"
+    return FileCheck(
+        "there", source, note if source.sha256 else f"{note} (no checksum is recorded)"
+    )
 
 
-def check(archive: Archive, sources: Sequence[Source]) -> list[Found]:
+def check(archive: Archive, sources: Sequence[Source]) -> list[FileCheck]:
     """Check every raw file, and print a table that says which are there, missing or wrong."""
     from rich.console import Console
     from rich.progress import track
@@ -231,13 +235,14 @@ def check(archive: Archive, sources: Sequence[Source]) -> list[Found]:
 
     console = Console()
     steps = track(sources, "Raw files", console=console, transient=True)
-    states = [check_file(archive, source) for source in steps]
+    checks = [check_file(archive, source) for source in steps]
     table = Table(Column("file", overflow="fold"), "state", Column("where", overflow="fold"))
     colours = {"there": "green", "missing": "yellow", "wrong": "red"}
-    for dataset_state in states:
-        state = terminal(dataset_state.state, colours[dataset_state.state])
-        table.add_row(terminal(dataset_state.source.path), state, terminal(dataset_state.note))
+    for result in checks:
+        state = terminal(result.state, colours[result.state])
+        table.add_row(terminal(result.source.path), state, terminal(result.note))
     console.print(table)
-    counts = [f"{sum(e.state == state for e in states)} {state}" for state in colours]
+    states = [result.state for result in checks]
+    counts = [f"{states.count(state)} {state}" for state in colours]
     console.print(", ".join(counts))
-    return states
+    return checks

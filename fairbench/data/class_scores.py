@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
-from fairbench.data.columns import Place, RowError, numbers_of, scores_of
+from fairbench.data.columns import ColumnRef, RowError, numbers_of, scores_of
 from fairbench.data.delimited import read_table
 from fairbench.data.tabular import numbers
 
@@ -24,7 +24,7 @@ UNKNOWN = -1
 _MISSING = ("", "nan")
 # Sums of rounded probabilities miss 1 by this much at most, even of a thousand classes.
 _SLACK = 0.05
-_GROUP_SLACK = 0.02  # the same of groups, of which there are few
+_GROUP_SLACK = 0.02  # the same for groups, which are few
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class MulticlassScores:
     prediction : (n,) codes of the predicted classes.
     confidence : (n,) probability that the classifier gave its prediction, in [0, 1].
     classes : names of the C classes.
-    probabilities : (n, C) of all classes, where they are known.
+    probabilities : (n, C) of all classes, or None.
     """
 
     target: Codes
@@ -104,16 +104,16 @@ def read_class_scores(
     ------
     UserError : an unknown class, no prediction, or probabilities that are none or do not sum to 1.
     """
-    shares = np.column_stack([scores_of(frame, Place(file, name)) for name in columns])
+    shares = np.column_stack([scores_of(frame, ColumnRef(file, name)) for name in columns])
     labels = class_names(frame[target])
     predicted = class_names(frame[prediction]) if prediction else labels
     names = tuple(classes) or _sort_names({*labels, *predicted} - {""})
     if len(columns) > 1:
         _check_sums(shares, columns, file, "classes", _SLACK)
         names = tuple(classes) or _classes(columns, labels)
-    targets = _codes(labels, names, Place(file, target), optional=True)
+    targets = _codes(labels, names, ColumnRef(file, target), optional=True)
     most_probable = shares.argmax(axis=1).astype(np.int64)
-    chosen = _codes(predicted, names, Place(file, prediction)) if prediction else most_probable
+    chosen = _codes(predicted, names, ColumnRef(file, prediction)) if prediction else most_probable
     if len(columns) == 1:
         return MulticlassScores(targets, chosen, shares[:, 0], names)
     confidence = shares[np.arange(len(shares)), chosen]
@@ -121,7 +121,7 @@ def read_class_scores(
 
 
 def class_names(column: pd.Series) -> pd.Series:
-    """Return labels with whole numbers in one spelling, 5 for 5.0, and empty where missing."""
+    """Return labels with whole numbers in one spelling, 5 for 5.0; missing ones are empty."""
     text = column.astype(str).str.strip()
     text = text.mask(text.str.lower().isin(_MISSING), "")
     value = pd.to_numeric(text, errors="coerce")
@@ -130,25 +130,25 @@ def class_names(column: pd.Series) -> pd.Series:
 
 
 def _sort_names(names: set[str]) -> tuple[str, ...]:
-    """Return names in the order of their numbers where all are numbers, or of the alphabet."""
+    """Return names sorted as numbers if all are numbers, else alphabetically."""
     numeric = all(name.lstrip("-").isdigit() for name in names)
     return tuple(sorted(names, key=int if numeric else str))
 
 
 def _codes(
-    names: pd.Series, classes: Sequence[str], place: Place, *, optional: bool = False
+    names: pd.Series, classes: Sequence[str], column: ColumnRef, *, optional: bool = False
 ) -> Codes:
-    """Return places among the classes; `UNKNOWN` where there is no name."""
+    """Return names as positions among the classes; `UNKNOWN` where there is no name."""
     codes = pd.Index(classes).get_indexer(pd.Index(names)).astype(np.int64)
     missing = (names == "").to_numpy()
     listed = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     expected = f"one of the {len(classes)} classes ({listed})"
-    place.refuse(names, (codes < 0) & ~(missing & optional), expected)
+    column.refuse(names, (codes < 0) & ~(missing & optional), expected)
     return np.where(missing, UNKNOWN, codes)
 
 
 def _classes(columns: Sequence[str], labels: pd.Series) -> tuple[str, ...]:
-    """Return what columns of probabilities are of: their names, or what follows a shared start."""
+    """Return the classes of columns of probabilities: their names without the shared beginning."""
     start = len(os.path.commonprefix(list(columns)))
     suffixes = tuple(name[start:] for name in columns)
     return suffixes if all(suffixes) and not {*labels} - {""} <= {*columns} else tuple(columns)
@@ -161,17 +161,18 @@ def read_group_shares(
 
     Parameters
     ----------
-    columns : one for each group, which it is called after; of one alone, the other group is
-        everybody else. file : the name for messages.
+    file : the name of the file, for messages.
+    columns : a column for each group, which gives the group its name; with one column, everybody
+        else is the other group.
 
     Raises
     ------
     UserError : a probability that is none, or of a row that do not sum to 1.
     """
-    shares = np.column_stack([numbers_of(frame, Place(file, name)) for name in columns])
+    shares = np.column_stack([numbers_of(frame, ColumnRef(file, name)) for name in columns])
     for name, share in zip(columns, shares.T, strict=True):
-        wrong = (share < 0) | (share > 1)
-        Place(file, name).refuse(frame[name], wrong, "a probability between 0 and 1")
+        is_outside = (share < 0) | (share > 1)
+        ColumnRef(file, name).refuse(frame[name], is_outside, "a probability between 0 and 1")
     if len(columns) == 1:
         return [f"not {columns[0]}", *columns], np.hstack([1 - shares, shares])
     hint = "; name a column for every group"

@@ -72,7 +72,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def parquet_table(content: bytes, file: str) -> pa.Table:
-    """Read a data set's verified Parquet file, whose content is in memory already.
+    """Read a data set's verified Parquet file from its content in memory.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def parquet_table(content: bytes, file: str) -> pa.Table:
 
 
 def as_texts(table: pa.Table, file: str) -> pd.DataFrame:
-    """Return the columns of a Parquet file as strings, empty where there is no value.
+    """Return the columns of a Parquet file as strings; missing values are empty.
 
     Whole numbers are written without a point, and truths as ``True`` and ``False``.
 
@@ -133,7 +133,7 @@ def read_table(
     content : the file's bytes, UTF-8 (a byte-order mark is dropped).
     file : its name, for messages.
     names : the columns, for a file without a header line; without them the first line names them.
-    only : the columns to keep, of a wide file; refused where one is not there.
+    only : the columns to keep; an error if the file lacks one.
     skip : the number of lines before the table.
     exact : the columns whose blanks stay: labels that differ in them are different labels.
 
@@ -213,7 +213,7 @@ def _parse(
 def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.DataFrame:
     """Read a table of whole numbers with a header as int16, `wide` columns as int32.
 
-    Takes a fraction of the memory of `read_table`, which is asked for the place of any fault.
+    Takes a fraction of the memory of `read_table`, which is called to locate an error, if any.
     """
     from pyarrow import ArrowInvalid
 
@@ -273,9 +273,9 @@ _NO_ROWS = re.compile(rb"[\r\n]*\Z")
 _END_OF_LINE = re.compile(rb"\r\n|\r|\n")
 
 
-def line_of(content: bytes, place: int) -> int:
+def line_of(content: bytes, position: int) -> int:
     """Return the line that a byte of a text is in, the first being 1."""
-    return 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, place))
+    return 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, position))
 
 
 def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
@@ -290,13 +290,15 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     """
     if kind := _kind(content):
         raise DataError(f"{file}: not UTF-8 text, but {kind}")
-    if (place := content.find(b"\0")) >= 0:
+    if (position := content.find(b"\0")) >= 0:
         raise DataError(
-            f"{file}: line {line_of(content, place)} holds a byte of value 0, as UTF-16 text does"
+            f"{file}: line {line_of(content, position)} holds a byte of value 0, as UTF-16 text "
+            "does"
         )
     read = start = len(content) - len(content.lstrip(b"\r\n"))
 
     def lines() -> Iterator[str]:
+        """Yield the lines of the content, and keep in `read` how far they reach."""
         nonlocal read
         for end in _END_OF_LINE.finditer(content, start):
             line = content[read : end.end()]
@@ -318,7 +320,7 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Return names with a number behind those that occur before: ``x``, ``x.1``, ``x.2``."""
+    """Return names with a number appended to repeated ones: ``x``, ``x.1``, ``x.2``."""
     unique: dict[str, None] = {}
     counts: dict[str, int] = {}
     for name in names:

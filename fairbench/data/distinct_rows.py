@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Times = NDArray[np.int64]
 
-MANY_ROWS = 5_000_000  # fewer are read as any other table, which takes seconds
+MANY_ROWS = 5_000_000  # fewer rows are read like any other table, which takes seconds
 MOST_DISTINCT = 100_000  # rows, and values of a column; more are not counted here
 _BATCH = 1 << 20
 _TIMES = "times"
@@ -52,7 +52,7 @@ def tally(codes: NDArray[np.integer], times: Times | None = None, *, least: int 
 def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
     """Return the distinct rows of a Parquet file as strings, in the order of their first rows.
 
-    The index has the place of the first row of each; :func:`times_of` says how often it comes.
+    The index is the number of the first such row; :func:`times_of` returns how often each occurs.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
             for group in range(file.metadata.num_row_groups):
                 long = check_parquet(file, part, path.name, columns=columns, groups=[group])
                 if any(text.prefixed for text in long.values()):
-                    return None  # of these Arrow makes no dictionaries, so that each is written out
+                    return None  # Arrow makes no dictionaries of this type: every value is stored
             metadata = file.metadata
         with ParquetFile(source, metadata=metadata, read_dictionary=texts) as file:
             return counter.frame() if counter.read(file) else None
@@ -93,7 +93,7 @@ class _Counter:
     def __init__(self, file: str, columns: list[str]) -> None:
         self.file, self.columns = file, columns
         self.values: list[dict[str, int]] = [{} for _ in columns]  # text -> code, of each column
-        self.rows: dict[tuple[int, ...], int] = {}  # codes of a distinct row -> its place
+        self.rows: dict[tuple[int, ...], int] = {}  # codes of a distinct row -> its index
         self.first: list[int] = []
         self.times: list[int] = []
         self.read_so_far = 0
@@ -108,9 +108,9 @@ class _Counter:
         codes_of_columns: list[
             NDArray[np.int64]
         ] = []  # of each column: codes of the values of this batch
-        for place, name in enumerate(self.columns):
-            codes, of_batch = self._codes(batch.column(name), place)
-            if len(self.values[place]) > MOST_DISTINCT:
+        for column_index, name in enumerate(self.columns):
+            codes, of_batch = self._codes(batch.column(name), column_index)
+            if len(self.values[column_index]) > MOST_DISTINCT:
                 return False
             cell *= len(of_batch)
             cell += codes
@@ -128,16 +128,18 @@ class _Counter:
         self.read_so_far += len(batch)
         return len(self.rows) <= MOST_DISTINCT
 
-    def _codes(self, column: pa.Array, place: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return a code for each row, and what codes of the whole file these stand for."""
+    def _codes(
+        self, column: pa.Array, column_index: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return a code for each row of the batch, and what these codes are in the whole file."""
         import pyarrow as pa
 
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
-        table = pa.table({self.columns[place]: column.dictionary})
+        table = pa.table({self.columns[column_index]: column.dictionary})
         # Texts as any table has them; the last is of rows without a value.
-        texts = [*as_texts(table, self.file)[self.columns[place]], ""]
-        code_of_text = self.values[place]
+        texts = [*as_texts(table, self.file)[self.columns[column_index]], ""]
+        code_of_text = self.values[column_index]
         file_codes = np.array(
             [code_of_text.setdefault(str(text), len(code_of_text)) for text in texts], np.int64
         )
@@ -175,14 +177,14 @@ class _Counter:
                 self.rows[key] = len(self.rows)
                 self.first.append(-1)
                 self.times.append(0)
-            place = self.rows[key]
-            self.times[place] += number
-            if self.first[place] < 0 or self.first[place] >= self.read_so_far:
-                new[cell_code] = place
-        for cell_code, place in new.items():
+            distinct_index = self.rows[key]
+            self.times[distinct_index] += number
+            if self.first[distinct_index] < 0 or self.first[distinct_index] >= self.read_so_far:
+                new[cell_code] = distinct_index
+        for cell_code, distinct_index in new.items():
             first_row = self.read_so_far + int((cell == cell_code).argmax())
-            before = self.first[place]
-            self.first[place] = first_row if before < 0 else min(before, first_row)
+            before = self.first[distinct_index]
+            self.first[distinct_index] = first_row if before < 0 else min(before, first_row)
 
     def frame(self) -> pd.DataFrame:
         """Return the distinct rows as strings."""
@@ -191,8 +193,8 @@ class _Counter:
             order
         ]
         columns = {
-            name: np.array(list(self.values[place]), object)[codes[:, place]]
-            for place, name in enumerate(self.columns)
+            name: np.array(list(self.values[column_index]), object)[codes[:, column_index]]
+            for column_index, name in enumerate(self.columns)
         }
         frame = pd.DataFrame(columns, index=np.array(self.first, np.int64)[order], dtype=str)
         frame.attrs[_TIMES] = np.array(self.times, np.int64)[order].tolist()

@@ -1,4 +1,4 @@
-"""Finding, verifying and, if need be, downloading the raw files of data sets."""
+"""Finding, verifying and, if they are missing, downloading the raw files of data sets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Archive:
     Attributes
     ----------
     search_path : folders, first match wins; files may be plain or gzip-compressed.
-    verify : whether a file is refused whose sha256 is not the recorded one.
+    verify : whether files are refused if their sha256 differs from the recorded one.
     download : whether a missing file is fetched from its mirrors into `store`.
     """
 
@@ -109,6 +109,7 @@ class Archive:
         raise DataError(self._missing(source, "; ".join(reasons)))
 
     def _missing(self, source: Source, why: str) -> str:
+        """Return the message that a file is neither in the folders nor was downloaded."""
         looked_in = (*self.search_path, self.store)
         folders = ", ".join(dict.fromkeys(map(str, looked_in)))
         return (
@@ -171,7 +172,7 @@ def _within(packed: gzip.GzipFile | IO[bytes], path: Path, size: int) -> bytes:
     return content
 
 
-def refuse_web_page(content: bytes, place: str, page: str) -> None:
+def refuse_web_page(content: bytes, file: str, page: str) -> None:
     """Refuse HTML that was saved under a data file's name, as a server's error page often is."""
     start = content[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")):
@@ -179,7 +180,7 @@ def refuse_web_page(content: bytes, place: str, page: str) -> None:
         name = f" titled '{title.group(1).decode('utf-8', 'replace')}'" if title else ""
         hint = f" from {page}" if page else ""
         raise DataError(
-            f"{place} is a web page{name}, not the data: a server's error message saved under the "
+            f"{file} is a web page{name}, not the data: a server's error message saved under the "
             f"file's name? Delete it and get the file{hint}"
         )
 

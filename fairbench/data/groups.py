@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from fairbench.core.errors import UserError, check_choice, unknown_name
 from fairbench.core.formats import MISSING, label_notes, quoted
 from fairbench.data.bands import are_quantities, in_order
-from fairbench.data.columns import Place, each_value
+from fairbench.data.columns import ColumnRef, each_value
 from fairbench.data.dataset import check_combinable, combine, reference_first
 from fairbench.data.distinct_rows import tally, times_of
 
 MOST_GROUPS = 50
 MOST_CELLS = 100  # combinations of all attributes
-_MOST_TOGETHER = 10_000  # groups that are estimated together
-CROSSED = " x "  # between the columns whose combinations are groups, and between their values
+_MOST_ESTIMATED = 10_000  # groups of one joint estimate
+CROSSED = " x "  # joins the names of columns, and their values, in groups of combinations
 _POOLED = "other groups"
-_RARE = 10  # rows of a group, of which hardly anything can be said
+_RARE = 10  # groups of fewer rows than this are too small for any finding
 
 
 def cross_groups(frame: pd.DataFrame, name: str) -> pd.Series:
@@ -54,7 +54,7 @@ def without_groups(
 def with_rare_pooled(
     frame: pd.DataFrame, groups: Sequence[str], rare: int
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table whose groups of fewer rows than `rare` are one group, and notes on it.
+    """Return a table in which groups of fewer than `rare` rows are pooled, and notes on it.
 
     Each attribute is pooled by itself. One rare group alone stays as it is: it would only lose its
     name.
@@ -75,14 +75,14 @@ def with_rare_pooled(
 
 
 def groups_of(
-    text: pd.Series, place: Place, most: int = MOST_GROUPS, *, option: str = "group"
+    text: pd.Series, column: ColumnRef, most: int = MOST_GROUPS, *, option: str = "group"
 ) -> pd.Series:
-    """Return a column of groups, the largest first, bands in their order, ``unknown`` of no label.
+    """Return a column of groups: the largest first, bands in their order, blanks as ``unknown``.
 
     Parameters
     ----------
-    most : the most groups that are allowed.
-    option : the one that names the column.
+    most : the largest number of groups that is allowed.
+    option : the option by which the column is named, for messages.
 
     Raises
     ------
@@ -90,19 +90,19 @@ def groups_of(
     """
     codes, values = each_value(text, lambda value: value or MISSING)
     names = in_order(set(values))
-    column = place.column
     hint = ""
     holds = f"holds {len(names)} different"
     if are_quantities(names):
-        hint = f": make bands of them, such as {option}={column}:25,40,62 or {column}:quantiles(4)"
+        hint = f": make bands of them, such as {option}={column.name}:25,40,62 or "
+        hint += f"{column.name}:quantiles(4)"
     if not 2 <= len(names) <= most:
         only = f" ({quoted(names[0])})" if len(names) == 1 else ""
-        raise place.fault(f"{holds} values{only}; a {option} column has 2 to {most}{hint}")
+        raise column.fault(f"{holds} values{only}; a {option} column has 2 to {most}{hint}")
     if len(names) > MOST_GROUPS and hint:
-        raise place.fault(f"{holds} numbers, which are no groups yet{hint}")
-    places = pd.Index(names).get_indexer(values)[codes]
-    largest = names[int(tally(places, times_of(text)).argmax())]
-    return reference_first(pd.Series(pd.Categorical.from_codes(places, names)), largest)
+        raise column.fault(f"{holds} numbers, which are no groups yet{hint}")
+    group_codes = pd.Index(names).get_indexer(values)[codes]
+    largest = names[int(tally(group_codes, times_of(text)).argmax())]
+    return reference_first(pd.Series(pd.Categorical.from_codes(group_codes, names)), largest)
 
 
 def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict[str, str]:
@@ -178,7 +178,7 @@ def read_groups(
     ----------
     names : the attributes.
     asked : their references, as in :func:`references_of`.
-    many : there may be thousands of combinations, which are then all that is returned.
+    many : whether there may be thousands of combinations; then these alone are returned.
 
     Raises
     ------
@@ -189,8 +189,8 @@ def read_groups(
         raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
     most, most_cells = MOST_GROUPS, MOST_CELLS
     if many:
-        most = most_cells = max(MOST_GROUPS, min(_MOST_TOGETHER, len(frame) // 2))
-    singles = {name: groups_of(frame[name], Place(file, name), most) for name in names}
+        most = most_cells = max(MOST_GROUPS, min(_MOST_ESTIMATED, len(frame) // 2))
+    singles = {name: groups_of(frame[name], ColumnRef(file, name), most) for name in names}
     check_combinable(pd.DataFrame(singles), file)
     references = {name: str(labels.cat.categories[0]) for name, labels in singles.items()}
     references |= references_of(singles, asked)

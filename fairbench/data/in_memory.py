@@ -34,7 +34,7 @@ def names_of_table(source: Table) -> list[str]:
 def texts_of_table(
     source: Table, file: str, *, only: Sequence[str] | None = None, numeric: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Return the columns of a table as strings, empty where there is no value.
+    """Return the columns of a table as strings; missing values are empty.
 
     Truths are ``True`` and ``False``, and whole numbers are without a point, as in a file. The
     index of a DataFrame of pandas is left out: all columns have the same.

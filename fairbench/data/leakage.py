@@ -12,7 +12,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.formats import count
 from fairbench.data.distinct_rows import tally
 
-# So few labels of either kind may be told apart by luck, or by a good classifier.
+# With so few labels of either kind, luck or a good classifier may separate them perfectly.
 _FEWEST = 10
 _ENOUGH = 50
 
@@ -22,7 +22,8 @@ def check_score(label: Floats, score: Floats, file: str, column: str) -> None:
 
     Parameters
     ----------
-    label : (n,) 0 or 1, NaN where unknown; of fewer than 50, or 10 of either, nothing is said.
+    label : (n,) 0 or 1, NaN where unknown; nothing is refused if fewer than 50 are known, or
+        fewer than 10 of either kind.
 
     Raises
     ------

@@ -32,6 +32,7 @@ def read_named_texts(path: str, option: str) -> dict[str, str]:
 
 
 def _read_json(text: str, where: str) -> dict[str, str]:
+    """Return the texts of a JSON object; `where` names the file in messages."""
     try:
         texts = json.loads(text)
     except json.JSONDecodeError as error:
@@ -42,6 +43,7 @@ def _read_json(text: str, where: str) -> dict[str, str]:
 
 
 def _read_lines(text: str, where: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each line ``name: text``; `where` names the file in messages."""
     for number, line in enumerate(text.splitlines(), start=1):
         name, colon, value = line.partition(":")
         if not line.strip() or line.lstrip().startswith("#"):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.formats import quoted
-from fairbench.data.columns import Place
+from fairbench.data.columns import ColumnRef
 
 _FORMS = {
     "day": "%Y-%m-%d",
@@ -142,7 +142,7 @@ def sort_by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
     UserError : a row without a period, or with a date that is none.
     """
     name, unit = period_asked(time)
-    Place(file, name).refuse_blank(frame[name], "a period")
+    ColumnRef(file, name).refuse_blank(frame[name], "a period")
     if unit:
         frame = frame.assign(**{name: periods_of(frame[name], unit, file)})
     ordered = sorted(frame[name].unique(), key=natural)
@@ -153,7 +153,7 @@ def sort_by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
 
 
 def steps(period: NDArray[np.str_], block: int) -> Iterator[int]:
-    """Yield where periods (n,) of rows end, and in between even steps of about a block."""
+    """Yield the row numbers at which periods (n,) end, and even steps of about a block between."""
     ends = [*(np.flatnonzero(period[1:] != period[:-1]) + 1).tolist(), len(period)]
     for begin, end in zip([0, *ends], ends, strict=False):
         number = max(1, round((end - begin) / block))

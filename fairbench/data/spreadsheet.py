@@ -15,7 +15,7 @@ from fairbench.core.errors import DataError
 from fairbench.core.files import FIELD, check_memory
 from fairbench.data.in_memory import text_of
 
-_DEEP = 20  # rows among which the header is looked for
+_DEEP = 20  # the number of first rows that are searched for the header
 _TAKES = 10  # bytes of memory that a byte of a sheet takes, about
 _MOST_COLUMNS = 16_384  # of an Excel sheet
 
@@ -31,7 +31,7 @@ def sheet_as_text(
     ----------
     data : the content of the file.
     name : the name of the file, for messages.
-    named : columns that the table must have, by which its sheet and header are found.
+    named : columns that the table must have; its sheet and header are found by them.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _text(cell: Any) -> str:
 
 
 def _header(rows: Rows, named: Sequence[str]) -> int:
-    """Return the first row that has all columns that are named; -1 where none has."""
+    """Return the first row that has all named columns; -1 if none has."""
     for i, row in enumerate(rows[:_DEEP]):
         if any(row) and {*named} <= {cell.strip() for cell in row}:
             return i

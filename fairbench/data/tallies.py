@@ -11,7 +11,7 @@ import pandas as pd
 
 from fairbench.data.checksums import KEY
 
-MOST = 4  # times that a row came, beyond which they are not told apart
+MOST = 4  # larger numbers of occurrences of a row are counted as this one
 
 
 def check_tallies(text: str) -> None:

@@ -25,8 +25,9 @@ from fairbench.data.tabular import to_numbers
 Cells = Sequence[str]
 Numbers = Callable[[int], NDArray[np.float64]]  # position of a column -> its values above a row
 
-_LAST = 100  # rows at the end among which totals and notes are looked for
-# Blank rows behind which another table is looked for. A file with more has them between all rows.
+_LAST = 100  # the number of last rows that are searched for totals and notes
+# The number of blank rows after which another table is searched for. A file with more has them
+# between all rows.
 _MOST_BLANK = 1000
 _TOTAL = re.compile(
     r"((grand|sub|overall)[\s-]?)?total\w*|sums?|summen?|gesamt\w*|insgesamt|zwischensumme|averages?"
@@ -49,7 +50,7 @@ class LeftOut:
     Attributes
     ----------
     row : the number of the row, counted from 1 below the header.
-    text : its cells; empty where the row is blank.
+    text : its cells; empty for a blank row.
     """
 
     row: int
@@ -90,19 +91,21 @@ def without_totals(
     lines = list(islice(_lines_from_end(data, start, separator), _LAST))[::-1]
     rows = [cells for _, cells in lines]
 
+    candidate = _first_candidate(rows, len(names))
+
     def numbers(column: int) -> NDArray[np.float64]:
+        """Return a column of the rows above the first candidate."""
         name = unique_names(names)[column]
         above = data[: lines[candidate][0]]
         return _values(read_table(above, file, separator=separator, only=[name])[name])
 
-    candidate = _first_candidate(rows, len(names))
     kept = _table_rows(rows, candidate, len(names), numbers)
     if kept == len(rows):
         return data, []
     cut = lines[kept][0]
     above = _count_rows(data[start:cut], separator)
     return data[:cut], [
-        LeftOut(above + place, _text(cells)) for place, cells in enumerate(rows[kept:], start=1)
+        LeftOut(above + number, _text(cells)) for number, cells in enumerate(rows[kept:], start=1)
     ]
 
 
@@ -119,7 +122,7 @@ def frame_without_totals(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[LeftOu
     kept = _table_rows(rows, candidate, frame.shape[1], numbers)
     above = len(frame) - len(rows) + kept
     return (frame if kept == len(rows) else frame.iloc[:above]), [
-        LeftOut(above + place, _text(cells)) for place, cells in enumerate(rows[kept:], start=1)
+        LeftOut(above + number, _text(cells)) for number, cells in enumerate(rows[kept:], start=1)
     ]
 
 
@@ -153,13 +156,13 @@ def _table_rows(rows: Sequence[Cells], candidate: int, width: int, numbers: Numb
     body = [cells for cells in rows[:candidate] if len(cells) == width]
     if not body:
         return len(rows)
-    full = [place for place in range(width) if all(cells[place] for cells in body)]
+    full = [column for column in range(width) if all(cells[column] for cells in body)]
     kept = len(rows)
-    for place in range(len(rows) - 1, candidate - 1, -1):
-        cells = rows[place]
+    for row_index in range(len(rows) - 1, candidate - 1, -1):
+        cells = rows[row_index]
         has_gaps = any(column >= len(cells) or not cells[column] for column in full)
         filled = [cell for cell in cells if cell]
-        after_blank = place > 0 and not any(rows[place - 1])
+        after_blank = row_index > 0 and not any(rows[row_index - 1])
         is_row = filled and not (
             (has_gaps and _is_note(filled, short=len(cells) < width, after_blank=after_blank))
             or (has_gaps and _is_named_total(cells, body))
@@ -167,7 +170,7 @@ def _table_rows(rows: Sequence[Cells], candidate: int, width: int, numbers: Numb
         )
         if is_row:
             break
-        kept = place
+        kept = row_index
     return kept
 
 
@@ -193,38 +196,38 @@ def _is_note(filled: Cells, *, short: bool, after_blank: bool) -> bool:
 
 def _is_named_total(cells: Cells, body: Sequence[Cells]) -> bool:
     """Return whether a row is called a total, and all its other cells are numbers or such words."""
-    filled = [place for place, cell in enumerate(cells) if cell]
+    filled = [column for column, cell in enumerate(cells) if cell]
     label = filled[0]
     if not _is_total(cells[label]) or any(cells[label] == row[label] for row in body):
         return False
-    return all(_is_number(cells[place]) or _is_total(cells[place]) for place in filled[1:])
+    return all(_is_number(cells[column]) or _is_total(cells[column]) for column in filled[1:])
 
 
 def _adds_up(cells: Cells, numbers: Numbers) -> bool:
-    """Return whether all numbers of a row are sums or means of their columns, one beyond doubt.
+    """Return whether all numbers of a row are sums or means of their columns, one certainly.
 
-    A sum above all values is beyond doubt, and so is an exact mean that no row has.
+    A sum above all values is certainly a total, and so is an exact mean that no row has.
     """
-    filled = [place for place, cell in enumerate(cells) if cell]
+    filled = [column for column, cell in enumerate(cells) if cell]
     if filled and _is_total(cells[filled[0]]):
         filled = filled[1:]
-    if not filled or not all(_is_number(cells[place]) for place in filled):
+    if not filled or not all(_is_number(cells[column]) for column in filled):
         return False
-    beyond_doubt = False
-    for place in filled:
-        values = numbers(place)
+    is_certain = False
+    for column in filled:
+        values = numbers(column)
         if len(values) < 2 or not np.isfinite(values).all():
             return False
-        value = _number(cells[place])
+        value = _number(cells[column])
         total = float(values.sum())
         mean = float(values.mean())
-        is_total = abs(value - total) <= _rounding(cells[place], total) and value > values.max()
+        is_total = abs(value - total) <= _rounding(cells[column], total) and value > values.max()
         off = abs(value - mean)
-        if not is_total and off > _rounding(cells[place], mean):
+        if not is_total and off > _rounding(cells[column], mean):
             return False
         exact = off <= 1e-6 * max(abs(mean), 1e-9) and not (values == value).any()
-        beyond_doubt = beyond_doubt or is_total or exact
-    return beyond_doubt
+        is_certain = is_certain or is_total or exact
+    return is_certain
 
 
 def _rounding(text: str, value: float) -> float:
@@ -260,23 +263,23 @@ def _text(cells: Cells) -> str:
 
 
 def refuse_another_table(
-    data: bytes, separator: str, names: Sequence[str], file: str, place: Callable[[int], str]
+    data: bytes, separator: str, names: Sequence[str], file: str, name_of_line: Callable[[int], str]
 ) -> None:
     """Refuse a text that has another table below the first one, or beside it.
 
     Parameters
     ----------
     names : the names of the columns, from the header.
-    place : returns the name that messages use for a line of the text, counted from 1.
+    name_of_line : returns the name that messages use for a line of the text, counted from 1.
 
     Raises
     ------
     DataError : says where the other table begins.
     """
     start = _rows_begin(data, separator)
-    if len(names) > 1 and (below := _below(data, start, separator, names)):
+    if len(names) > 1 and (below := _find_table_below(data, start, separator, names)):
         at, header = below
-        where = place(data.count(b"\n", 0, at) + 1)
+        where = name_of_line(data.count(b"\n", 0, at) + 1)
         _refuse(file, where, header)
     last = max((i for i, name in enumerate(names) if name), default=0)
     start_of_names = next((i for i, name in enumerate(names) if name), 0)
@@ -285,6 +288,7 @@ def refuse_another_table(
 
 
 def _refuse(file: str, where: str, header: Sequence[str]) -> None:
+    """Raise the error that another table begins in a line or a column, with its first names."""
     columns = ", ".join(quoted(name, 20) for name in header[:3])
     if len(header) > 3:
         columns += ", ..."
@@ -294,7 +298,7 @@ def _refuse(file: str, where: str, header: Sequence[str]) -> None:
     )
 
 
-def _below(
+def _find_table_below(
     data: bytes, start: int, separator: str, names: Sequence[str]
 ) -> tuple[int, Sequence[str]] | None:
     """Return the position of another header behind a blank row, and the header."""
@@ -322,10 +326,10 @@ def _is_header(cells: Cells, row: Cells, above: Sequence[Cells], names: Sequence
         return True
     if any(map(_is_number, header)) or len(set(header)) < len(header):
         return False
-    if any(place < len(line) and line[place] == cell
-           for line in above for place, cell in enumerate(cells) if cell):  # fmt: skip
+    if any(column < len(line) and line[column] == cell
+           for line in above for column, cell in enumerate(cells) if cell):  # fmt: skip
         return False  # a row of texts that others have, too
-    below = [row[place] for place, cell in enumerate(cells) if cell and place < len(row)]
+    below = [row[column] for column, cell in enumerate(cells) if cell and column < len(row)]
     return any(map(_is_number, below))
 
 
@@ -335,24 +339,25 @@ def _refuse_beside(data: bytes, separator: str, names: Sequence[str], file: str)
     frame = read_table(data, file, separator=separator)
     filled = [(frame[name] != "").to_numpy() for name in columns]
     blocks: list[list[int]] = [[]]
-    for place, name in enumerate(names):
-        if name or filled[place].any():
-            blocks[-1].append(place)
+    for column, name in enumerate(names):
+        if name or filled[column].any():
+            blocks[-1].append(column)
         else:
             blocks.append([])
-    tables = [block for block in blocks if sum(bool(names[place]) for place in block) > 1]
+    tables = [block for block in blocks if sum(bool(names[column]) for column in block) > 1]
     for block in tables[1:]:
         heights = [
-            max(int(np.flatnonzero(filled[place]).max(initial=-1)) for place in places)
-            for places in (tables[0], block)
+            max(int(np.flatnonzero(filled[column]).max(initial=-1)) for column in columns_of_block)
+            for columns_of_block in (tables[0], block)
         ]
-        shared = {names[place] for place in block} & {names[place] for place in tables[0]} - {""}
+        names_of_first = {names[column] for column in tables[0]} - {""}
+        shared = names_of_first & {names[column] for column in block}
         if heights[0] != heights[1] or shared:
-            _refuse(file, f"column {block[0] + 1}", [names[place] for place in block])
+            _refuse(file, f"column {block[0] + 1}", [names[column] for column in block])
 
 
 def _rows_begin(data: bytes, separator: str) -> int:
-    """Return the byte behind the header, whose names may hold the ends of lines."""
+    """Return the position after the header, whose names may hold line breaks."""
     at = len(data) - len(data.lstrip(b"\r\n"))
     while at < len(data):
         end = data.find(b"\n", at)
@@ -364,7 +369,7 @@ def _rows_begin(data: bytes, separator: str) -> int:
 
 
 def _lines(data: bytes, start: int, separator: str) -> Iterator[tuple[int, Cells]]:
-    """Yield where each line begins, and its cells."""
+    """Yield the position and the cells of each line."""
     while start < len(data):
         end = data.find(b"\n", start)
         end = len(data) if end < 0 else end
@@ -373,7 +378,7 @@ def _lines(data: bytes, start: int, separator: str) -> Iterator[tuple[int, Cells
 
 
 def _lines_from_end(data: bytes, start: int, separator: str) -> Iterator[tuple[int, Cells]]:
-    """Yield where each line begins, and its cells, the last first; until one has half a field."""
+    """Yield the position and the cells of each line, the last first, up to an unclosed quote."""
     end = len(data) - data.endswith(b"\n")
     while end > start:
         begin = max(data.rfind(b"\n", start, end) + 1, start)

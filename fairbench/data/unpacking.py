@@ -178,7 +178,7 @@ _SAMPLE = 4096
 
 
 def _as_utf8(content: Content, name: str) -> Content:
-    """Return a text as UTF-8, whichever of the usual encodings it has."""
+    """Return a text in any of the usual encodings as UTF-8."""
     data = content.data
     plain = data.removeprefix(b"\xef\xbb\xbf")
     marked = next((code for mark, code in _MARKS.items() if data.startswith(mark)), "")
@@ -199,7 +199,7 @@ def _as_utf8(content: Content, name: str) -> Content:
 
 
 def _utf16_without_mark(sample: bytes) -> str:
-    """Return the encoding of a text with a byte of value 0 beside nearly every sign."""
+    """Return the encoding of a text in which nearly every other byte is 0."""
     half = len(sample) // 2
     zeros = [sample[side : 2 * half : 2].count(0) for side in (0, 1)]
     if max(zeros) < half * 0.4 or min(zeros) > half * 0.05 or not half:

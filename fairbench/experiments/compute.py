@@ -66,6 +66,7 @@ def _one_class(dataset: Dataset, fold: Fold) -> str:
 
 
 def _fit_and_predict(study: Study, fold: Fold) -> tuple[RawOutputs, dict[str, Any]]:
+    """Return the raw outputs for the rows that are not trained on, with timings and diagnostics."""
     data = study.dataset
     keys: list[str | int] = [data.name, fold.repeat, fold.fold]
     if study.replicate:

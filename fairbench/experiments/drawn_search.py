@@ -19,7 +19,7 @@ import numpy as np
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
-from fairbench.experiments.execute import WorkUnit, plan
+from fairbench.experiments.execute import WorkUnit, plan_run
 from fairbench.experiments.tuning import Dimension, Search
 from fairbench.experiments.tuning_trials import Trial, Values
 from fairbench.inference.comparing.further_search import is_enough, least_gap
@@ -121,13 +121,13 @@ class DrawnSearch(Search):
 
     @property
     def values(self) -> Floats:
-        """Gap and error of the model in use and of every candidate, (k, 2); NaN where none."""
+        """Gap and error of the model in use and of every candidate, (k, 2); NaN if it failed."""
         missing = [np.nan, np.nan]
         return np.array([missing if t.error else self._objective_values(t) for t in self.everyone])
 
     @property
-    def place(self) -> int:
-        """The position of what is chosen; 0 is the model in use."""
+    def chosen_index(self) -> int:
+        """The position of the chosen candidate; 0 is the model in use."""
         return least_gap(*self.values.T, within=self.within)
 
     @property
@@ -138,7 +138,7 @@ class DrawnSearch(Search):
     @property
     def is_enough(self) -> bool:
         """Whether one more candidate surely gains less than it is worth."""
-        gap = float(self.values[self.place, 0])
+        gap = float(self.values[self.chosen_index, 0])
         return is_enough(gap, len(self.trials), worth=self.worth, risk=self.risk)
 
     @property
@@ -151,22 +151,22 @@ class DrawnSearch(Search):
         return super()._goes_on() and not self.is_enough
 
     def _propose(self, number: int) -> Values:
-        """Return the candidate of a number, fitted with the next ones where there are processes."""
+        """Return the candidate of a number; with several processes, fit the next ones with it."""
         if self.jobs > 1 and number % self.jobs == 0 and self.default_plan.config["resume"]:
             self._fit_ahead(range(number, min(number + self.jobs, self.tuning.trials)))
         return self._candidate(number)
 
     def _fit_ahead(self, numbers: Iterable[int]) -> None:
-        """Fit several candidates at a time; each is judged, or its failure told, in its turn."""
+        """Fit several candidates in parallel; each is judged or reported as failed in its turn."""
         units = []
         for number in numbers:
             with suppress(UserError):
-                planned = plan(self.compose(self._candidate(number)))
+                planned = plan_run(self.compose(self._candidate(number)))
                 missing = [cell for cell in planned.cells if not planned.store.has(cell)]
                 units += [WorkUnit(planned, cell) for cell in missing]
-        self.fitted += sum(done.computed for done in self.executor.run(units))
+        self.fitted += sum(result.computed for result in self.executor.run(units))
 
     def _candidate(self, number: int) -> Values:
-        """Return the candidate of a number, which no other has a say in."""
+        """Return the candidate of a number, drawn independently of all others."""
         generator = rng(self._run.study.seed, "drawn", number)
         return self.families[int(generator.integers(len(self.families)))].sample(generator)

@@ -2,9 +2,9 @@
 
 A `Plan` is a run that was checked: its configuration, and the ids of its cells. `Execution` takes
 the union of the missing cells of all plans, hands them to an executor (see `executors`), and has
-each run evaluated as soon as its own cells are there. A task, one cell or one evaluation, names its
-run by its configuration, so that it is small enough for any worker; the worker prepares the run
-itself. `carry_out` does all of this for one run.
+each run evaluated as soon as its own cells are there. A `WorkUnit` is one cell or one evaluation;
+it holds the plan of its run alone, and so is small enough to be sent to any worker, which prepares
+the run itself. `carry_out` does all of this for one run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PREPARED = 16  # runs that a process keeps prepared
 
 
 def too_long(minutes: float, option: str = "timeout_min") -> str:
-    """Return why a task failed that took longer than it may, by an option."""
+    """Return the error of a work unit that took longer than an option allows."""
     unit = "minute" if minutes == 1 else "minutes"
     return f"took longer than {minutes:g} {unit} ({option}): finished cells are kept"
 
@@ -75,26 +75,26 @@ class Plan:
 
 @dataclass(frozen=True)
 class WorkUnit:
-    """A task of a worker: compute one cell of a run or, if `cell` is None, evaluate the run.
+    """What a worker does: compute one cell of a run or, if `cell` is None, evaluate the run.
 
-    `wait` says to wait for a cell that another process is computing, instead of leaving it.
+    `wait` says to wait for a cell that another process is computing, instead of skipping it.
     """
 
-    run: Plan
+    plan: Plan
     cell: str | None = None
     wait: bool = False
     draw: pipeline.DrawFigures | None = None
 
 
 @dataclass(frozen=True)
-class Done:
-    """The result of a task: how many cells it fitted, or why it failed.
+class UnitResult:
+    """The result of a work unit: how many cells it fitted, or why it failed.
 
     `busy` means that another process is computing the cell; `trace` is the traceback of an error
-    that the user has no part in.
+    that is not a `UserError`.
     """
 
-    task: WorkUnit
+    unit: WorkUnit
     computed: int = 0
     seconds: float = 0.0
     busy: bool = False
@@ -103,45 +103,45 @@ class Done:
 
 
 class Executor(Protocol):
-    """Something that carries out tasks, in this process or elsewhere, in any order."""
+    """Carries out work units, in this process or elsewhere, in any order."""
 
-    def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
-        """Yield the result of each task as it ends."""
+    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
+        """Yield the result of each unit as it ends."""
 
 
 @dataclass(frozen=True)
-class Here:
-    """The executor that is this process."""
+class InProcessExecutor:
+    """Carries out work units in this process."""
 
-    def run(self, tasks: Iterable[WorkUnit]) -> Iterator[Done]:
-        """Do one task after the other."""
-        return map(work, tasks)
+    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
+        """Carry out one unit after the other."""
+        return map(work, units)
 
 
 @dataclass(frozen=True)
 class RunEnd:
-    """The end of a run: the cells fitted for it and the seconds they took, or why it failed."""
+    """How a run ended: the cells fitted for it and the seconds they took, or why it failed."""
 
-    run: Plan
+    plan: Plan
     computed: int
     seconds: float
     error: str = ""
     trace: str = ""
 
     def describe(self, seconds: float) -> str:
-        """Return a line for the user on the work done in some seconds."""
-        cells = len(self.run.cells)
+        """Return a line for the user on the work that was done in `seconds`."""
+        cells = len(self.plan.cells)
         if self.computed == 0:
             return f"nothing to fit: all {cells} cells were in the store ({seconds:.1f} s)"
         return f"fitted {self.computed} of {cells} cells in {seconds:.1f} s"
 
     @property
     def prepared(self) -> pipeline.PlannedRun:
-        """The run itself: its data set, its cells, and the folder that was written."""
-        return prepared(self.run)
+        """The run with its data set, its cells, and the folder that was written."""
+        return prepared(self.plan)
 
     def checked(self) -> RunEnd:
-        """Return this end, unless the run failed.
+        """Return this object, or raise the error if the run failed.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class RunEnd:
         return self
 
 
-def plan(cfg: DictConfig | Config) -> Plan:
+def plan_run(cfg: DictConfig | Config) -> Plan:
     """Prepare a run and return what is needed to carry it out.
 
     Raises
@@ -169,15 +169,24 @@ def plan(cfg: DictConfig | Config) -> Plan:
     finished = bool(config["resume"]) and run.finished
     noted = not finished or run.writer.purpose(run.purpose) == run.folder.purpose
     drawn = run.writer.has_figures()
-    cost, rows = run.study.cost_key, run.cells[0].fold.rows
-    planned = Plan(config, run.id, run.name, cells, finished, drawn, cost, rows, noted)
-    _keep(planned.key, run)
-    return planned
+    plan = Plan(
+        config=config,
+        id=run.id,
+        name=run.name,
+        cells=cells,
+        finished=finished,
+        drawn=drawn,
+        cost_key=run.study.cost_key,
+        rows=run.cells[0].fold.rows,
+        noted=noted,
+    )
+    _keep_prepared(plan.key, run)
+    return plan
 
 
 @dataclass
 class Execution:
-    """Some runs under way, on one executor.
+    """Several runs that are carried out together, on one executor.
 
     Attributes
     ----------
@@ -187,120 +196,120 @@ class Execution:
     stored : the ids of the cells that were in the store to begin with.
     """
 
-    runs: Sequence[Plan]
+    plans: Sequence[Plan]
     executor: Executor
     draw: pipeline.DrawFigures | None = None
     on_cell: Callable[[bool | None], None] = lambda fresh: None
     on_end: Callable[[RunEnd], None] = lambda end: None
 
     def __post_init__(self) -> None:
-        """Find which cells are missing, each listed with the first run that needs it."""
-        self.distinct = list({run.id: run for run in self.runs}.values())
+        """Find which cells are missing, each listed with the first plan that needs it."""
+        self.distinct = list({plan.id: plan for plan in self.plans}.values())
         self.stored: set[str] = set()
         self.owner: dict[str, Plan] = {}
         self.needed: dict[str, set[str]] = {}  # run id -> its missing cells
-        self.users: dict[str, list[Plan]] = {}  # missing cell -> the runs that need it
-        self.errors: dict[str, Done] = {}  # run id -> what failed for it
+        self.users: dict[str, list[Plan]] = {}  # missing cell -> the plans that need it
+        self.errors: dict[str, UnitResult] = {}  # run id -> what failed for it
         self.ends: dict[str, RunEnd] = {}
-        self.computed = dict.fromkeys((run.id for run in self.distinct), 0)
+        self.computed = dict.fromkeys((plan.id for plan in self.distinct), 0)
         self.seconds = dict.fromkeys(self.computed, 0.0)
-        for run in self.distinct:
-            self._list_missing(run)
+        for plan in self.distinct:
+            self._list_missing(plan)
 
     @property
     def cells(self) -> int:
         """The number of distinct cells of the runs."""
         return len(self.stored) + len(self.owner)
 
-    def _list_missing(self, run: Plan) -> None:
+    def _list_missing(self, plan: Plan) -> None:
         """Sort a run's cells into stored and missing ones."""
         missing = set()
-        for cell in () if run.finished else run.cells:
+        for cell in () if plan.finished else plan.cells:
             if cell not in self.owner and cell not in self.stored:
-                if run.config["resume"] and run.store.has(cell):
+                if plan.config["resume"] and plan.store.has(cell):
                     self.stored.add(cell)
                 else:
-                    self.owner[cell] = run
+                    self.owner[cell] = plan
             if cell in self.owner:
                 missing.add(cell)
-                self.users.setdefault(cell, []).append(run)
-        self.stored.update(set(run.cells) - missing)
-        self.needed[run.id] = missing
+                self.users.setdefault(cell, []).append(plan)
+        self.stored.update(set(plan.cells) - missing)
+        self.needed[plan.id] = missing
 
     def carry_out(self) -> list[RunEnd]:
         """Compute what is missing, evaluate every run, and return how each ended."""
         self.evaluations: deque[WorkUnit] = deque()
-        self.missing = deque(WorkUnit(run, cell) for cell, run in self.owner.items())
-        later: list[WorkUnit] = []
+        self.missing = deque(WorkUnit(plan, cell) for cell, plan in self.owner.items())
+        busy_units: list[WorkUnit] = []
         notes = self._note_begun()
-        for run in self.distinct:
-            self._evaluate_if_ready(run)
+        for plan in self.distinct:
+            self._evaluate_if_ready(plan)
         while self.evaluations or self.missing:
-            for done in self.executor.run(self._waiting()):
-                if done.busy:
-                    later.append(replace(done.task, wait=True))
+            for result in self.executor.run(self._take_waiting()):
+                if result.busy:
+                    busy_units.append(replace(result.unit, wait=True))
                 else:
-                    self._settle(done)
+                    self._settle(result)
             if not (self.evaluations or self.missing):
-                self.missing.extend(later)
-                later = []
+                self.missing.extend(busy_units)
+                busy_units = []
         if not any(end.error for end in self.ends.values()):
             for note in notes:
                 remove(note)
-        return [replace(self.ends[run.id], run=run) for run in self.runs]
+        return [replace(self.ends[plan.id], plan=plan) for plan in self.plans]
 
     def _note_begun(self) -> list[Path]:
         """Protect all cells from garbage collection until the runs have ended; return the notes."""
         by_store: dict[Store, list[Plan]] = {}
-        for run in self.distinct:
-            by_store.setdefault(run.store, []).append(run)
+        for plan in self.distinct:
+            by_store.setdefault(plan.store, []).append(plan)
         return [
-            note_begun(store, [run.id for run in runs], chain(*(run.cells for run in runs)))
-            for store, runs in by_store.items()
-            if not all(run.finished for run in runs)
+            note_begun(store, [plan.id for plan in plans], chain(*(plan.cells for plan in plans)))
+            for store, plans in by_store.items()
+            if not all(plan.finished for plan in plans)
         ]
 
-    def _waiting(self) -> Iterator[WorkUnit]:
-        """Yield tasks, evaluations first; these become ready while cells are computed."""
+    def _take_waiting(self) -> Iterator[WorkUnit]:
+        """Yield units, evaluations first; these become ready while cells are computed."""
         while self.evaluations or self.missing:
             yield (self.evaluations or self.missing).popleft()
 
-    def _settle(self, done: Done) -> None:
-        """Record the result of a task, of a cell or of an evaluation."""
-        if done.task.cell is None:
-            self._end(done.task.run, done)
+    def _settle(self, result: UnitResult) -> None:
+        """Record the result of a unit, of a cell or of an evaluation."""
+        if result.unit.cell is None:
+            self._end(result.unit.plan, result)
         else:
-            self._settle_cell(done.task.run, done.task.cell, done)
+            self._settle_cell(result.unit.plan, result.unit.cell, result)
 
-    def _settle_cell(self, run: Plan, cell: str, done: Done) -> None:
-        """Record the result of a cell, and evaluate the runs that waited for it alone."""
-        self.computed[run.id] += done.computed
-        self.seconds[run.id] += done.seconds
-        self.on_cell(None if done.error else bool(done.computed))
+    def _settle_cell(self, plan: Plan, cell: str, result: UnitResult) -> None:
+        """Record the result of a cell, and evaluate the runs whose last missing cell it was."""
+        self.computed[plan.id] += result.computed
+        self.seconds[plan.id] += result.seconds
+        self.on_cell(None if result.error else bool(result.computed))
         for user in self.users[cell]:
             self.needed[user.id].discard(cell)
-            if done.error:
-                self.errors.setdefault(user.id, done)
+            if result.error:
+                self.errors.setdefault(user.id, result)
             self._evaluate_if_ready(user)
 
-    def _evaluate_if_ready(self, run: Plan) -> None:
+    def _evaluate_if_ready(self, plan: Plan) -> None:
         """Queue the evaluation of a run if its cells exist, or end it if one of them failed."""
-        if self.needed[run.id]:
+        if self.needed[plan.id]:
             return
-        if run.id in self.errors:
-            self._end(run, self.errors[run.id])
-        elif run.finished and run.noted and (run.drawn or not self.draw):
-            self._end(run, Done(WorkUnit(run)))
+        if plan.id in self.errors:
+            self._end(plan, self.errors[plan.id])
+        elif plan.finished and plan.noted and (plan.drawn or not self.draw):
+            self._end(plan, UnitResult(WorkUnit(plan)))
         else:
-            self.evaluations.append(WorkUnit(run, draw=self.draw))
+            self.evaluations.append(WorkUnit(plan, draw=self.draw))
 
-    def _end(self, run: Plan, done: Done) -> None:
+    def _end(self, plan: Plan, result: UnitResult) -> None:
         """Record how a run ended, and report it."""
-        failed_cell = done.task.cell is not None
-        computed = self.computed[run.id] + (0 if failed_cell else done.computed)
-        seconds = self.seconds[run.id] + (0.0 if failed_cell else done.seconds)
-        self.ends[run.id] = RunEnd(run, computed, seconds, done.error, done.trace)
-        self.on_end(self.ends[run.id])
+        failed_cell = result.unit.cell is not None
+        computed = self.computed[plan.id] + (0 if failed_cell else result.computed)
+        seconds = self.seconds[plan.id] + (0.0 if failed_cell else result.seconds)
+        self.ends[plan.id] = RunEnd(plan, computed, seconds, result.error, result.trace)
+        self.on_end(self.ends[plan.id])
 
 
 def carry_out(
@@ -313,7 +322,7 @@ def carry_out(
 
     Parameters
     ----------
-    executor : the executor of the tasks; by default this process.
+    executor : carries out the work units; by default this process does.
     draw : draws the figures of the run; without it, no figures are drawn.
 
     Raises
@@ -322,61 +331,62 @@ def carry_out(
     IncompatibleError : a combination that cannot work.
     RuntimeError : a component failed; the message holds its traceback.
     """
-    (end,) = Execution([plan(cfg)], executor or Here(), draw).carry_out()
+    (end,) = Execution([plan_run(cfg)], executor or InProcessExecutor(), draw).carry_out()
     return end.checked()
 
 
-def work(task: WorkUnit) -> Done:
-    """Do a task in this process; an error is returned, so that the sweep goes on."""
+def work(unit: WorkUnit) -> UnitResult:
+    """Carry out a work unit in this process; errors are returned, so that the sweep goes on."""
     started = time.perf_counter()
     try:
-        computed = _work(task)
+        computed = _work(unit)
     except BusyCellError:
-        return Done(task, busy=True)
+        return UnitResult(unit, busy=True)
     except UserError as error:
-        return Done(task, error=str(error))
+        return UnitResult(unit, error=str(error))
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and (reason := missing_package(error)):
-            return Done(task, error=reason)
+            return UnitResult(unit, error=reason)
         if isinstance(error, OSError) and error.strerror:  # a disk that is full or not to be had
-            return Done(task, error=refused(error))
-        trace = traceback.format_exc()
-        return Done(task, error=f"{type(error).__name__}: {error}".splitlines()[0], trace=trace)
-    return Done(task, computed, time.perf_counter() - started)
+            return UnitResult(unit, error=refused(error))
+        first_line = f"{type(error).__name__}: {error}".splitlines()[0]
+        return UnitResult(unit, error=first_line, trace=traceback.format_exc())
+    return UnitResult(unit, computed, time.perf_counter() - started)
 
 
-def _work(task: WorkUnit) -> int:
+def _work(unit: WorkUnit) -> int:
     """Compute a cell, or evaluate a run; return the number of cells that were computed."""
-    run, cells = _with_cells(task.run)
-    again = not task.run.config["resume"]
-    if task.cell is None:
-        return pipeline.finish(run, draw=task.draw, again=again)
-    if task.cell not in cells:
+    run, cells = _run_and_cells(unit.plan)
+    again = not unit.plan.config["resume"]
+    if unit.cell is None:
+        return pipeline.finish(run, draw=unit.draw, again=again)
+    if unit.cell not in cells:
         raise UserError(
             f"the code or the data of {run.name} changed after its cells were listed: run the same "
             "command again"
         )
-    return int(ensure(cells[task.cell], run.store, recompute=again, wait=task.wait))
+    return int(ensure(cells[unit.cell], run.store, recompute=again, wait=unit.wait))
 
 
 _runs: OrderedDict[str, tuple[pipeline.PlannedRun, dict[str, Cell]]] = OrderedDict()
 
 
-def prepared(planned: Plan) -> pipeline.PlannedRun:
-    """Return a planned run, prepared; a process keeps the last few."""
-    return _with_cells(planned)[0]
+def prepared(plan: Plan) -> pipeline.PlannedRun:
+    """Return the prepared run of a plan; a process keeps the last few."""
+    return _run_and_cells(plan)[0]
 
 
-def _with_cells(planned: Plan) -> tuple[pipeline.PlannedRun, dict[str, Cell]]:
-    """Return a run, and its cells by their ids."""
-    if planned.key not in _runs:
-        run = pipeline.prepare(planned.config)
-        _keep(planned.key, run)
-    _runs.move_to_end(planned.key)
-    return _runs[planned.key]
+def _run_and_cells(plan: Plan) -> tuple[pipeline.PlannedRun, dict[str, Cell]]:
+    """Return the prepared run of a plan, and its cells by their ids."""
+    if plan.key not in _runs:
+        run = pipeline.prepare(plan.config)
+        _keep_prepared(plan.key, run)
+    _runs.move_to_end(plan.key)
+    return _runs[plan.key]
 
 
-def _keep(key: str, run: pipeline.PlannedRun) -> None:
+def _keep_prepared(key: str, run: pipeline.PlannedRun) -> None:
+    """Keep a prepared run in this process, and drop the one that was used longest ago."""
     _runs[key] = run, {cell.id: cell for cell in run.cells}
     while len(_runs) > _PREPARED:
         _runs.popitem(last=False)

@@ -77,7 +77,7 @@ class PlannedRun:
 
     @property
     def folder(self) -> Run:
-        """The run once it is finished, or the place where it will be."""
+        """The folder of the run, whether it is finished or not."""
         return Run(self.store.run_path(self.id))
 
     @property

@@ -20,12 +20,12 @@ from fairbench.results.runs import UNVERIFIED, Run
 
 REPEATS = "split.repeats"
 _MERGED = ("method", "intervention", "learner")
-_NAMED = ("dataset", "method")  # in every command, also where they are the default ones
+_NAMED = ("dataset", "method")  # commands name these even if they are the defaults
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A sweep: what it leaves alone, option by option, and the values of what it varies.
+    """A sweep: the options that it fixes, and the values of those that it varies.
 
     Attributes
     ----------
@@ -49,14 +49,14 @@ class Presets:
     _experiments: dict[str, Experiment] = field(default_factory=dict)
 
     def choice(self, group: str, option: str) -> dict[str, Any]:
-        """Return the options of a group's choice; none of a choice that is not there."""
+        """Return the options of a group's choice; empty if there is no such choice."""
         key = group, option
         if key not in self._choices:
             self._choices[key] = options_of({group: self._read(group, option)}, [group])
         return self._choices[key]
 
     def _read(self, group: str, option: str) -> dict[str, Any]:
-        """Read a choice and those of its group that it builds on; composing takes far longer."""
+        """Read a choice and the choices that it builds on, which is far faster than composing."""
         path = self.conf / group / f"{option}.yaml"
         config = dict(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.exists() else {}
         options: dict[str, Any] = {}
@@ -121,7 +121,7 @@ class Presets:
     def _eligible(self, name: str, runs: Iterable[Run]) -> list[Run]:
         """Return the runs whose choices an experiment's files sweep over, whatever their options.
 
-        Composing takes a tenth of a second, which an experiment that no run is of is spared.
+        Composing takes a tenth of a second, so an experiment without any such run is not composed.
         """
         swept = {
             group: {text.strip() for text in str(values).split(",")}
@@ -158,21 +158,21 @@ class Presets:
                     (text for text in values if yaml.safe_load(text) == options.get(name)), ""
                 )
             else:
-                text = self._as_composed(name, run, options, experiment)
+                text = self._matching_choice(name, run, options, experiment)
             if text not in values:
                 return None
             chosen[name] = text
         return chosen
 
-    def _as_composed(
-        self, group: str, run: Run, own: Mapping[str, Any], experiment: Experiment
+    def _matching_choice(
+        self, group: str, run: Run, run_options: Mapping[str, Any], experiment: Experiment
     ) -> str:
-        """Return a run's choice for a group, if its options are as that choice has them."""
+        """Return a run's choice for a group; empty if the run has other options than that."""
         option = str(run.choices.get(group, ""))
         preset = self.choice(group, option)
-        given = {key: value for key, value in preset.items() if key not in experiment.varied}
-        given |= {key: experiment.changed[key] for key in given if key in experiment.changed}
-        agrees = all(own.get(key, value) == value for key, value in given.items())
+        expected = {key: value for key, value in preset.items() if key not in experiment.varied}
+        expected |= {key: experiment.changed[key] for key in expected if key in experiment.changed}
+        agrees = all(run_options.get(key, value) == value for key, value in expected.items())
         return option if preset and agrees else ""
 
     def _compose(self, override: str) -> dict[str, Any]:
@@ -182,8 +182,8 @@ class Presets:
         return {**Identity.of(composed).config, "sweep": sweep}
 
     @cached_property
-    def by_default(self) -> dict[str, str]:
-        """The choice of each group that no command need name."""
+    def default_choices(self) -> dict[str, str]:
+        """The choice that each group has if a command names none."""
         main = yaml.safe_load((self.conf / "config.yaml").read_text(encoding="utf-8"))
         choices = {
             name: str(v)
@@ -194,13 +194,13 @@ class Presets:
         return {name: v for name, v in choices.items() if name in IDENTITY and name not in _NAMED}
 
     def overrides(self, run: Run) -> dict[str, str]:
-        """Return the words of a run's command line: choices, and options that are no defaults."""
+        """Return the words of a run's command: its choices, and options other than defaults."""
         options = options_of(run.config, IDENTITY)
         chosen = run.choices
         chosen["dataset"] = chosen["dataset"].removesuffix("" if run.verified else UNVERIFIED)
         words = dict(chosen)
         preset: dict[str, Any] = {"seed": 0, "protect": None}
-        consistency = "consistency", self.by_default["consistency"]
+        consistency = "consistency", self.default_choices["consistency"]
         for group, option in [*chosen.items(), consistency]:
             preset |= self.choice(group, option)
         for key, value in options.items():
@@ -208,7 +208,9 @@ class Presets:
                 words[key] = _as_written(value)
         if not run.verified:
             words["data.verify"] = "false"
-        return {name: text for name, text in words.items() if self.by_default.get(name) != text}
+        return {
+            name: text for name, text in words.items() if self.default_choices.get(name) != text
+        }
 
     def commands(self, jobs: Sequence[Mapping[str, str]]) -> list[str]:
         """Return command lines for jobs; those that differ in one group are merged to a sweep."""
@@ -216,7 +218,7 @@ class Presets:
         for group in _MERGED:
             sweeps: dict[tuple[tuple[str, str], ...], dict[str, None]] = {}
             for job in merged:
-                value = job.pop(group, self.by_default.get(group, ""))
+                value = job.pop(group, self.default_choices.get(group, ""))
                 sweeps.setdefault(tuple(job.items()), {})[value] = None
             merged = [
                 {**dict(other_options), group: ",".join(values)}
@@ -230,7 +232,7 @@ class Presets:
         options = {
             name: text
             for name, text in {**leading, **job}.items()
-            if self.by_default.get(name) != text
+            if self.default_choices.get(name) != text
         }
         sweep = ["-m"] if any("," in options.get(group, "") for group in _MERGED) else []
         words = [f"{name}={text}" for name, text in options.items()]

@@ -8,12 +8,12 @@ from typing import Any
 
 from fairbench.results.catalogue import Catalogue
 
-_ALIKE = ("dataset", "learner", "intervention", "method")
+_COMPONENTS = ("dataset", "learner", "intervention", "method")
 
 
 @dataclass(frozen=True)
 class _Cost:
-    """CPU seconds of a fit, and the rows of the run that it was of; 0 where none are recorded."""
+    """CPU seconds of a fit, and the number of rows of its run; 0 if that is not recorded."""
 
     seconds: float
     rows: int
@@ -21,16 +21,16 @@ class _Cost:
 
 @dataclass(frozen=True)
 class Prices:
-    """What fits have cost: of the very same components, and of the same ones with other options.
+    """What fits have cost: by study, and by data set and components whatever their options.
 
     Attributes
     ----------
     exact : `cost_key` of a study -> the cost of its fits.
-    alike : names of the data set and the components -> the cost of such fits.
+    by_components : names of the data set and the components -> the cost of such fits.
     """
 
     exact: dict[str, _Cost] = field(default_factory=dict)
-    alike: dict[tuple[str, ...], _Cost] = field(default_factory=dict)
+    by_components: dict[tuple[str, ...], _Cost] = field(default_factory=dict)
 
     @classmethod
     def of(cls, catalogue: Catalogue) -> Prices:
@@ -42,7 +42,7 @@ class Prices:
             rows = environment.get("task", {}).get("rows", 0)
             if "key" in cost:
                 paid = _Cost(float(cost["seconds_per_cell"]), int(rows))
-                prices.exact[cost["key"]] = prices.alike[_names(run.choices)] = paid
+                prices.exact[cost["key"]] = prices.by_components[_names(run.choices)] = paid
         return prices
 
     def seconds(self, key: str, rows: int, choices: Mapping[str, str]) -> float | None:
@@ -54,11 +54,12 @@ class Prices:
         rows : the number of rows that its run uses of the data set.
         choices : the option that the run chose for every group.
         """
-        paid = self.exact.get(key) or self.alike.get(_names(choices))
+        paid = self.exact.get(key) or self.by_components.get(_names(choices))
         if paid is None:
             return None
         return paid.seconds * (rows / paid.rows if paid.rows else 1.0)
 
 
 def _names(choices: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(choices.get(group, "")) for group in _ALIKE)
+    """Return the names of the data set and the components that a run chose."""
+    return tuple(str(choices.get(group, "")) for group in _COMPONENTS)

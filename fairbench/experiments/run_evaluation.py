@@ -123,7 +123,7 @@ class RunEvaluation:
         ordered = sorted(cells, key=lambda cell: (cell.fold.repeat, cell.fold.fold))
         # The rows of a fold: the run's own, then each variant's, then those of all variants
         # together, whose number has the variant None.
-        folds = list(dict.fromkeys(cell.place for cell in ordered))
+        folds = list(dict.fromkeys(cell.repeat_and_fold for cell in ordered))
         variants = list(dict.fromkeys(cell.variant for cell in ordered if cell.variant))
         splits = [(*fold, variant) for fold in folds for variant in ("", *variants, "")]
         number = {
@@ -136,7 +136,9 @@ class RunEvaluation:
         variant_readings = [reading for reading in readings if reading.cell.variant]
         tables = [*self._tables(own_readings, number), *self._tables(variant_readings, number)]
         for fold in folds:
-            fold_readings = [reading for reading in variant_readings if reading.cell.place == fold]
+            fold_readings = [
+                reading for reading in variant_readings if reading.cell.repeat_and_fold == fold
+            ]
             consistency = MetricTable(
                 frequentist=self.evaluator.interval == FREQUENTIST, splits=(number[*fold, None],)
             )
@@ -240,13 +242,13 @@ class RunEvaluation:
     def _tables(
         self, readings: Sequence[Reading], number: Mapping[Any, int]
     ) -> Iterator[MetricTable]:
-        """Yield tables of metrics; cells that are evaluated alike share one.
+        """Yield tables of metrics; cells that are evaluated in the same way share a table.
 
         Parameters
         ----------
         number : (repeat, fold, variant) -> the number of the split.
         """
-        alike: dict[Any, list[Reading]] = {}
+        readings_by_key: dict[Any, list[Reading]] = {}
         for reading in readings:
             columns = tuple(reading.test.predictions)
             held_out = reading.validation is not None
@@ -254,14 +256,14 @@ class RunEvaluation:
             # Clusters are those of one split, so that sampled rows are evaluated split by split.
             split = reading.cell.id if reading.test.design is not None else ""
             key = reading.invalid, held_out, columns, encoding, split
-            alike.setdefault(key, []).append(reading)
-        for readings_alike in alike.values():
-            cells = [reading.cell for reading in readings_alike]
-            splits = [number[*cell.place, cell.variant] for cell in cells]
-            table = self._evaluate(readings_alike, splits)
-            names = dict.fromkeys(name for reading in readings_alike for name in reading.notes)
+            readings_by_key.setdefault(key, []).append(reading)
+        for similar_readings in readings_by_key.values():
+            cells = [reading.cell for reading in similar_readings]
+            splits = [number[*cell.repeat_and_fold, cell.variant] for cell in cells]
+            table = self._evaluate(similar_readings, splits)
+            names = dict.fromkeys(name for reading in similar_readings for name in reading.notes)
             for name in names:
-                notes = [reading.notes.get(name) for reading in readings_alike]
+                notes = [reading.notes.get(name) for reading in similar_readings]
                 value, n_rows = zip(*(note or (np.nan, 0) for note in notes), strict=True)
                 has_note = [[note is not None] for note in notes]
                 arrays = np.reshape(value, (-1, 1)), np.reshape(n_rows, (-1, 1))

@@ -23,7 +23,7 @@ _PACKAGES = ("numpy", "pandas", "scikit-learn")
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that can affect the raw outputs of a run's cells, but for the fold.
+    """Everything that can affect the raw outputs of a run's cells, except the fold.
 
     `replicate` numbers fits that differ in their draws alone: other bootstraps, the same rows.
     """
@@ -82,7 +82,7 @@ class Cell:
     variant: str = ""
 
     @property
-    def place(self) -> tuple[int, int]:
+    def repeat_and_fold(self) -> tuple[int, int]:
         """The repeat and the fold."""
         return self.fold.repeat, self.fold.fold
 

@@ -1,4 +1,4 @@
-"""Tuning: a search over options by what cells predict of validation rows, and of nothing else.
+"""Tuning: a search over options by the predictions for validation rows alone.
 
 Every trial is made of ordinary cells, one a repeat, so that nothing is fitted twice, whoever asks.
 The study is a folder of the results: the space it searches, and a line for each trial that ended.
@@ -26,7 +26,7 @@ from fairbench.core.seeds import integer_seed, rng
 from fairbench.evaluation.columns import COSTS
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, goals, together
 from fairbench.experiments.configuration import Config
-from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan, prepared
+from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.study import Cell
 from fairbench.experiments.tuning_settings import Tuning
@@ -94,7 +94,9 @@ class Dimension:
         """Return one of its values, each as likely as any other; of a logarithm, evenly in it."""
         if self.values:
             return self.values[generator.integers(len(self.values))]
-        beyond = self.high + self.whole  # a whole number stands for those from it to the next
+        beyond = (
+            self.high + self.whole
+        )  # a whole number stands for the numbers from it to the next one
         limits = np.log([self.low, beyond]) if self.log else np.array([self.low, beyond])
         value = generator.uniform(*limits)
         value = float(np.exp(value) if self.log else value)
@@ -125,7 +127,7 @@ class Search:
     @cached_property
     def default_plan(self) -> Plan:
         """The run of the untuned default."""
-        return plan(self.compose({}))
+        return plan_run(self.compose({}))
 
     @cached_property
     def goals(self) -> tuple[Goal, ...]:
@@ -138,7 +140,7 @@ class Search:
 
     @property
     def _kind(self) -> tuple[str, ...]:
-        """The settings that tell this study from those of other searches."""
+        """The settings that distinguish this study from others."""
         return ()
 
     @property
@@ -151,7 +153,7 @@ class Search:
     def record(self) -> StudyRecord:
         """The folder of the study, which another default, or changed code, has another of."""
         cells, name = self.default_plan.cells, self.tuning.study
-        # Cells do not tell whose gaps are meant, nor how a method reads what they predict.
+        # Cells determine neither the protected attribute nor how a method reads their outputs.
         read = [list(self._run.study.protect), self._run.identity.config["method"]]
         key = digest([list(cells), read, list(self.tuning.objectives), name, *self._kind], 12)
         return StudyRecord(self.default_plan.store.root / "tuning" / key)
@@ -290,7 +292,7 @@ class Search:
         """
         trial = Trial(values)
         try:
-            trial.plan = plan(self.compose(values)) if values else self.default_plan
+            trial.plan = plan_run(self.compose(values)) if values else self.default_plan
             self._fit(trial, folds)
         except UserError as error:
             if not values:
@@ -304,7 +306,7 @@ class Search:
         run = prepared(trial.plan)
         parts = list[GoalRows]()
         cells = sorted(
-            (cell for cell in run.cells if not cell.variant), key=lambda cell: cell.place
+            (cell for cell in run.cells if not cell.variant), key=lambda cell: cell.repeat_and_fold
         )[:folds]
         note_begun(run.store, [self.record.folder.name], self._cells(cells))
         for start in range(0, len(cells), self.jobs):
@@ -345,11 +347,13 @@ class Search:
             WorkUnit(planned, cell.id) for cell in cells if refit or not planned.store.has(cell.id)
         ]
         while missing:
-            done = list(self.executor.run(missing))
-            self.fitted += sum(outcome.computed for outcome in done)
-            if errors := [outcome.error for outcome in done if outcome.error]:
+            results = list(self.executor.run(missing))
+            self.fitted += sum(result.computed for result in results)
+            if errors := [result.error for result in results if result.error]:
                 raise UserError(errors[0])
-            missing = [WorkUnit(planned, d.task.cell, wait=True) for d in done if d.busy]
+            missing = [
+                WorkUnit(planned, result.unit.cell, wait=True) for result in results if result.busy
+            ]
 
     def _surely_worse(self, trial: Trial, folds: int) -> bool:
         """Return whether one finished trial is better in every objective, on the same rows."""
@@ -357,7 +361,7 @@ class Search:
         rivals = [other for other in finished if other.folds == folds and not other.error]
         scores = [self.tuning.score(np.array(self._objective_values(rival))) for rival in rivals]
         best = {0, int(np.argmin(scores))} if trial.folds < folds else set()
-        return any(self._is_behind(trial, rivals[place]) for place in best)
+        return any(self._is_behind(trial, rivals[index]) for index in best)
 
     def _is_behind(self, trial: Trial, rival: Trial) -> bool:
         """Return whether a trial is surely worse than a rival in every objective."""

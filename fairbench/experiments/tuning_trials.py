@@ -1,4 +1,4 @@
-"""The trials of a tuning study: what is known of each, and what is kept of them.
+"""The trials of a tuning study, and the files in which they are kept.
 
 What a trial is judged by is read here, from the validation rows of its cells and nothing else.
 """
@@ -105,7 +105,7 @@ class StudyRecord:
             os.fsync(file.fileno())
 
     def begin(self, space: Mapping[str, str], *, again: bool) -> None:
-        """Note what is searched, or compare it with what was.
+        """Write down what is searched, or compare it with what was written down before.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class StudyRecord:
 
 
 def _read_line(line: bytes) -> dict[str, Any]:
-    """Return a trial; nothing of a line that is not as it was written."""
+    """Return the trial of a line; None if the line is damaged."""
     try:
         return unsealed_json(line)
     except ValueError:
@@ -150,7 +150,7 @@ def _is_trial(found: Mapping[str, Any]) -> bool:
 
 
 def check_split(run: PlannedRun) -> None:
-    """Refuse a split without validation rows, or one that tests what chose.
+    """Refuse a split without validation rows, or one that tests rows by which trials are chosen.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def check_split(run: PlannedRun) -> None:
 
 
 def stored_cell(run: PlannedRun, cell: Cell) -> StoredCell:
-    """Return a cell, fitted again where its file is damaged."""
+    """Return a cell, fitted again if its file is damaged."""
     try:
         return run.store.read(cell.id)
     except CorruptCellError:
@@ -206,7 +206,7 @@ def label_rows(
     columns: Mapping[str, NDArray[np.float64]],
     fold: int,
 ) -> GoalRows:
-    """Return some rows of a data set with what was predicted of them; no other row is looked at."""
+    """Return some rows of a data set with their predictions; no other row is read."""
     part = data.take(rows)
     group = part.groups(protect)
     if np.isnan(columns["prediction"]).any():

@@ -34,15 +34,15 @@ def recompose(run: Run, conf: Path) -> DictConfig:
     ------
     UserError : it names what is no component, or holds what no component is configured with.
     """
-    place = run.path / LAST
-    chosen = {group: _component(run.config, group, conf, place) for group in COMPONENTS}
+    config_path = run.path / LAST
+    chosen = {group: _component(run.config, group, conf, config_path) for group in COMPONENTS}
     words = [f"{group}={name}" for group, (name, _) in chosen.items()]
     with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
         cfg = compose("config", [*words, f"seed={run.seed}"], return_hydra_config=True)
     with open_dict(cfg):
         for group, (_, options) in chosen.items():
             cfg[group] = OmegaConf.merge(cfg[group], options)
-        cfg.protect = _inert(run.config.get("protect"), f"{place}: protect")
+        cfg.protect = _inert(run.config.get("protect"), f"{config_path}: protect")
         cfg.results = str(run.results)
         cfg.data.verify = run.verified
         cfg.purpose = run.purpose
@@ -50,17 +50,19 @@ def recompose(run: Run, conf: Path) -> DictConfig:
 
 
 def _component(
-    stored: Mapping[str, Any], group: str, conf: Path, place: Path
+    stored: Mapping[str, Any], group: str, conf: Path, config_path: Path
 ) -> tuple[str, dict[str, Any]]:
     """Return the name and the options that a stored configuration has for a group."""
     component = stored.get(group)
     if not isinstance(component, dict) or not isinstance(component.get("name"), str):
-        raise UserError(f"{place}: {group} names no component; the run is not one of this project")
+        raise UserError(
+            f"{config_path}: {group} names no component; the run is not one of this project"
+        )
     valid = {path.stem for path in (conf / group).glob("*.yaml")}
     if component["name"] not in valid:
-        raise unknown_name(f"{group} in {place}", str(component["name"]), valid)
+        raise unknown_name(f"{group} in {config_path}", str(component["name"]), valid)
     options = {name: value for name, value in component.items() if name not in ("name", VERIFIED)}
-    _inert(options, f"{place}: {group}")
+    _inert(options, f"{config_path}: {group}")
     return str(component["name"]), options
 
 
@@ -69,7 +71,7 @@ def _inert(value: Any, where: str) -> Any:
 
     Raises
     ------
-    UserError : it holds an interpolation, or an option with which Hydra is told what to call.
+    UserError : it holds an interpolation, or an option that tells Hydra what to call.
     """
     if isinstance(value, Mapping):
         for name, inner in value.items():
@@ -98,7 +100,7 @@ class Difference:
 
 
 def mend(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> list[str]:
-    """Make what is damaged of a run's files again from its cells; return what was damaged.
+    """Make damaged files of a run again from its cells; return their names.
 
     Figures that there are, are drawn again.
 
@@ -122,7 +124,7 @@ def mend(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> list
 
 
 def evaluate_again(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> bool:
-    """Evaluate a stored run from its cells where the code that evaluates has changed; fit nothing.
+    """Evaluate a stored run from its cells if the evaluation's code has changed; fit nothing.
 
     Figures that there are, are drawn again.
 

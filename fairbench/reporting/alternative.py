@@ -51,7 +51,7 @@ def alternative_document(answer: Alternative, command: str) -> Document:
     sections = [Section("What was searched", [*_search_blocks(answer), _candidates_table(answer)])]
     if answer.search:
         sections.insert(0, Section("What further search may gain", [_bounds_table(answer.search)]))
-    if answer.place:
+    if answer.chosen_index:
         sections.insert(0, Section("What it would cost", [_flips(answer)]))
     return Document(
         f"A less discriminatory alternative: {answer.data} by {answer.protect}",
@@ -106,7 +106,7 @@ def _result_sentences(answer: Alternative) -> Iterator[str]:
     """Yield the findings, the most important first."""
     comparison = answer.comparison
     gap = _name(answer.comparison.metric)
-    if not answer.place:
+    if not answer.chosen_index:
         yield (
             f"No alternative is better: of {_candidates(answer)}, none has a smaller {gap} on the "
             f"validation rows at an error of at most {number(answer.in_use.error + answer.within)}."
@@ -159,7 +159,7 @@ def _allowed_error_text(answer: Alternative) -> str:
 
 def _on_groups(answer: Alternative) -> Iterator[str]:
     """Yield a warning if the model needs each person's group at prediction time."""
-    if not (answer.place and answer.selected.group_at_prediction):
+    if not (answer.chosen_index and answer.selected.group_at_prediction):
         return
     text = "It needs each person's group at prediction time."
     if allowed_alternative := answer.without_group:
@@ -252,7 +252,7 @@ def _advice_sentences(answer: Alternative) -> Iterator[str]:
             "rows, and cannot fall much further there: more of them (split.validation=) tell "
             "smaller gaps apart, and make a longer search worth it."
         )
-    if answer.place and answer.comparison.verdict == "open":
+    if answer.chosen_index and answer.comparison.verdict == "open":
         yield "Judge both models on more people: these are too few to tell their gaps apart."
 
 
@@ -274,7 +274,7 @@ def _terms(answer: Alternative) -> list[tuple[str, Text]]:
     # The labels of finished runs have their ids.
     run_texts = [f" (run {run})" if answer.search else "" for run in answer.runs]
     terms: list[tuple[str, Text]] = [("Model in use", f"{answer.in_use.label}{run_texts[0]}")]
-    if answer.place:
+    if answer.chosen_index:
         terms.append(("Alternative", f"{answer.selected.label}{run_texts[-1]}"))
     terms.append(
         (
@@ -292,7 +292,7 @@ def _terms(answer: Alternative) -> list[tuple[str, Text]]:
 def _both_models_table(answer: Alternative) -> Table:
     """Return the table of both models."""
     comparison = answer.comparison
-    better = bool(answer.place)
+    better = bool(answer.chosen_index)
     columns = [Column("on the test rows"), Column("in use", "estimate")]
     rows: list[list[object]] = [
         [_name(comparison.metric), comparison.gaps[0]],
@@ -393,11 +393,12 @@ def _search_blocks(answer: Alternative) -> Iterator[Table]:
         yield Table(columns, list(search.left_out.items()), "what is not drawn")
 
 
-def _standing(answer: Alternative, place: int) -> str:
-    tried = answer.tried[place]
+def _standing(answer: Alternative, position: int) -> str:
+    tried = answer.tried[position]
     if tried.reason:
         return "failed"
-    standing = (["in use"] if place == 0 else []) + (["chosen"] if place == answer.place else [])
+    standing = ["in use"] if position == 0 else []
+    standing += ["chosen"] if position == answer.chosen_index else []
     return ", ".join(standing) or ("" if answer.allows(tried) else "error too large")
 
 
@@ -405,8 +406,8 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
     """Return all that was tried, nothing left out, in the order in which it was."""
     return [
         {
-            "number": place,
-            "standing": _standing(answer, place),
+            "number": position,
+            "standing": _standing(answer, position),
             "what": tried.what,
             "gap": tried.gap,
             "error_rate": tried.error,
@@ -414,15 +415,15 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
             "cpu_seconds": tried.seconds,
             "reason": tried.reason,
         }
-        for place, tried in enumerate(answer.tried)
+        for position, tried in enumerate(answer.tried)
     ]
 
 
 def _candidates_table(answer: Alternative) -> Table:
     """Return the table of tried candidates: the allowed ones first, sorted by gap."""
 
-    def order(place: int) -> tuple[bool, bool, float]:
-        tried: Tried = answer.tried[place]
+    def order(position: int) -> tuple[bool, bool, float]:
+        tried: Tried = answer.tried[position]
         return bool(tried.reason), not answer.allows(tried), tried.gap
 
     columns = [
@@ -433,11 +434,11 @@ def _candidates_table(answer: Alternative) -> Table:
         Column("what"),
         Column("why it failed", left_out=1),
     ]
-    places = sorted(range(len(answer.tried)), key=order)
+    positions = sorted(range(len(answer.tried)), key=order)
     rows = [
-        [place, tried.gap, tried.error, _standing(answer, place), tried.label, tried.reason]
-        for place in places
-        for tried in [answer.tried[place]]
+        [position, tried.gap, tried.error, _standing(answer, position), tried.label, tried.reason]
+        for position in positions
+        for tried in [answer.tried[position]]
     ]
     if not any(tried.reason for tried in answer.tried):
         columns = columns[:-1]
@@ -455,10 +456,10 @@ def _data(answer: Alternative) -> dict[str, Any]:
         "gap": comparison.metric.name,
         "within": answer.within,
         "level": comparison.level,
-        "better": bool(answer.place),
-        "verdict": comparison.verdict if answer.place else "none",
+        "better": bool(answer.chosen_index),
+        "verdict": comparison.verdict if answer.chosen_index else "none",
         "in_use": asdict(answer.in_use),
-        "alternative": asdict(answer.selected) if answer.place else None,
+        "alternative": asdict(answer.selected) if answer.chosen_index else None,
         "runs": list(answer.runs),
         "validation_rows": answer.chosen_by,
         "test_rows": comparison.people,

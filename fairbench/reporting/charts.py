@@ -104,8 +104,10 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
     Each is as wide as a phone: a page sets as many side by side as there is room for.
     """
     height = _TOP + HEIGHT + _BOTTOM
-    place = f'<g transform="translate({_LEFT} {_TOP})">'
-    drawings = [svg_drawing(f"{place}{''.join(_panel(panel))}</g>", height) for panel in panels]
+    shifted_group = f'<g transform="translate({_LEFT} {_TOP})">'
+    drawings = [
+        svg_drawing(f"{shifted_group}{''.join(_panel(panel))}</g>", height) for panel in panels
+    ]
     if key:
         lines = [(entry, wrap(_key_text(entry), _KEY_WIDTH) or [""]) for entry in key]
         parts = []
@@ -123,7 +125,7 @@ def svg_drawing(content: str, height: float) -> str:
     return f'<svg class="chart" role="img" viewBox="0 0 {PANEL} {height:.0f}">{content}</svg>'
 
 
-LOOKS = (  # how a drawing looks in a page
+STYLE_SHEET = (  # of drawings in a page
     "text{font:11px system-ui,'DejaVu Sans',sans-serif;fill:#1a1a1a}.title{font-weight:600}"
     ".letter{font-size:13px;font-weight:700}.frame{fill:none;stroke:#595959}path{stroke-width:1.3}"
     ".grid{stroke:#d5d5d5;stroke-width:.5}.range{stroke:#1a1a1a;stroke-width:2.5}"
@@ -142,7 +144,7 @@ def file_of(drawings: Sequence[str]) -> str:
         top += height
     box = f'width="{PANEL}" height="{top}" viewBox="0 0 {PANEL} {top}"'
     ground = '<rect width="100%" height="100%" fill="#fff"/>'
-    style = f"<style>{LOOKS}</style>"
+    style = f"<style>{STYLE_SHEET}</style>"
     return f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{style}{ground}{"".join(parts)}</svg>'
 
 
@@ -182,8 +184,8 @@ def forest(
         first, last = map(place_of, band)
         size = f'width="{last - first:.1f}" height="{bottom - start}"'
         elements.append(f'<rect x="{first:.1f}" y="{start}" {size} fill="{BLUE}" opacity=".15"/>')
-    for place, part in enumerate(parts):
-        if place:
+    for index, part in enumerate(parts):
+        if index:
             elements.append(
                 f'<line class="grid" x1="0" x2="{PANEL}" y1="{top + 3}" y2="{top + 3}"/>'
             )
@@ -252,14 +254,16 @@ def track(
         *(Series("", across, [y, y], GREY, dashed=1, marked=False) for y in (-bound, bound)),
         Series("", along, value, BLUE, marked=False, band=band),
     ]
-    for place, hint in events:
-        height = np.interp([place], along, value)
-        series.append(Series("", [place], height, ORANGE, shape=1, filled=True, hint=hint))
+    for position, hint in events:
+        height = np.interp([position], along, value)
+        series.append(Series("", [position], height, ORANGE, shape=1, filled=True, hint=hint))
     return chart([Panel(series, *labels, from_zero="x")])[0]
 
 
 @dataclass(frozen=True)
 class _Scale:
+    """A linear scale from the values of an axis to its coordinates, of 0 to `size`."""
+
     low: float
     high: float
     size: float
@@ -309,12 +313,12 @@ def _panel(panel: Panel) -> Iterator[str]:
     """Yield the SVG of a panel: frame, grid, labels, and its series clipped to the frame."""
     x, y = _scale(panel, "x", WIDTH), _scale(panel, "y", HEIGHT)
     yield f'<rect class="frame" width="{WIDTH}" height="{HEIGHT}"/>'
-    for tick, place in zip(x.ticks, x(x.ticks), strict=True):
-        yield f'<line class="grid" x1="{place:.1f}" x2="{place:.1f}" y2="{HEIGHT}"/>'
-        yield f'<text x="{place:.1f}" y="{HEIGHT + 14}" text-anchor="middle">{tick:g}</text>'
-    for tick, place in zip(y.ticks, HEIGHT - y(y.ticks), strict=True):
-        yield f'<line class="grid" x2="{WIDTH}" y1="{place:.1f}" y2="{place:.1f}"/>'
-        yield f'<text x="-5" y="{place + 4:.1f}" text-anchor="end">{tick:g}</text>'
+    for tick, position in zip(x.ticks, x(x.ticks), strict=True):
+        yield f'<line class="grid" x1="{position:.1f}" x2="{position:.1f}" y2="{HEIGHT}"/>'
+        yield f'<text x="{position:.1f}" y="{HEIGHT + 14}" text-anchor="middle">{tick:g}</text>'
+    for tick, position in zip(y.ticks, HEIGHT - y(y.ticks), strict=True):
+        yield f'<line class="grid" x2="{WIDTH}" y1="{position:.1f}" y2="{position:.1f}"/>'
+        yield f'<text x="-5" y="{position + 4:.1f}" text-anchor="end">{tick:g}</text>'
     middle = f'x="{WIDTH / 2}" text-anchor="middle"'
     yield f'<text {middle} y="{HEIGHT + 32}">{escape(panel.x_label)}</text>'
     yield f'<text {middle} y="-8" class="title">{escape(panel.title)}</text>'
@@ -361,8 +365,9 @@ def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
                 where = f'transform="translate({left:.1f} {top:.1f})"'
                 yield f"<g {where}>{_marker(series)}{hint}</g>"
     if series.label and len(across):
-        place = f'x="{across[0] - 6:.1f}" y="{up[0] - 5:.1f}" text-anchor="end"'
-        yield f'<text class="letter" {place} fill="{series.colour}">{escape(series.label)}</text>'
+        attributes = f'x="{across[0] - 6:.1f}" y="{up[0] - 5:.1f}" text-anchor="end"'
+        attributes += f' fill="{series.colour}"'
+        yield f'<text class="letter" {attributes}>{escape(series.label)}</text>'
 
 
 def _dash(series: Series) -> str:
@@ -389,6 +394,7 @@ def _key_text(series: Series) -> str:
 
 
 def _key(series: Series, texts: Sequence[str]) -> str:
+    """Return an entry of the key in SVG: line and marker of a series, and lines of text."""
     line = f'<path d="M-11 0H11" fill="none" stroke="{series.colour}"{_dash(series)}/>'
     line = line if series.lined or series.outline is not None else ""
     marker = _marker(series) if series.marked else ""
@@ -398,7 +404,7 @@ def _key(series: Series, texts: Sequence[str]) -> str:
     return f"{line}{marker}{''.join(lines)}"
 
 
-def with_looks(table: pd.DataFrame) -> pd.DataFrame:
+def with_styles(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of runs with names, colours, markers, and letters for the non-dominated."""
     varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
     kind = list(map(", ".join, zip(*(table[name] for name in varying), strict=True)))
@@ -420,8 +426,8 @@ def with_looks(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _cycled(names: Any, looks: Sequence[str]) -> dict[str, str]:
-    return {name: looks[i % len(looks)] for i, name in enumerate(names)}
+def _cycled(names: Any, styles: Sequence[str]) -> dict[str, str]:
+    return {name: styles[i % len(styles)] for i, name in enumerate(names)}
 
 
 def letters_text(letters: Sequence[str]) -> str:

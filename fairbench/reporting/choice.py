@@ -33,7 +33,7 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
 
 def _why_table_differs(choice: Choice) -> Iterator[str]:
     """Yield why the table of the chosen run has another number for the objective, if it has."""
-    run, objective = choice.runs[choice.place], choice.judged[0]
+    run, objective = choice.runs[choice.chosen_index], choice.judged[0]
     table_value = estimate(run.summary(), objective.metric.name, run.protect)[0]
     if isnan(table_value) or number(table_value) == number(objective.value):
         return
@@ -48,7 +48,7 @@ def _why_table_differs(choice: Choice) -> Iterator[str]:
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
     """Return the chosen run, its estimates, the corrected limits, and the runs tied with it."""
     objective, *bounded = choice.judged
-    best = choice.runs[choice.place]
+    best = choice.runs[choice.chosen_index]
     k = len(choice.runs)
     level = f"{choice.level:.0%}"
     rows = "validation rows" if choice.apart else "test rows"
@@ -72,7 +72,7 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         corrected = [f"{_name(e.metric)} {interval(*e.corrected)}" for e in choice.judged]
         text[-1] += f" choice among {k}: {', '.join(corrected)}."
     if len(bounded) == 1 and bounded[0].metric.better == "lower":
-        ends = [number(end) for end in choice.together]
+        ends = [number(end) for end in choice.simultaneous_upper]
         text.append(
             f"Both at once, at {level}: {_name(objective.metric)} at most {ends[0]} and "
             f"{_name(bounded[0].metric)} at most {ends[1]}."
@@ -91,9 +91,9 @@ def _name(metric: Metric) -> str:
 
 
 def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
-    """Return which other runs cannot be told from the best, the first five by name."""
+    """Return which other runs cannot be distinguished from the best, the first five by name."""
     order = np.argsort(choice.objectives, kind="stable")
-    best = choice.runs[choice.place]
+    best = choice.runs[choice.chosen_index]
     near = [choice.runs[i] for i in order if choice.near[i] and not choice.same[i]]
     same = [run for run, is_same in zip(choice.runs, choice.same, strict=True) if is_same]
     tied = ""
@@ -163,7 +163,8 @@ def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
 
 
 def _standing(choice: Choice, i: int) -> str:
-    if i == choice.place:
+    """Return how run `i` compares with the chosen one, in a few words."""
+    if i == choice.chosen_index:
         return "chosen"
     if choice.same[i]:
         return "tied: the same predictions"

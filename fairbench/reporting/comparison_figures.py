@@ -23,7 +23,7 @@ from fairbench.inference.comparing.practical_difference import (
     Region,
     event_name,
 )
-from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE, letters_text, with_looks
+from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE, letters_text, with_styles
 
 _PALE_BLUE = "#56B4E9"
 _SHARES = (0.8, 0.5)  # of the region's mass, inside the inner contours
@@ -155,7 +155,7 @@ def tradeoff_figure(
     base : the name of the model that the curve was made from.
     spread : the quantity whose posterior the ellipses describe.
     """
-    table = with_looks(table)
+    table = with_styles(table)
     metrics = list(dict.fromkeys(table["metric"]))
     with rc_context({"font.size": 14}):
         figure = Figure((11, 12), dpi=90, layout="constrained")
@@ -199,9 +199,9 @@ def _letters(axes: Axes, best: pd.DataFrame) -> None:
     size = np.array([np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())])
     near: dict[tuple[float, float], list[str]] = {}
     outline = withStroke(linewidth=3, foreground="white")
-    for place, letter in zip(best[["error", "gap"]].to_numpy(), best["letter"], strict=True):
-        places_nearby = (at for at in near if (np.abs(place - at) < _NEAR * size).all())
-        near.setdefault(next(places_nearby, (place[0], place[1])), []).append(str(letter))
+    for point, letter in zip(best[["error", "gap"]].to_numpy(), best["letter"], strict=True):
+        places_nearby = (at for at in near if (np.abs(point - at) < _NEAR * size).all())
+        near.setdefault(next(places_nearby, (point[0], point[1])), []).append(str(letter))
     for at, letters in near.items():
         axes.annotate(
             letters_text(sorted(letters)), at, (-8, 5), textcoords="offset points", ha="right",

@@ -411,13 +411,13 @@ LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 
 def _curves(axes: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
     """Draw a curve of means against neighbours, with a band of one sd, for each group."""
-    for place, (group, colour) in enumerate(colours.items()):
+    for index, (group, colour) in enumerate(colours.items()):
         group_rows = rows[rows["group"] == group]
         if group_rows.empty:
             continue
         curve = group_rows.groupby("k")["value"]
         mean, sd = curve.mean(), curve.std().fillna(0)
-        line = LINES[place % len(LINES)]
+        line = LINES[index % len(LINES)]
         axes.plot(mean.index, mean, color=colour, linestyle=line, label=short(group))
         axes.fill_between(mean.index, mean - sd, mean + sd, color=colour, alpha=0.15, linewidth=0)
     axes.grid(alpha=0.3)

@@ -43,7 +43,7 @@ def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar
     values = np.array([*ends, (-epsilon, 0, epsilon)], float)
     low, high = np.nanmin(values), np.nanmax(values)
     scaled = (100 * (values - low) / (high - low)).tolist()
-    *placed, (left, zero, right) = [[round(place, 1) for place in triple] for triple in scaled]
+    *placed, (left, zero, right) = [[round(end, 1) for end in triple] for triple in scaled]
     return [
         None if isnan(lower + value + upper) else Bar(lower, value, upper, (left, right), zero)
         for lower, value, upper in placed
@@ -63,7 +63,7 @@ def table_of(
     by: str = "attribute",
     **about: Any,
 ) -> Table:
-    """Return a table of rows, in columns that each say what they show of a row.
+    """Return a table of rows, by columns that are each a function of a row and its heading.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def all_metrics(metrics_of_run: pd.DataFrame, note: str = "") -> Details:
 
 
 def group_line(name: str, g: int, x: Floats, y: Floats | Limits, *, marked: bool = False) -> Series:
-    """Return the line of the g-th group, with a band where it has intervals."""
+    """Return the line of the g-th group, with a band if it has intervals."""
     value = y
     band = None
     if isinstance(y, Limits):

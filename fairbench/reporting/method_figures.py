@@ -94,12 +94,12 @@ def abstention(metrics: pd.DataFrame) -> Iterator[Named]:
 
 
 def group_errors(metrics: pd.DataFrame) -> Iterator[Named]:
-    """Draw the error of each group's rows that are kept, against the share abstained on overall."""
+    """Draw the error on each group's kept rows against the share abstained on overall."""
     yield from _by_group(metrics, "abstention_error_rate", "error rate, rows kept")
 
 
 def group_abstention(metrics: pd.DataFrame) -> Iterator[Named]:
-    """Draw the share of each group that is abstained on, against that of everyone."""
+    """Draw the share abstained on in each group against the share overall."""
     yield from _by_group(metrics, "abstention_rate", "share of the group abstained on")
 
 
@@ -117,7 +117,7 @@ def _by_group(metrics: pd.DataFrame, metric: str, label: str) -> Iterator[Named]
 
 
 def _panels(metrics: pd.DataFrame, draw: Draw, *, columns: int = 3, height: float = 3.2) -> Figure:
-    """Return a figure with a panel for each data set, methods alike in all of them."""
+    """Return a figure with a panel for each data set, and the same style of a method in all."""
     methods = list(dict.fromkeys(metrics["method"]))
     styles = {
         name: Style(COLOURS[i % 8], MARKERS[i % 9], ("-", "--")[i % 2])
@@ -160,14 +160,14 @@ def _legend(figure: Figure) -> None:
 def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> None:
     """Draw, for each method, boxes of individuals' uncertainties across variants, and of noise."""
     for name, shift, width in (("noise", 0.25, 0.15), ("consistency", -0.1, 0.4)):
-        for place, (method, style) in enumerate(styles.items()):
+        for position, (method, style) in enumerate(styles.items()):
             box = quantile_box(metrics[metrics["method"] == method], name)
             if box is None:
                 continue
             colour = GREY if name == "noise" else style.colour
             line = {"color": colour, "linewidth": 1.5}
             axes.bxp(
-                [box], positions=[place + shift], widths=width, orientation="horizontal",
+                [box], positions=[position + shift], widths=width, orientation="horizontal",
                 manage_ticks=False, boxprops=line, whiskerprops=line, capprops=line,
                 medianprops=line, flierprops={"marker": "x", "markeredgecolor": colour},
             )  # fmt: skip
@@ -311,15 +311,15 @@ def _panel(axes: Axes, metrics: pd.DataFrame, methods: list[str]) -> None:
             mean, np.arange(len(methods)) + shift, xerr=sd, fmt=marker, color=colour, capsize=2,
             markerfacecolor="none" if colour == GREY else colour, markersize=5, label=label,
         )  # fmt: skip
-    _print_beside(axes, metrics, methods)
+    _print_scores(axes, metrics, methods)
     axes.set_yticks(range(len(methods)), [name.replace("_", " ") for name in methods])
     axes.set_ylim(len(methods) - 0.5, -0.5)
     axes.set_xlim(-0.02 * axes.get_xlim()[1], None)
     axes.grid(axis="x", alpha=0.3)
 
 
-def _print_beside(axes: Axes, metrics: pd.DataFrame, methods: list[str]) -> None:
-    """Print everyone's coverage and score right of each method."""
+def _print_scores(axes: Axes, metrics: pd.DataFrame, methods: list[str]) -> None:
+    """Print overall coverage and score to the right of each method."""
     everyone = metrics[(metrics["attribute"] == "") & metrics["level"].isin([np.nan, _LEVEL])]
     means = everyone.groupby(["method", "metric"])["value"].mean().unstack().reindex(methods)
     for i, (metric, name) in enumerate(_COLUMNS.items()):

@@ -286,27 +286,27 @@ def _key_figures(answer: Ranking) -> Table:
 
 def _rank_rows(answer: Ranking) -> Iterator[dict[str, Any]]:
     """Yield the row of each method in the table of ranks, best first."""
-    for place, name in enumerate(answer.methods):
-        difference = None if place == 0 else answer.difference(name, answer.leader)
+    for index, name in enumerate(answer.methods):
+        difference = None if index == 0 else answer.difference(name, answer.leader)
         yield {
             "score": answer.scores.score,
             "method": name,
-            "first_rank": int(answer.first_rank[place]),
-            "last_rank": int(answer.last_rank[place]),
-            "may_be_best": bool(answer.may_be_best[place]),
-            "mean": float(answer.means[place]),
+            "first_rank": int(answer.first_rank[index]),
+            "last_rank": int(answer.last_rank[index]),
+            "may_be_best": bool(answer.may_be_best[index]),
+            "mean": float(answer.means[index]),
             "difference": 0.0 if difference is None else difference.value,
             "lower": 0.0 if difference is None else difference.lower,
             "upper": 0.0 if difference is None else difference.upper,
-            "near_best_on_new": _new_task_probability(answer, "near", place),
-            "best_on_new": _new_task_probability(answer, "best", place),
-            PLURALS[answer.unit]: int(answer.ran[place]),
+            "near_best_on_new": _new_task_probability(answer, "near", index),
+            "best_on_new": _new_task_probability(answer, "best", index),
+            PLURALS[answer.unit]: int(answer.ran[index]),
         }
 
 
-def _new_task_probability(answer: Ranking, name: str, place: int) -> float:
+def _new_task_probability(answer: Ranking, name: str, index: int) -> float:
     """Return the probability of a name, ``near`` or ``best``, on a new task; NaN without any."""
-    return float("nan") if answer.new is None else float(getattr(answer.new, name)[place])
+    return float("nan") if answer.new is None else float(getattr(answer.new, name)[index])
 
 
 def _decimals(answer: Ranking) -> int:
@@ -321,8 +321,8 @@ def _rank_table(
 ) -> Table:
     """Return the table of ranks; a short one, without caption and bars, is for the summary."""
     rows = [
-        {**row, "bar": bar, "place": place}
-        for place, (row, bar) in enumerate(zip(rows, _interval_bars(answer, rows), strict=True))
+        {**row, "bar": bar, "place": index}
+        for index, (row, bar) in enumerate(zip(rows, _interval_bars(answer, rows), strict=True))
     ]
     return table_of(
         rows,
@@ -336,7 +336,7 @@ def _rank_table(
 
 
 def _interval_bars(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> list[Bar | None]:
-    """Return the interval of each row as a bar; None where an end is not known."""
+    """Return the interval of each row as a bar; None if a limit is unknown."""
     ends = np.array([(row["lower"], row["difference"], row["upper"]) for row in rows], float)
     ends[~np.isfinite(ends).all(axis=1)] = np.nan
     return bars([(low, value, high) for low, value, high in ends.tolist()], answer.epsilon)
@@ -439,7 +439,7 @@ def _pair_table(answer: Ranking, rows: Sequence[PairedDifference], title: str = 
 
 
 def _pairs(answer: Ranking) -> Details:
-    """Return the first pairs in a table that is folded away, and where all are."""
+    """Return a folded table of the first pairs, and the file that holds all pairs."""
     pairs = len(answer.paired.first)
     rows: list[PairedDifference] = []
     for difference in answer.differences():
@@ -455,7 +455,7 @@ def _pairs(answer: Ranking) -> Details:
 
 
 def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
-    """Yield the table of what would resolve each open pair, and how many rivals it omits."""
+    """Yield the table of what would resolve each open pair, and the number of rivals left out."""
     cells = _cells(table)
     yield table_of(
         answer.plans,

@@ -22,7 +22,7 @@ _FACTS = (
 
 
 def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Table:
-    """Return a row for each run, named by what tells it apart, those of one data set by error.
+    """Return a row for each run, named by how it differs, sorted by data set and then by error.
 
     Parameters
     ----------
@@ -54,7 +54,11 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
             )
         )
     rows.sort(key=lambda row: (row[0], row[1]))
-    rule_places = {place for place in range(1, len(rows)) if rows[place][0] != rows[place - 1][0]}
+    rule_places = {
+        row_index
+        for row_index in range(1, len(rows))
+        if rows[row_index][0] != rows[row_index - 1][0]
+    }
     every = pd.concat(list(summary_of_run.values())) if summary_of_run else pd.DataFrame()
     ends = f"95 % intervals {about(every)}; a gap's may begin at 0"
     if has_means_of_gaps(every):
@@ -148,6 +152,6 @@ def _rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]) ->
     }
     about_run |= {"seed": run.seed, "protect": run.protect}
     facts = selected[[*_FACTS, "reason"]].reset_index(drop=True)
-    for place, (column, value) in enumerate(about_run.items()):
-        facts.insert(place, column, value)
+    for index, (column, value) in enumerate(about_run.items()):
+        facts.insert(index, column, value)
     return facts

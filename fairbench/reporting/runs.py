@@ -152,7 +152,7 @@ _POOLED_CAPTION = (
 
 
 def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
-    """Yield the table of groups estimated together, where an attribute has three or more."""
+    """Yield the table of jointly estimated groups, if an attribute has three or more."""
     group_rows = summary[(summary["variant"] == "") & (summary["attribute"] == protect)]
     group_rows = group_rows[group_rows["outcome"].isna()]
     group_rows = group_rows[
@@ -202,13 +202,13 @@ def _unlike(unlike: pd.DataFrame) -> Table:
 
 
 def _rate_label(metric: str) -> str:
-    """Return the label of a rate, with the class that it is of, if any."""
+    """Return the label of a rate, with its class, if any."""
     rate, of, name = metric.partition(CLASS)
     return f"{label(rate)}{of}{name}"
 
 
 def about(summary: pd.DataFrame) -> str:
-    """Say what the intervals of a summary are of, such as ``of the fits of these folds``."""
+    """Return the estimand of a summary's intervals, such as ``of the fits of these folds``."""
     estimands = [str(text).partition(":")[0] for text in summary.get("estimand", ()) if text]
     return f"of {estimands[0]}" if estimands else "there is none"
 
@@ -377,15 +377,13 @@ def ranking_document(
     ranks : (R,), from 1; equal ones are tied.
     """
     order = np.argsort(ranks, kind="stable")
-    places = [
-        [rank_of(ranks, i), place, names[i], ids[i]] for place, i in enumerate(order, start=1)
-    ]
+    places = [[rank_of(ranks, i), rank, names[i], ids[i]] for rank, i in enumerate(order, start=1)]
     columns = [Column("rank", right=True), Column("", "count"), Column("run"), Column("id")]
     return Document(title, [Section("", [Table(columns, places), _matrix(outperforms, order)])])
 
 
 def rank_of(ranks: NDArray[np.int64], i: int) -> str:
-    """Return a run's rank, with = where it is tied."""
+    """Return a run's rank, with = if it is tied."""
     is_tied = (ranks == ranks[i]).sum() > 1
     return f"{ranks[i]}=" if is_tied else f"{ranks[i]}"
 
@@ -395,8 +393,8 @@ def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
     columns = [Column("", "count", narrow=True)]
     columns += [Column(str(i), "percent", narrow=True) for i in range(1, len(order) + 1)]
     rows = [
-        [place, *(None if i == j else outperforms[i, j] for j in order)]
-        for place, i in enumerate(order, start=1)
+        [rank, *(None if i == j else outperforms[i, j] for j in order)]
+        for rank, i in enumerate(order, start=1)
     ]
     return Table(columns, rows, title=MATRIX, repeated=1)
 

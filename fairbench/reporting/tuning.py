@@ -130,30 +130,31 @@ def _trials(answer: TuningResult, search: Search) -> Table:
     columns += [Column(goal.label, "number") for goal in search.goals]
     columns += [Column("repeats", "count"), Column("standing")]
     values_of_trial = {
-        place: np.array([estimate.value for estimate in trial.estimates(search.goals)])
-        for place, trial in enumerate(answer.trials)
+        trial_number: np.array([estimate.value for estimate in trial.estimates(search.goals)])
+        for trial_number, trial in enumerate(answer.trials)
         if not trial.error
     }
     frontier: set[int] = set()
     if len(search.goals) > 1 and values_of_trial:
         beaten = is_dominated(np.array(list(values_of_trial.values())))
         frontier = {
-            place for place, is_beaten in zip(values_of_trial, beaten, strict=True) if not is_beaten
+            trial_number
+            for trial_number, is_beaten in zip(values_of_trial, beaten, strict=True)
+            if not is_beaten
         }
     rows = []
-    for place in sorted(
+    for trial_number in sorted(
         values_of_trial,
-        key=lambda trial_place: float(search.tuning.score(values_of_trial[trial_place])),
+        key=lambda trial_number: float(search.tuning.score(values_of_trial[trial_number])),
     ):
-        trial = answer.trials[place]
+        trial = answer.trials[trial_number]
         values = [estimate.sign * estimate.value for estimate in trial.estimates(search.goals)]
-        standing = (["untuned"] if place == 0 else []) + (
-            ["chosen"] if place == answer.position else []
-        )
-        standing += ["frontier"] if place in frontier else []
+        standing = ["untuned"] if trial_number == 0 else []
+        standing += ["chosen"] if trial_number == answer.position else []
+        standing += ["frontier"] if trial_number in frontier else []
         standing += ["stopped: surely worse"] if trial.stopped else []
         value_texts = [value_text(trial.values[name]) if trial.values else "" for name in names]
-        rows.append([str(place), *value_texts, *values, trial.folds, ", ".join(standing)])
+        rows.append([str(trial_number), *value_texts, *values, trial.folds, ", ".join(standing)])
     caption = "on validation rows; trial 0 is the untuned default"
     caption += "; frontier: no other trial looks better in every objective" if frontier else ""
     return Table(columns, rows, "the trials", caption, most=15)

@@ -137,10 +137,9 @@ class Catalogue:
         all_runs = listed_runs(self.folder)
         if left_out := [run.id for run in all_runs if not run.summarised]:
             is_packed = all_runs[0].pack is not None
-            text, place = (
-                (_LEFT_OUT_OF_PACK, self.folder) if is_packed else (_LEFT_OUT, self.folder / "runs")
-            )
-            warn(text.format(place, ", ".join(left_out[:5]), len(left_out)))
+            text = _LEFT_OUT_OF_PACK if is_packed else _LEFT_OUT
+            path = self.folder if is_packed else self.folder / "runs"
+            warn(text.format(path, ", ".join(left_out[:5]), len(left_out)))
         return {run.id: run for run in all_runs if run.summarised}
 
     def __iter__(self) -> Iterator[Run]:

@@ -1,8 +1,8 @@
 """Garbage collection: finds and removes files that no run of a results folder refers to.
 
-What is removed is fairbench's by its name and by its content: all else stays, and is not listed.
-A command notes the cells of its runs before it computes the first, and removes the note when all
-have ended well: the cells of a sweep that was killed are no garbage.
+Only files that are fairbench's by their names and their contents are listed and removed. A command
+notes the cells of its runs before it computes the first cell, and removes the note when all runs
+have ended well: so the cells of a sweep that was killed are no garbage.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ DAY = 24.0
 RUN, OWN_CELL = "run", "cell of these runs alone"
 STRAY = ("half file", "half-drawn figures")
 BEGUN = 30 * DAY  # hours for which the cells of runs that were begun and did not end are kept
-_DEEPEST = 8  # folders within one another in which anything is written
-_PARQUET = b"PAR1"  # begins what is stored as a table
+_DEEPEST = 8  # the deepest nesting of folders in which fairbench writes
+_PARQUET = b"PAR1"  # the first bytes of every stored table
 
 
 @dataclass(frozen=True)
 class Garbage:
-    """A file or folder that may go, what it is, and its size."""
+    """A file or folder that may be removed, its kind, and its size."""
 
     path: Path
     kind: str
@@ -51,9 +51,10 @@ class Garbage:
 
 
 def note_begun(store: Store, runs: Iterable[str], cells: Iterable[str]) -> Path:
-    """Note the cells of runs that begin; the file is to be removed when all have ended well.
+    """Note the cells of runs that begin; the caller removes the file when all have ended well.
 
-    The same runs have the same note. Where none can be written, nothing else can.
+    The same runs have the same note. It is no error if the note cannot be written: then no cell
+    can be written either.
     """
     path = store.root / "begun" / f"{digest(sorted(runs))}.txt"
     with contextlib.suppress(OSError):
@@ -69,24 +70,24 @@ def garbage(store: Store, hours: float = DAY) -> list[Garbage]:
     spared for thirty days. No cell is garbage while one is being computed by a process that does
     not hold the folder.
     """
-    cells = [] if working(store.root) else list(_unreferenced(store))
+    cells = [] if working(store.root) else list(_unneeded(store))
     before = time.time() - 3600 * hours
     unused = [*cells, *_leftovers(store.root)]
-    return [item for item in unused if _untouched(item.path, before)]
+    return [item for item in unused if _is_older(item.path, before)]
 
 
-def of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
+def garbage_of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
     """Return what to remove with some runs: the runs first, then what they alone read.
 
-    Cells, rows and people of other runs, finished or begun, stay. Whoever removes runs has the
-    folder alone, as who collects garbage.
+    Cells, rows and people of other runs, finished or begun, stay. The caller must hold the folder
+    alone, as for `garbage`.
 
     Raises
     ------
     UserError : another run's list of cells is missing or damaged: any cell may be one of them.
     """
     ids = {run.id for run in runs}
-    needed = set(_needed(store.root, ids))
+    needed = set(_cells_of_runs(store.root, ids))
     for note in _files(store.root / "begun", ".txt"):
         needed |= set(read_text(note, TEXT).split())
     cells = dict.fromkeys(cell for run in runs for cell in cells_of(run) if cell not in needed)
@@ -95,12 +96,12 @@ def of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
     return [
         *(_garbage(run.path, RUN) for run in runs),
         *(_garbage(path, OWN_CELL) for path in paths),
-        *(unread for unread in _unread(store.root, ids) if unread.path.stem in read),
+        *(unread for unread in _unread_tables(store.root, ids) if unread.path.stem in read),
     ]
 
 
 def cells_of(run: Run) -> list[str]:
-    """Return the cells of a run; none where their list is damaged: they are garbage without it."""
+    """Return the cells of a run; none if their list is damaged, as they are garbage without it."""
     try:
         return run.cells()
     except UserError:
@@ -108,7 +109,7 @@ def cells_of(run: Run) -> list[str]:
 
 
 def remove(found: Iterable[Garbage]) -> None:
-    """Remove what was found."""
+    """Remove files and folders of garbage."""
     for garbage in found:
         if garbage.kind == RUN:
             _remove_run(garbage.path)
@@ -120,21 +121,21 @@ def remove(found: Iterable[Garbage]) -> None:
 
 
 def _remove_run(folder: Path) -> None:
-    """Remove the files of a run, its record first: what is broken off is no finished run."""
+    """Remove the files of a run, its record first: if interrupted, no finished run is left."""
     with contextlib.suppress(OSError):  # no right to
         remove_file(folder / LAST)
         remove_folder(folder / FIGURES, is_of_figures)
         remove_folder(folder, lambda name: (half_of(name) or name) in FILES)
 
 
-def _unreferenced(store: Store) -> Iterator[Garbage]:
-    """Yield cells, rows and people of no run, and the notes of runs that have ended."""
-    needed = set(_needed(store.root))
+def _unneeded(store: Store) -> Iterator[Garbage]:
+    """Yield cells, rows and people that no run needs, and the notes of runs that have ended."""
+    needed = set(_cells_of_runs(store.root))
     for note in _files(store.root / "begun", ".txt"):
         begun = set(read_text(note, TEXT).split())
         if not all(map(is_id, [note.stem, *begun])):
             continue  # no note of ours
-        if begun <= needed or _untouched(note, time.time() - 3600 * BEGUN):
+        if begun <= needed or _is_older(note, time.time() - 3600 * BEGUN):
             yield _garbage(note, "note of runs that were begun")
         else:
             needed |= begun
@@ -142,11 +143,11 @@ def _unreferenced(store: Store) -> Iterator[Garbage]:
         for path in _files(folder, ".parquet"):
             if path.stem not in needed and _is_stored(path):
                 yield _garbage(path, "cell of no run")
-    yield from _unread(store.root)
+    yield from _unread_tables(store.root)
 
 
-def _needed(results: Path, without: Collection[str] = ()) -> Iterator[str]:
-    """Yield the cells of every run, finished or begun, but for some of these ids.
+def _cells_of_runs(results: Path, without: Collection[str] = ()) -> Iterator[str]:
+    """Yield the cells of every run, finished or begun, except the runs in `without`.
 
     Raises
     ------
@@ -168,13 +169,18 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _files(folder: Path, ending: str) -> list[Path]:
-    """Return the files of a folder whose names end so; half files are none."""
+    """Return the files of a folder whose names have an ending, except half-written files."""
     names = names_in(folder)[0]
     return [folder / name for name in names if name.endswith(ending) and not name.startswith(".")]
 
 
-def _unread(results: Path, without: Collection[str] = ()) -> Iterator[Garbage]:
-    """Yield rows of splits, and people of data sets, that no finished run reads but for some."""
+def _unread_tables(results: Path, without: Collection[str] = ()) -> Iterator[Garbage]:
+    """Yield rows of splits and people of data sets that no finished run reads.
+
+    Parameters
+    ----------
+    without : the ids of runs that are ignored.
+    """
     folders = [
         run_folder for run_folder in _folders(results / "runs") if run_folder.name not in without
     ]
@@ -192,7 +198,7 @@ def _unread(results: Path, without: Collection[str] = ()) -> Iterator[Garbage]:
 def _is_stored(path: Path) -> bool:
     """Say whether a file is a table that fairbench stores by an id, or has lost all of its content.
 
-    Whole files of zeros are what a loss of power leaves of some.
+    After a loss of power some files hold nothing but zeros.
     """
     try:
         with open(opened(path), "rb") as file:
@@ -202,7 +208,7 @@ def _is_stored(path: Path) -> bool:
 
 
 def _leftovers(results: Path) -> Iterator[Garbage]:
-    """Yield what killed processes leave, and damaged files that were set aside."""
+    """Yield half-written files of killed processes, and damaged files that were set aside."""
     waiting = [(results, 0)]
     while waiting:
         parent, depth = waiting.pop()
@@ -221,12 +227,14 @@ _ASIDE = "damaged, set aside"
 
 
 def _garbage(path: Path, kind: str) -> Garbage:
+    """Return a file or a folder of files as garbage, with its size."""
     inside = [path / name for name in names_in(path)[0]] if is_folder(path) else []
     return Garbage(
         path, kind, sum(about.st_size for about in map(entry, inside or [path]) if about)
     )
 
 
-def _untouched(path: Path, before: float) -> bool:
-    about = entry(path)  # none: a process that was at work has finished it
+def _is_older(path: Path, before: float) -> bool:
+    """Say whether a file was last changed before a time."""
+    about = entry(path)  # None if the process that was writing it has renamed it
     return about is not None and about.st_mtime <= before

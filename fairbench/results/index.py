@@ -23,8 +23,8 @@ from fairbench.results.runs import LAST, WRITTEN, Run, read_environment
 
 INDEX = "index.json"
 _PAYS = 1000  # records to read, a tenth of a second, from which on an index is written anew
-_SLOW = 10_000  # records to read of which a person is told
-_EACH = 0.15  # milliseconds of one
+_SLOW = 10_000  # if more records must be read, the user gets a message
+_EACH = 0.15  # milliseconds to read a record
 _RECENT = 2.0  # seconds in which a file could change once more and bear the same time
 _PER_RUN = 10_000  # bytes of an index that are read at most, for each run
 _LEAST = 1 << 20  # bytes of an index that are read in any case

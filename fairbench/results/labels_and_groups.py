@@ -53,8 +53,8 @@ class People:
     ----------
     target : (n,) labels or values.
     sensitive : (n, a) categorical labels.
-    clusters : (n,) marks of rows that belong together, where there are any.
-    weight : (n,) how many people each row stands for, where the data set says.
+    clusters : (n,) marks of rows that belong together, or None.
+    weight : (n,) how many people each row stands for, or None.
     """
 
     digest: str

@@ -60,8 +60,10 @@ def _title_and_table(runs: Sequence[Run], folder: str, most: int) -> tuple[str, 
     import pandas as pd
 
     table = pd.DataFrame([dict(_row(run)) for run in runs[:most]])
-    alike = [name for name in _IF_THEY_DIFFER if name in table and table[name].nunique() < 2]
-    table = table.drop(columns=alike)
+    constant_columns = [
+        name for name in _IF_THEY_DIFFER if name in table and table[name].nunique() < 2
+    ]
+    table = table.drop(columns=constant_columns)
     noun = "run" if len(runs) == 1 else "runs"
     title = f"{len(runs)} finished {noun} in {folder}"
     if len(runs) > most:
@@ -77,7 +79,7 @@ def _row(run: Run) -> Iterator[tuple[str, str | int]]:
     yield "seed", run.seed
     try:
         summary = values_of(run.summary())
-    except UserError:  # its files are damaged, which is told when one of its numbers is asked for
+    except UserError:  # damaged files are reported when a number of the run is read
         return
     summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
     for names, attribute in ((_OF_EVERYONE, ""), (_GAPS, run.protect)):

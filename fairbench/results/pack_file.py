@@ -40,16 +40,16 @@ if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData, ParquetFile
 
 FORMAT = 1  # of packs that are written; later ones are refused
-MOST_TABLES = 65_536  # of one file
-MOST_BYTES = 1 << 28  # of one file, before it is compressed
+MOST_TABLES = 65_536  # in a file
+MOST_BYTES = 1 << 28  # in a file, before compression
 _META = "fairbench.pack"
-_LEVEL = 15  # of zstd
+_LEVEL = 15  # of compression by zstd
 _CACHED = 8  # row groups that are kept unpacked
 
 
 @dataclass(frozen=True)
 class FileSums:
-    """What a pack's index knows of a file: its bytes, where its footer begins, and its sha256."""
+    """A pack's index entry of a file: its size, the position of its footer, and its sha256."""
 
     bytes: int
     footer: int
@@ -76,7 +76,7 @@ class _Summed(io.RawIOBase):
         return True
 
     def write(self, content: Any) -> int:
-        if self._file.closed:  # given up: what pyarrow still has to write goes nowhere
+        if self._file.closed:  # after an error: discard what pyarrow still writes
             return len(content)
         self._sum.update(content)
         self._file.write(content)
@@ -87,7 +87,7 @@ class _Summed(io.RawIOBase):
         return self.size
 
     def cut(self) -> str:
-        """Return the sha256 of what was written since the last time."""
+        """Return the sha256 of the bytes written since the last call."""
         checksum = self._sum.hexdigest()
         self._sum = hashlib.sha256()
         return checksum
@@ -98,8 +98,8 @@ class PackFileWriter:
 
     Parameters
     ----------
-    key : the column that holds the id of the table that a row is of.
-    group : bytes, before compression, from which on a row group is full.
+    key : the column that holds the id of each row's table.
+    group : the size of a row group, in bytes before compression, at which it is written.
     """
 
     def __init__(self, file: IO[bytes], key: str, columns: pa.Schema, *, group: int) -> None:
@@ -186,11 +186,11 @@ def encodings(columns: pa.Schema) -> dict[str, Any]:
 
 
 def row_bytes(columns: pa.Schema) -> int:
-    """Return the bytes of a row before it is compressed, eight for a text."""
+    """Return the size of a row in bytes before compression, with 8 bytes for a text."""
     widths = []
     for column in columns:
         width = 8
-        with suppress(ValueError):  # of texts
+        with suppress(ValueError):  # texts have no bit width
             width = max(column.type.bit_width // 8, 1)
         widths.append(width)
     return sum(widths)
@@ -210,6 +210,7 @@ class PackFile:
 
     @cached_property
     def _content(self) -> mmap.mmap:
+        """The bytes of the file, after its size and its footer are checked."""
         with open(opened(self.path), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size != self.sums.bytes:
@@ -221,13 +222,14 @@ class PackFile:
 
     @cached_property
     def _about(self) -> dict[str, Any]:
+        """What the footer notes of the tables and the row groups."""
         text = self.parquet.metadata.metadata[_META.encode()]
         about: dict[str, Any] = json.loads(text)
         return about
 
     @cached_property
     def parquet(self) -> ParquetFile:
-        """The file, as it is read by pyarrow; the texts of its columns as dictionaries."""
+        """The file as pyarrow reads it, with texts as dictionaries."""
         import pyarrow as pa
         from pyarrow.parquet import ParquetFile, read_metadata
 
@@ -279,7 +281,7 @@ class PackFile:
         return Packed(table, self.note(index))
 
     def note(self, index: int) -> str:
-        """Return what was noted of a table, by its index."""
+        """Return the note of a table, by the table's index."""
         about = self._about
         note: str = about["notes"][about["noted"][index]]
         return note
@@ -338,13 +340,13 @@ def sums_of(path: Path) -> FileSums:
     try:
         about = json.loads(read_metadata(pa.BufferReader(content)).metadata[_META.encode()])
         footer = about["groups"][-1][1] if about["groups"] else 0
-    except (*UNREADABLE, pa.ArrowException) as error:  # of a footer that nothing was compared with
+    except (*UNREADABLE, pa.ArrowException) as error:  # the footer was not compared with a sum
         raise DamagedError("its footer cannot be read") from error
     return FileSums(len(content), footer, sha256(content[footer:]))
 
 
 @lru_cache(maxsize=_CACHED)
 def _row_group(file: PackFile, group: int) -> pa.Table:
-    """Return a row group without the column of ids; neighbours are often read after one another."""
+    """Return a row group without the column of ids; cached, as tables are often read in turn."""
     table = file.row_group(group)
     return table.select([name for name in table.column_names if name != file._about["key"]])

@@ -21,9 +21,9 @@ from fairbench.results.pack_file import FORMAT, Packed
 from fairbench.results.pack_tables import (
     columns_of,
     differs,
-    of_metrics,
     packed,
     plain_texts,
+    rows_of_metrics,
     summary_columns,
     under_settings,
     unpacked,
@@ -43,9 +43,9 @@ class Contents:
     Attributes
     ----------
     metrics : names of the metrics to pack; all if empty.
-    groups : whether metrics of single groups are packed, beside those of everyone and the gaps.
+    groups : whether metrics of single groups are packed, besides those of everyone and the gaps.
     people : whether target and groups of data that may not be passed on are packed, too.
-    first : whether to keep the first folder's version of what differs between folders.
+    first : whether the first folder's version is kept of what differs between folders.
     """
 
     cells: bool = True
@@ -131,7 +131,7 @@ class Collected:
         yield from self._by_digest("rows", _split).values()
 
     def _people_of_data(self) -> Iterator[SourceTable]:
-        """Yield the people of each data set, and note those that may not be given away."""
+        """Yield the people of each data set, and note those that may not be shared."""
         tables = self._by_digest("data", _people)
         for name in tables.keys() & self.left_out.keys():
             del self.left_out[name]
@@ -150,7 +150,7 @@ class Collected:
         Parameters
         ----------
         key : the entry of a run's record that holds the digest.
-        find : returns the table of a digest beside a run; None where it is not there.
+        find : returns the table of a digest that a run has; None if it is missing.
         """
         table_of: dict[str, SourceTable] = {}
         for runs in self.runs.values():
@@ -218,7 +218,7 @@ def difference(one: Run, other: Run) -> str:
         *({*table["metric"].unique().to_pylist()} for table in metric_tables)
     )
     first_table, second_table = (
-        of_metrics(table, sorted(shared_metrics) or [""]) for table in metric_tables
+        rows_of_metrics(table, sorted(shared_metrics) or [""]) for table in metric_tables
     )
     column = differs(
         *(
@@ -255,7 +255,7 @@ def _read_table(run: Run, kind: str, contents: Contents) -> Packed:
         all_rows = packed(run.table(kind), plain=kind == "summary")
     if kind == "predictions":
         return all_rows
-    table = of_metrics(all_rows.table, under_settings(contents.metrics))
+    table = rows_of_metrics(all_rows.table, under_settings(contents.metrics))
     return Packed(table if contents.groups else without_groups(table), all_rows.note)
 
 
@@ -269,6 +269,7 @@ def _record(run: Run, columns: pa.Schema) -> Packed:
 
 
 def _split(run: Run, name: str) -> SourceTable | None:
+    """Return the rows of a split; None if the run comes from a pack without them."""
     if run.pack and run.pack.where("splits", name) is None:
         return None
     path = rows_path(run.results, name)
@@ -280,7 +281,7 @@ def _split(run: Run, name: str) -> SourceTable | None:
 
 
 def _people(run: Run, name: str) -> SourceTable | None:
-    """Return the people of a data set as they are stored beside a run; None if they are not."""
+    """Return the people of a data set as a run's folder stores them; None if it does not."""
     if run.pack:
         if run.pack.where("data", name) is None:
             return None

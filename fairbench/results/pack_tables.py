@@ -151,7 +151,7 @@ def _numbers(texts: Sequence[str]) -> pd.Series:
 
 
 def without_groups(table: pa.Table) -> pa.Table:
-    """Return the rows that are of everyone, or of all groups of an attribute together."""
+    """Return the rows about everyone, or about all groups of an attribute together."""
     return table.filter(compute.equal(table["group"].cast(pa.string()), ""))
 
 
@@ -162,7 +162,7 @@ def under_settings(names: Sequence[str]) -> list[str]:
     return [*forms, "postprocessed_gap"] if names else []
 
 
-def of_metrics(table: pa.Table, names: Sequence[str]) -> pa.Table:
+def rows_of_metrics(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """Return the rows of some metrics; all rows if no name is given."""
     if not names:
         return table

@@ -1,8 +1,8 @@
 """Writing packs: from finished runs of a results folder, or of several folders and packs.
 
-A pack is written beside where it is to be, file by file, each whole or not at all, and renamed into
-place at last. Who was killed gives the same command again, and the files that are whole are kept.
-The same results make the same bits: everything is in the order of ids, and nothing tells the time.
+A pack is written to a folder next to its path, file by file, each whole or not at all, and renamed
+at the end. If the command is killed, the same command continues and keeps the whole files. The same
+results make the same bits: everything is in the order of ids, and no time is recorded.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _PLAN = "plan.json"
 
 @dataclass(frozen=True)
 class PackReport:
-    """What became of a pack: where it is, what is in it, and what is not.
+    """A pack that was written: its path, and what it holds and lacks.
 
     Attributes
     ----------
     path : where the pack is.
     bytes : how many bytes its files have.
     counts : how many tables of each kind it has.
-    shared : how many runs and cells several folders have, and have alike.
-    differing : what differs between folders, of which the first's was kept.
+    shared : the numbers of runs and cells that several folders have, with equal content.
+    differing : what differs between folders; the version of the first folder was kept.
     left_out : names of data sets whose people may not be given away.
     missing : how many cells of the runs are in none of the folders.
     """
@@ -79,9 +79,9 @@ def write_pack(sources: Sequence[Sequence[Run]], out: Path, contents: Contents) 
 
     Raises
     ------
-    UserError : no runs, a place that is taken, damaged files, or runs that differ.
+    UserError : no runs, a path that exists, damaged files, or runs that differ.
     """
-    _check_place(sources, out)
+    _check_out(sources, out)
     half_path = out.with_name(f".{out.name}.half")
     with _locked(half_path, out):
         collected = Collected.of(sources, contents)
@@ -117,8 +117,8 @@ def _plain_entry(listed: Listed) -> dict[str, Any]:
     return {**asdict(listed), "sums": astuple(listed.sums)}
 
 
-def _check_place(sources: Sequence[Sequence[Run]], out: Path) -> None:
-    """Refuse a place that is taken, or that lies inside one of the sources."""
+def _check_out(sources: Sequence[Sequence[Run]], out: Path) -> None:
+    """Refuse a path for the pack that exists, or that lies inside one of the sources."""
     if out.exists():
         raise UserError(f"out={out} is there already: name another place, or remove it first")
     for runs in sources:
@@ -129,7 +129,7 @@ def _check_place(sources: Sequence[Sequence[Run]], out: Path) -> None:
 
 @contextmanager
 def _locked(half: Path, out: Path) -> Iterator[None]:
-    """Lock the place of a pack, so that one process alone writes it."""
+    """Lock the path of a pack, so that one process alone writes it."""
     try:
         with locked(half.with_name(f".{out.name}.lock"), seconds=0.0):
             yield
@@ -139,14 +139,15 @@ def _locked(half: Path, out: Path) -> Iterator[None]:
 
 @dataclass
 class _HalfPack:
-    """A pack that is being written: where, and the sums of the files that are whole.
+    """A pack that is being written, with the sums of its whole files.
 
-    The sums are noted beside the files: what was damaged between a kill and now is written anew.
+    The sums are written down next to the files, so that a file that was damaged after a kill is
+    written again.
 
     Parameters
     ----------
     path : the folder in which it is written.
-    plan : what tells this very pack from others; what is there of another one is removed.
+    plan : identifies this pack; files of a different one are removed.
     sums : the sums of the files that are whole, by name.
     """
 
@@ -210,7 +211,7 @@ class _HalfPack:
         return ids
 
     def clear(self, needed: set[str]) -> None:
-        """Remove what is no part of the pack: the notes, and half files of who was killed."""
+        """Remove what is no part of the pack: notes, and half-written files of killed processes."""
         for name in names_in(self.path)[0]:
             if name not in needed and _is_of_packs(name):
                 remove(self.path / name)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PACK = "pack.json"
 _FIRST = "runs-1-001.parquet"  # which every pack has
-# What a pack's files hold, and the column that says which table a row is of: `runs` has a row a
+# What a pack's files hold, and the column that has the id of each row's table: `runs` has a row a
 # run, `splits` the rows of folds, and `data` the target and the groups of a data set.
 KINDS: Mapping[str, str] = {
     "runs": "run",
@@ -70,7 +70,7 @@ def refuse_pack(folder: Path, what: str = "") -> None:
 
 
 def written_beside(results: Path) -> Path:
-    """Return where reports of results are written: into a results folder, or beside a pack."""
+    """Return where reports of results are written: into a results folder, or next to a pack."""
     return results.with_name(f"{results.resolve().name}-report") if is_pack(results) else (
         results / "report"
     )  # fmt: skip
@@ -263,6 +263,7 @@ def _value(text: Any) -> Any:
 
 
 def _summaries_of(file: PackFile) -> dict[str, dict[str, Any]]:
+    """Return the summary of each run in a file; empty for those of a damaged row group."""
     records: dict[str, dict[str, Any]] = {}
     for group in range(file.groups):
         try:

@@ -88,13 +88,13 @@ def rows_stored(results: Path, split: str) -> bool:
 
 
 def _stored_names(columns: Mapping[str, NDArray[Any]]) -> dict[str, str]:
-    """Return the name that each column is stored by: its own, or that of an earlier equal one."""
+    """Return the stored name of each column: its own, or that of an earlier equal column."""
     first: dict[bytes, str] = {}
     return {name: first.setdefault(values.tobytes(), name) for name, values in columns.items()}
 
 
 def _compact(values: NDArray[np.float64]) -> NDArray[Any]:
-    """Return values in the smallest type that keeps every one of them as it is."""
+    """Return values in the smallest type that represents every value exactly."""
     for kind in (np.int8, np.float32):
         with np.errstate(invalid="ignore", over="ignore"):
             smaller = values.astype(kind)
@@ -146,6 +146,7 @@ def split_table(results: Path, split: str) -> pa.Table:
 
 @lru_cache(maxsize=4)
 def _rows(results: Path, split: str) -> pd.DataFrame:
+    """Return the rows of a split, after checking that they are those that its digest names."""
     table = split_table(results, split)
     check_numbers(table)
     rows = table.to_pandas()

@@ -20,7 +20,7 @@ Check: TypeAlias = Callable[[Any], bool]
 FILES = ("config.yaml", "cells.txt", "summary.csv", "metrics.parquet", "predictions.parquet")
 # Of each a run chose one; its options are a part of the configuration, of the same name.
 GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
-# What runs are made for, from what counts least to what counts most; what comparisons take in.
+# The purposes of runs, the least important first; and those that comparisons include.
 PURPOSES = DEMO, TUNING, PAPER, STUDY = ("demo", "tuning", "paper", "study")
 COUNTED = (PAPER, STUDY)
 
@@ -79,7 +79,7 @@ def _is_split(value: object) -> bool:
     return isinstance(value, dict) and _are_options(value) and _is_whole(value.get("repeats", 1))
 
 
-# What a configuration has, and what each part is.
+# The parts of a configuration, and a check of each.
 CONFIG: Mapping[str, Check] = MappingProxyType(
     {**dict.fromkeys(GROUPS, _are_options), "split": _is_split, "seed": _is_whole}
 )
@@ -94,7 +94,7 @@ def _is_config(value: object) -> bool:
 
 
 def _is_task(value: object) -> bool:
-    """Say whether a value is what is noted of the task: its family, and numbers."""
+    """Say whether a value is a record of the task: its family, and numbers."""
     if not isinstance(value, dict):
         return False
     numbers = [number for name, number in value.items() if name != "family"]
@@ -106,14 +106,14 @@ def _are_files(value: object) -> bool:
 
 
 def _are_costs(value: object) -> bool:
-    """Say whether a value is what a run cost: seconds, and what tells cells of one price."""
+    """Say whether a value is the cost of a run: seconds, and the key of cells of equal cost."""
     if not isinstance(value, dict):
         return False
     seconds = [number for name, number in value.items() if name != "key"]
     return _is_text(value.get("key", "")) and all(map(_is_number_or_none, seconds))
 
 
-# What of a record runs are listed and chosen by, with what each is.
+# The entries of a record by which runs are listed and selected, and a check of each.
 SUMMARY: Mapping[str, Check] = MappingProxyType(
     {
         "name": _is_text,

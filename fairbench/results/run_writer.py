@@ -153,7 +153,7 @@ class RunWriter:
         dataset: Dataset,
         environment: dict[str, Any],
     ) -> None:
-        """Write every file atomically; one process at a time, so that all are of one writer."""
+        """Write every file atomically; under a lock, so that one process writes all of them."""
         results = self.path.parents[1]
         write_people(results, dataset)
         predictions, rows = stored_predictions(results, tables.predictions)
@@ -220,7 +220,7 @@ def _is_text(values: pa.Array) -> bool:
 
 
 def _fields(values: pa.Array, texts: Mapping[str, str]) -> pa.Array:
-    """Return values as they stand in CSV: texts as `texts` has them, numbers as Python does."""
+    """Return values as CSV has them: texts as in `texts`, numbers as Python writes them."""
     if _is_text(values):
         return pa.array([texts[text] for text in values.to_pylist()], pa.string())
     written = values.cast(pa.string())
@@ -228,9 +228,9 @@ def _fields(values: pa.Array, texts: Mapping[str, str]) -> pa.Array:
         number = values.to_numpy()
         size = np.abs(number)
         fields = written.to_pylist()
-        # Arrow has as many digits, and writes 1.0 as 1 and 1e-05 as 0.00001.
-        alike = (size >= 1e-4) & (size < 1e9) & (number != np.floor(number))
-        for index in np.flatnonzero(~alike).tolist():
+        # Arrow writes as many digits as Python, but 1.0 as 1 and 1e-05 as 0.00001.
+        is_same_text = (size >= 1e-4) & (size < 1e9) & (number != np.floor(number))
+        for index in np.flatnonzero(~is_same_text).tolist():
             fields[index] = repr(number[index].item())
         return pa.array(fields, pa.string())
     return written
@@ -252,7 +252,7 @@ class RunTables:
 
 @lru_cache(maxsize=1)
 def machine() -> dict[str, Any]:
-    """Return what of this machine and checkout can bear on a result."""
+    """Return the facts about this machine and checkout that can affect a result."""
     return {"python": platform.python_version(), "cpu": _cpu_model(), **_git()}
 
 

@@ -130,7 +130,7 @@ class Run:
 
     @property
     def purpose(self) -> str:
-        """What the run was made for, one of `PURPOSES`; a study where its record does not say."""
+        """The purpose of the run, one of `PURPOSES`; a study if its record does not say."""
         return str(self.summarised.get("purpose") or STUDY)
 
     @property
@@ -316,7 +316,7 @@ def config_text(config: Mapping[str, Any]) -> str:
     """Return a configuration as ``config.yaml`` has it."""
     import yaml
 
-    # libyaml's writer where it was built.
+    # libyaml's writer if it is installed.
     dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     return str(yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True))
 

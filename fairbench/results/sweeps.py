@@ -1,4 +1,4 @@
-"""The sweeps of a results folder: what each was asked for, and which runs it finished."""
+"""The sweeps of a results folder: their commands, and the runs that each finished."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairbench.core.fingerprint import digest
 from fairbench.core.safe_open import TEXT, is_file, names_in, read_bytes
 
 _OUTCOMES = "outcomes.json"  # how each job ended
-_NAME = "sweep.json"  # what the sweep is called
+_NAME = "sweep.json"  # holds the name of the sweep
 _EXPERIMENT = "experiment"
 _LONGEST = 400
 
@@ -26,7 +26,7 @@ class Sweep:
 
     Attributes
     ----------
-    name : the words that say which runs it is of: after ``fairbench run -m`` they repeat it. Two
+    name : the words that define its runs: after ``fairbench run -m`` they repeat it. Two
         sweeps of one name are one sweep, given twice.
     runs : the ids of the distinct runs that it finished, in its order.
     """
@@ -59,12 +59,12 @@ def _config_group(word: str) -> str:
 
 
 def keep_sweep(folder: Path, name: str, outcomes: Sequence[Mapping[str, Any]]) -> None:
-    """Leave in the folder of a sweep what it is called, and how each of its jobs ended.
+    """Write the name of a sweep, and how each of its jobs ended, into its folder.
 
     Parameters
     ----------
     folder : the folder of the sweep.
-    name : what the sweep is called.
+    name : the name of the sweep.
     outcomes : one mapping for each job: its words as ``job``, a ``status``, the id of its ``run``
         and a message.
     """
@@ -93,7 +93,7 @@ def read_sweeps(results: Path, parts: Sequence[str]) -> list[Sweep]:
 
 
 def _read_sweep(folder: Path, parts: Sequence[str]) -> Sweep:
-    """Return the sweep that a folder is of; older folders have no name, but their jobs' words."""
+    """Return the sweep of a folder; older folders have the words of jobs instead of a name."""
     outcomes = json.loads(read_bytes(folder / _OUTCOMES, TEXT))
     runs = dict.fromkeys(str(row["run"]) for row in outcomes if row["status"] == "finished")
     if is_file(folder / _NAME):

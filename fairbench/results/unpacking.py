@@ -24,7 +24,7 @@ from fairbench.results.runs import LAST, Run, config_text, read_environment
 
 
 def unpack(pack: Pack, results: Path) -> tuple[int, int, list[str]]:
-    """Write what a pack holds into a folder; what is there is left.
+    """Write the contents of a pack into a folder; files that exist are kept.
 
     A run is written last, when all that it needs is there. What is damaged is left out.
 

@@ -47,7 +47,7 @@ def variance_ratios(
 ) -> dict[str, float]:
     """Return the variance over the SVM's, by algorithm, in the mean of both rates and groups."""
     ratios = VarianceRatios(HalfRuns(conf, Catalogue(results)), _RESTS_ON)
-    return {name: float(np.nanmean(ratios.each(run))) for name, run in runs.items()}
+    return {name: float(np.nanmean(ratios.ratios_of_rates(run))) for name, run in runs.items()}
 
 
 def joint_counts(first: RunPredictions, second: RunPredictions) -> NDArray[np.int64]:

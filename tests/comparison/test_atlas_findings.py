@@ -277,7 +277,7 @@ def test_metrics_share_one_error_rate():
     table = generated_atlas.table()
     values = RankedValues.of(AtlasValues.of(table[table["setting"] == ""]), "error_rate", 0)
     alone, beside = (
-        metric_standings(values, generator=np.random.default_rng(0), draws=20, wrong=wrong)
+        metric_standings(values, generator=np.random.default_rng(0), draws=20, error_rate=wrong)
         for wrong in (0.05, 0.05 / 4)
     )
     assert beside.told_apart <= alone.told_apart

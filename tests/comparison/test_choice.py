@@ -47,7 +47,7 @@ def test_runs_that_predict_the_same_need_no_correction_and_others_do(metric):
 def test_a_choice_has_the_same_bits_again():
     first, second = (choice(rows(5, own=True), "statistical_parity") for _ in range(2))
     assert first.judged == second.judged
-    assert first.together == second.together
+    assert first.simultaneous_upper == second.simultaneous_upper
 
 
 def with_copy(shared, of):
@@ -59,9 +59,12 @@ def with_copy(shared, of):
 def test_a_run_that_predicts_the_same_as_the_chosen_one_ties_with_it():
     shared = rows(5, own=True)
     alone = choice(shared, "statistical_parity")
-    both = choice(with_copy(shared, alone.place), "statistical_parity")
-    assert both.place == alone.place and both.objectives[-1] == both.objectives[both.place]
-    np.testing.assert_array_equal(np.flatnonzero(both.same), [both.place, 5])
+    both = choice(with_copy(shared, alone.chosen_index), "statistical_parity")
+    assert (
+        both.chosen_index == alone.chosen_index
+        and both.objectives[-1] == both.objectives[both.chosen_index]
+    )
+    np.testing.assert_array_equal(np.flatnonzero(both.same), [both.chosen_index, 5])
     assert both.near[-1] and not both.larger[-1]
     assert both.judged[0].value == alone.judged[0].value
     assert both.judged[0].naive == alone.judged[0].naive

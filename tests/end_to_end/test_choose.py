@@ -43,7 +43,7 @@ def results(tmp_path_factory):
     for split, options in SPLITS.items():
         for words in RUNS.values():
             end = carry_out(configuration(*COMMON, *options, *words, results=folder))
-            ids.setdefault(split, []).append(end.run.id)
+            ids.setdefault(split, []).append(end.plan.id)
     return folder, ids
 
 
@@ -57,8 +57,8 @@ def made(results, split, metric="equalized_odds", bounds=LOOSE, **options):
 @pytest.mark.parametrize("metric", ["equalized_odds", "statistical_parity", "error_rate"])
 def test_the_smallest_is_chosen_and_every_interval_holds_its_value(results, split, metric):
     choice = made(results, split, metric)
-    assert choice.objectives[choice.place] == choice.objectives[choice.eligible].min()
-    assert choice.near[choice.place]
+    assert choice.objectives[choice.chosen_index] == choice.objectives[choice.eligible].min()
+    assert choice.near[choice.chosen_index]
     assert choice.apart == (split == "apart")
     for judged in choice.judged:
         assert judged.naive[0] <= judged.value <= judged.naive[1]
@@ -66,7 +66,8 @@ def test_the_smallest_is_chosen_and_every_interval_holds_its_value(results, spli
         if choice.apart:
             assert judged.corrected == judged.naive
     assert all(
-        end >= judged.value for end, judged in zip(choice.together, choice.judged, strict=True)
+        end >= judged.value
+        for end, judged in zip(choice.simultaneous_upper, choice.judged, strict=True)
     )
 
 
@@ -74,7 +75,7 @@ def test_the_smallest_is_chosen_and_every_interval_holds_its_value(results, spli
 def test_values_and_plain_intervals_are_those_of_the_runs_tables(results, split):
     for metric in ("statistical_parity", "equalized_odds"):
         choice = made(results, split, metric, bounds=(LOOSE[0], Bound.read("selection_rate<=1")))
-        run = choice.runs[choice.place]
+        run = choice.runs[choice.chosen_index]
         table = values_of(run.summary()).query("variant == '' and group == ''")
         for judged in choice.judged:
             name, attribute = judged.metric.name, run.protect if judged.metric.is_gap else ""
@@ -91,7 +92,7 @@ def test_where_a_run_s_table_has_another_number_both_say_why(results, split, cap
     run_command(["choose", *ids[split], f"results={folder}"])
     chosen = " ".join(capsys.readouterr().out.split())
     choice = made(results, split, bounds=())
-    run, objective = choice.runs[choice.place], choice.judged[0]
+    run, objective = choice.runs[choice.chosen_index], choice.judged[0]
     run_command(["table", *ids[split], f"results={folder}"])
     printed = " ".join(capsys.readouterr().out.split())
     shown = number(headlines(run.summary(), run.protect)["gap"][0])
@@ -164,7 +165,7 @@ def test_a_tie_is_said_to_be_one(results, tmp_path, capsys):
     """A component under another name that predicts the same is another run."""
     folder, ids = results
     shutil.copytree(folder, tmp_path / "results")
-    chosen = made(results, "several").runs[made(results, "several").place]
+    chosen = made(results, "several").runs[made(results, "several").chosen_index]
     twin = tmp_path / "results" / "runs" / "twin"
     shutil.copytree(chosen.path, twin)
     seal_run(twin, read_environment(twin))

@@ -35,7 +35,7 @@ def results(tmp_path_factory):
     """Return a results folder with every run of RUNS, and their ids."""
     folder, ids = tmp_path_factory.mktemp("compare") / "results", {}
     for name, overrides in RUNS.items():
-        ids[name] = carry_out(configuration(*COMMON, *overrides, results=folder)).run.id
+        ids[name] = carry_out(configuration(*COMMON, *overrides, results=folder)).plan.id
     return folder, ids
 
 

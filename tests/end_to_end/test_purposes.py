@@ -6,7 +6,7 @@ import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
-from fairbench.experiments.execute import Execution, Here, carry_out, plan
+from fairbench.experiments.execute import Execution, InProcessExecutor, carry_out, plan_run
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import Store
 from fairbench.results.garbage import note_begun
@@ -37,10 +37,12 @@ def results(tmp_path_factory):
 
 
 def test_a_purpose_is_no_part_of_what_a_run_is(results, tmp_path):
-    ids = {plan(configuration(*SMALL, f"purpose={purpose}")).id for purpose in ("demo", "study")}
+    ids = {
+        plan_run(configuration(*SMALL, f"purpose={purpose}")).id for purpose in ("demo", "study")
+    }
     assert len(ids) == 1
     with pytest.raises(UserError, match="unknown purpose 'dmo': did you mean demo"):
-        plan(configuration(*SMALL, "purpose=dmo"))
+        plan_run(configuration(*SMALL, "purpose=dmo"))
 
 
 @pytest.mark.parametrize(
@@ -92,10 +94,10 @@ def test_what_is_asked_for_as_a_study_becomes_one_and_fits_nothing(tmp_path):
     metrics = (demo.path / "metrics.parquet").stat().st_mtime_ns
     words = (*SMALL, "figures=false", "learner=gaussian_nb")
     for purpose, becomes in (("tuning", "tuning"), ("study", "study"), ("demo", "study")):
-        planned = plan(configuration(*words, f"purpose={purpose}", results=tmp_path))
+        planned = plan_run(configuration(*words, f"purpose={purpose}", results=tmp_path))
         for path in (tmp_path / "cells").rglob("*.parquet"):
             path.unlink()  # which a finished run does without
-        (end,) = Execution([planned], Here()).carry_out()
+        (end,) = Execution([planned], InProcessExecutor()).carry_out()
         assert end.computed == 0 and not end.error
         assert Run(demo.path).purpose == becomes
         assert listed_runs(tmp_path)[0].purpose == becomes

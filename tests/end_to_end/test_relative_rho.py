@@ -36,7 +36,7 @@ def results(tmp_path_factory):
 
 
 def run(folder, *words):
-    return carry_out(configuration(*COMMON, *words, results=folder)).run.id
+    return carry_out(configuration(*COMMON, *words, results=folder)).plan.id
 
 
 def load(results, name):
@@ -71,7 +71,7 @@ def by_hand(results, name):
 def test_ratio_is_that_of_the_halves_by_hand(results):
     expected = by_hand(results, "half_lr") / by_hand(results, "half_svm")
     run_ = load(results, "lr")
-    np.testing.assert_allclose(ratios(results).each(run_), expected)
+    np.testing.assert_allclose(ratios(results).ratios_of_rates(run_), expected)
     assert ratios(results)(run_) == pytest.approx(expected.mean())
     per_group = ratios(results, per="group")(run_)
     np.testing.assert_allclose(per_group, expected.mean(axis=0)[:, None])
@@ -104,7 +104,7 @@ def test_each_run_is_drawn_at_its_own_fraction_unless_paired(results):
 
 def test_reference_itself_has_ratio_one(results):
     stored = load(results, "half_svm")
-    np.testing.assert_allclose(ratios(results).each(stored), 1)
+    np.testing.assert_allclose(ratios(results).ratios_of_rates(stored), 1)
 
 
 def test_command_prints_fractions_and_ratios(results, capsys):
@@ -143,8 +143,8 @@ def test_two_references_must_be_told_apart(results, tmp_path):
     lr = load_predictions(Catalogue(copied).one(ids["lr"]))
     with pytest.raises(UserError, match=f"several half-split runs of the reference: .*{other}"):
         ratios((copied, ids))(lr)
-    named = ratios((copied, ids), reference=ids["half_svm"]).each(lr)
-    np.testing.assert_allclose(named, ratios(results).each(load(results, "lr")))
+    named = ratios((copied, ids), reference=ids["half_svm"]).ratios_of_rates(lr)
+    np.testing.assert_allclose(named, ratios(results).ratios_of_rates(load(results, "lr")))
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ RUNS = {
 def results(tmp_path_factory):
     folder, ids = tmp_path_factory.mktemp("tradeoff") / "results", {}
     for name, overrides in RUNS.items():
-        ids[name] = carry_out(configuration(*COMMON, *overrides, results=folder)).run.id
+        ids[name] = carry_out(configuration(*COMMON, *overrides, results=folder)).plan.id
     return folder, ids
 
 

@@ -16,12 +16,12 @@ from fairbench.components.algorithms.methods.ensemble import Ensemble
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import (
     KILLED,
-    Done,
     Execution,
-    Here,
+    InProcessExecutor,
+    UnitResult,
     WorkUnit,
     carry_out,
-    plan,
+    plan_run,
     prepared,
     work,
 )
@@ -39,7 +39,7 @@ def plans(tmp_path):
     def make(folder, *methods, words=()):
         options = ("dataset.n_samples=200", "split.repeats=2", "figures=false", *words)
         results = tmp_path / folder
-        return [plan(configuration(*options, f"method={m}", results=results)) for m in methods]
+        return [plan_run(configuration(*options, f"method={m}", results=results)) for m in methods]
 
     return make
 
@@ -63,23 +63,23 @@ def carried_out_once(plans, name, where):
 
 
 def test_runs_that_share_a_bag_fit_it_once(plans):
-    carried_out_once(plans, "here", Here())
+    carried_out_once(plans, "here", InProcessExecutor())
 
 
 @pytest.mark.thorough
 def test_workers_fit_a_shared_bag_once_and_find_the_same(plans):
     here, beside = (
         carried_out_once(plans, name, where)
-        for name, where in (("here", Here()), ("workers", Workers(2)))
+        for name, where in (("here", InProcessExecutor()), ("workers", Workers(2)))
     )
     for one, other in zip(here, beside, strict=True):
         pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
 def test_cells_of_a_sweep_that_was_killed_are_no_garbage(plans):
-    class Killed(Here):
-        def run(self, tasks):
-            yield next(super().run(tasks))
+    class Killed(InProcessExecutor):
+        def run(self, units):
+            yield next(super().run(units))
             raise KeyboardInterrupt
 
     runs = plans("r", "ensemble")
@@ -87,35 +87,35 @@ def test_cells_of_a_sweep_that_was_killed_are_no_garbage(plans):
         Execution(runs, Killed()).carry_out()
     assert len(list(runs[0].store.root.glob("cells/*/*.parquet"))) == 1
     assert garbage(runs[0].store, 0) == []
-    (end,) = Execution(plans("r", "ensemble"), Here()).carry_out()
+    (end,) = Execution(plans("r", "ensemble"), InProcessExecutor()).carry_out()
     assert end.computed == 1
     assert not list((runs[0].store.root / "begun").iterdir())
 
 
 class Scripted:
-    """Does tasks here, but gives the first cells what the script says."""
+    """Does units here, but gives the first cells what the script says."""
 
     def __init__(self, **first):
-        self.first, self.tasks = first, []
+        self.first, self.units = first, []
 
-    def run(self, tasks):
-        for task in tasks:
-            self.tasks.append(task)
-            if task.cell and self.first:
-                yield Done(task, **self.first)
+    def run(self, units):
+        for unit in units:
+            self.units.append(unit)
+            if unit.cell and self.first:
+                yield UnitResult(unit, **self.first)
                 self.first = {}
             else:
-                yield work(task)
+                yield work(unit)
 
 
 def test_a_cell_that_fails_fails_the_runs_that_need_it_and_no_others(plans):
     runs, ended = plans("r", *READINGS, "binomial_nll"), []
     where = Scripted(error="boom")
-    ends = Execution(runs, where, on_end=lambda end: ended.append(end.run.name)).carry_out()
+    ends = Execution(runs, where, on_end=lambda end: ended.append(end.plan.name)).carry_out()
     assert [end.error for end in ends] == ["boom"] * 3 + [""]
     assert sorted(ended) == sorted(run.name for run in runs)
     # The other cell of the bag was kept: the same plans go on with the one that failed.
-    ends = Execution(plans("r", *READINGS), Here()).carry_out()
+    ends = Execution(plans("r", *READINGS), InProcessExecutor()).carry_out()
     assert [end.computed for end in ends] == [1, 0, 0]
 
 
@@ -129,7 +129,7 @@ def test_a_cell_that_another_process_computes_comes_last(plans):
             stored.append([run.store.has(cell) for cell in run.cells])
             elsewhere.close()
 
-        (end,) = Execution([run], Here(), on_cell=done).carry_out()
+        (end,) = Execution([run], InProcessExecutor(), on_cell=done).carry_out()
     assert stored == [[False, True], [True, True]]
     assert (end.computed, end.error) == (2, "")
 
@@ -138,8 +138,8 @@ def test_one_run_is_carried_out_and_not_fitted_again(plans):
     config = plans("r", "ensemble")[0].config
     first, again = carry_out(config), carry_out(config)
     assert (first.computed, again.computed) == (2, 0)
-    assert first.run.id == again.run.id == first.prepared.folder.path.name
-    assert metrics(first.run).equals(metrics(again.run))
+    assert first.plan.id == again.plan.id == first.prepared.folder.path.name
+    assert metrics(first.plan).equals(metrics(again.plan))
 
 
 @pytest.mark.parametrize(
@@ -173,22 +173,22 @@ class Calls:
 
 
 @pytest.mark.thorough
-def test_killed_worker_loses_its_own_task_only(plans):
+def test_killed_worker_loses_its_own_unit_only(plans):
     good, bad, other, last = plans("r", "ensemble", "binomial_nll", "baseline", "self_consistency")
-    tasks = [
+    units = [
         WorkUnit(good),
         WorkUnit(bad, draw=Calls(signal.raise_signal, signal.SIGKILL)),
         WorkUnit(other),
         WorkUnit(last),
     ]
-    done = {finished.task.run.id: finished.error for finished in Workers(2).run(tasks)}
+    done = {finished.unit.plan.id: finished.error for finished in Workers(2).run(units)}
     assert done == {run.id: "" for run in (good, other, last)} | {bad.id: KILLED}
 
 
 @pytest.mark.thorough
-def test_a_task_that_takes_too_long_is_ended_and_the_others_are_kept(plans):
+def test_a_unit_that_takes_too_long_is_ended_and_the_others_are_kept(plans):
     late, good = plans("r", "ensemble", "binomial_nll")
-    tasks = [
+    units = [
         WorkUnit(late, draw=Calls(time.sleep, 60)),
         WorkUnit(good),
         WorkUnit(good, good.cells[0]),
@@ -196,8 +196,8 @@ def test_a_task_that_takes_too_long_is_ended_and_the_others_are_kept(plans):
     started = time.monotonic()
     workers = Workers(2, minutes=0.2)
     done = {
-        (finished.task.run.id, finished.task.cell): finished.error
-        for finished in workers.run(tasks)
+        (finished.unit.plan.id, finished.unit.cell): finished.error
+        for finished in workers.run(units)
     }
     assert time.monotonic() - started < 30
     said = "took longer than 0.2 minutes (timeout_min): finished cells are kept"
@@ -206,12 +206,12 @@ def test_a_task_that_takes_too_long_is_ended_and_the_others_are_kept(plans):
 
 def test_a_damaged_cell_is_computed_again_when_its_run_is_evaluated(plans):
     (run,) = plans("r", "ensemble")
-    Execution([run], Here()).carry_out()
+    Execution([run], InProcessExecutor()).carry_out()
     before = metrics(run)
     run.store.cell_path(run.cells[0]).write_bytes(b"nothing")
     (prepared(run).folder.path / "environment.json").unlink()
     (again,) = plans("r", "ensemble")
-    (end,) = Execution([again], Here()).carry_out()
+    (end,) = Execution([again], InProcessExecutor()).carry_out()
     assert end.computed == 1
     pd.testing.assert_frame_equal(metrics(again), before)
 

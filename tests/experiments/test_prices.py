@@ -14,7 +14,7 @@ def paid(tmp_path):
     """Return the plan of a run that was carried out, and what its cells have cost each."""
     config = configuration(*TINY, "dataset.n_samples=200", results=tmp_path)
     end = carry_out(config)
-    return end.run, end.prepared.folder.environment["cost"]["seconds_per_cell"]
+    return end.plan, end.prepared.folder.environment["cost"]["seconds_per_cell"]
 
 
 def test_the_same_components_cost_the_same_and_more_rows_more(paid, tmp_path):

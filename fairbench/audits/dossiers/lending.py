@@ -24,7 +24,7 @@ from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, number
-from fairbench.data.columns import Place, numbers_of
+from fairbench.data.columns import ColumnRef, numbers_of
 from fairbench.data.dataset import reference_first
 from fairbench.data.groups import CROSSED, codes_of, notes_on_groups
 from fairbench.data.tabular import to_numbers
@@ -245,7 +245,7 @@ def _measure(
     notes: list[str] = []
     values: dict[str, Floats] = {}
     if options.score:
-        values[options.score] = numbers_of(frame, Place(options.path.name, options.score))
+        values[options.score] = numbers_of(frame, ColumnRef(options.path.name, options.score))
         high = _good_side(options, table, values[options.score])
         notes.append(f"{'High' if high else 'Low'} '{options.score}' is good for a person.")
         best = list(_best(values[options.score], singles, options.quantiles, high=high))
@@ -253,7 +253,7 @@ def _measure(
     if table.strata is not None:
         segments = list(_segments(singles, table.strata, table.favoured))
     for name in options.price:
-        values[name] = _prices(frame, Place(options.path.name, name))
+        values[name] = _prices(frame, ColumnRef(options.path.name, name))
     design = _factors(frame, options) if options.factors else None
     means = [
         row
@@ -363,12 +363,12 @@ def _good_side(options: LendingQuestion, table: AuditTable, score: Floats) -> bo
     return options.good_scores == HIGH
 
 
-def _prices(frame: pd.DataFrame, place: Place) -> Floats:
+def _prices(frame: pd.DataFrame, place: ColumnRef) -> Floats:
     """Return prices (n,), NaN where they are blank."""
-    text = frame[place.column]
+    text = frame[place.name]
     prices: Floats = to_numbers(text)
     blank = text.isna().to_numpy() | (text.astype(str).str.strip() == "").to_numpy()
-    place.refuse(text, ~np.isfinite(prices) & ~blank, "price: it has to be a number", said="no")
+    place.refuse(text, ~np.isfinite(prices) & ~blank, "price: it has to be a number", negation="no")
     if blank.all():
         raise place.fault("is blank in all rows: name a column of prices by price=")
     return prices
@@ -378,7 +378,7 @@ def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
     """Return legitimate factors as columns (n, K): numbers, or a mark for each level but one."""
     parts = []
     for name in options.factors:
-        place = Place(options.path.name, name)
+        place = ColumnRef(options.path.name, name)
         text = frame[name]
         place.refuse_blank(text, "a factor: every row needs one, or leave the column out")
         values = to_numbers(text)
@@ -387,7 +387,7 @@ def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
             continue
         if np.isfinite(values).mean() > 0.5:
             place.refuse(
-                text, ~np.isfinite(values), "number, as most of this factor are", said="no"
+                text, ~np.isfinite(values), "number, as most of this factor are", negation="no"
             )
         levels = pd.Categorical(text.astype(str))
         if len(levels.categories) > _MOST_LEVELS:

@@ -30,7 +30,7 @@ from fairbench.audits.table import read_audit_table
 from fairbench.core.arrays import Mask
 from fairbench.core.errors import UserError, warn
 from fairbench.core.formats import count, number
-from fairbench.data.columns import Place
+from fairbench.data.columns import ColumnRef
 from fairbench.data.dataset import combine
 from fairbench.data.groups import CROSSED, groups_of
 from fairbench.data.tabular import numbers
@@ -153,7 +153,9 @@ def _sex_and_race(options: Options, frame: pd.DataFrame, unknown: Sequence[str])
     """
     sex, race = options.group
     both = f"{sex}{CROSSED}{race}"
-    labels = {name: groups_of(frame[name], Place(options.path.name, name)) for name in (sex, race)}
+    labels = {
+        name: groups_of(frame[name], ColumnRef(options.path.name, name)) for name in (sex, race)
+    }
     answered = _unknown(labels, unknown)
     known = {**answered.known, both: answered.known[sex] & answered.known[race]}
     labels[both] = combine([labels[sex], labels[race]])
@@ -324,13 +326,13 @@ def _selected_by_score(options: Options, frame: pd.DataFrame) -> _Selection:
     Where low scores are good (``favourable=0``), those below the median are counted.
     """
     score = numbers(frame, options.score, options.path.name).to_numpy()
-    Place(options.path.name, options.score).refuse(
+    ColumnRef(options.path.name, options.score).refuse(
         frame[options.score], np.isnan(score), "a score: everyone whom the tool assessed needs one"
     )
     median = float(np.median(score))
     above = score > np.median(score)
     direction = direction_of(("0", "1"), options.favourable, "")
-    sex = groups_of(frame[options.group[0]], Place(options.path.name, options.group[0]))
+    sex = groups_of(frame[options.group[0]], ColumnRef(options.path.name, options.group[0]))
     rows = Decided(options.path.name, sex, above.astype(np.int64))
     check_said(direction, [options.score], rows, f"{options.score} above the median {median:g}")
     selected, side = (above, "above") if direction.good else (score < median, "below")

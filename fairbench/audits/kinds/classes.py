@@ -30,7 +30,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.formats import count, interval, number
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import MulticlassScores, class_names, read_class_scores, read_costs
-from fairbench.data.columns import Place, marks_of
+from fairbench.data.columns import ColumnRef, marks_of
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.evaluation.class_estimates import (
     counts_of,
@@ -68,10 +68,10 @@ def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
         )
     file = options.path.name
     if options.labelled:
-        marks = marks_of(frame[options.labelled], Place(file, options.labelled))
+        marks = marks_of(frame[options.labelled], ColumnRef(file, options.labelled))
         bare = marks & (class_names(frame[target]) == "").to_numpy()
         expected = f"a class, though '{options.labelled}' is true there"
-        Place(file, target).refuse(frame[target], bare, expected)
+        ColumnRef(file, target).refuse(frame[target], bare, expected)
         frame = frame.assign(**{target: frame[target].where(marks, "")})
     return read_class_scores(
         frame,

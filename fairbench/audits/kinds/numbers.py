@@ -24,7 +24,7 @@ from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.table import design_of_options
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, number
-from fairbench.data.columns import Place, marks_of, numbers_of
+from fairbench.data.columns import ColumnRef, marks_of, numbers_of
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, notes_on_groups, read_groups
 from fairbench.data.prediction_kinds import is_given
@@ -66,16 +66,16 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
     percent = f"{100 * options.nominal:g}"
     known = is_given(frame[options.target])
     if options.labelled:
-        known &= marks_of(frame[options.labelled], Place(file, options.labelled))
+        known &= marks_of(frame[options.labelled], ColumnRef(file, options.labelled))
     if not known.any():
         raise UserError(f"{file}: no row has a value of '{options.target}'")
     rows = frame[known]
-    target = numbers_of(rows, Place(file, options.target))
-    columns = {"prediction": numbers_of(rows, Place(file, options.prediction))}
+    target = numbers_of(rows, ColumnRef(file, options.target))
+    columns = {"prediction": numbers_of(rows, ColumnRef(file, options.prediction))}
     if options.bounds:
-        lower, upper = (numbers_of(rows, Place(file, name)) for name in options.bounds)
+        lower, upper = (numbers_of(rows, ColumnRef(file, name)) for name in options.bounds)
         first, second = options.bounds
-        Place(file, first).refuse(rows[first], lower > upper, f"at most '{second}' of its row")
+        ColumnRef(file, first).refuse(rows[first], lower > upper, f"at most '{second}' of its row")
         columns |= {f"lower_{percent}": lower, f"upper_{percent}": upper}
     rows = rows.reset_index(drop=True)
     groups = read_groups(rows, file, options.group, options.reference)[0]

@@ -15,7 +15,7 @@ from fairbench.audits.report import Audit
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
-from fairbench.data.columns import Place, numbers_of
+from fairbench.data.columns import ColumnRef, numbers_of
 from fairbench.data.groups import codes_of, notes_on_groups, read_groups
 from fairbench.evaluation.ranking_shares import (
     EXPOSURE,
@@ -49,7 +49,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
     if not options.score:
         raise UserError("top= is of a ranking by scores: name their column by score=")
     file = options.path.name
-    score = numbers_of(frame, Place(file, options.score))
+    score = numbers_of(frame, ColumnRef(file, options.score))
     groups = read_groups(frame, file, options.group, options.reference)[0]
     singles = {name: groups[name] for name in options.group}
     lists = None

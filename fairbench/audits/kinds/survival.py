@@ -17,7 +17,7 @@ from fairbench.audits.report import Audit
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count
-from fairbench.data.columns import Place, marks_of, numbers_of, scores_of
+from fairbench.data.columns import ColumnRef, marks_of, numbers_of, scores_of
 from fairbench.data.groups import codes_of, notes_on_groups, read_groups
 from fairbench.inference.gaps import GroupLimits, simultaneous_level
 from fairbench.inference.means import Moments, loss_limits
@@ -114,11 +114,11 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     if not options.horizon:
         raise UserError("event= needs horizon=: by which time the score is the risk of an event")
     file = options.path.name
-    place = Place(file, options.target)
+    place = ColumnRef(file, options.target)
     time = numbers_of(frame, place)
     place.refuse(frame[options.target], time < 0, "a time of 0 or more")
-    event = marks_of(frame[options.event], Place(file, options.event))
-    rows = Survival(time, event, scores_of(frame, Place(file, options.score)))
+    event = marks_of(frame[options.event], ColumnRef(file, options.event))
+    rows = Survival(time, event, scores_of(frame, ColumnRef(file, options.score)))
     groups = read_groups(frame, file, options.group, options.reference)[0]
     risk = ErrorBudget(2 * len(groups)).risk
     findings: list[Finding] = []

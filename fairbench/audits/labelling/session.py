@@ -30,7 +30,7 @@ from fairbench.core.files import file_sha256
 from fairbench.core.formats import count
 from fairbench.core.seeds import rng
 from fairbench.data.class_scores import class_names
-from fairbench.data.columns import Place, marks_of, name_rows_in_errors, numbers_of
+from fairbench.data.columns import ColumnRef, marks_of, name_rows_in_errors, numbers_of
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tabular import numbers, spelled
 
@@ -241,9 +241,9 @@ def _opened_numbers(state: State, options: Options, frame: pd.DataFrame) -> Sess
     notes = notes_on_groups(frame, options.group)
     told = class_names(frame[options.target])
     if options.labelled:
-        told = told.where(marks_of(frame[options.labelled], Place(file, options.labelled)), "")
+        told = told.where(marks_of(frame[options.labelled], ColumnRef(file, options.labelled)), "")
     label = numbers(told.to_frame(options.target), options.target, file, missing="").to_numpy()
-    predicted = numbers_of(frame, Place(file, options.prediction))
+    predicted = numbers_of(frame, ColumnRef(file, options.prediction))
     groups, cells = read_groups(frame, file, options.group, options.reference)
     no_decisions = np.zeros(len(frame), np.int64)
     table = AuditTable(None, no_decisions, label, groups, cells, Direction(("", "")), notes=notes)

@@ -17,7 +17,7 @@ from fairbench.core.errors import note
 from fairbench.data.any_table import check_columns
 from fairbench.data.checksums import keys_of, texts_of
 from fairbench.data.columns import (
-    Place,
+    ColumnRef,
     labels_of,
     labels_with_names,
     name_rows_in_errors,
@@ -71,7 +71,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
         frame = sort_by_period(frame, options.time, file)
     with name_rows_in_errors(frame, options.id):
         label, label_names = _labels(frame, options, names)
-        score = scores_of(frame, Place(file, options.score)) if options.score else None
+        score = scores_of(frame, ColumnRef(file, options.score)) if options.score else None
         if score is not None:
             check_score(label, score, file, options.score)
         direction = direction_of(label_names, spelled(options.favourable), options.decision)
@@ -85,7 +85,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
             note(sentence)
     columns_but_label = [name for name in audit_options.columns if name != options.target]
     if options.id:
-        Place(file, options.id).refuse_blank(frame[options.id], "an identifier")
+        ColumnRef(file, options.id).refuse_blank(frame[options.id], "an identifier")
         columns_but_label.append(options.id)
     text = texts_of(frame, columns_but_label)
     rows = pd.DataFrame(
@@ -109,12 +109,12 @@ def _labels(
     file = options.path.name
     decided = options.prediction
     text = frame[options.target] if options.target else pd.Series("", frame.index)
-    place = Place(file, options.target or "label")
+    place = ColumnRef(file, options.target or "label")
     present = {*map(spelled, text.unique())} - {""}
     # Decisions tell what labels do not yet.
     if not names and decided and len(present) < 2 and not plain_pair(present):
         positive = options.positive or options.decision.partition("/")[0]
-        _, names = labels_of(frame[decided], Place(file, decided), positive)
+        _, names = labels_of(frame[decided], ColumnRef(file, decided), positive)
     if not names:
         return labels_of(text, place, options.positive)
     return labels_with_names(text, place, names)

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from fairbench.audits.gate.options import GatedOptions, Gating
 from fairbench.audits.question import Options, PlanOptions
-from fairbench.cli.command import ALL, SUMMARY, Command, Printed, Results, as_typed, narrow_options
+from fairbench.cli.command import (
+    ALL,
+    SUMMARY,
+    Command,
+    Printed,
+    Results,
+    narrow_options,
+    typed_command,
+)
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, refused
@@ -199,16 +207,17 @@ def print_and_write(
     from fairbench.reporting.document.writing import write_document
 
     if document.made is not None:
-        document = replace(document, made=replace(document.made, command=as_typed()))
+        document = replace(document, made=replace(document.made, command=typed_command()))
     (print_document if detail == ALL else print_summary)(document)
     try:
-        place = folder()
-        make_folder(place, 0o700)  # reports are about people: only their author may read them
-        names = write_document(document, place, name, formats, mode=0o600)
+        report_folder = folder()
+        # Reports are about people: only their author may read them.
+        make_folder(report_folder, 0o700)
+        names = write_document(document, report_folder, name, formats, mode=0o600)
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error
     detail_hint = f" (print it all: detail={ALL})" if document.summary and detail != ALL else ""
-    print_line(f"\nwritten: {place / ', '.join(names)}{more}{detail_hint}")
+    print_line(f"\nwritten: {report_folder / ', '.join(names)}{more}{detail_hint}")
 
 
 @dataclass(frozen=True)

@@ -105,13 +105,13 @@ def _pair(
     compared = compare_pair(first, second, settings, ratios)
     regions = compared.regions(settings.level)
     everywhere, inside = compared.events(), compared.events(regions)
-    place = typical_repeat(inside)
+    shown_repeat = typical_repeat(inside)
     names = [f"{run.name} ({run.id})" for run in (first, second)]
     print_document(
         pair_document(
             everywhere,
             inside,
-            compared.comparisons[place],
+            compared.comparisons[shown_repeat],
             names,
             settings.level,
             looked_at=_looked_at(first, settings),
@@ -127,13 +127,13 @@ def _pair(
         by = " x ".join(settings.protect or first.protect)
         heading = f"{first.people.name} by {by}, {settings.level:.0%} region"
         figure = comparison_figure(
-            compared.comparisons[place], regions[place], heading, compared.names
+            compared.comparisons[shown_repeat], regions[shown_repeat], heading, compared.names
         )
         with atomic(stem.with_suffix(".png")) as file:
             figure.savefig(file, format="png")
         written.append(f"{stem}.png")
-    repeat = f" (repeat {place}, the nearest to the medians)" if len(regions) > 1 else ""
-    size = f"{settings.level:.0%} region of size {regions[place].size:.4g}{repeat}"
+    repeat = f" (repeat {shown_repeat}, the nearest to the medians)" if len(regions) > 1 else ""
+    size = f"{settings.level:.0%} region of size {regions[shown_repeat].size:.4g}{repeat}"
     pooled = _pooled([first, second], settings, ratios)
     print("; ".join([*pooled, size, f"files: {', '.join(written)}"]))
 

@@ -111,9 +111,9 @@ def write_page(options: PageOptions) -> None:
     from fairbench.data.catalogue import entries, page
 
     root = components_folder(writing="" if options.output else "the page of data sets")
-    place = Path(options.output) if options.output else root / "docs" / "datasets.md"
-    write_text(place, page(options.archive(download=False), entries(root / "conf")))
-    print(f"wrote {place}")
+    page_path = Path(options.output) if options.output else root / "docs" / "datasets.md"
+    write_text(page_path, page(options.archive(download=False), entries(root / "conf")))
+    print(f"wrote {page_path}")
 
 
 COMMANDS = {

@@ -129,8 +129,8 @@ def write_dossier(
             name: facts_of_run[name] for name in names_told(rules) if name in facts_of_run
         } | facts
     document = DOSSIERS[kind](question_options, frame, facts, day, **how)
-    place = partial(_place, options, question_options, kind)
-    print_and_write(document, place, kind, options.formats, detail=options.detail)
+    report_folder = partial(_report_folder, options, question_options, kind)
+    print_and_write(document, report_folder, kind, options.formats, detail=options.detail)
 
 
 def list_packs(options: RuleListOptions) -> None:
@@ -169,7 +169,7 @@ def _facts_of_run(options: DossierOptions) -> dict[str, str]:
     }
 
 
-def _place(options: DossierOptions, question_options: Options, kind: str) -> Path:
+def _report_folder(options: DossierOptions, question_options: Options, kind: str) -> Path:
     if options.out:
         return Path(options.out)
     path = question_options.path

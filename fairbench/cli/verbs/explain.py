@@ -21,7 +21,7 @@ from fairbench.core.options import option
 
 SECTION = "Results, MLflow and terms"
 
-_PLACES = (HOME / "docs" / "glossary.md", Path(__file__).parents[1] / "glossary.md")
+_GLOSSARY_PATHS = (HOME / "docs" / "glossary.md", Path(__file__).parents[1] / "glossary.md")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ExplainOptions:
 
 def glossary() -> dict[str, str]:
     """Return every term with its sentence."""
-    path = next(place for place in _PLACES if place.is_file())
+    path = next(candidate for candidate in _GLOSSARY_PATHS if candidate.is_file())
     rows = (line.strip("| ").split(" | ") for line in path.read_text(encoding="utf-8").splitlines()
             if line.startswith("| "))  # fmt: skip
     terms = {row[0]: row[1] for row in rows if len(row) == 2}

@@ -111,7 +111,6 @@ def _parts(paper: Paper, options: PaperOptions, root: Path, effort: Effort) -> l
     """Return the tables, figures and studies of a paper that the options ask for."""
     from fairbench.reporting.papers.parts import figure_parts, study_parts, table_parts
 
-    place = (paper, root, options.results)
     tables = [] if options.table in ("", ALL) else [options.table]
     figures = [options.figure] if options.figure else []
     for table in tables:
@@ -121,9 +120,9 @@ def _parts(paper: Paper, options: PaperOptions, root: Path, effort: Effort) -> l
     parts: list[PaperPart] = []
     only_figures = bool(options.figure or options.figures)
     if options.run and not only_figures:
-        parts += table_parts(*place, tables, effort)
+        parts += table_parts(paper, root, options.results, tables, effort)
     if only_figures or (options.name == ALL and options.run):
-        figures_drawn = list(figure_parts(*place, figures, effort))
+        figures_drawn = list(figure_parts(paper, root, options.results, figures, effort))
         if not options.run:  # what is drawn of runs is drawn of those that are there
             figures_drawn = [part for part in figures_drawn if part.name.startswith("figure ")]
         parts += figures_drawn

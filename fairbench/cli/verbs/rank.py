@@ -46,7 +46,7 @@ def rank(options: _Options) -> None:
 
     check_forms(options.formats)
     if options.experiment:
-        options, read = _of_experiment(options)
+        options, read = _read_experiment(options)
         report = report_of(narrow_options(options, RankOptions), read=read)
     elif options.path == Path():
         raise UserError(
@@ -55,11 +55,11 @@ def rank(options: _Options) -> None:
         )
     else:
         report = report_of(narrow_options(options, RankOptions))
-    place = Path(options.out) if options.out else _folder(options.path)
-    print_and_write(report.document, lambda: place, "rank", options.formats, detail=options.detail)
+    folder = Path(options.out) if options.out else _folder(options.path)
+    print_and_write(report.document, lambda: folder, "rank", options.formats, detail=options.detail)
 
 
-def _of_experiment(options: _Options) -> tuple[_Options, BenchmarkTable]:
+def _read_experiment(options: _Options) -> tuple[_Options, BenchmarkTable]:
     """Return the scores of an experiment's runs, and the options without what named these."""
     from fairbench.tracking.experiment_scores import experiment_table
     from fairbench.tracking.importer import Tracking

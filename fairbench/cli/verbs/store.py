@@ -243,7 +243,7 @@ def rm(options: RemoveOptions) -> None:
     store = Store(options.results)
     with alone(options.results, options.wait):
         runs = _selected_runs(options)
-        removed = garbage.of_runs(store, list(runs))
+        removed = garbage.garbage_of_runs(store, list(runs))
         lines = runs_lines(runs)
         cells = {cell for run in runs for cell in garbage.cells_of(run) if store.has(cell)}
         if not options.dry_run:
@@ -313,13 +313,13 @@ def verify(options: VerifyOptions) -> int:
     from fairbench.results.packs import is_pack
     from fairbench.results.runs import damaged_files
 
-    if is_pack(place := Path(options.run) if options.run else options.results):
-        return packs.verify_pack(place)
+    if is_pack(path := Path(options.run) if options.run else options.results):
+        return packs.verify_pack(path)
     if not options.run:
         raise UserError("nothing is named: fairbench store verify RUN, or verify PACK")
-    if place.exists():
+    if path.exists():
         raise UserError(
-            f"{place} is no pack, and a run is named by its id: fairbench store verify RUN "
+            f"{path} is no pack, and a run is named by its id: fairbench store verify RUN "
             f"results=FOLDER, and fairbench store ls lists the ids"
         )
     store = Store(options.results)

@@ -69,9 +69,9 @@ def watch(options: _Options) -> int:
         check_watched(conditions, watch_options, options.require)
     watched = look(file, options, options.given)
     name = f"watch-{file.path.stem}"
-    place = Path(options.out) if options.out else written_beside(options.results) / name
+    folder = Path(options.out) if options.out else written_beside(options.results) / name
     document = watch_document(watched.state, watched.before)
-    print_and_write(document, lambda: place, "watch", more=f"; state: {options.state}")
+    print_and_write(document, lambda: folder, "watch", more=f"; state: {options.state}")
     if not conditions:
         return ALARM if watched.state.alarms else 0
     status = settle(gate_of_watch(watched.state, conditions, options.require), options,

@@ -302,9 +302,9 @@ def mixture_at_gap(errors: Floats, gaps: Floats, gap: float) -> tuple[Floats, fl
     within = gaps <= gap
     if not within.any():
         return np.eye(count)[int(gaps.argmin())], 0.0
-    single = int(np.where(within, errors, np.inf).argmin())
-    best = errors[single]
-    weight = np.eye(count)[single]
+    best_setting = int(np.where(within, errors, np.inf).argmin())
+    best = errors[best_setting]
+    weight = np.eye(count)[best_setting]
     slope = 0.0
     for low in np.flatnonzero(within):
         for high in np.flatnonzero(~within):
@@ -352,13 +352,15 @@ def unprocessing_margins(
             alone=OPEN,
         )
         verdict = _verdict(margin, float(mean[1] - half[1]))
-        _, half_alone = _mean(
+        _, pointwise_half = _mean(
             margin_and_excess, float(values.test_share[series.task]), (1 - level) / 2
         )
-        single = replace(
-            margin, lower=float(mean[0] - half_alone[0]), upper=float(mean[0] + half_alone[0])
+        pointwise = replace(
+            margin,
+            lower=float(mean[0] - pointwise_half[0]),
+            upper=float(mean[0] + pointwise_half[0]),
         )
-        alone = _verdict(single, float(mean[1] - half_alone[1]))
+        alone = _verdict(pointwise, float(mean[1] - pointwise_half[1]))
         margins.append(replace(margin, verdict=verdict, alone=alone))
     return margins
 

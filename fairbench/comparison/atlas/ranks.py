@@ -130,22 +130,24 @@ def metric_standings(
     *,
     generator: np.random.Generator,
     draws: int = 500,
-    wrong: float = WRONG,
+    error_rate: float = WRONG,
     seed: int = 0,
 ) -> MetricStandings:
     """Return ranks and differences of each approach in one metric.
 
     Ranks, who may be the best, differences and probabilities on a new task are those of
-    ``fairbench rank``: the mean over families, each of which counts alike.
+    ``fairbench rank``: the mean over families, with equal weights.
 
     Parameters
     ----------
     draws : number of draws from the posterior of the explanations.
-    wrong : the chance that any rank, difference or candidate for the best is wrong.
+    error_rate : the chance that any rank, difference or candidate for the best is wrong.
     seed : the seed of the random sign flips.
     """
     options = RankOptions(within=ranked.epsilon, seed=seed)
-    (answer,) = answers(ranked.table(), options, wrong=wrong, most_planned=len(ranked.positions))
+    (answer,) = answers(
+        ranked.table(), options, error_rate=error_rate, most_planned=len(ranked.positions)
+    )
     explained = explanations(ranked, generator=generator, draws=draws)
     return MetricStandings(
         metric=ranked.metric,

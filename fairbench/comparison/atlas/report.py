@@ -79,7 +79,7 @@ def atlas_findings(
         tasks=tuple(_tasks(values)),
         approaches=tuple(approaches),
         standings=tuple(
-            _standings(ranking, draws=draws, seed=seed, wrong=WRONG / len(ranked_values))
+            _standings(ranking, draws=draws, seed=seed, error_rate=WRONG / len(ranked_values))
             for ranking in ranked_values
         ),
         frontiers=tuple(frontier_points(values, method=_usual_method(plain))),
@@ -100,10 +100,14 @@ def atlas_findings(
     )
 
 
-def _standings(ranked: RankedValues, *, draws: int, seed: int, wrong: float) -> MetricStandings:
+def _standings(
+    ranked: RankedValues, *, draws: int, seed: int, error_rate: float
+) -> MetricStandings:
     """Return the standings in one metric, with the approaches that have no rank."""
     generator = rng(seed, "ranks", ranked.metric)
-    standings = metric_standings(ranked, generator=generator, draws=draws, wrong=wrong, seed=seed)
+    standings = metric_standings(
+        ranked, generator=generator, draws=draws, error_rate=error_rate, seed=seed
+    )
     return replace(standings, few=tuple(few_task_differences(ranked)))
 
 

@@ -123,27 +123,27 @@ def judge_parts(values: AtlasValues, series: Sequence[ClaimSeries]) -> tuple[Cla
         return ()
     n_deciding = max(int((enough & ~few).sum()), 1)
     means = family_means(measured)
-    single = mean_over_families(means, level=1 - 0.05)
+    pointwise = mean_over_families(means, level=1 - 0.05)
     simultaneous = mean_over_families(means, level=1 - 0.05 / n_deciding)
     simultaneous_verdicts = _verdicts(measured_series, simultaneous.lower, simultaneous.upper)
-    own_verdicts = _verdicts(measured_series, single.lower, single.upper)
+    pointwise_verdicts = _verdicts(measured_series, pointwise.lower, pointwise.upper)
     parts = []
     for position in np.flatnonzero(enough):
         part_series, is_known = measured_series[position], measured.known[position]
         part = ClaimPart(
             label=part_series.label,
             metric=part_series.metric,
-            mean=float(single.value[position]),
-            lower=float(single.lower[position]),
-            upper=float(single.upper[position]),
+            mean=float(pointwise.value[position]),
+            lower=float(pointwise.lower[position]),
+            upper=float(pointwise.upper[position]),
             all_lower=float(simultaneous.lower[position]),
             all_upper=float(simultaneous.upper[position]),
             epsilon=epsilon_of(part_series.metric),
             tasks=int(is_known.sum()),
             families=int(measured.families[position]),
             positive=int((measured.means[position][is_known] > 0).sum()),
-            verdict=_consistent(simultaneous_verdicts[position], own_verdicts[position]),
-            alone=own_verdicts[position],
+            verdict=_consistent(simultaneous_verdicts[position], pointwise_verdicts[position]),
+            alone=pointwise_verdicts[position],
             few_tasks=bool(few[position]),
             of_families=tuple(map(float, means[position][np.isfinite(means[position])])),
         )

@@ -1,4 +1,4 @@
-"""Ranking the methods of any benchmark: a table of scores in, what can be said of them out.
+"""Ranking the methods of any benchmark: from a table of scores to ranks and statements.
 
 `question` is what is asked, `sources` recognises what others wrote, `table` reads the scores, and
 `answer` says what they tell, by the constructions of `inference/comparing/sign_flips.py` and its

@@ -35,7 +35,7 @@ from fairbench.inference.comparing.sign_flips import (
 from fairbench.inference.paired import difference_of_shares
 
 WRONG = 0.05  # the family-wise error rate of all simultaneous statements of a page
-_MOST_PLANNED = 10  # pairs for which a reader is told what would resolve them
+_MOST_PLANNED = 10  # pairs for which the answer says what would resolve them
 # At most so many multiplications go into sign flips; tables that need more get fewer flips, so that
 # 2,000 methods on 50 tasks take about a minute of CPU (docs/scale.md).
 _WORK = 4e10
@@ -105,7 +105,7 @@ class Ranking:
     new : probabilities on a new task; None for questions without tasks.
     lower, upper : (P,) limits of all pairs of `paired`, in the table's order, with signs such that
         larger is better.
-    wrong : the share of the page's error rate that is spent on this score.
+    error_rate : the share of the page's error rate that is spent on this score.
     """
 
     scores: Scores
@@ -126,7 +126,7 @@ class Ranking:
     upper: Floats
     fresh: FreshWinner | None
     plans: tuple[ResolutionPlan, ...]
-    wrong: float
+    error_rate: float
 
     @cached_property
     def _index_of(self) -> dict[str, int]:
@@ -211,10 +211,10 @@ def answers(
     table: ScoreTable,
     options: RankOptions,
     *,
-    wrong: float = WRONG,
+    error_rate: float = WRONG,
     most_planned: int = _MOST_PLANNED,
 ) -> list[Ranking]:
-    """Return the ranking by each score of a table, with family-wise error rate `wrong`.
+    """Return the ranking by each score of a table, with family-wise error rate `error_rate`.
 
     Parameters
     ----------
@@ -228,8 +228,8 @@ def answers(
     for name in options.pair:
         if name not in table.methods:
             raise unknown_name("method", name, table.methods)
-    wrong_per_score = wrong / len(table.scores)
-    rankings = [_rank_by(table, scores, options, wrong_per_score) for scores in table.scores]
+    error_rate_per_score = error_rate / len(table.scores)
+    rankings = [_rank_by(table, scores, options, error_rate_per_score) for scores in table.scores]
     return [
         _with_plans(
             ranking, ranking.scores.larger_is_better, units_of(table, options), most_planned
@@ -246,14 +246,14 @@ class UnitsOfMean:
     ----------
     group : (C,) the group of each cell, usually its task.
     unit : (K,) the unit of each group.
-    alike : whether units have equal weights, however many groups they have.
+    equal_weights : whether units have equal weights, however many groups they have.
     strata : (U,) strata within which units are drawn, or None.
     name : the word for a unit, such as ``family``.
     """
 
     group: NDArray[np.intp]
     unit: NDArray[np.intp]
-    alike: bool
+    equal_weights: bool
     strata: NDArray[np.intp] | None
     name: str
 
@@ -271,8 +271,8 @@ def units_of(table: ScoreTable, options: RankOptions) -> UnitsOfMean:
     return UnitsOfMean(table.task, table.family, options.mean != TASKS, None, name)
 
 
-def _rank_by(table: ScoreTable, scores: Scores, options: RankOptions, wrong: float) -> Ranking:
-    """Return the ranking by one score, without plans, with family-wise error rate `wrong`."""
+def _rank_by(table: ScoreTable, scores: Scores, options: RankOptions, error_rate: float) -> Ranking:
+    """Return the ranking by one score, without plans, with family-wise error rate `error_rate`."""
     generator = np.random.default_rng(options.seed)
     values = scores.larger_is_better
     units = units_of(table, options)
@@ -283,18 +283,20 @@ def _rank_by(table: ScoreTable, scores: Scores, options: RankOptions, wrong: flo
         values,
         units.group,
         units.unit,
-        equal_unit_weights=units.alike,
+        equal_unit_weights=units.equal_weights,
         strata=units.strata,
         binary=binary,
         generator=generator,
     )
     work = float(len(paired.first)) * (len(paired.blocks) + _EACH)
     flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
-    statements = simultaneous(paired, error_rate=wrong, generator=generator, flips=flips)
+    statements = simultaneous(paired, error_rate=error_rate, generator=generator, flips=flips)
     lower, upper = statements.lower, statements.upper
     if binary:
         lower, upper = _binary_limits(values, paired, statements)
-    means, units_of_method = adjusted_means(values, units.group, units.unit, alike=units.alike)
+    means, units_of_method = adjusted_means(
+        values, units.group, units.unit, alike=units.equal_weights
+    )
     order = _best_first(means, units_of_method, statements.may_be_best)
     epsilon = scores.epsilon if options.within is None else options.within
     epsilon = usual_epsilon(scores.values) if epsilon is None else epsilon
@@ -322,7 +324,7 @@ def _rank_by(table: ScoreTable, scores: Scores, options: RankOptions, wrong: flo
         upper=upper,
         fresh=fresh_winner(values, table.task, table.family, generator=generator),
         plans=(),
-        wrong=wrong,
+        error_rate=error_rate,
     )
 
 
@@ -524,4 +526,4 @@ def _price(answer: Ranking, units: UnitsOfMean, places: list[int]) -> float:
 
 def units_to_tell_anything(answer: Ranking) -> int:
     """Return the fewest units with which a sign-flip test can find a difference."""
-    return fewest_units(answer.wrong / 2)
+    return fewest_units(answer.error_rate / 2)

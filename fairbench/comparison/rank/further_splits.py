@@ -82,7 +82,7 @@ def noise_of_tasks(
     values = scores.larger_is_better
     families = np.bincount(units.unit)
     weights = 1 / len(families) / families[units.unit]
-    if not units.alike:
+    if not units.equal_weights:
         weights = np.full(len(units.unit), 1 / len(units.unit))
     noises = []
     for number, name in enumerate(table.tasks):
@@ -175,7 +175,7 @@ def rival_bounds(
     """
     values = answer.scores.larger_is_better
     units = units_of(table, options)
-    place = dict(zip(answer.methods, answer.order.tolist(), strict=True))
+    index_of = dict(zip(answer.methods, answer.order.tolist(), strict=True))
     leader = next(name for name in answer.methods if name in {answer.leader, *rivals})
     bounds = []
     for rival in rivals:
@@ -183,7 +183,7 @@ def rival_bounds(
             continue
         difference = answer.difference(leader, rival)
         parts = variance_parts(
-            values[place[leader]] - values[place[rival]], units.group, units.unit
+            values[index_of[leader]] - values[index_of[rival]], units.group, units.unit
         )
         freedom = max(difference.units - 1, 1)
         variance, least_variance = 0.0, 0.0

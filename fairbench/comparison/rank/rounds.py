@@ -103,10 +103,10 @@ class ApproachRuns:
     first: dict[int, Run] = field(default_factory=dict)
     longest: dict[int, Run] = field(default_factory=dict)
 
-    def keep(self, place: int, run: Run) -> None:
+    def keep(self, job_index: int, run: Run) -> None:
         """Note a finished run of a job."""
-        self.first.setdefault(place, run)
-        self.longest[place] = run
+        self.first.setdefault(job_index, run)
+        self.longest[job_index] = run
 
     @cached_property
     def named(self) -> dict[int, tuple[str, str]]:
@@ -114,8 +114,8 @@ class ApproachRuns:
         wide = self._wide(list(self.first.values()))
         about = wide.drop_duplicates("run").set_index("run")[["method", "task"]]
         return {
-            place: (str(about.at[run.id, "method"]), str(about.at[run.id, "task"]))
-            for place, run in self.first.items()
+            job_index: (str(about.at[run.id, "method"]), str(about.at[run.id, "task"]))
+            for job_index, run in self.first.items()
             if run.id in about.index
         }
 
@@ -132,17 +132,17 @@ class ApproachRuns:
         options = as_read(RankOptions(path=Path("experiment"), crashed=LEFT_OUT), read)
         return read_scores(options, None, read), options
 
-    def answer(self, wrong: float) -> tuple[Ranking, ScoreTable, RankOptions]:
-        """Rank the approaches, with family-wise error rate `wrong`."""
+    def answer(self, error_rate: float) -> tuple[Ranking, ScoreTable, RankOptions]:
+        """Rank the approaches, with family-wise error rate `error_rate`."""
         table, options = self.table()
-        (answer,) = answers(table, options, wrong=wrong, most_planned=0)
+        (answer,) = answers(table, options, error_rate=error_rate, most_planned=0)
         return answer, table, options
 
     def seconds_of_splits(self) -> dict[str, float]:
         """Return the mean seconds of a split of each task, over approaches."""
         costs: dict[str, list[float]] = {}
-        for place, (_, task) in self.named.items():
-            run = self.first[place]
+        for job_index, (_, task) in self.named.items():
+            run = self.first[job_index]
             cost = float(run.environment["cost"]["seconds"])
             costs.setdefault(task, []).append(cost / int(run.config["split"]["repeats"]))
         return {task: sum(values) / len(values) for task, values in costs.items()}

@@ -93,9 +93,9 @@ def new_task_sentences(answer: Ranking, method: str = "method") -> Iterator[str]
         return
     order = np.argsort(-answer.new.near, kind="stable")[:3]
     listed = [
-        f"{near_in_words(answer, int(place), ' % or more', ' %')} for "
-        f"{short_name(answer.methods[place])}"
-        for place in order
+        f"{near_in_words(answer, int(method_index), ' % or more', ' %')} for "
+        f"{short_name(answer.methods[method_index])}"
+        for method_index in order
     ]
     remark = "" if len(listed) == len(answer.methods) else " (the table has all)"
     yield (
@@ -104,11 +104,11 @@ def new_task_sentences(answer: Ranking, method: str = "method") -> Iterator[str]
     )
 
 
-def near_in_words(answer: Ranking, place: int, at_least: str, otherwise: str) -> str:
+def near_in_words(answer: Ranking, method_index: int, at_least: str, otherwise: str) -> str:
     """Return the percentage of a method's chance to be near the best, with a text after it."""
     if answer.new is None:
         return ""
-    near = float(answer.new.near[place])
+    near = float(answer.new.near[method_index])
     capped = answer.new.few and near >= MOST_OF_FEW
     return percent(near) + (at_least if capped else otherwise)
 

@@ -24,7 +24,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.formats import count, quoted
 from fairbench.data.any_table import check_columns, names_in, read_any_table
 from fairbench.data.benchmark_logs.table import BenchmarkTable
-from fairbench.data.columns import Place, mixed_scales, mixes_scales
+from fairbench.data.columns import ColumnRef, mixed_scales, mixes_scales
 from fairbench.data.in_memory import Table, names_of_table, texts_of_table
 from fairbench.data.tabular import to_numbers
 from fairbench.metrics.registry import find
@@ -242,9 +242,9 @@ class _Reading:
                 f"{self.file}: {count(len(methods))} methods in {count(len(task))} cells are "
                 f"{count(size)} numbers; at most {count(_MOST_NUMBERS)} are ranked"
             )
-        place = self._places(method, cell, len(task))
+        cell_code = self._cell_codes(method, cell, len(task))
         scores = tuple(
-            self._scores(name, number, place, (len(methods), len(task)), task, methods)
+            self._scores(name, number, cell_code, (len(methods), len(task)), task, methods)
             for number, name in enumerate(options.score)
         )
         self._note_missing(scores[0].values, task, tasks, methods)
@@ -265,7 +265,7 @@ class _Reading:
     def _codes(self, column: str) -> tuple[Codes, tuple[str, ...]]:
         """Return a column's values as codes, in order of first appearance."""
         text = self.frame[column].astype(str).str.strip()
-        Place(self.file, column).refuse_blank(text, "a name: the cell is empty")
+        ColumnRef(self.file, column).refuse_blank(text, "a name: the cell is empty")
         codes, values = pd.factorize(text)
         return codes.astype(np.intp), tuple(map(str, values))
 
@@ -334,28 +334,29 @@ class _Reading:
         if cells < 2:
             raise UserError(f"{self.file}: one question; ranking needs several")
 
-    def _places(self, method: Codes, cell: Codes, cells: int) -> Codes:
-        """Return the place of each row in the matrix of methods by cells; refuse duplicates."""
-        place = method * cells + cell
+    def _cell_codes(self, method: Codes, cell: Codes, cells: int) -> Codes:
+        """Return the flat index of each row in the matrix (methods, cells); refuse duplicates."""
+        cell_code = method * cells + cell
         has_item_splits = bool(self.options.item and self.options.split)
         if has_item_splits:
             parts = [self._codes(column)[0] for column in self.options.split]
-            key = pd.DataFrame({"place": place, **{str(i): part for i, part in enumerate(parts)}})
+            split_columns = {str(number): part for number, part in enumerate(parts)}
+            key = pd.DataFrame({"cell_code": cell_code, **split_columns})
             twice = key.duplicated(keep=False).to_numpy()
         else:
-            twice = pd.Series(place).duplicated(keep=False).to_numpy()
+            twice = pd.Series(cell_code).duplicated(keep=False).to_numpy()
         if not twice.any():
-            return place
+            return cell_code
         rows = np.flatnonzero(twice)
         first_row = int(rows[0])
-        clashing = rows[place[rows] == place[first_row]]
-        if len(self.frame.iloc[rows].drop_duplicates()) == len(np.unique(place[rows])):
-            extra = int(pd.Series(place).duplicated().sum())
+        clashing = rows[cell_code[rows] == cell_code[first_row]]
+        if len(self.frame.iloc[rows].drop_duplicates()) == len(np.unique(cell_code[rows])):
+            extra = int(pd.Series(cell_code).duplicated().sum())
             self.notes.append(
                 f"Rows that say the same as an earlier one, counted once: {count(extra)} (the "
-                f"first is row {int(np.flatnonzero(pd.Series(place).duplicated())[0]) + 1})."
+                f"first is row {int(np.flatnonzero(pd.Series(cell_code).duplicated())[0]) + 1})."
             )
-            return place
+            return cell_code
         key_columns = [self.options.method, self.options.task or self.options.item]
         key_text = " and ".join(
             f"{name} {quoted(self.frame[name].iloc[first_row], 30)}" for name in key_columns
@@ -374,7 +375,7 @@ class _Reading:
         self,
         name: str,
         number: int,
-        place: Codes,
+        cell_code: Codes,
         shape: tuple[int, int],
         task: Codes,
         methods: tuple[str, ...],
@@ -391,17 +392,19 @@ class _Reading:
                 row_values[is_text] = truths.to_numpy()
                 finite = np.isfinite(row_values)
             else:
-                Place(self.file, name).refuse(text, is_text, "number", said="no")
+                ColumnRef(self.file, name).refuse(text, is_text, "number", negation="no")
         if name not in self.epsilons and mixes_scales(row_values[finite]):
-            raise mixed_scales(row_values, column.astype(str), Place(self.file, name))
+            raise mixed_scales(row_values, column.astype(str), ColumnRef(self.file, name))
         better = self._direction(name, number)
-        values = _cell_means(row_values, place, shape)
+        values = _cell_means(row_values, cell_code, shape)
         if not finite.all():
-            values = self._with_crashed_scores(name, values, finite, place, task, methods, better)
+            values = self._with_crashed_scores(
+                name, values, finite, cell_code, task, methods, better
+            )
         self._compare_scales(name, values, task)
         cost = None
         if self.options.cost:
-            cost = _cell_means(to_numbers(self.frame[self.options.cost]), place, shape)
+            cost = _cell_means(to_numbers(self.frame[self.options.cost]), cell_code, shape)
         return Scores(name, better, values, cost, self.epsilons.get(name))
 
     def _direction(self, name: str, number: int) -> str:
@@ -437,7 +440,7 @@ class _Reading:
         name: str,
         values: Floats,
         finite: NDArray[np.bool_],
-        place: Codes,
+        cell_code: Codes,
         task: Codes,
         methods: tuple[str, ...],
         better: str,
@@ -445,7 +448,7 @@ class _Reading:
         """Return scores in which crashed ones count as the option ``crashed=`` says."""
         rows = np.flatnonzero(~finite)
         is_crashed = np.zeros(values.shape, bool)
-        is_crashed.flat[place[rows]] = True
+        is_crashed.flat[cell_code[rows]] = True
         is_crashed &= ~np.isfinite(values)
         with_crashes = np.flatnonzero(is_crashed.any(axis=1))
         listed = _first_names(
@@ -520,9 +523,9 @@ class _Reading:
             total = len(tasks)
             units = "tasks"
         incomplete = [
-            place
-            for place in np.argsort(counts_present, kind="stable")
-            if counts_present[place] < total
+            method
+            for method in np.argsort(counts_present, kind="stable")
+            if counts_present[method] < total
         ]
         if not incomplete:
             self.notes.append(
@@ -531,7 +534,7 @@ class _Reading:
             )
             return
         listed = _first_names(
-            [f"{methods[place]} ({count(counts_present[place])})" for place in incomplete]
+            [f"{methods[method]} ({count(counts_present[method])})" for method in incomplete]
         )
         subject = (
             "1 method lacks" if len(incomplete) == 1 else f"{count(len(incomplete))} methods lack"
@@ -545,16 +548,16 @@ class _Reading:
 _APART = 30  # scores of a task this many times as large as usual are noted as another scale
 
 
-def _cell_means(row_values: Floats, place: Codes, shape: tuple[int, int]) -> Floats:
+def _cell_means(row_values: Floats, cell_code: Codes, shape: tuple[int, int]) -> Floats:
     """Return the means of the rows of each cell, (M, C); NaN if no row is finite."""
     finite = np.isfinite(row_values)
     size = shape[0] * shape[1]
     values = np.full(size, np.nan)
-    values[place[finite]] = row_values[finite]
+    values[cell_code[finite]] = row_values[finite]
     rows = int(finite.sum())
-    if len(np.unique(place[finite])) < rows:
-        sums = np.bincount(place[finite], row_values[finite], size)
-        counts = np.bincount(place[finite], minlength=size)
+    if len(np.unique(cell_code[finite])) < rows:
+        sums = np.bincount(cell_code[finite], row_values[finite], size)
+        counts = np.bincount(cell_code[finite], minlength=size)
         values = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     return values.reshape(shape)
 

@@ -120,14 +120,14 @@ def json_lines(path: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """
     content = read_bytes(path, most_memory())
     check_memory(2 * len(content), name)
-    for place, line in enumerate(content.split(b"\n"), 1):
+    for line_number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
-            values = parse_json(line, f"{name}, line {place},")
-            yield place, as_object(values, f"{name}, line {place},")
+            values = parse_json(line, f"{name}, line {line_number},")
+            yield line_number, as_object(values, f"{name}, line {line_number},")
 
 
 def as_object(values: Any, name: str) -> dict[str, Any]:
-    """Return values that are an object; `name` is what they are of."""
+    """Return values, which must be an object; `name` says what was read, for messages."""
     if not isinstance(values, dict):
         raise DataError(f"{name} is {_kind(values)}, not an object: it is no such log")
     return values
@@ -206,7 +206,7 @@ class LogArchive:
         return parse_json(self._read(self.members[member]), f"{self.name} ({member})")
 
     def _read(self, about: zipfile.ZipInfo) -> bytes:
-        """Return a member's content, of as many bytes as the directory says and no more."""
+        """Return a member's content, of at most the number of bytes that the directory states."""
         where = f"{self.name} ({about.filename})"
         check_memory(about.file_size + about.compress_size, where)
         try:

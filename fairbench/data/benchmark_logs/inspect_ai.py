@@ -189,6 +189,7 @@ def _tasks(logs: Sequence[_Log]) -> list[str]:
 
 
 def _check_once(logs: Sequence[_Log], methods: Sequence[str], tasks: Sequence[str]) -> None:
+    """Refuse two logs of the same model on the same task with the same settings."""
     seen: dict[tuple[str, str], str] = {}
     for log, method, task in zip(logs, methods, tasks, strict=True):
         earlier = seen.setdefault((method, task), log.name)
@@ -218,7 +219,7 @@ def _counting_scorers(logs: Iterable[_Log]) -> set[str]:
 def _as_scores(
     frame: pd.DataFrame, counting: set[str]
 ) -> tuple[pd.DataFrame, tuple[Score, ...], list[str]]:
-    """Return a frame with its scores as numbers, what is known of each, and which are left out."""
+    """Return a frame with its scores as numbers, facts about each score, and those left out."""
     scores, left_out = [], []
     keys = {"method", "task", "split", "item"}
     for name in [name for name in frame if name not in keys]:
@@ -243,7 +244,7 @@ def _as_scores(
 
 
 def _number(value: object) -> float | None:
-    """Return a value as inspect_ai's value_to_float does; None where that finds no number."""
+    """Return a value as inspect_ai's value_to_float does; None if that finds no number."""
     if isinstance(value, bool | int | float):
         return float(value)
     if not isinstance(value, str):

@@ -146,7 +146,7 @@ def is_sample(values: Mapping[str, Any]) -> bool:
 def read(
     results: Sequence[Path], samples: Sequence[Path], files: Files, *, items: bool | None = None
 ) -> BenchmarkTable:
-    """Return the scores of documents, or of tasks where there are no samples.
+    """Return the scores of documents, or of tasks if there are no samples.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def _results(path: Path, name: str) -> _Results:
 
 
 def _score_name(metric: str, filtered: str, several: set[str]) -> str:
-    """Return the name of a metric, with its filter where some task has several of them."""
+    """Return the name of a metric, with its filter if some task has several filters."""
     return f"{metric}/{filtered}" if metric in several else metric
 
 
@@ -323,7 +323,7 @@ class _ItemReader:
     rows : one for each method and document, with scores by (metric, filter).
     directions : (metric, filter) -> which values are good.
     pairs : each (task, metric, filter) that has scores.
-    left_out : the metrics of which a value is no number.
+    left_out : the metrics that have a value that is no number.
     documents : the content of each (task, document), and the file in which it was first seen.
     """
 
@@ -337,13 +337,15 @@ class _ItemReader:
     def add(self, method: str, run: _Samples) -> None:
         """Read a file: a line is a document under one filter."""
         row_of_item: dict[str, dict[Any, Any]] = {}
-        for place, line in json_lines(run.path, run.name):
-            item = _item(line, run.name, place)
+        for line_number, line in json_lines(run.path, run.name):
+            item = _item(line, run.name, line_number)
             _check_document(self.documents, run, item, line)
             row = row_of_item.setdefault(item, {"method": method, "task": run.task, "item": item})
             if self.family:
                 row["family"] = self.family.get(run.task, run.task)
-            self._add_scores(row, run, line, f"{run.name}, line {place}: document {quoted(item)}")
+            self._add_scores(
+                row, run, line, f"{run.name}, line {line_number}: document {quoted(item)}"
+            )
         if not row_of_item:
             raise DataError(f"{run.name} has no lines")
         self.rows += row_of_item.values()
@@ -411,10 +413,10 @@ def _samples(path: Path, results: Sequence[_Results], files: Files) -> _Samples:
     return _Samples(path, files.name(path), task, results_file)
 
 
-def _item(line: Mapping[str, Any], name: str, place: int) -> str:
+def _item(line: Mapping[str, Any], name: str, line_number: int) -> str:
     item = line.get("doc_id")
     if isinstance(item, bool) or not isinstance(item, str | int):
-        raise DataError(f"{name}, line {place} has no doc_id: its documents cannot be paired")
+        raise DataError(f"{name}, line {line_number} has no doc_id: its documents cannot be paired")
     return str(item)
 
 

@@ -57,7 +57,7 @@ class _Layout:
     def wanted(self, names: Sequence[str]) -> list[str]:
         """Return which columns are read."""
         wanted = self.columns.union(*self.needs)
-        begins = self.prefix or "\0"  # which no name has
+        begins = self.prefix or "\0"  # no name begins with this
         return [name for name in names if name in wanted or name.startswith(begins)]
 
 
@@ -108,7 +108,7 @@ def _not_texts(path: Path) -> set[str]:
 
 
 def _together(tables: Sequence[BenchmarkTable], kind: str) -> BenchmarkTable:
-    """Return one table of those of several files, with a score if one of them has it."""
+    """Return the tables of several files as one, with every score that one of them has."""
     scores: dict[str, Score] = {}
     for table in tables:
         for score in table.scores:
@@ -160,7 +160,7 @@ def _tabarena(frame: pd.DataFrame, file: str) -> BenchmarkTable:
 
 
 def _mixed_metrics(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return a warning where tasks have scores in different units."""
+    """Return a warning if tasks have scores in different units."""
     if "metric" not in frame or frame["metric"].nunique() < 2:
         return ()
     listed = ", ".join(map(shortened, sorted(frame["metric"].unique())[:6]))

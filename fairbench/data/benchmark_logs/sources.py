@@ -176,6 +176,7 @@ def _note_on_unread(files: Files, passed: Sequence[Path]) -> list[str]:
 
 
 def _read(of_format: dict[str, list[Path]], files: Files, items: bool | None) -> BenchmarkTable:
+    """Read the files of the one format that was recognised."""
     if _INSPECT in of_format:
         return inspect_ai.read(of_format[_INSPECT], files)
     results, samples = (of_format.get(kind, []) for kind in (_RESULTS, _SAMPLES))

@@ -25,10 +25,10 @@ class Score:
 
     Attributes
     ----------
-    better : which values are good; empty if the file does not tell.
+    better : whether higher or lower values are better; empty if the file does not say.
     binary : whether every value is 0 or 1, wrong or right.
-    error : the column of its standard errors; empty where there is none.
-    epsilon : the largest difference that does not matter in practice, where that is declared; such
+    error : the column of its standard errors; empty if there is none.
+    epsilon : the largest difference that does not matter in practice, if declared; such
         a score is on one scale in all rows.
     """
 
@@ -182,11 +182,11 @@ def tidy(rows: Sequence[Mapping[str, Any]] | pd.DataFrame, source: str) -> pd.Da
 
 def check_once(frame: pd.DataFrame, source: str) -> None:
     """Refuse two rows of one method, task, split and item."""
-    place = [name for name in _PLACE if name in frame]
-    again = frame.duplicated(place)
+    key_columns = [name for name in _PLACE if name in frame]
+    again = frame.duplicated(key_columns)
     if again.any():
         repeated = frame[again].iloc[0]
-        where = ", ".join(f"{name} {quoted(repeated[name])}" for name in place)
+        where = ", ".join(f"{name} {quoted(repeated[name])}" for name in key_columns)
         raise DataError(
             f"the {source} have {int(again.sum())} rows too many: {where} is there twice; keep one "
             "of them, or name what tells them apart"
@@ -207,12 +207,13 @@ def number(value: object) -> float:
 def distinct_names(
     names: Sequence[str], settings: Sequence[Mapping[str, Any]], among: Sequence[object]
 ) -> list[str]:
-    """Return names, with their settings where namesakes have different ones.
+    """Return names, with settings appended to equal names that differ in them.
 
     Parameters
     ----------
-    settings : the settings of each name, which may differ between namesakes.
-    among : the context of each name, such as its task: namesakes are told apart within one.
+    settings : the settings of each name, which may differ between equal names.
+    among : the context of each name, such as its task; only equal names of one context are
+        distinguished.
 
     Examples
     --------
@@ -220,16 +221,16 @@ def distinct_names(
     ['gpt shots=0', 'gpt shots=5', 'phi']
     """
     of_name: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        of_name.setdefault(name, []).append(place)
+    for index, name in enumerate(names):
+        of_name.setdefault(name, []).append(index)
     distinct = list(names)
-    for places in of_name.values():
-        if len(places) == len({among[place] for place in places}):
+    for indices in of_name.values():
+        if len(indices) == len({among[index] for index in indices}):
             continue
-        differing = _differing_settings([settings[place] for place in places])
-        for place in places:
-            words = [f"{key}={_value_text(settings[place].get(key))}" for key in differing]
-            distinct[place] = " ".join([names[place], *words])
+        differing = _differing_settings([settings[index] for index in indices])
+        for index in indices:
+            words = [f"{key}={_value_text(settings[index].get(key))}" for key in differing]
+            distinct[index] = " ".join([names[index], *words])
     return distinct
 
 

@@ -26,7 +26,7 @@ _PARTS = {
 
 
 def titled_tables(document: Document) -> dict[str, Table]:
-    """Return the tables by their own titles, or those of the parts that they stand in."""
+    """Return the tables by their titles, or by the titles of their sections."""
     titled: dict[str, Table] = {}
     for title, table in _tables(document.sections, document.title):
         title = one_line(title)
@@ -36,6 +36,7 @@ def titled_tables(document: Document) -> dict[str, Table]:
 
 
 def _tables(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Table]]:
+    """Yield the tables of blocks, each with its own title or that of its section."""
     for block in blocks:
         if isinstance(block, Table):
             yield block.title or title, block
@@ -48,8 +49,8 @@ def _tables(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Table]]:
 def table_frame(table: Table) -> pd.DataFrame:
     """Return a table with a column for each part of an interval or an estimate."""
     columns: dict[str, list[Any]] = {}
-    for place, column in enumerate(table.columns):
-        values = [as_cell(row[place]).value for row in table.rows]
+    for column_index, column in enumerate(table.columns):
+        values = [as_cell(row[column_index]).value for row in table.rows]
         for part, name in enumerate(_PARTS.get(column.kind, ())):
             numbers = [float("nan") if value is None else value[part] for value in values]
             columns[f"{column.title} {name}".strip()] = numbers

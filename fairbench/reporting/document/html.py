@@ -137,9 +137,11 @@ def table(block: Table) -> Markup:
         parts.append(f"<caption>{escape(caption)}</caption>")
     parts += ["<thead><tr>", *(_head(column, block) for column in block.columns)]
     parts.append("</tr></thead><tbody>\n")
-    for place, row in enumerate(block.rows):
-        row_class = ' class="first"' if place in block.rules else ""
-        parts.append(f"<tr{row_class}{tag_attributes(block.tags[place]) if block.tags else ''}>")
+    for row_index, row in enumerate(block.rows):
+        row_class = ' class="first"' if row_index in block.rules else ""
+        parts.append(
+            f"<tr{row_class}{tag_attributes(block.tags[row_index]) if block.tags else ''}>"
+        )
         parts += [_cell(cell, c, block) for cell, c in zip(row, block.columns, strict=True)]
         parts.append("</tr>\n")
     return Markup("".join([*parts, "</tbody></table></div>"]))
@@ -241,7 +243,7 @@ def _with_interval(parts: tuple[float, float, float], column: Column) -> str:
 
 
 def _bar(bar: Bar, *, narrow: bool) -> str:
-    """Return an interval as a small drawing, with what makes no difference shaded."""
+    """Return an interval as a small drawing; negligible values are shaded."""
     parts = []
     if bar.band is not None:
         low, high = bar.band

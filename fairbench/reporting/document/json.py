@@ -76,6 +76,7 @@ def finite(value: Any) -> Any:
 
 
 def _structure(document: Document) -> dict[str, Any]:
+    """Return a document as nested dictionaries and lists."""
     return {
         "title": document.title,
         "verdict": asdict(document.verdict) if document.verdict else None,
@@ -113,9 +114,11 @@ def _block(block: Block) -> dict[str, Any]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    places = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
-    columns = [{"title": c.title, "kind": c.kind} for c in (table.columns[i] for i in places)]
-    rows = [[_value(row[i]) for i in places] for row in table.rows]
+    shown_columns = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
+    columns = [
+        {"title": c.title, "kind": c.kind} for c in (table.columns[i] for i in shown_columns)
+    ]
+    rows = [[_value(row[i]) for i in shown_columns] for row in table.rows]
     return {"title": table.title, "caption": table.caption, "columns": columns, "rows": rows}
 
 

@@ -40,7 +40,7 @@ _LONGEST = 40  # rows that fit on a page; longer tables are split
 
 
 def to_latex_document(document: Document) -> str:
-    """Return a document as one LaTeX file, which says of figures where they are."""
+    """Return a document as one LaTeX file, which names the files of its figures."""
     title = latex(one_line(document.title))
     parts = [_PREAMBLE, rf"\title{{{title}}}", r"\date{}", r"\begin{document}", r"\maketitle"]
     parts += _blocks(document.first_page, 0)
@@ -110,7 +110,7 @@ def _block(block: Block, level: int) -> Iterator[str]:
 
 
 def _tables(table: Table) -> Iterator[str]:
-    """Yield a table no wider than the page, in parts where it is longer than one."""
+    """Yield a table no wider than the page, in parts if it is longer than a page."""
     for start in range(0, max(len(table.rows), 1), _LONGEST):
         rows = [[as_cell(value) for value in row] for row in table.rows[start : start + _LONGEST]]
         rules = frozenset(rule - start for rule in table.rules if rule > start)

@@ -11,7 +11,7 @@ Kind: TypeAlias = Literal[
     "text",  # a str
     "number",  # a float, with the column's decimals
     "signed",  # a float with its sign
-    "general",  # a float with as many digits as it has
+    "general",  # a float with all of its digits
     "count",  # a whole number
     "probability",  # a share that was simulated: never written as 0 or 1
     "percent",  # the same in percent
@@ -135,13 +135,13 @@ class Table:
     ----------
     rows : a value, or a `TableCell` with one, for each column; None leaves it empty.
     title : what the table shows.
-    caption : what a reader has to know.
+    caption : what a reader has to know, under the table.
     reading : how to read it, at length.
     rules : positions of rows that a line separates from those above.
     name : the table's anchor on a page.
     most : the most rows that a terminal shows; 0 for all.
     sortable : whether a page can sort it.
-    repeated : a terminal that is too narrow continues the table below, and repeats so many first
+    repeated : a terminal that is too narrow continues the table below, and repeats this many first
         columns there; 0 if it leaves out columns instead.
     tags : the tags of each row, by which a page filters; empty if it does not.
     """
@@ -168,7 +168,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Sentences. `style` is empty, ``note`` for what is of less weight, or ``warning``."""
+    """Sentences. `style` is empty, ``note`` if they are less important, or ``warning``."""
 
     text: Text
     style: str = ""
@@ -246,7 +246,7 @@ class Details:
 
     @property
     def on_paper(self) -> Section:
-        """The same under a heading, where nothing folds; tables too long for paper are left out."""
+        """The blocks under a heading, for forms without folding; too long tables are left out."""
         long = any(isinstance(block, Table) and len(block.rows) > _MOST for block in self.blocks)
         return Section(plain(self.summary), [Paragraph(_LEFT_OUT)] if long else self.blocks)
 
@@ -282,7 +282,7 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class ExecutiveSummary:
-    """A summary in plain language, for those who read nothing else.
+    """A summary in plain language, for readers who read nothing else.
 
     Attributes
     ----------
@@ -335,7 +335,7 @@ class ExecutiveSummary:
         return list(self.named_parts.values())
 
     def shortened(self, most: int = 3) -> ExecutiveSummary:
-        """Return the summary with at most so many findings and open questions.
+        """Return the summary with a limited number of findings and open questions.
 
         The others are said at length under the conclusions, to which a last sentence leads.
         """
@@ -438,7 +438,7 @@ class Document:
 
     @property
     def in_order(self) -> Iterator[Block]:
-        """All but the title, as it is read from top to bottom where nothing stands beside it."""
+        """All blocks except the title, in reading order, for forms of one column."""
         yield from self.first_page
         yield from self.appendix
 
@@ -451,9 +451,9 @@ class Document:
             return
         summary = self.on_first_page
         beside = [block for block in (summary.key_figures, summary.chart) if block]
-        for place, (title, sentences) in enumerate(summary.parts):
+        for index, (title, sentences) in enumerate(summary.parts):
             yield _listed(title, sentences)
-            if place == 0:
+            if index == 0:
                 yield from beside
         if self.audited:
             yield Section(summary.audited_title, [Definitions(self.audited)])
@@ -477,7 +477,7 @@ class Document:
 
     @property
     def on_first_page(self) -> ExecutiveSummary:
-        """The summary: as much of it as one page holds, where all else is the appendix."""
+        """As much of the summary as one page holds; everything else is the appendix."""
         summary = self.summary or ExecutiveSummary([])
         return summary.shortened() if self.made else summary
 

@@ -70,8 +70,8 @@ def to_pdf(document: Document) -> bytes:
         folder = Path(name)
         write_text(folder / "page.html", to_html(document.on_paper), mode=0o600)
         printed = folder / "page.pdf"
-        places = [f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={printed}"]
-        line = [path, *_FLAGS, *places, (folder / "page.html").as_uri()]
+        paths = [f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={printed}"]
+        line = [path, *_FLAGS, *paths, (folder / "page.html").as_uri()]
         try:
             subprocess.run(line, capture_output=True, timeout=_SECONDS, check=True)
             content = printed.read_bytes()

@@ -40,13 +40,13 @@ def markdown_table(table: Table) -> str:
 def latex_table(table: Table) -> str:
     """Return a table in LaTeX, for the package booktabs."""
     header, *rows = _lines(table, latex)
-    places = "".join(column.align[0] for column in _columns(table))
+    alignment = "".join(column.align[0] for column in _columns(table))
     body = [r"\toprule", _line(header), r"\midrule"]
     for number, cells in enumerate(rows):
         body += [r"\midrule"] if number > 0 and number in table.rules else []
         body.append(_line(cells))
     lines = "\n".join([*body, r"\bottomrule"])
-    return f"\\begin{{tabular}}{{{places}}}\n{lines}\n\\end{{tabular}}\n"
+    return f"\\begin{{tabular}}{{{alignment}}}\n{lines}\n\\end{{tabular}}\n"
 
 
 def to_markdown(document: Document) -> str:
@@ -70,10 +70,10 @@ def _columns(table: Table) -> list[Column]:
 
 
 def _lines(table: Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
-    places = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
-    yield [escape(table.columns[i].title) for i in places]
+    shown_columns = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
+    yield [escape(table.columns[i].title) for i in shown_columns]
     for row in table.rows:
-        yield [escape(cell_text(row[i], table.columns[i])) for i in places]
+        yield [escape(cell_text(row[i], table.columns[i])) for i in shown_columns]
 
 
 def _line(cells: Sequence[str]) -> str:

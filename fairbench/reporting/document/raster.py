@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from fairbench.core.formats import visible
-from fairbench.reporting.charts import LOOKS
+from fairbench.reporting.charts import STYLE_SHEET
 
 _DOTS = 220  # per inch
 _WIDTH = 5.2  # inches, of a drawing as wide as a panel
@@ -46,7 +46,7 @@ def png_of(svg: str) -> bytes:
                 svg_string=with_namespace if "xmlns=" not in text else text,
                 width=round(inches * _DOTS),
                 background="white",
-                style_sheet=LOOKS + _SMALL if is_small else LOOKS,
+                style_sheet=STYLE_SHEET + _SMALL if is_small else STYLE_SHEET,
                 skip_system_fonts=True,
                 font_files=[
                     str(Path(matplotlib.get_data_path(), "fonts", "ttf", name)) for name in _FONTS

@@ -55,7 +55,7 @@ class DocumentReport:
 
     @property
     def summary(self) -> Document:
-        """The summary as a document of its own; where a report has none, the whole."""
+        """The summary as a document of its own; the whole document if there is no summary."""
         whole = self.document
         if whole.summary is None:
             return whole

@@ -40,7 +40,7 @@ _FOLDED = 18  # width to which a text column is wrapped if the table is too wide
 
 
 def terminal(width: int = 0) -> Console:
-    """Return a console as wide as the screen, or of so many columns."""
+    """Return a console as wide as the screen, or with this number of columns."""
     if not width and not sys.stdout.isatty():
         width = DEFAULT_WIDTH
     console = Console(width=width or None, highlight=False)
@@ -69,7 +69,7 @@ def print_document(document: Document, console: Console | None = None) -> None:
 
 
 MOST_LINES = 40  # of a summary, with the lines that the command prints after it
-_SAID_AFTER = 3  # lines that the command prints after a summary: where the page is
+_LINES_AFTER = 3  # lines that the command prints after a summary: the path of the page
 _LONGEST = 5  # lines of a sentence, at most
 
 
@@ -89,7 +89,7 @@ class _Part:
 
 
 def print_summary(document: Document, console: Console | None = None) -> None:
-    """Print the summary of a document in at most `MOST_LINES` lines, or all where it has none.
+    """Print the summary of a document in at most `MOST_LINES` lines; all of it without a summary.
 
     What has no room is left out, what matters least first: it is on the page.
     """
@@ -100,7 +100,7 @@ def print_summary(document: Document, console: Console | None = None) -> None:
     parts = list(_summary_parts(document, console))
     printed_parts: list[_Part] = []
     for part in sorted(parts, key=lambda part: part.order):
-        if _height([*printed_parts, part]) <= MOST_LINES - _SAID_AFTER:
+        if _height([*printed_parts, part]) <= MOST_LINES - _LINES_AFTER:
             printed_parts.append(part)
     heading = ""
     for part in parts:
@@ -131,22 +131,22 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
     yield _Part((0, 0), "", [line for text in title for line in _wrap(text, console)])
     for name, (heading, sentences) in summary.named_parts.items():
         order = _IMPORTANCE.index(name)
-        for place, sentence in enumerate(sentences):
-            is_late = place >= _AT_ONCE and name != "found"
+        for index, sentence in enumerate(sentences):
+            is_late = index >= _AT_ONCE and name != "found"
             later = len(_IMPORTANCE) if is_late else 0
             lines = _wrap(shown_text(f"- {sentence}"), console)
-            yield _Part((order + later, place), heading, lines)
+            yield _Part((order + later, index), heading, lines)
         if name == "found" and summary.key_figures is not None:
             lines = _figure_lines(summary.key_figures, console)
             yield _Part((_IMPORTANCE.index("key_figures"), 0), "Key figures", lines)
-    for place, (term, text) in enumerate(document.audited):
+    for index, (term, text) in enumerate(document.audited):
         if term != COMMAND:  # which stands a few lines above
             lines = _wrap(shown_text(f"{term}: {plain(text)}"), console)
-            yield _Part((_IMPORTANCE.index("audited"), place), summary.audited_title, lines)
+            yield _Part((_IMPORTANCE.index("audited"), index), summary.audited_title, lines)
 
 
 def _wrap(text: Text, console: Console) -> list[Text]:
-    """Return a text in lines, cut where it is longer than anybody reads here."""
+    """Return a text in lines, cut off if it is too long for a terminal."""
     lines = list(text.wrap(console, console.width))
     if len(lines) > _LONGEST:
         lines = lines[:_LONGEST]
@@ -164,7 +164,7 @@ def _figure_lines(table: Table, console: Console) -> list[Text]:
 
 
 def _print_verdict(console: Console, verdict: Verdict) -> None:
-    """Print the conclusions last: the end of the output is what is seen first."""
+    """Print the conclusions last, as the end of the output is seen first."""
     _list(console, "Can be concluded", verdict.can)
     _list(console, "Cannot be concluded", verdict.cannot)
 
@@ -206,7 +206,7 @@ def _print_block(console: Console, block: Block) -> None:
 
 
 def _print_section(console: Console, section: Section) -> None:
-    """Print a section; where it is a table alone, its title is the table's."""
+    """Print a section; if it holds one table only, the table has its title."""
     first = section.blocks[0]
     if len(section.blocks) == 1 and isinstance(first, Table) and not first.title:
         _print_table(console, replace(first, title=section.title))
@@ -218,6 +218,7 @@ def _print_section(console: Console, section: Section) -> None:
 
 
 def _print_table(console: Console, table: Table) -> None:
+    """Print a table, in parts that fit the width, between its title and its remarks."""
     if table.title:
         console.print(shown_text(table.title, style="italic"))
     for part in _parts(table, console.width):
@@ -230,9 +231,11 @@ def _print_table(console: Console, table: Table) -> None:
 
 def _parts(table: Table, width: int) -> Iterator[RichTable]:
     """Yield a table with the columns that fit, or in several tables if none may be left out."""
-    places = [i for i, column in enumerate(table.columns) if _is_shown(column)]
-    texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in places]
-    widths = {i: _width(table.columns[i], column) for i, column in zip(places, texts, strict=True)}
+    shown_columns = [i for i, column in enumerate(table.columns) if _is_shown(column)]
+    texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in shown_columns]
+    widths = {
+        i: _width(table.columns[i], column) for i, column in zip(shown_columns, texts, strict=True)
+    }
     if table.repeated:
         yield from _split_columns(table, widths, width, table.repeated)
         return
@@ -241,7 +244,7 @@ def _parts(table: Table, width: int) -> Iterator[RichTable]:
         if not table.columns[last].left_out:
             break
         del widths[last]
-    words = {i: _longest_word(texts[places.index(i)]) for i in widths}
+    words = {i: _longest_word(texts[shown_columns.index(i)]) for i in widths}
     least = {i: words[i] if table.columns[i].kind == "text" else widths[i] for i in widths}
     if _sum(table, least) > width:  # too narrow for all columns side by side
         names = next((n for n, i in enumerate(widths) if table.columns[i].kind != "text"), 1)
@@ -287,9 +290,9 @@ def _is_shown(column: Column) -> bool:
     return not column.page_only and column.kind != "bar"
 
 
-def _rich_table(table: Table, places: Sequence[int]) -> RichTable:
-    """Return the columns of a table at some places, for printing."""
-    columns = [table.columns[i] for i in places]
+def _rich_table(table: Table, shown_columns: Sequence[int]) -> RichTable:
+    """Return the columns of a table at some positions, for printing."""
+    columns = [table.columns[i] for i in shown_columns]
     rich_table = RichTable(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -306,11 +309,12 @@ def _rich_table(table: Table, places: Sequence[int]) -> RichTable:
     for number, row in enumerate(rows):
         if number and number in table.rules:
             rich_table.add_section()
-        rich_table.add_row(*(_cell(row[i], table.columns[i]) for i in places))
+        rich_table.add_row(*(_cell(row[i], table.columns[i]) for i in shown_columns))
     return rich_table
 
 
 def _cell(value: object, column: Column) -> Text:
+    """Return a cell as text, with what stands around its value and its note."""
     cell = as_cell(value)
     if cell.value is not None and column.kind == "estimate":
         text = half_width(*cell.value)

@@ -52,13 +52,13 @@ def value_text(value: Any, column: Column) -> str:
 
 
 def cell_text(value: Any, column: Column) -> str:
-    """Return a cell of a table as text, with what stands beside its value."""
+    """Return a cell of a table as text, with the texts around its value."""
     cell = as_cell(value)
     return f"{cell.before}{plain(value_text(cell.value, column))}{plain(cell.after)}"
 
 
 def exact(value: Any) -> str:
-    """Return a number for sorting, the first of several; nothing of one that is undefined."""
+    """Return the number by which a cell is sorted, the first of several; empty if undefined."""
     if isinstance(value, tuple):
         value = value[0]
     return "" if value is None or isnan(value) else f"{value:.8g}"

@@ -82,25 +82,25 @@ def _tighten(file: Any) -> None:
 def _letters(table: Table) -> int:
     """Return how many letters a table is about wide."""
     return sum(
-        max(map(len, [column.title, *_texts(table, place, 50)]))
-        for place, column in enumerate(table.columns)
+        max(map(len, [column.title, *_texts(table, column_index, 50)]))
+        for column_index, column in enumerate(table.columns)
         if column.kind != "bar"
     )
 
 
-def _texts(table: Table, place: int, most: int | None = None) -> list[str]:
+def _texts(table: Table, column_index: int, most: int | None = None) -> list[str]:
     """Return the cells of a column as they are written."""
-    return [_cell_text(row[place], table, place) for row in table.rows[:most]]
+    return [_cell_text(row[column_index], table, column_index) for row in table.rows[:most]]
 
 
-def _cell_text(value: Any, table: Table, place: int) -> str:
+def _cell_text(value: Any, table: Table, column_index: int) -> str:
     note = as_cell(value).note
-    text = cell_text(value, table.columns[place])
+    text = cell_text(value, table.columns[column_index])
     return word(f"{text}\n{plain(note)}" if note else text)
 
 
-def _set_text(place: Any, text: str, *, bold: bool = False) -> None:
-    place.add_run(word(text)).bold = bold or None
+def _set_text(paragraph: Any, text: str, *, bold: bool = False) -> None:
+    paragraph.add_run(word(text)).bold = bold or None
 
 
 def _paragraph(file: Any, text: str, *, bold: bool = False, style: str | None = None) -> None:
@@ -151,9 +151,9 @@ def _figure(file: Any, figure: Figure) -> None:
     if not pictures:
         _paragraph(file, f"{on_the_page(figure, str)}. {caption}", style="Caption")
         return
-    place = file.add_paragraph().add_run()
+    text_run = file.add_paragraph().add_run()
     for picture in pictures:
-        _picture(place, figure, picture, _PICTURE if figure.png else _DRAWING)
+        _picture(text_run, figure, picture, _PICTURE if figure.png else _DRAWING)
     _paragraph(file, f"Figure: {caption}", style="Caption")
 
 
@@ -165,9 +165,9 @@ def _gallery(file: Any, figures: Sequence[Figure]) -> None:
     table = file.add_table(rows=-(-len(figures) // across), cols=across)
     for number, figure in enumerate(figures):
         cell = table.cell(number // across, number % across)
-        place = cell.paragraphs[0].add_run()
+        text_run = cell.paragraphs[0].add_run()
         for picture in _pictures(figure):
-            _picture(place, figure, picture, _DRAWING - _GAP)
+            _picture(text_run, figure, picture, _DRAWING - _GAP)
         _fill(
             cell.add_paragraph(),
             word(plain(figure.caption) or figure.title),
@@ -180,18 +180,18 @@ def _gallery(file: Any, figures: Sequence[Figure]) -> None:
 
 
 def _pictures(figure: Figure) -> list[bytes]:
-    """Return the pictures of a figure, none where its drawings cannot be drawn here."""
+    """Return the pictures of a figure; none if its drawings cannot be drawn on this machine."""
     try:
         return [figure.png] if figure.png else [png_of(drawing) for drawing in figure.drawings]
     except ValueError:
         return []
 
 
-def _picture(place: Any, figure: Figure, content: bytes, width: float) -> None:
-    """Add a picture of so many centimetres, smaller where it would be higher than a page."""
+def _picture(text_run: Any, figure: Figure, content: bytes, width: float) -> None:
+    """Add a picture of this width in centimetres, or smaller if it is higher than a page."""
     from docx.shared import Cm
 
-    shape = place.add_picture(io.BytesIO(content), width=Cm(width))
+    shape = text_run.add_picture(io.BytesIO(content), width=Cm(width))
     if shape.height > Cm(_HIGHEST):
         shape.width = int(shape.width * Cm(_HIGHEST) / shape.height)
         shape.height = Cm(_HIGHEST)
@@ -205,17 +205,19 @@ def _text_width(file: Any) -> float:
 
 def _table(file: Any, table: Table) -> None:
     """Add a table that repeats its header on every page and never splits a row."""
-    places = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
-    word_table = file.add_table(rows=1 + len(table.rows), cols=len(places), style="Table Grid")
+    shown_columns = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
+    word_table = file.add_table(
+        rows=1 + len(table.rows), cols=len(shown_columns), style="Table Grid"
+    )
     size = _SMALL if _letters(table) <= 1.6 * _WIDE else _TINY
-    columns = [[word(table.columns[i].title), *_texts(table, i)] for i in places]
+    columns = [[word(table.columns[i].title), *_texts(table, i)] for i in shown_columns]
     _share_width(file, word_table, columns)
     for number, (row, texts) in enumerate(
         zip(word_table.rows, zip(*columns, strict=True), strict=True)
     ):
         head = number == 0
-        for cell, text, place in zip(row.cells, texts, places, strict=True):
-            right = table.columns[place].align == "right"
+        for cell, text, column_index in zip(row.cells, texts, shown_columns, strict=True):
+            right = table.columns[column_index].align == "right"
             _fill(cell.paragraphs[0], text, size, bold=head, right=right)
         _keep_together(row, head=head)
 

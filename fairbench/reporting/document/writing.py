@@ -56,7 +56,7 @@ USUAL = ("html", "json")
 
 
 def form_of(name: str) -> Form:
-    """Return how a form is written on this machine: a summary is HTML where no browser is."""
+    """Return how a form is written on this machine: without a browser, a summary is HTML."""
     return _WITHOUT_BROWSER.get(name, FORMS[name]) if no_browser() else FORMS[name]
 
 

@@ -189,11 +189,11 @@ def _open_sentences(findings: AtlasFindings, ranked: Sequence[MetricStandings]) 
     """Yield the questions that the runs leave open."""
     if why := _unranked_reason(findings):
         yield why
-    for place, standings_of_metric in enumerate(ranked):
+    for index, standings_of_metric in enumerate(ranked):
         sentences: list[str] = []
         if len(standings_of_metric.may_be_best) > 1:
             sentences += standings_of_metric.unresolved[:1]
-        if place == 0:
+        if index == 0:
             sentences += standings_of_metric.resolving[:2]
         yield from (
             f"{metric_label(standings_of_metric.metric)}: {sentence}" for sentence in sentences
@@ -205,18 +205,22 @@ def _open_sentences(findings: AtlasFindings, ranked: Sequence[MetricStandings]) 
 
 
 _CORNERS = 24
-Looks = dict[str, dict[str, Any]]
+Styles = dict[str, dict[str, Any]]
 
 
-def frontier_figure(points: Sequence[MeanFrontierPoint], looks: Looks) -> Figure | None:
+def frontier_figure(points: Sequence[MeanFrontierPoint], style_of: Styles) -> Figure | None:
     """Return a panel for each gap: a line an intervention, from its weakest to its strongest."""
     gaps = list(dict.fromkeys(point.gap_metric for point in points))
     if not gaps:
         return None
-    panels = [_panel([point for point in points if point.gap_metric == gap], looks) for gap in gaps]
+    panels = [
+        _panel([point for point in points if point.gap_metric == gap], style_of) for gap in gaps
+    ]
     shown_interventions = dict.fromkeys(["none", *(_point_name(point)[0] for point in points)])
     key = [
-        Series(_key(name), [], [], **looks[name]) for name in looks if name in shown_interventions
+        Series(_key(name), [], [], **style_of[name])
+        for name in style_of
+        if name in shown_interventions
     ]
     svg, *more = chart(panels, key=key)
     caption = (
@@ -230,13 +234,14 @@ def frontier_figure(points: Sequence[MeanFrontierPoint], looks: Looks) -> Figure
     return Figure(title, svg=svg, more=more, caption=caption, name="frontier")
 
 
-def _panel(points: Sequence[MeanFrontierPoint], looks: Looks) -> Panel:
+def _panel(points: Sequence[MeanFrontierPoint], style_of: Styles) -> Panel:
+    """Return the panel of one gap: changes of error and of gap, with a line per intervention."""
     gap = gap_label(points[0].gap_metric)
     x = np.array([[point.error, point.error_lower, point.error_upper] for point in points])
     y = np.array([[point.gap, point.gap_lower, point.gap_upper] for point in points])
     spans = {"x": _span(x), "y": _span(y)}
     return Panel(
-        list(_series(points, looks)), "error rate, change", f"{gap}, change", from_zero="",
+        list(_series(points, style_of)), "error rate, change", f"{gap}, change", from_zero="",
         spans=spans,
     )  # fmt: skip
 
@@ -254,7 +259,7 @@ def _key(name: str) -> str:
     return "no intervention" if name == "none" else name
 
 
-def _series(points: Sequence[MeanFrontierPoint], looks: Looks) -> Iterator[Series]:
+def _series(points: Sequence[MeanFrontierPoint], style_of: Styles) -> Iterator[Series]:
     """Yield a line for each intervention, a marker with its ellipse for each of its strengths."""
     lines: dict[tuple[str, str], list[MeanFrontierPoint]] = {}
     for point in points:
@@ -267,13 +272,13 @@ def _series(points: Sequence[MeanFrontierPoint], looks: Looks) -> Iterator[Serie
             [frontier_point.error for frontier_point in line],
             [frontier_point.gap for frontier_point in line],
         )
-        yield Series(name, x, y, looks[name]["colour"], marked=False, tags=tags)
+        yield Series(name, x, y, style_of[name]["colour"], marked=False, tags=tags)
         for frontier_point in line:
             yield Series(
-                name, [frontier_point.error], [frontier_point.gap], **looks[name], lined=False,
+                name, [frontier_point.error], [frontier_point.gap], **style_of[name], lined=False,
                 outline=_ellipse(frontier_point), hint=_hint(frontier_point), tags=tags,
             )  # fmt: skip
-    yield Series("no intervention", [0.0], [0.0], **looks["none"], lined=False)
+    yield Series("no intervention", [0.0], [0.0], **style_of["none"], lined=False)
 
 
 def _point_name(point: MeanFrontierPoint) -> tuple[str, str]:
@@ -355,7 +360,7 @@ def size_figure(margins: MarginsBySize) -> Figure:
             [size_class.difference] * 2,
             colour,
             marked=False,
-            dashed=place,
+            dashed=index,
             band=np.array(
                 [
                     [size_class.difference - size_class.lower],
@@ -363,7 +368,7 @@ def size_figure(margins: MarginsBySize) -> Figure:
                 ]
             ),
         )
-        for place, (size_class, colour) in enumerate(zip(margins.classes, COLOURS, strict=False))
+        for index, (size_class, colour) in enumerate(zip(margins.classes, COLOURS, strict=False))
     ]
     values = np.array([[task.difference, task.lower, task.upper] for task in tasks])
     panel = Panel(

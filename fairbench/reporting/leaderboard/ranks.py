@@ -34,7 +34,7 @@ from fairbench.reporting.leaderboard.means import ERROR
 from fairbench.reporting.rank import ends_in_words
 
 _DECIMALS = 4  # of differences
-Looks = Mapping[str, dict[str, Any]]
+Styles = Mapping[str, dict[str, Any]]
 
 
 def ranks_section(findings: AtlasFindings, first: str) -> Section:
@@ -191,7 +191,7 @@ def approach_tags(approach: AtlasApproach | None) -> Tags:
     }
 
 
-def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
+def cost_section(findings: AtlasFindings, gap: str, style_of: Styles) -> Section:
     """Return the section on cost: seconds of every approach, beside its error and one gap."""
     by_metric = {
         standing.metric: {
@@ -231,7 +231,7 @@ def cost_section(findings: AtlasFindings, gap: str, looks: Looks) -> Section:
     )
     tags = [approach_tags(approach) for approach in ordered]
     table = Table(columns, rows, caption=caption, sortable=True, tags=tags)
-    picture = _cost_figure(ordered, {name: by_metric[name] for name in shown_metrics}, looks)
+    picture = _cost_figure(ordered, {name: by_metric[name] for name in shown_metrics}, style_of)
     text = (
         "What an approach brings stands beside what it costs: the seconds, and whether somebody's "
         "group must be known when they are decided about, which law or data may forbid."
@@ -247,12 +247,12 @@ def _nan_last(value: float) -> float:
 def _cost_figure(
     approaches: Sequence[AtlasApproach],
     standings: Mapping[str, Mapping[str, Standing]],
-    looks: Looks,
+    style_of: Styles,
 ) -> Figure:
     """Return a panel for each metric: the difference from the reference against the cost."""
     panels = [
         Panel(
-            list(_cost_points(approaches, standings_of_metric, looks)),
+            list(_cost_points(approaches, standings_of_metric, style_of)),
             "cost: 0 as the reference, 1 ten times as much",
             f"{metric_label(metric)}, difference",
             from_zero="",
@@ -260,7 +260,9 @@ def _cost_figure(
         for metric, standings_of_metric in standings.items()
     ]
     shown_interventions = dict.fromkeys(approach.intervention for approach in approaches)
-    key = [Series(name, [], [], **looks[name]) for name in looks if name in shown_interventions]
+    key = [
+        Series(name, [], [], **style_of[name]) for name in style_of if name in shown_interventions
+    ]
     svg, *more = chart(panels, key=key)
     caption = (
         "Every point is an approach: its difference from the reference against its cost in powers "
@@ -270,7 +272,7 @@ def _cost_figure(
 
 
 def _cost_points(
-    approaches: Sequence[AtlasApproach], standings: Mapping[str, Standing], looks: Looks
+    approaches: Sequence[AtlasApproach], standings: Mapping[str, Standing], style_of: Styles
 ) -> Iterator[Series]:
     """Yield a point for each approach with a known cost and difference."""
     for approach in approaches:
@@ -278,9 +280,9 @@ def _cost_points(
         if standing is None or not approach.relative_cost > 0 or isnan(standing.difference):
             continue
         x = log10(approach.relative_cost)
-        look = looks[approach.intervention]
+        style = style_of[approach.intervention]
         tags = approach_tags(approach)
-        yield Series(approach.name, [x], [standing.difference], **look, lined=False, tags=tags)
+        yield Series(approach.name, [x], [standing.difference], **style, lined=False, tags=tags)
 
 
 _FACTS = {

@@ -143,20 +143,22 @@ def _row(row: dict[str, Any], metrics: Sequence[str]) -> list[Any]:
 
 
 def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
-    """Return error against every gap: one point per approach, one look per intervention."""
+    """Return error against every gap: one point per approach, one style per intervention."""
     rows = board.shown(task)
-    looks = looks_of(board)
+    style_of = styles_of(board)
     panels = []
     for gap in board.gaps[:SHOWN_GAPS]:
-        points = list(_points(rows, gap, looks))
+        points = list(_points(rows, gap, style_of))
         if points:
             panels.append(Panel(points, "error rate", gap_label(gap), from_zero="y"))
     if not panels:
         return None
     shown_interventions = dict.fromkeys(rows["intervention"])
-    key = [Series(name, [], [], **looks[name]) for name in looks if name in shown_interventions]
+    key = [
+        Series(name, [], [], **style_of[name]) for name in style_of if name in shown_interventions
+    ]
     relaxed = rows["setting"].ne("").any()
-    key += [Series(THRESHOLDS, [], [], **looks[THRESHOLDS])] if relaxed else []
+    key += [Series(THRESHOLDS, [], [], **style_of[THRESHOLDS])] if relaxed else []
     svg, *more = chart(panels, key=key)
     caption = (
         f"{task.title}: every point is an approach, the mean of its repeats; lower left is better. "
@@ -166,28 +168,28 @@ def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
     return Figure(title, svg=svg, more=more, caption=caption, name=f"task-{task.name}")
 
 
-def _points(rows: pd.DataFrame, gap: str, looks: dict[str, dict[str, Any]]) -> Iterator[Series]:
+def _points(rows: pd.DataFrame, gap: str, style_of: dict[str, dict[str, Any]]) -> Iterator[Series]:
     """Yield the approaches as points; per-group thresholds only in the panel of their own gap."""
     for row in records(rows[[*_NAMING, ERROR, gap]]):
         setting = str(row["setting"])
         if row[gap] != row[gap] or (setting and not setting.startswith(f"{gap}<=")):
             continue
-        look = looks[THRESHOLDS if setting else str(row["intervention"])]
+        style = style_of[THRESHOLDS if setting else str(row["intervention"])]
         hint = " ".join(filter(None, [approach_name(row), approach_note(row)]))
         hint = name_with_group_need(hint, needs_group=bool(row["group_at_prediction"]))
-        yield Series(hint, [row[ERROR]], [row[gap]], **look, lined=False, tags=tags_of(row))
+        yield Series(hint, [row[ERROR]], [row[gap]], **style, lined=False, tags=tags_of(row))
 
 
 _NAMING = (*APPROACH, "group_at_prediction")
 
 
-def looks_of(board: BoardTable) -> dict[str, dict[str, Any]]:
-    """Return colour and shape of every intervention, the same in all pictures of a page.
+def styles_of(board: BoardTable) -> dict[str, dict[str, Any]]:
+    """Return the colour and the shape of every intervention, the same in all pictures of a page.
 
-    What is without an intervention is black.
+    Approaches without an intervention are black.
     """
     names = sorted(set(board.table["intervention"].unique()) - {"none"})
-    looks: dict[str, dict[str, Any]] = {"none": {"colour": "black", "shape": 0, "filled": True}}
+    style_of: dict[str, dict[str, Any]] = {"none": {"colour": "black", "shape": 0, "filled": True}}
     for i, name in enumerate(names):
-        looks[name] = {"colour": COLOURS[i % (len(COLOURS) - 1)], "shape": 2 + i}
-    return looks | {THRESHOLDS: {"colour": "black", "shape": 1}}
+        style_of[name] = {"colour": COLOURS[i % (len(COLOURS) - 1)], "shape": 2 + i}
+    return style_of | {THRESHOLDS: {"colour": "black", "shape": 1}}

@@ -36,7 +36,7 @@ from fairbench.reporting.leaderboard.ranks import (
     ranks_section,
     ranks_table,
 )
-from fairbench.reporting.leaderboard.tasks import looks_of, tasks_section
+from fairbench.reporting.leaderboard.tasks import styles_of, tasks_section
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
@@ -75,8 +75,8 @@ def write_leaderboard(
         notes += [f"Of the runs of {folder}, {left_out}."] if left_out else []
         hidden += [run for run in finished.values() if run.id in runs and _fitted_anew(run, runs)]
         runs = finished | runs
-    place = " and ".join(map(str, folders))
-    board = comparable_board(approach_table(list(runs.values())), place, metric)
+    folder_names = " and ".join(map(str, folders))
+    board = comparable_board(approach_table(list(runs.values())), folder_names, metric)
     remarks = unequal_terms_remarks(list(runs.values()))
     findings = BoardFindings.of(board, metric, remarks).noting(len(runs), hidden, notes)
     document = page_of(board, findings, list(runs.values()), conf, command)
@@ -142,7 +142,7 @@ class BoardFindings:
         return replace(self, atlas=replace(self.atlas, notes=notes))
 
 
-def comparable_board(table: pd.DataFrame, place: str, metric: str) -> BoardTable:
+def comparable_board(table: pd.DataFrame, folder_names: str, metric: str) -> BoardTable:
     """Return the table of a page, if there is something to compare.
 
     Raises
@@ -151,15 +151,15 @@ def comparable_board(table: pd.DataFrame, place: str, metric: str) -> BoardTable
     """
     if ERROR not in table or table[ERROR].isna().all():
         raise UserError(
-            f"no run of {place} has an {ERROR}, by which a leaderboard ranks: tasks whose target "
-            "is a number have none, and fairbench report shows them"
+            f"no run of {folder_names} has an {ERROR}, by which a leaderboard ranks: tasks whose "
+            "target is a number have none, and fairbench report shows them"
         )
     judged = table.groupby([*TASK])[ERROR].transform("count") > 0
     board = BoardTable(table[judged].reset_index(drop=True))
     if len(board.tasks) < 2:
         raise UserError(
-            f"{place} has runs of {board.tasks[0].title} alone, and a leaderboard needs several "
-            "tasks: run another data set, or use fairbench report"
+            f"{folder_names} has runs of {board.tasks[0].title} alone, and a leaderboard needs "
+            "several tasks: run another data set, or use fairbench report"
         )
     if metric and metric not in board.metrics:
         raise unknown_name("metric", metric, board.metrics)
@@ -175,16 +175,16 @@ def page_of(
 ) -> Document:
     """Return the page."""
     findings = board_findings.atlas
-    looks = looks_of(board)
+    style_of = styles_of(board)
     opening_gap = board_findings.gaps[0] if board_findings.gaps else ""
     points = sorted(findings.mean_frontiers, key=lambda point: point.gap_metric != opening_gap)
-    picture = frontier_figure(points, looks)
+    picture = frontier_figure(points, style_of)
     pictures: list[Block] = [size_figure(findings.by_size)] if findings.by_size else []
     pictures += [picture, frontier_table(points)] if picture else []
     sections = [
         ranks_section(findings, opening_gap),
         claims_section(findings),
-        cost_section(findings, opening_gap, looks),
+        cost_section(findings, opening_gap, style_of),
         explanations_section(findings),
         tasks_section(board),
     ]

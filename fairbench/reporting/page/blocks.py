@@ -28,8 +28,8 @@ class RunBlock:
 
     Attributes
     ----------
-    name : the data set, numbered where it has several blocks: the name of its files.
-    title : the data set, and what tells its blocks apart.
+    name : the data set, numbered if it has several blocks; files are named by it.
+    title : the data set, and what distinguishes its blocks.
     """
 
     name: str
@@ -38,7 +38,7 @@ class RunBlock:
 
     @property
     def first(self) -> Run:
-        """A run, for what all have in common."""
+        """One of the runs, to read what all have in common."""
         return next(iter(self.runs.values()))
 
     @cached_property
@@ -104,7 +104,7 @@ _TOGETHER = 40  # runs read at once, to limit memory; a single block may have mo
 
 
 def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]:
-    """Yield the blocks with their metrics, several together where they have few runs."""
+    """Yield the blocks with their metrics; blocks of few runs are read several at a time."""
     batch: list[RunBlock] = []
     for block in run_blocks:
         if batch and sum(len(member.runs) for member in [*batch, block]) > _TOGETHER:

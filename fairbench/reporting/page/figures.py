@@ -15,7 +15,15 @@ from fairbench.evaluation.columns import without_classes
 from fairbench.inference.comparing.objectives import frontier, point_table, points
 from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, letters_text, with_looks
+from fairbench.reporting.charts import (
+    COLOURS,
+    GREY,
+    Panel,
+    Series,
+    chart,
+    letters_text,
+    with_styles,
+)
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.page.blocks import ARM, MeasuredBlock, name_runs
 from fairbench.reporting.page.metric_table import test_share
@@ -144,7 +152,7 @@ def _abstention_charts(metrics: pd.DataFrame) -> Iterator[tuple[str, list[str]]]
 
 
 def _figure(title: str, drawing: Drawing, note: str) -> Figure:
-    """Return a drawing for a document, with what a reader has to know under it."""
+    """Return a drawing for a document, with its caption."""
     return Figure(title, png=_png(drawing), caption=f"{title}: {note}" if note else title)
 
 
@@ -161,7 +169,7 @@ def _png(figure: Drawing) -> bytes:
 
 
 def _with_labels(block: MeasuredBlock) -> pd.DataFrame:
-    """Return the metrics of a block with its name and what each run is called, as categories."""
+    """Return the metrics of a block, with its name and the names of its runs as categories."""
     labels = dict(zip(block.runs, name_runs(list(block.runs.values())), strict=True))
     names = list(dict.fromkeys(labels.values()))
     run = block.metrics["run"].cat
@@ -224,11 +232,11 @@ def tradeoff(block: MeasuredBlock, metrics: pd.DataFrame) -> Iterator[list[str]]
     ]
     table = point_table(ids, _names([block.runs[id_] for id_ in ids]), run_points)
     curve, base = _frontier(block, metrics)
-    yield _tradeoff_chart(with_looks(table), curve, base)
+    yield _tradeoff_chart(with_styles(table), curve, base)
 
 
 def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
-    """Return a panel for each metric: filled points with a letter are those none dominates."""
+    """Return a panel for each metric; points that none dominates are filled and have a letter."""
     rows: list[dict[str, Any]] = table.astype({"letter": object}).to_dict("records")
     kinds, interventions = (list(dict.fromkeys(row[name] for row in rows)) for name in _LOOKS)
     panels = []
@@ -268,9 +276,9 @@ def _add_letters(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     variances = [[row["error_variance"], row["gap_variance"]] for row in rows]
     sds = np.sqrt(np.array(variances, float).reshape(-1, 2)).mean(axis=0)
     letters: dict[int, list[str]] = {}
-    for i, place in enumerate(best):
+    for i, index in enumerate(best):
         nearby_points = (k for k in letters if (np.abs(places[i] - places[k]) < _NEAR * sds).all())
-        letters.setdefault(next(nearby_points, i), []).append(_letter(rows[place]))
+        letters.setdefault(next(nearby_points, i), []).append(_letter(rows[index]))
     labels = {best[i]: letters_text(sorted(near_letters)) for i, near_letters in letters.items()}
     return [{**row, "label": labels.get(i, "")} for i, row in enumerate(rows)]
 
@@ -362,7 +370,7 @@ def confusion_counts(
     counts_by_rate = []
     for rate in _RATES:
         has_rate = (rows["metric"] == rate).to_numpy(bool)
-        places = tuple(place[has_rate] for place in places_of_rows)
+        places = tuple(positions[has_rate] for positions in places_of_rows)
         table = np.full((2, len(runs), len(splits), len(groups)), np.nan)
         for column, name in zip(table, ("value", "n"), strict=True):
             column[places] = rows[name].to_numpy(float)[has_rate]

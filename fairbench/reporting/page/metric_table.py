@@ -128,7 +128,7 @@ def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[Ranke
 
 @lru_cache(maxsize=1)
 def _metrics_to_summarise() -> list[str]:
-    """Return the metrics that tables show, and those that their intervals rest on."""
+    """Return the metrics that tables show, and the metrics that their intervals need."""
     shown_metrics = [metric for metric in declared() if metric.shown or metric.name in _CLASS_GAPS]
     rates = [rate.name for metric in shown_metrics for rate in metric.rates]
     return [
@@ -276,5 +276,5 @@ def _rank_rows(
 
 @lru_cache(maxsize=8)
 def _draws(splits: int) -> StudentDraws:
-    """Return the draws by which all metrics of so many splits are ranked."""
+    """Return the draws for ranking runs, the same for all metrics with this number of splits."""
     return student_draws(splits, _DRAWS, rng(0, "standings"))

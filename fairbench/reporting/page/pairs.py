@@ -1,4 +1,4 @@
-"""Which run of a block is better: those of the best means, compared pair by pair."""
+"""Pairwise comparisons of the runs of a block that have the best means."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Contenders:
     ----------
     accuracy, gap_mean : run -> mean over splits; those that fewest outperform by them come first,
         of these the more accurate.
-    gap : equal opportunity, or statistical parity where that is undefined.
+    gap : equal opportunity, or statistical parity if that is undefined.
     available : the number of runs that could be compared; at most `MOST` of them are here.
     """
 
@@ -102,7 +102,7 @@ def _epsilons(gap: str) -> tuple[float, ...]:
 
 
 def contenders(block: MeasuredBlock) -> Contenders | None:
-    """Return the runs of a block to compare; None where fewer than two can be."""
+    """Return the runs of a block to compare; None if fewer than two can be compared."""
     metrics = block.metrics[block.metrics["metric"].isin(["error_rate", *GAPS])]
     errors = _means(block, metrics, "error_rate", "")
     if len(errors) < _FEWEST:
@@ -224,15 +224,15 @@ def _table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
         Column("run"),
         Column("accuracy", "number"),
         Column(metric_label(best.gap), "number"),
-        *(Column(str(place), "percent") for place in range(1, len(order) + 1)),
+        *(Column(str(position), "percent") for position in range(1, len(order) + 1)),
     ]
     rows = []
-    for place, i in enumerate(order, start=1):
+    for position, i in enumerate(order, start=1):
         id_ = compared.ids[i]
         cells = [_cell(pairs, i, j, str(verdicts[i, j])) for j in order]
         run = TableCell(labels[id_], link=f"#run-{id_}")
         means = [best.accuracy[id_], best.gap_mean[id_]]
-        rows.append([rank_of(ranks, i), place, run, *means, *cells])
+        rows.append([rank_of(ranks, i), position, run, *means, *cells])
     return Table(columns, rows, style="pairs")
 
 

@@ -61,7 +61,7 @@ class PageBlock:
 
     @property
     def note(self) -> str:
-        """A warning where there are few repeats; empty otherwise."""
+        """A warning if there are few repeats; else empty."""
         repeats = self.block.repeats
         return f"quick: {repeats} repeat{'s' if repeats > 1 else ''}" if repeats < _FEW else ""
 
@@ -85,7 +85,7 @@ class PageBlock:
 
 
 def sources(presets: Presets) -> Source:
-    """Return a function that finds where numbers come from, once for each set of runs."""
+    """Return a function that finds the origin of numbers, once for each set of runs."""
     source_of_runs: dict[tuple[str, ...], Provenance] = {}
 
     def source(runs: Sequence[Run]) -> Provenance:
@@ -148,7 +148,7 @@ def block_section(page: PageBlock, source: Source) -> Section:
 
 
 def _block_paragraph(page: PageBlock) -> Paragraph:
-    """Return the paragraph on what a block is of: runs, split, seed and protected attribute."""
+    """Return the paragraph on the contents of a block: runs, split, seed, protected attribute."""
     block = page.block
     runs = len(page.block.runs)
     text: list[Inline] = [
@@ -229,7 +229,7 @@ def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
-    """Return the interval of a row around its mean, or one sd either way where it has none."""
+    """Return the interval of a row around its mean; one sd either way if it has no interval."""
     mean = row["mean"]
     sd = 0.0 if isnan(row["sd"]) else row["sd"]
     lower = mean - sd if isnan(row["lower"]) else row["lower"]
@@ -237,7 +237,7 @@ def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def _metric(block: RunBlock, table: RankedRuns, source: Source, *, is_open: bool) -> Details:
-    """Return the table of a metric, folded away, with its files and where its numbers are from."""
+    """Return the folded table of a metric, with its files and the origin of its numbers."""
     parts = [metric_label(table.metric)]
     parts += [f"by {table.attribute}"] if table.attribute else []
     summary = " ".join(parts) + (f", {table.setting}" if table.setting else "")
@@ -300,7 +300,7 @@ def side_by_side(tables: Sequence[RankedRuns]) -> dict[str, list[Mapping[str, An
 
 
 def _published_tables(page: PageBlock, source: Source) -> Iterator[Section]:
-    """Yield the table of published numbers beside ours, where a paper has any."""
+    """Yield the table of published numbers next to ours, if a paper has any."""
     answered = page.answered
     if not answered:
         return
@@ -347,7 +347,7 @@ def _published_row(row: Mapping[str, Any]) -> list[Any]:
 
 
 def _figures(page: PageBlock, source: Source) -> Iterator[Section]:
-    """Yield the section of figures, where there are any."""
+    """Yield the section of figures, if there are any."""
     if page.figures:
         yield Section("Figures", [*page.figures, _block_source(page.block, source)])
 
@@ -379,5 +379,5 @@ def _run_row(run: Run, label: str) -> list[Any]:
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows as name -> value; pandas' own way takes ten times as long."""
     names = [str(name) for name in rows]
-    columns = [rows.iloc[:, place].tolist() for place in range(len(names))]
+    columns = [rows.iloc[:, column].tolist() for column in range(len(names))]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]

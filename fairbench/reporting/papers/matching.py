@@ -211,7 +211,7 @@ def compare(
     mapping = paper.table(table)
     rows = []
     lookup = _Lookup(ours)
-    for place, row in zip(*_placed(paper.published(table)), strict=True):
+    for row_number, row in zip(*_placed(paper.published(table)), strict=True):
         rule = rule_of(mapping["rules"], row)
         front = {
             **row,
@@ -220,7 +220,7 @@ def compare(
         numbers_by_label: Iterable[tuple[str, dict[str, Any] | None]]
         if "computation" in rule:
             numbers = (computed or {}).get(rule["computation"], pd.DataFrame())
-            numbers_by_label = _numbers_of_computation(numbers, place, row)
+            numbers_by_label = _numbers_of_computation(numbers, row_number, row)
         else:
             numbers_by_label = _numbers_of_runs(rule, row, mapping.get("datasets", {}), lookup)
         for i, (label, numbers_of) in enumerate(numbers_by_label):
@@ -258,10 +258,10 @@ def _placed(rows: pd.DataFrame) -> tuple[list[int], list[dict[str, str]]]:
 
 
 def _numbers_of_computation(
-    numbers: pd.DataFrame, place: int, row: Mapping[str, str]
+    numbers: pd.DataFrame, row_number: int, row: Mapping[str, str]
 ) -> list[tuple[str, dict[str, Any] | None]]:
     """Return the numbers of a computation that answer a published row, each with its label."""
-    numbers_of_row = numbers[numbers["row"] == place] if len(numbers) else numbers
+    numbers_of_row = numbers[numbers["row"] == row_number] if len(numbers) else numbers
     return [
         (record["label"] or row["method"], record) for record in numbers_of_row.to_dict("records")
     ] or [(row["method"], None)]
@@ -300,8 +300,10 @@ class _Lookup:
         names = tuple(values_by_column)
         if names not in self._places:
             places: dict[tuple[Any, ...], int] = {}
-            for place, values in enumerate(zip(*(self.rows[name] for name in names), strict=True)):
-                places.setdefault(values, place)
+            for row_number, values in enumerate(
+                zip(*(self.rows[name] for name in names), strict=True)
+            ):
+                places.setdefault(values, row_number)
             self._places[names] = places
         place_of_row = self._places[names].get(tuple(values_by_column.values()))
         return None if place_of_row is None else self.rows.iloc[place_of_row]

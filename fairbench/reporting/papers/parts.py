@@ -99,6 +99,7 @@ def figure_parts(
 def _sweep_parts(
     paper: Paper, sweeps: Iterator[list[str]], root: Path, results: Path, effort: Effort
 ) -> Iterator[PaperPart]:
+    """Yield the parts that carry out sweeps, each given by the words of its command."""
     for words in sweeps:
         yield PaperPart(
             paper.name,
@@ -178,8 +179,8 @@ def _digest(paper: Paper, words: Sequence[str]) -> str:
 def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list[Failure]:
     """Run parts one after the other, whatever happens to one, and return those that failed."""
     failures = []
-    for place, part in enumerate(parts, 1):
-        print(f"[{place} of {len(parts)}] {part.paper}, {part.name}", flush=True)
+    for number, part in enumerate(parts, 1):
+        print(f"[{number} of {len(parts)}] {part.paper}, {part.name}", flush=True)
         before = _cpu_seconds()
         try:
             result = part.run()

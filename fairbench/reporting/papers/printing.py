@@ -88,9 +88,9 @@ def print_changes(paper: Paper, changed: pd.DataFrame) -> None:
     Those of a smaller size than the paper's are only counted.
     """
     for row in changed[changed["whole"]].to_dict("records"):
-        place = ", ".join(filter(None, (row[name] for name in (*KEYS, "metric"))))
+        row_name = ", ".join(filter(None, (row[name] for name in (*KEYS, "metric"))))
         print(
-            f"{paper.name}, table {row['table']}, {place}: {row['verdict']} "
+            f"{paper.name}, table {row['table']}, {row_name}: {row['verdict']} "
             f"(recorded: {row['before']}); theirs {row['value']}, ours {row['ours']:.4g}"
         )
     smaller = int((~changed["whole"]).sum())
@@ -230,6 +230,7 @@ def _decimals(rows: pd.DataFrame) -> Callable[[Any], str]:
 
 
 def _write(table: PaperTable, stem: Path, commands: Sequence[str]) -> None:
+    """Write a table as CSV and as Markdown, with the commands that made it."""
     rows = table.rows
     write_text(stem.with_suffix(".csv"), rows.to_csv(index=False))
     written = _decimals(rows)

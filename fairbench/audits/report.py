@@ -44,10 +44,10 @@ class Audit:
     Attributes
     ----------
     rows, labels : how many rows there are, and how many of them have a label.
-    findings : all that is said of the people that the rows are a sample of.
+    findings : all statements about the population that the rows are a sample of.
     basis : sentences on what the findings rest on.
     warning : what a reader has to know before everything else; may be empty.
-    notes : descriptions of these rows, and what a reader has to know of them.
+    notes : descriptions of these rows, and what a reader has to know about them.
     sections : the sections of tables.
     pictures : the sections of figures.
     data : the figures of the sections as plain values, for the JSON.

@@ -39,7 +39,7 @@ def with_supposed(
     Parameters
     ----------
     supposed : the counts of each attribute that follow from draws of `completion`.
-    completion : the labels completed as if scores were calibrated alike.
+    completion : the labels completed as if all groups' scores were calibrated equally.
     epsilon : the gap that matters.
     """
     drawn = {of_groups.attribute: of_groups.intervals.draws for of_groups in supposed}

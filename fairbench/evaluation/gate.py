@@ -46,7 +46,7 @@ class GateError(Exception):
     Attributes
     ----------
     gate : the gate.
-    table : what was evaluated, where the gate is one of `fairbench.evaluate`.
+    table : the table of the evaluation, if `fairbench.evaluate` raised the error.
     """
 
     def __init__(self, gate: Gate, table: Any = None) -> None:
@@ -110,7 +110,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Gate:
-    """Statements about conditions, and what follows from all of them together.
+    """Statements about conditions, and the verdict that follows from all of them.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ class ComparedGroups:
 
     @property
     def few(self) -> list[str]:
-        """The groups of so few rows that hardly anything can be said of them."""
+        """The groups with too few rows for a useful statement."""
         return [self.groups[g] for g in np.flatnonzero(self.n_rows < FEWEST_ROWS).tolist()]
 
     def short_of_labels(self, condition: Condition) -> list[str]:

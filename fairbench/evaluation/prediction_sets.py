@@ -148,10 +148,11 @@ def _size_batch(
     all_groups: AllGroups,
     statuses: Statuses,
 ) -> Batch:
-    """Return the mean sizes of sets (K, n) of up to so many classes.
+    """Return the mean sizes of sets (K, n) with up to `classes` labels.
 
-    A mean size is 1, less the share of empty sets, plus the shares of sets of at least two, three
-    ... labels, whose limits are put together: they hold where all sets of a sample are alike, too.
+    A mean size is 1, less the share of empty sets, plus the shares of sets with at least two, three
+    ... labels. Its limits combine those of these shares, so that they hold even if all sets of a
+    sample have the same size.
     """
     events = [size == 0, *(size >= j for j in range(2, classes + 1))]
     indicators = np.stack(events, axis=1).astype(float)

@@ -74,7 +74,7 @@ class Metric:
     rates : what a function of counts rests on, which says when it is undefined.
     epsilon : the difference that makes no difference in practice.
     relative : whether `epsilon` is a share of the median value.
-    undefined : why a number is NaN, ``{part}`` standing for the rows it is of.
+    undefined : why a number is NaN; ``{part}`` stands for the name of the group or part.
     shown : where the table of a run shows it: ``everyone``, ``groups``, ``gaps``.
     special : a module of fairbench.evaluation of its own adds its rows.
     """

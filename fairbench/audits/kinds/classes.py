@@ -198,7 +198,7 @@ def _predicted_classes(scores: MulticlassScores) -> pd.Series:
 
 
 def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[str]:
-    """Yield what the figures rest on, and what they are of."""
+    """Yield the notes on what the figures rest on and describe."""
     rows = len(scores)
     labels = len(scores.labelled)
     labelled = f"{count(labels)} of them with a label ({labels / rows:.2%})"

@@ -73,7 +73,8 @@ def go_on(
 
     def change(now: State) -> State:
         """Change the fields that are asked for in the state as it is now."""
-        # What others have changed since it was read stays, but for what is asked for.
+        # Others may have changed the state since it was read. Keep their changes, except in the
+        # fields that are asked for.
         _check_same(file, now, state)
         if "stop" in asked:
             _check_stop(state.stop, now)
@@ -231,7 +232,7 @@ def store(
             new.append(Answer(row, label, time))
         # A third name is refused, which two people can bring about where one was still open.
         names = {*before.values(), *labels.values(), session.table.labels[1]} - {""}
-        if session.told is None and len(names) > 2:
+        if session.label_texts is None and len(names) > 2:
             raise UserError(f"labels would have three names: {', '.join(sorted(names))}")
         # The file of predictions may be found in another place by now.
         return replace(state, options=session.state.options).with_answers(tuple(new))

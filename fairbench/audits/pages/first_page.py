@@ -1,4 +1,4 @@
-"""What stands on the first page of an audit beside its sentences: key figures, and one chart."""
+"""The first page of an audit, apart from its sentences: key figures, and one chart."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _row(finding: Finding) -> list[object]:
 
 
 def gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Figure | None:
-    """Draw the gap of every attribute beside the one tolerance; None where there is none.
+    """Draw the gap of every attribute and their common tolerance; None if there are no gaps.
 
     Gaps with another tolerance than the first have another scale, and are left to the appendix.
     """

@@ -148,8 +148,8 @@ def without_repeats(
 
     Notes
     -----
-    Evidence is of independent rows, and a row that comes again is none. Where a column of
-    identifiers is named, a row whose identifier was seen is a repeat. Without one, a row is told by
+    The evidence needs independent rows, so that a repeated row must not count again. With a column
+    of identifiers, a row whose identifier was seen is a repeat. Without one, a row is recognised by
     all that is read of it but its label; two people may then be alike, and rows are taken to be
     different people unless far more of them come twice than chance can bring about. The label of a
     repeat counts, once, where the rows before it had none. Which rows are left out has nothing to

@@ -76,7 +76,7 @@ def excess_findings(found: Sequence[GroupCalibration], risk: float) -> Iterator[
 
     Parameters
     ----------
-    risk : the probability with which one answer may be wrong.
+    risk : the error rate of one answer.
     """
     for scores in found:
         lower, upper = scores.at(1 - risk)

@@ -115,7 +115,7 @@ class Direction:
         return f"predicted '{self.names[label]}'"
 
     def meaning(self, metric: str) -> str:
-        """Return in plain words which share of whom the rate of a gap is."""
+        """Return a gap's rate in plain words: a share, and the people it is a share of."""
         negative, positive = (f"'{name}'" for name in self.names)
         decided = f"{self._decided(1)}" if self.decisions else f"with decision {positive}"
         return {
@@ -233,7 +233,7 @@ class Decided:
     Attributes
     ----------
     file : what messages call the table.
-    groups : (n,) the groups of the first attribute; None where there is none.
+    groups : (n,) the groups of the first attribute; None without attributes.
     predicted : (n,) decisions, 1 for label 1.
     times : (n,) how often each row comes; once by default.
     """

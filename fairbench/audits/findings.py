@@ -18,9 +18,9 @@ from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.inference.gaps import GroupLimits, largest_gap
 
 LARGE, SMALL, OPEN, NOT_MEASURED = "large", "small", "open", "not measured"
-ERROR_RATE = 0.05  # of pages, on which any finding is wrong
+ERROR_RATE = 0.05  # the share of pages with any wrong finding
 LEVEL = 0.95  # of the intervals that are printed
-# Of a report on rows that were labelled for a question: half the error rate is for the answer.
+# In a report on rows that were labelled for a question, half the error rate is for its answer.
 QUESTION_RATE = ERROR_RATE / 2
 
 # What a finding is about.
@@ -110,8 +110,8 @@ class ErrorBudget:
 
     Attributes
     ----------
-    questions : how many there are; each may be answered wrongly with the same probability.
-    rate : the probability with which any answer may be wrong.
+    questions : how many there are; all have the same error rate.
+    rate : the probability that any answer is wrong (family-wise error rate).
     """
 
     questions: int
@@ -119,16 +119,16 @@ class ErrorBudget:
 
     @property
     def risk(self) -> float:
-        """The probability with which one answer may be wrong."""
+        """The error rate of one answer."""
         return self.rate / max(self.questions, 1)
 
     def passed_on(self, freed: float, questions: int) -> ErrorBudget:
-        """Return the budget of further questions, made of what settled ones no longer need.
+        """Return the budget of further questions: the shares that settled questions free.
 
-        A question that is answered rightly cannot be answered wrongly any more, so its share may
-        be spent again (Bretz, Maurer, Brannath and Posch 2009, "A graphical approach to
-        sequentially rejective multiple test procedures"). What is still open, and what else is
-        said under it, keeps its share: `freed` is how many questions are settled for good.
+        A question that is answered rightly cannot be answered wrongly any more, so its share of
+        the error rate may be spent again (Bretz, Maurer, Brannath and Posch 2009, "A graphical
+        approach to sequentially rejective multiple test procedures"). Open questions, and other
+        statements under them, keep their shares: `freed` is the number of settled questions.
         """
         return ErrorBudget(questions, self.risk * freed)
 
@@ -140,10 +140,10 @@ class GapAnswer:
     Attributes
     ----------
     verdict : `LARGE`, `SMALL`, `OPEN` or `NOT_MEASURED`.
-    named : for a large gap, the positions of two groups that differ by more than its bound, the
-        higher first; empty where it is not known which.
-    pairs : (higher, lower) positions of all groups that surely differ, the widest apart first;
-        none where the gap is small.
+    named : for a large gap, the positions of two groups that differ by more than the bound, the
+        higher first; empty if it is not known which.
+    pairs : the (higher, lower) positions of all pairs that surely differ, the largest difference
+        first; empty for a small gap.
     """
 
     verdict: str
@@ -156,20 +156,20 @@ def answer_gap(
 ) -> GapAnswer:
     """Decide whether the largest gap between groups is large, small or open.
 
-    It is small if its upper limit is under the bound; that rests on one pair of groups, the one
-    that truly is the widest. Whether it is large, and which groups are above which, follows from
-    the lower limits, which hold for all pairs together.
+    The gap is small if its upper limit is under the bound; this is a statement about one pair of
+    groups, the one with the largest true gap. Whether it is large, and which groups are above
+    which, follows from the lower limits, which hold simultaneously for all pairs.
 
-    Of a small gap no pairs are named: that would be a second statement that may be wrong, of a
-    difference that does not matter. Of a large gap between more than two groups, and of an open
-    one, the other pairs are named at half the risk, as they are a further statement.
+    For a small gap, no pairs are named: they would be a second statement that may be wrong, about
+    differences that do not matter. For an open gap, and for a large gap among more than two groups,
+    further pairs are named at half the risk, as they are a further statement.
 
     Parameters
     ----------
-    at : level -> the interval of the gap, with the lower ends of all pairs where they are known.
-    bound : what the gap is compared with.
-    risk : the probability with which the answer may be wrong.
-    may_be_small : whether there are labels enough to call the gap small.
+    at : level -> the interval of the gap, with the lower limits of all pairs if they are known.
+    bound : the tolerance that the gap is compared with.
+    risk : the error rate of the answer.
+    may_be_small : whether there are enough labels to call the gap small.
     """
     for_small = at(1 - 2 * risk)
     for_large = at(1 - risk)
@@ -228,8 +228,8 @@ def compare_groups(
     at : level -> the measure of the groups, with limits; a group without any takes no part.
     names : the names of the groups.
     template : the finding of a gap that is not measured, with the reason.
-    risk : the probability with which the answer may be wrong.
-    may_be_small : whether there are labels enough to call the gap small.
+    risk : the error rate of the answer.
+    may_be_small : whether there are enough labels to call the gap small.
     """
     shown = at(LEVEL)
     measured = np.isfinite(shown.single.lower)

@@ -83,14 +83,14 @@ class Gap:
         is not asked.
     alike : for more than two groups, the value if all had the same rate: noise alone.
     small : probability that the gap's size is under epsilon.
-    tipping : how many wrong labels would undo the verdict, where it rests on labels.
+    tipping : how many wrong labels would undo the verdict, if it rests on labels.
     short_of_labels : groups that have too few labels for the gap to be called small.
     standard_error : the standard error of the difference of two groups; the interval is not made
         from it.
-    answer : what is said of the gap, and who is surely above whom, by positions in `compared`;
+    answer : the verdict, and the pairs that surely differ, by positions in `compared`;
         nothing with under two groups of enough rows.
     names, rates : the names and the rates of the groups that are compared.
-    rows : how many rows, or labels, all compared groups have that the rate is of.
+    rows : the number of rows, or labels, of all compared groups in the rate's denominator.
     stress : how far what follows from scores holds, where labels leave it open.
     needed : how many more labels would settle it, where it is open and that is asked.
     rate_name : what the rate is called.
@@ -125,7 +125,7 @@ class Gap:
 
     @property
     def verdict(self) -> str:
-        """What is said of the gap."""
+        """The verdict on the gap."""
         return self.answer.verdict
 
     @property
@@ -328,7 +328,7 @@ def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
     ----------
     rates : (T, A) T draws of the rates of A groups.
     epsilon : the gap that matters.
-    risk : the probability with which the answer may be wrong.
+    risk : the error rate of the answer.
     """
     groups = rates.shape[1]
     certainty = 1 - risk / (groups * (groups - 1) / 2)

@@ -142,7 +142,7 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
     small.sort(key=lambda finding: _importance(finding, headlines)[:2])
     is_open = [finding for finding in findings if not finding.is_settled]
     sizes = {_question(gap) for gap in is_open if gap.about == GAP and gap.verdict == OPEN}
-    # Of a gap whose size is open, who is above whom may be sure all the same.
+    # Even if the size of a gap is open, it may be sure which group is above which.
     pairs = [pair for pair in findings if pair.about == PAIR and _question(pair) in sizes]
     return sentences_of([*large, *small, *_beyond_attributes(pairs)], brief=True)
 

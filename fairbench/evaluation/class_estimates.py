@@ -151,10 +151,10 @@ def frequent_mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
     n = len(scores.classes)
     classes = np.array(scores.classes, object)
     counts = confusion_matrix.confusion_posterior(scores, np.zeros((n, n))).alpha
-    wrong = counts * (1 - np.eye(n))
-    cells = np.argsort(-wrong, axis=None, kind="stable")[:_MISTAKES]
-    predicted, true = np.divmod(cells[wrong.flat[cells] > 0], n)
-    number_wrong = wrong[predicted, true]
+    mistakes = counts * (1 - np.eye(n))
+    cells = np.argsort(-mistakes, axis=None, kind="stable")[:_MISTAKES]
+    predicted, true = np.divmod(cells[mistakes.flat[cells] > 0], n)
+    number_wrong = mistakes[predicted, true]
     total = counts.sum(axis=1)[predicted]
     lower, upper = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
     share = Limits(number_wrong / total, lower, upper)

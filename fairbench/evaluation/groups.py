@@ -1,4 +1,4 @@
-"""Evaluates group fairness of a classification: rates, what compares them, and how sure each is."""
+"""Evaluates group fairness of a classification: rates, their comparisons, and the intervals."""
 
 from __future__ import annotations
 

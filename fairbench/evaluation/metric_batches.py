@@ -1,4 +1,4 @@
-"""Batches of metrics of all groups at once: their intervals, and what compares the groups.
+"""Batches of metrics of all groups at once: their intervals, and comparisons of the groups.
 
 Evaluations of scores and of regressions make batches of declared metrics of one kind, and
 `add_estimates` adds their rows to the long table. Arrays are (K, C): K metrics in C cells, which
@@ -38,11 +38,11 @@ LimitsAt = Callable[[Level], Limits]
 
 @dataclass(frozen=True)
 class RowLabel:
-    """What the rows of a metric are called, and where they stand.
+    """The keys of a metric's rows, and their position.
 
     Attributes
     ----------
-    metric, setting, statistic : what the columns of that name say in the metric's rows.
+    metric, setting, statistic : the entries of these columns in the metric's rows.
     least, most : the limits that printed values and intervals are clipped to; differences between
         groups may be below `least`.
     compared_as : the name that comparisons of groups start with, such as ``rmse`` in
@@ -65,7 +65,7 @@ class Batch:
 
     Attributes
     ----------
-    labels : (K,) what their rows are called.
+    labels : (K,) the keys of their rows.
     value : (K, C) the values that are printed.
     statuses : (K, C) the statuses of the values, whatever their intervals.
     lacking : (K,) functions that tell why a cell has no interval.
@@ -90,14 +90,14 @@ class _Estimates:
 
     Attributes
     ----------
-    labels : (K,) what their rows are called.
+    labels : (K,) the keys of their rows.
     value : the values that are printed.
     statuses : the statuses of comparisons, which need intervals.
     printed_statuses : the statuses of the values themselves.
     limits : the limits at the table's level.
-    wider_limits : limits so much wider that those of all pairs of groups hold at once.
+    wider_limits : wider limits, which hold simultaneously for all pairs of groups.
     printed : both limits (2, K, C) that are printed.
-    among : which groups have limits that a largest gap can be made of.
+    among : which groups have limits from which a largest gap can be computed.
     correlation : (K,) correlations (C, C) of the cells' errors; None of metrics without any.
     """
 
@@ -161,7 +161,7 @@ class _Estimates:
 
     @property
     def largest_distance(self) -> Floats:
-        """How far two groups' metrics (K,) may be apart; infinite where nothing bounds them."""
+        """The largest possible difference (K,) of two groups' metrics; infinite if unbounded."""
         bounds = [(label.least, label.most) for label in self.labels]
         return np.array([most - least if least > -np.inf else np.inf for least, most in bounds])
 
@@ -181,7 +181,7 @@ def add_estimates(
     *,
     after_each: Callable[[Groups], None] | None = None,
 ) -> None:
-    """Add a row for every group and metric, and what compares the groups of each attribute.
+    """Add a row for every group and metric, and comparisons of the groups of each attribute.
 
     Parameters
     ----------

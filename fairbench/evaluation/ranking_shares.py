@@ -91,17 +91,17 @@ def in_long_form(shares: pd.DataFrame) -> pd.DataFrame:
 def shares_by_length(
     score: Floats, codes: Codes, groups: int, lists: Codes | None
 ) -> tuple[Floats, Limits]:
-    """Return the groups' shares of the first places, however many these are.
+    """Return the groups' shares of the top positions, for tops of different lengths.
 
     Parameters
     ----------
-    score : (n,) scores; the highest is in the first place.
+    score : (n,) scores; the highest comes first.
     codes : (n,) the group 0 .. G - 1 of each row.
     lists : (n,) which list a row is in, where there are several.
 
     Returns
     -------
-    Numbers of places (L,), up to those of the longest list, and the shares (L, G).
+    The lengths (L,) of the top, up to that of the longest list, and the shares (L, G).
     """
     list_codes = np.zeros(len(score), np.intp) if lists is None else lists
     spread = np.round(np.geomspace(1, np.bincount(list_codes).max(), _LENGTHS))

@@ -219,7 +219,7 @@ class _Standardising:
             if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
                 rates = self.counted.standardised(metric.rates[0])
                 limits = _take_pairs(rates.limits(level=self.level), groups, groups)
-                self._add(metric, where, limits, [(g, g) for g in groups])
+                self._add(metric, where, limits, [[(g, g)] for g in groups])
 
     def _add_pairs(self) -> None:
         """Add differences from the reference's rate, and ratios to it."""

@@ -268,7 +268,7 @@ class _SkewedMeans:
         return value, np.where(no_ends, NAN, lower), np.where(no_ends, NAN, upper)
 
     def ratio_outside(self, band: float) -> Floats:
-        """Return how sure it is (S, G, V) that the ratio is further than `band` from 1."""
+        """Return the probability (S, G, V) that the ratio is further than `band` from 1."""
         below_band, below_end = (
             probability_ratio_below(self.limits, self._reference, ratio, level=self.level)
             for ratio in (1 - band, 1 + band)

@@ -1,4 +1,4 @@
-"""Every metric is declared once, beside its function; this is where declarations are found.
+"""The registry of metrics, each of which is declared once, next to its function.
 
 A declaration is a :class:`Metric` at the top level of a module of this package. The evaluator, the
 tables, the figures, the pages, comparisons and audits take names, labels, directions and sizes that
@@ -49,7 +49,7 @@ class Metric:
     sentence : what it is, in words that need no paper.
     task : ``binary``, ``multiclass`` or ``regression``.
     better : ``higher``, ``lower``, ``neither``, or the value to be close to.
-    needs : what it is made of beside the target: columns of the predictions (``prediction``,
+    needs : its inputs besides the target: columns of the predictions (``prediction``,
         ``score``, ``uncertainty``, ``sd``; ``sd_or_uncertainty`` is the first that there is;
         ``scores`` (n, C) those of all classes), lengths of sequences (``frames``,
         ``frames_read``), and ``groups`` where it compares groups.

@@ -69,7 +69,7 @@ def read_facts(path: str, rules: Iterable[Rule]) -> dict[str, str]:
 
     Raises
     ------
-    UserError : a file that cannot be read, or a name that the dossier does not ask for.
+    UserError : if the file cannot be read, or has a name that the dossier does not ask for.
     """
     human_answers = read_named_texts(path, "facts") if path else {}
     valid = names_told(rules)

@@ -369,14 +369,14 @@ def _good_side(options: LendingQuestion, table: AuditTable, score: Floats) -> bo
     return options.good_scores == HIGH
 
 
-def _prices(frame: pd.DataFrame, place: Place) -> Floats:
+def _prices(frame: pd.DataFrame, source: Place) -> Floats:
     """Return prices (n,), NaN where they are blank."""
-    text = frame[place.column]
+    text = frame[source.column]
     prices: Floats = to_numbers(text)
     blank = text.isna().to_numpy() | (text.astype(str).str.strip() == "").to_numpy()
-    place.refuse(text, ~np.isfinite(prices) & ~blank, "price: it has to be a number", said="no")
+    source.refuse(text, ~np.isfinite(prices) & ~blank, "price: it has to be a number", said="no")
     if blank.all():
-        raise place.fault("is blank in all rows: name a column of prices by price=")
+        raise source.fault("is blank in all rows: name a column of prices by price=")
     return prices
 
 
@@ -384,20 +384,20 @@ def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
     """Return legitimate factors as columns (n, K): numbers, or a mark for each level but one."""
     parts = []
     for name in options.factors:
-        place = Place(options.path.name, name)
+        source = Place(options.path.name, name)
         text = frame[name]
-        place.refuse_blank(text, "a factor: every row needs one, or leave the column out")
+        source.refuse_blank(text, "a factor: every row needs one, or leave the column out")
         values = to_numbers(text)
         if np.isfinite(values).all():
             parts.append(values[:, None])
             continue
         if np.isfinite(values).mean() > 0.5:
-            place.refuse(
+            source.refuse(
                 text, ~np.isfinite(values), "number, as most of this factor are", said="no"
             )
         levels = pd.Categorical(text.astype(str))
         if len(levels.categories) > _MOST_LEVELS:
-            raise place.fault(
+            raise source.fault(
                 f"holds {len(levels.categories)} different values; a factor is a number, or has up "
                 f"to {_MOST_LEVELS} levels: make it coarser"
             )

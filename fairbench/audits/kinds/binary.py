@@ -126,7 +126,7 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             value=gap.value,
             lower=lower,
             upper=upper,
-            values=tuple(gap.rates[place] for place in gap.answer.named),
+            values=tuple(gap.rates[group] for group in gap.answer.named),
             bound=epsilon,
             n=gap.rows,
             needs=TOO_FEW if gap.verdict == NOT_MEASURED else needed_in_words(gap.needed),

@@ -57,7 +57,7 @@ def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
 
     Raises
     ------
-    UserError : a column that is not named, or a value that cannot be; names row and column.
+    UserError : if a column is not named, or a value is invalid; names row and column.
     """
     target = options.target
     if not target:

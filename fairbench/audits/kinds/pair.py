@@ -137,7 +137,7 @@ def _compare(template: Finding, rate: Rate, cells: Floats, risk: float) -> Findi
     ----------
     template : the finding to fill in.
     cells : (G, 8) the counts of the groups, or (1, 8) those of everyone.
-    risk : the probability with which the answer may be wrong.
+    risk : the error rate of the answer.
     """
     template = replace(template, n=int(cells.sum()))
     is_gap = bool(template.attribute)

@@ -71,7 +71,7 @@ def bounded_gap(
     ----------
     template : the finding of a gap that is not measured, with the reason.
     names, ends : the names and the bounds of the groups about whose rate anything is known.
-    risk : the probability with which the answer may be wrong.
+    risk : the error rate of the answer.
     """
     finding = template
     bounds = _NO_BOUNDS

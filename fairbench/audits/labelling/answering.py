@@ -109,7 +109,7 @@ def _with_question(session: Session, asked: Mapping[str, Any]) -> Session:
 
 
 def _check_stop(stop: int, state: State) -> None:
-    """Refuse another number of labels to stop at once there are labels."""
+    """Refuse a change of stop=, the number of labels to stop at, after the first label."""
     if stop != state.stop and state.labels:
         raise UserError(
             f"stop={stop} comes too late: at how many labels to stop is said before the first "

@@ -60,7 +60,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
 
     Raises
     ------
-    UserError : a file or column that is not there, or a value that cannot be; names the row.
+    UserError : if the file or a column is missing, or a value is invalid; names the row.
     """
     audit_options = options.audit
     file = options.path.name
@@ -109,15 +109,15 @@ def _labels(
     file = options.path.name
     decided = options.prediction
     text = frame[options.target] if options.target else pd.Series("", frame.index)
-    place = Place(file, options.target or "label")
+    label_column = Place(file, options.target or "label")
     present = {*map(spelled, text.unique())} - {""}
     # Decisions tell what labels do not yet.
     if not names and decided and len(present) < 2 and not plain_pair(present):
         positive = options.positive or options.decision.partition("/")[0]
         _, names = labels_of(frame[decided], Place(file, decided), positive)
     if not names:
-        return labels_of(text, place, options.positive)
-    return labels_with_names(text, place, names)
+        return labels_of(text, label_column, options.positive)
+    return labels_with_names(text, label_column, names)
 
 
 def events_of(

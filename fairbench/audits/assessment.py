@@ -60,9 +60,9 @@ class Assessment:
 
     Attributes
     ----------
-    bounds : what verdicts are given by; its error budget covers the gaps and a constraint.
-    metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone,
-        where there are any.
+    bounds : the tolerance and the error budget of verdicts on gaps and a constraint.
+    metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone, if
+        there are any.
     assumed : the metrics of counts if all groups' scores are calibrated equally; None where labels
         are complete or too many for that to say more, or there are no scores.
     impact : how often each group is selected, and the ratio to the group it is compared with.
@@ -109,13 +109,13 @@ def assess(
     ----------
     table, options : the predictions, and what is asked about them.
     others : how many further questions share the error rate with those on gaps and a constraint.
-    only_findings : leave out whatever no finding rests on, which takes nearly all of the time:
-        metrics, what would follow from scores calibrated alike, how many labels are needed, and
-        which wrong ones would undo a verdict. Findings then name neither of the last two.
+    only_findings : whether to skip all that findings do not need, which takes nearly all of the
+        time: metrics, gaps under equal calibration, how many labels are needed, and how many wrong
+        labels would undo a verdict. Findings then lack the last two.
 
     Raises
     ------
-    UserError : a column of labels that has none, and no scores.
+    UserError : if the column of labels has none, and there are no scores.
     """
     basis = Basis.of(table)
     if basis is Basis.DECISIONS and options.target:
@@ -183,8 +183,8 @@ def _with_robustness(
 
     Returns
     -------
-    The metrics if scores are calibrated alike in all groups, None where that says nothing more;
-    and the gaps.
+    The metrics if all groups' scores are calibrated equally, None if that adds nothing; and the
+    gaps.
     """
     basis = Basis.of(table)
     metrics_if_alike = None

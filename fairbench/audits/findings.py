@@ -1,8 +1,8 @@
-"""Findings: what an audit says of the people its rows are a sample of, and the rule for saying it.
+"""Findings: statements about the population that the rows of an audit are a sample of.
 
-Every sentence of a page about these people is a finding, worded by
-:mod:`fairbench.audits.sentences`. All findings of a page share one error rate: in at most one audit
-of twenty is any of them wrong. What is no finding is worded as a description of the rows.
+Every sentence of a page about the population is a finding, worded by
+:mod:`fairbench.audits.sentences`. All findings of a page share one error rate: any of them is wrong
+in at most one audit of twenty. All other sentences describe the rows.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ LEVEL = 0.95  # of the intervals that are printed
 # In a report on rows that were labelled for a question, half the error rate is for its answer.
 QUESTION_RATE = ERROR_RATE / 2
 
-# What a finding is about.
+# The subject of a finding.
 GAP = "gap"  # the largest difference between two groups
 PAIR = "pair"  # which of two groups has the higher rate
 LOWEST = "lowest"  # which group, or class, has the lowest rate of all
-RATIO = "impact ratio"  # how often a group is selected, over how often another is
+RATIO = "impact ratio"  # a group's selection rate over another's
 EXCESS = "excess of scores"  # mean score of a group less its share of positive labels
-SHARE = "share of places"  # what a group gets of a ranking, over its share of the rows
+SHARE = "share of places"  # a group's share of a ranking over its share of the rows
 UNLIKE = "unlike everyone else"  # a group's rate against that of everybody else
 COMPARISON = "comparison"  # a measure of a second classifier, less that of the first
 CONSTRAINT = "constraint"  # what a threshold was asked to achieve, on rows it was not chosen on
@@ -48,16 +48,16 @@ class Finding:
     about : the kind of question, one of the constants of this module.
     attribute : the column, or combination of columns, whose groups it is about; empty for everyone.
     measure : what is measured, in words, such as ``true positive rate``.
-    verdict : `LARGE`, `SMALL`, `OPEN` or `NOT_MEASURED`. The first two are under the error rate.
-    groups : whom the answer names; of a large gap the group of the higher rate, then the lower.
-    value, lower, upper : what was measured, with its 95 % interval.
+    verdict : `LARGE`, `SMALL`, `OPEN` or `NOT_MEASURED`. The error rate covers the first two.
+    groups : the groups that the answer names; for a large gap, the one with the higher rate first.
+    value, lower, upper : the measured value, with its 95 % interval.
     values : the measure of each of `groups` in these rows.
-    bound : what the value is compared with.
+    bound : the number that the value is compared with.
     is_share : whether the value is a share, which a reader may want in percentage points.
     n : how many rows, or labels, it rests on.
-    needs : what would settle an open question; for one that is not measured, why it is not.
-    unless : which labels would have to be wrong for the answer not to hold.
-    given : an assumption that the answer takes for granted; it is then no answer about the world.
+    needs : what would settle an open question; if it is not measured, why not.
+    unless : the labels that would have to be wrong to undo the answer.
+    given : an assumption of the answer; with one, the question is not settled.
     scope : whom or what else it holds for, such as ``of everyone``.
     decided : for an impact ratio, what the people are whose share is compared: ``approved``.
     """
@@ -188,7 +188,7 @@ def answer_gap(
 def pair_findings(
     gap: Finding, names: Sequence[str], answer: GapAnswer, rates: Sequence[float]
 ) -> Iterator[Finding]:
-    """Yield who is surely above whom, of the groups that a finding compares and does not name.
+    """Yield the pairs of groups that surely differ, except the pair that the gap's finding names.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def compare_groups(
 
     Parameters
     ----------
-    at : level -> the measure of the groups, with limits; a group without any takes no part.
+    at : level -> the measure of the groups, with limits; groups without limits are left out.
     names : the names of the groups.
     template : the finding of a gap that is not measured, with the reason.
     risk : the error rate of the answer.
@@ -257,6 +257,6 @@ def compare_groups(
 
 
 def lowest_of(names: Sequence[str], answer: GapAnswer) -> list[str]:
-    """Return the groups that may be the lowest: those that are surely above nobody."""
+    """Return the groups that may be the lowest: those that are surely above no other group."""
     above = {high for high, _ in answer.pairs}
     return [name for group, name in enumerate(names) if group not in above]

@@ -61,7 +61,7 @@ def _with_label(
 
 
 def scores_of(data: Labelled) -> Floats | None:
-    """Return the probabilities (n, C) of all classes, None where there are none."""
+    """Return the probabilities (n, C) of all classes; None without scores."""
     names = [f"score_{k}" for k in range(len(data.classes))]
     if not set(names) <= set(data.predictions):
         return None
@@ -159,9 +159,9 @@ class _Gaps:
 class _ClassAverages:
     """Averages the classes' gaps between the groups of one attribute.
 
-    Noise makes no gap negative, so an average begins where the classes' intervals, made to hold at
-    once, begin on average. It ends where those of single classes end: the error of an average is at
-    most the average error, and the class of the largest gap is one class.
+    The lower limit of an average is the average of the classes' simultaneous lower limits, as no
+    gap is negative, however noisy. Its upper limit is the average of their pointwise upper limits:
+    the error of an average is at most the average error, and the largest gap is that of one class.
     """
 
     evaluation: ClassEvaluation
@@ -174,7 +174,7 @@ class _ClassAverages:
         n_classes = len(self.data.classes)
         labels = [as_label(self.data, k) for k in range(n_classes)]
         counts_of_classes = [self._count(label, level, generators) for label in labels]
-        # At a level so much higher that the intervals of all classes hold at once.
+        # Bonferroni's correction, so that the intervals of all classes hold at once.
         wider_level = 1 - (1 - level) / n_classes
         wider_counts = [self._count(label, wider_level, generators) for label in labels]
         for name, rate in _RATES.items():

@@ -210,7 +210,7 @@ class ComparedGroups:
     reference: int | None = None
 
     def intervals(self, condition: Condition) -> CountIntervals | None:
-        """Return what makes the intervals of a condition's measure."""
+        """Return the intervals of a condition's measure; None if it needs labels and none exist."""
         if condition.declared is None:
             return self.favoured
         return self.labelled if condition.needs_labels else self.selected
@@ -443,9 +443,9 @@ def _largest_gap(
 def _extreme_rate(
     intervals: CountIntervals, metric: Metric, levels: _Levels, *, lowest: bool
 ) -> _Measure:
-    """Return the lowest rate of any group, or the highest; one that is unknown may be anything."""
+    """Return the lowest or the highest rate of all groups; unknown rates may be anything."""
     n_groups = intervals.counts.shape[-2]
-    # Of the limit that meets the condition, all groups share the risk.
+    # All groups share the error rate of the limit that meets the condition.
     narrow, wide = (
         replace(intervals, level=level).rates([metric])
         for level in (levels.clear, 1 - (1 - levels.fail) / n_groups)

@@ -43,7 +43,7 @@ Metrics = Sequence[Metric]
 
 @lru_cache(maxsize=1)
 def counted_rates() -> tuple[Rate, ...]:
-    """Return the different rates that metrics of counts rest on."""
+    """Return the distinct rates that metrics of counts are computed from."""
     metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
     return tuple(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
 
@@ -51,8 +51,8 @@ def counted_rates() -> tuple[Rate, ...]:
 class GapInterval(NamedTuple):
     """The interval of a largest gap, or of a smallest ratio.
 
-    `leads` (G, G) says of every ordered pair of groups by how much at least the first's rate is the
-    higher; all that it says holds at once. None where that is not known.
+    `leads` (G, G) has the simultaneous lower limits of the first group's rate minus the second's,
+    for every ordered pair of groups; None if they are not computed.
     """
 
     lower: Floats
@@ -348,12 +348,13 @@ class CountIntervals:
     def _limits_of_all_pairs(
         self, rates: Sequence[Rate], compared: Mask, n_rates: NDArray[np.int64]
     ) -> GroupLimits:
-        """Return the limits of rates, and wider ones that hold for all pairs of groups at once.
+        """Return the pointwise limits of rates, and the simultaneous ones for all pairs of groups.
 
         Parameters
         ----------
         compared : (R, ..., G) the groups that are compared in each rate.
-        n_rates : (R,) how many rates the metric of each rate has, which are to hold at once, too.
+        n_rates : (R,) how many rates the metric of each rate has; limits are simultaneous for
+            these, too.
         """
         levels = np.empty(compared.shape[:-1])
         for count in np.unique(n_rates):

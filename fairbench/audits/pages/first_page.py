@@ -107,7 +107,8 @@ def _row(finding: Finding) -> list[object]:
     """Return the row of a finding in the table of key figures."""
     names = [shortened(name, _LETTERS) for name in finding.groups]
     if finding.about == GAP and len(finding.values) == 2:
-        # The groups that surely differ are not always the two furthest apart, which the size is about.
+        # The size is that of the two groups furthest apart; the groups that surely differ may be
+        # others.
         difference = abs(finding.values[0] - finding.values[1])
         names = names if isclose(difference, abs(finding.value), abs_tol=1e-9) else []
     joined = {GAP: " and ", RATIO: " over "}.get(finding.about, ", ").join(names)

@@ -136,7 +136,7 @@ def _cells(score: Floats, chance: Floats) -> Floats:
     )  # fmt: skip
 
 
-def along(pools: Pools, *, whenever: bool) -> Mapping[str, Interval]:
+def along(pools: Pools, *, anytime_valid: bool) -> Mapping[str, Interval]:
     """Return what the intervals of all looks have in common, of each run (R,)."""
     runs = len(pools.score) // 2
     common = {
@@ -145,7 +145,7 @@ def along(pools: Pools, *, whenever: bool) -> Mapping[str, Interval]:
     }
     for labels in LOOKS:
         intervals = pools.labelled(int(labels))
-        intervals = intervals.whenever_one_stops() if whenever else intervals
+        intervals = intervals.as_anytime_valid() if anytime_valid else intervals
         for name, (lower, upper) in _at_once(intervals, runs).items():
             low, high = common[name]
             common[name] = np.fmax(low, lower), np.fmin(high, upper)
@@ -167,11 +167,11 @@ def _at_once(intervals: LabelledIntervals, runs: int) -> Mapping[str, Interval]:
 
 
 def _whenever(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
-    return along(pools, whenever=True)
+    return along(pools, anytime_valid=True)
 
 
 def _said_before(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
-    return along(pools, whenever=False)
+    return along(pools, anytime_valid=False)
 
 
 FAMILIES = (

@@ -60,15 +60,15 @@ class Assessment:
 
     Attributes
     ----------
-    bounds : what verdicts are given by; its error budget covers the gaps and a constraint.
-    metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone,
-        where there are any.
-    assumed : the metrics of counts if scores are calibrated alike in all groups; None where labels
+    bounds : the tolerance and the error budget of verdicts on gaps and a constraint.
+    metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone, if
+        there are any.
+    assumed : the metrics of counts if all groups' scores are calibrated equally; None where labels
         are complete or too many for that to say more, or there are no scores.
     impact : how often each group is selected, and the ratio to the group it is compared with.
     thresholds : what other thresholds would decide.
     scores : how the scores of each group are distributed.
-    within : the gaps over one mix of strata, where that is asked for.
+    within : the gaps over one mix of strata, if within= is given.
     """
 
     options: Options
@@ -108,14 +108,14 @@ def assess(
     Parameters
     ----------
     table, options : the predictions, and what is asked about them.
-    others : how many questions beside those of gaps and of a constraint share the error rate.
-    only_findings : leave out whatever no finding rests on, which takes nearly all of the time:
-        metrics, what would follow from scores calibrated alike, how many labels are needed, and
-        which wrong ones would undo a verdict. Findings then name neither of the last two.
+    others : how many further questions share the error rate with those on gaps and a constraint.
+    only_findings : whether to skip all that findings do not need, which takes nearly all of the
+        time: metrics, gaps under equal calibration, how many labels are needed, and how many wrong
+        labels would undo a verdict. Findings then lack the last two.
 
     Raises
     ------
-    UserError : a column of labels that has none, and no scores.
+    UserError : if the column of labels has none, and there are no scores.
     """
     basis = Basis.of(table)
     if basis is Basis.DECISIONS and options.target:
@@ -183,15 +183,15 @@ def _with_robustness(
 
     Returns
     -------
-    The metrics if scores are calibrated alike in all groups, None where that says nothing more;
-    and the gaps.
+    The metrics if all groups' scores are calibrated equally, None if that adds nothing; and the
+    gaps.
     """
     basis = Basis.of(table)
     metrics_if_alike = None
-    alike = _calibrated_alike(rows, basis, evaluator, seed)
-    if alike is not None:
-        metrics_if_alike, counts_if_alike = rows.evaluate(evaluator, seed, alike)
-        gaps = with_supposed(gaps, counts_if_alike, table, alike, bounds.epsilon, seed)
+    completion = _calibrated_alike(rows, basis, evaluator, seed)
+    if completion is not None:
+        metrics_if_alike, counts_if_alike = rows.evaluate(evaluator, seed, completion)
+        gaps = with_supposed(gaps, counts_if_alike, table, completion, bounds.epsilon, seed)
     gaps = with_tipping(gaps, counts, bounds)
     is_posterior = evaluator.interval == DIRICHLET and basis is not Basis.SCORES
     if not (basis is Basis.DECISIONS or table.design or is_posterior):
@@ -259,9 +259,9 @@ def _evaluate(
 def _calibrated_alike(
     rows: SomeLabels, basis: Basis, evaluator: Evaluator, seed: int
 ) -> Calibrated | None:
-    """Return labels completed as if scores were calibrated alike in all groups.
+    """Return labels completed as if all groups' scores were calibrated equally.
 
-    None where not some rows but all, or none, have a label, or intervals are of the posterior.
+    None if all rows or none have a label, or if intervals are those of the posterior.
     """
     if basis is not Basis.SOME_LABELS or evaluator.interval == DIRICHLET:
         return None
@@ -294,7 +294,7 @@ def rows_of(table: AuditTable) -> SomeLabels:
         table.cells,
         table.design,
         None if sampling is None else sampling.codes,
-        whenever=sampling is not None and sampling.whenever,
+        anytime_valid=sampling is not None and sampling.anytime_valid,
         times=table.times,
     )
 

@@ -1,4 +1,4 @@
-"""Whether the scores of groups agree with their labels, and whether they do so alike."""
+"""Whether the scores of groups agree with their labels, and to the same extent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairbench.core.seeds import rng
 from fairbench.evaluation.group_calibration import GroupCalibration, group_calibrations
 from fairbench.inference.few_labels.check import calibration_p_values
 
-ALARMS = 0.01  # of audits whose scores are calibrated alike, about the share with an alarm
+ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
 
 
 def least_alike(found: Sequence[GroupCalibration]) -> list[GroupCalibration]:
@@ -40,7 +40,7 @@ def calibrations(
     """Yield the calibration of every group of every attribute; nothing without scores or labels.
 
     Where rows were chosen by group, labels weigh as many rows as they stand for; where labelling
-    may stop because of them, intervals hold whenever it does.
+    may stop because of them, intervals are anytime-valid.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def calibrations(
             table.score,
             table.label,
             strata=None if sampling is None else sampling.codes,
-            whenever=sampling is not None and sampling.whenever,
+            anytime_valid=sampling is not None and sampling.anytime_valid,
         )
         if attribute in asked:
             codes = groups.cat.codes.to_numpy(np.int64)[known]
@@ -76,7 +76,7 @@ def excess_findings(found: Sequence[GroupCalibration], risk: float) -> Iterator[
 
     Parameters
     ----------
-    risk : the probability with which one answer may be wrong.
+    risk : the error rate of one answer.
     """
     for scores in found:
         lower, upper = scores.at(1 - risk)

@@ -52,7 +52,7 @@ def read_frame(
 
     Raises
     ------
-    UserError : a file or column that is not there, or that cannot be read, or no rows.
+    UserError : if the file or a column is missing or cannot be read, or there are no rows.
     """
     file = options.path.name
     columns = options.columns

@@ -52,7 +52,8 @@ class Direction:
     favourable : the label for which it is good for a person to be decided, 0 or 1; None where
         nobody said.
     decisions : what the good and the bad decision are called; empty where nobody said.
-    predicts : decisions are predictions, beside others that were made before and have the names.
+    predicts : whether decisions are called predictions, as other decisions, made earlier, have the
+        names.
     """
 
     names: tuple[str, str]
@@ -77,7 +78,7 @@ class Direction:
 
     @property
     def rate_names(self) -> Mapping[str, str]:
-        """What the rate of each gap is called; all are of decisions for label 1.
+        """The name of each gap's rate; all rates are about decisions for label 1.
 
         In the field's terms, unless it was said what is good for a person: then in plain words.
         """
@@ -102,7 +103,7 @@ class Direction:
         return EQUAL_OPPORTUNITY if self.good else FALSE_POSITIVES
 
     def as_predictions(self) -> Direction:
-        """Return the direction with decisions called predictions, beside others made before."""
+        """Return the direction with decisions called predictions, as others were made before."""
         return replace(self, decisions=(), predicts=True)
 
     @property
@@ -119,7 +120,7 @@ class Direction:
         return f"predicted '{self.names[label]}'"
 
     def meaning(self, metric: str) -> str:
-        """Return in plain words which share of whom the rate of a gap is."""
+        """Return a gap's rate in plain words: a share, and the people it is a share of."""
         negative, positive = (f"'{name}'" for name in self.names)
         decided = f"{self._decided(1)}" if self.decisions else f"with decision {positive}"
         return {
@@ -132,7 +133,7 @@ class Direction:
 
 
 def direction_of(names: tuple[str, str], favourable: str, decision: str) -> Direction:
-    """Return the direction of labels with these names, as far as options say.
+    """Return the direction of labels with these names, as the options tell it.
 
     Parameters
     ----------
@@ -237,7 +238,7 @@ class Decided:
     Attributes
     ----------
     file : what messages call the table.
-    groups : (n,) the groups of the first attribute; None where there is none.
+    groups : (n,) the groups of the first attribute; None without attributes.
     predicted : (n,) decisions, 1 for label 1.
     times : (n,) how often each row comes; once by default.
     """

@@ -1,8 +1,8 @@
-"""Findings: what an audit says of the people its rows are a sample of, and the rule for saying it.
+"""Findings: statements about the population that the rows of an audit are a sample of.
 
-Every sentence of a page about these people is a finding, worded by
-:mod:`fairbench.audits.sentences`. All findings of a page share one error rate: in at most one audit
-of twenty is any of them wrong. What is no finding is worded as a description of the rows.
+Every sentence of a page about the population is a finding, worded by
+:mod:`fairbench.audits.sentences`. All findings of a page share one error rate: any of them is wrong
+in at most one audit of twenty. All other sentences describe the rows.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from fairbench.evaluation.group_intervals import GapInterval
 from fairbench.inference.gaps import GroupLimits, largest_gap
 
 LARGE, SMALL, OPEN, NOT_MEASURED = "large", "small", "open", "not measured"
-ERROR_RATE = 0.05  # of pages, on which any finding is wrong
+ERROR_RATE = 0.05  # the share of pages with any wrong finding
 LEVEL = 0.95  # of the intervals that are printed
-# Of a report on rows that were labelled for a question: half the error rate is for the answer.
+# In a report on rows that were labelled for a question, half the error rate is for its answer.
 QUESTION_RATE = ERROR_RATE / 2
 
-# What a finding is about.
+# The subject of a finding.
 GAP = "gap"  # the largest difference between two groups
 PAIR = "pair"  # which of two groups has the higher rate
 LOWEST = "lowest"  # which group, or class, has the lowest rate of all
-RATIO = "impact ratio"  # how often a group is selected, over how often another is
+RATIO = "impact ratio"  # a group's selection rate over another's
 EXCESS = "excess of scores"  # mean score of a group less its share of positive labels
-SHARE = "share of places"  # what a group gets of a ranking, over its share of the rows
+SHARE = "share of places"  # a group's share of a ranking over its share of the rows
 UNLIKE = "unlike everyone else"  # a group's rate against that of everybody else
 COMPARISON = "comparison"  # a measure of a second classifier, less that of the first
 CONSTRAINT = "constraint"  # what a threshold was asked to achieve, on rows it was not chosen on
@@ -48,16 +48,16 @@ class Finding:
     about : the kind of question, one of the constants of this module.
     attribute : the column, or combination of columns, whose groups it is about; empty for everyone.
     measure : what is measured, in words, such as ``true positive rate``.
-    verdict : `LARGE`, `SMALL`, `OPEN` or `NOT_MEASURED`. The first two are under the error rate.
-    groups : whom the answer names; of a large gap the group of the higher rate, then the lower.
-    value, lower, upper : what was measured, with its 95 % interval.
+    verdict : `LARGE`, `SMALL`, `OPEN` or `NOT_MEASURED`. The error rate covers the first two.
+    groups : the groups that the answer names; for a large gap, the one with the higher rate first.
+    value, lower, upper : the measured value, with its 95 % interval.
     values : the measure of each of `groups` in these rows.
-    bound : what the value is compared with.
+    bound : the number that the value is compared with.
     is_share : whether the value is a share, which a reader may want in percentage points.
     n : how many rows, or labels, it rests on.
-    needs : what would settle an open question; for one that is not measured, why it is not.
-    unless : which labels would have to be wrong for the answer not to hold.
-    given : an assumption that the answer takes for granted; it is then no answer about the world.
+    needs : what would settle an open question; if it is not measured, why not.
+    unless : the labels that would have to be wrong to undo the answer.
+    given : an assumption of the answer; with one, the question is not settled.
     scope : whom or what else it holds for, such as ``of everyone``.
     decided : for an impact ratio, what the people are whose share is compared: ``approved``.
     """
@@ -110,8 +110,8 @@ class ErrorBudget:
 
     Attributes
     ----------
-    questions : how many there are; each may be answered wrongly with the same probability.
-    rate : the probability with which any answer may be wrong.
+    questions : how many there are; all have the same error rate.
+    rate : the probability that any answer is wrong (family-wise error rate).
     """
 
     questions: int
@@ -119,16 +119,16 @@ class ErrorBudget:
 
     @property
     def risk(self) -> float:
-        """The probability with which one answer may be wrong."""
+        """The error rate of one answer."""
         return self.rate / max(self.questions, 1)
 
     def passed_on(self, freed: float, questions: int) -> ErrorBudget:
-        """Return the budget of further questions, made of what settled ones no longer need.
+        """Return the budget of further questions: the shares that settled questions free.
 
-        A question that is answered rightly cannot be answered wrongly any more, so its share may
-        be spent again (Bretz, Maurer, Brannath and Posch 2009, "A graphical approach to
-        sequentially rejective multiple test procedures"). What is still open, and what else is
-        said under it, keeps its share: `freed` is how many questions are settled for good.
+        A question that is answered rightly cannot be answered wrongly any more, so its share of
+        the error rate may be spent again (Bretz, Maurer, Brannath and Posch 2009, "A graphical
+        approach to sequentially rejective multiple test procedures"). Open questions, and other
+        statements under them, keep their shares: `freed` is the number of settled questions.
         """
         return ErrorBudget(questions, self.risk * freed)
 
@@ -140,10 +140,10 @@ class GapAnswer:
     Attributes
     ----------
     verdict : `LARGE`, `SMALL`, `OPEN` or `NOT_MEASURED`.
-    named : for a large gap, the positions of two groups that differ by more than its bound, the
-        higher first; empty where it is not known which.
-    pairs : (higher, lower) positions of all groups that surely differ, the widest apart first;
-        none where the gap is small.
+    named : for a large gap, the positions of two groups that differ by more than the bound, the
+        higher first; empty if it is not known which.
+    pairs : the (higher, lower) positions of all pairs that surely differ, the largest difference
+        first; empty for a small gap.
     """
 
     verdict: str
@@ -156,20 +156,20 @@ def answer_gap(
 ) -> GapAnswer:
     """Decide whether the largest gap between groups is large, small or open.
 
-    It is small if its upper limit is under the bound; that rests on one pair of groups, the one
-    that truly is the widest. Whether it is large, and which groups are above which, follows from
-    the lower limits, which hold for all pairs together.
+    The gap is small if its upper limit is under the bound; this is a statement about one pair of
+    groups, the one with the largest true gap. Whether it is large, and which groups are above
+    which, follows from the lower limits, which hold simultaneously for all pairs.
 
-    Of a small gap no pairs are named: that would be a second statement that may be wrong, of a
-    difference that does not matter. Of a large gap between more than two groups, and of an open
-    one, the other pairs are named at half the risk, as they are a further statement.
+    For a small gap, no pairs are named: they would be a second statement that may be wrong, about
+    differences that do not matter. For an open gap, and for a large gap among more than two groups,
+    further pairs are named at half the risk, as they are a further statement.
 
     Parameters
     ----------
-    at : level -> the interval of the gap, with the lower ends of all pairs where they are known.
-    bound : what the gap is compared with.
-    risk : the probability with which the answer may be wrong.
-    may_be_small : whether there are labels enough to call the gap small.
+    at : level -> the interval of the gap, with the lower limits of all pairs if they are known.
+    bound : the tolerance that the gap is compared with.
+    risk : the error rate of the answer.
+    may_be_small : whether there are enough labels to call the gap small.
     """
     for_small = at(1 - 2 * risk)
     for_large = at(1 - risk)
@@ -188,7 +188,7 @@ def answer_gap(
 def pair_findings(
     gap: Finding, names: Sequence[str], answer: GapAnswer, rates: Sequence[float]
 ) -> Iterator[Finding]:
-    """Yield who is surely above whom, of the groups that a finding compares and does not name.
+    """Yield the pairs of groups that surely differ, except the pair that the gap's finding names.
 
     Parameters
     ----------
@@ -225,11 +225,11 @@ def compare_groups(
 
     Parameters
     ----------
-    at : level -> the measure of the groups, with limits; a group without any takes no part.
+    at : level -> the measure of the groups, with limits; groups without limits are left out.
     names : the names of the groups.
     template : the finding of a gap that is not measured, with the reason.
-    risk : the probability with which the answer may be wrong.
-    may_be_small : whether there are labels enough to call the gap small.
+    risk : the error rate of the answer.
+    may_be_small : whether there are enough labels to call the gap small.
     """
     shown = at(LEVEL)
     measured = np.isfinite(shown.pointwise.lower)
@@ -257,6 +257,6 @@ def compare_groups(
 
 
 def lowest_of(names: Sequence[str], answer: GapAnswer) -> list[str]:
-    """Return the groups that may be the lowest: those that are surely above nobody."""
+    """Return the groups that may be the lowest: those that are surely above no other group."""
     above = {high for high, _ in answer.pairs}
     return [name for group, name in enumerate(names) if group not in above]

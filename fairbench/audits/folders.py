@@ -1,4 +1,4 @@
-"""Where an audit is written: beside its file, or where one says, and never over another audit."""
+"""The folder of an audit: next to its file, or as asked for, and never that of another audit."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def own_folder(options: Options, results: Path) -> Path:
-    """Return the folder of an audit, which no other audit uses; it is created if need be.
+    """Return a folder that no other audit uses; it is created if it does not exist.
 
-    Without ``out=`` it is beside the file: ``loans-audit`` for ``loans.csv``. If that folder has an
+    Without ``out=`` it is next to the file: ``loans-audit`` for ``loans.csv``. If that has an
     audit of the same file with other options, this one gets a number: ``loans-audit-2``. An audit
     with the same options is replaced. The audit of a run goes into `results`.
 

@@ -79,21 +79,21 @@ class Gap:
     assumed : whether it rests on scores that no label has confirmed.
     value, lower, upper : the gap and its interval, from the labels alone. For two groups the gap is
         the second one's rate minus the first's.
-    supposed : value, lower and upper if scores are calibrated alike in all groups; NaN where that
-        is not asked.
-    alike : for more than two groups, the value if all had the same rate: noise alone.
+    supposed : value, lower and upper if all groups' scores are calibrated equally; NaN if that is
+        not computed.
+    alike : for more than two groups, the value expected from noise alone, with equal rates.
     small : probability that the gap's size is under epsilon.
-    tipping : how many wrong labels would undo the verdict, where it rests on labels.
+    tipping : how many wrong labels would undo the verdict, if it rests on labels.
     short_of_labels : groups that have too few labels for the gap to be called small.
     standard_error : the standard error of the difference of two groups; the interval is not made
         from it.
-    answer : what is said of the gap, and who is surely above whom, by positions in `compared`;
+    answer : the verdict, and the pairs that surely differ, by positions in `compared`;
         nothing with under two groups of enough rows.
     names, rates : the names and the rates of the groups that are compared.
-    rows : how many rows, or labels, all compared groups have that the rate is of.
-    stress : how far what follows from scores holds, where labels leave it open.
-    needed : how many more labels would settle it, where it is open and that is asked.
-    rate_name : what the rate is called.
+    rows : the number of rows, or labels, of all compared groups in the rate's denominator.
+    stress : for an open gap, the miscalibration at which the verdict from scores would change.
+    needed : for an open gap, how many more labels would settle it, if that is computed.
+    rate_name : the name of the rate.
     """
 
     attribute: str
@@ -125,21 +125,21 @@ class Gap:
 
     @property
     def verdict(self) -> str:
-        """What is said of the gap."""
+        """The verdict on the gap."""
         return self.answer.verdict
 
     @property
     def rate(self) -> Rate:
-        """The rate that it is the gap of."""
+        """The rate that groups are compared by."""
         return RATE_OF[self.metric]
 
     @property
     def freed(self) -> float:
-        """Which part of its share of the error rate what follows may spend again.
+        """The part of its share of the error rate that later questions may spend again.
 
-        All of it where nothing more is said of the gap: it is small, or all pairs of its groups
-        are told apart. Where it is large and pairs are left of which one could still be called
-        apart wrongly, these keep the half that they are told apart at.
+        All of it, if no further statement about the gap is possible: it is small, or all pairs of
+        groups differ surely. If it is large and some pairs are undecided, these keep the half at
+        which they are tested.
         """
         if self.assumed or self.verdict not in (LARGE, SMALL):
             return 0.0
@@ -295,12 +295,12 @@ def _at_level(intervals: CountIntervals, level: float) -> CountIntervals:
 
 
 def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Gap:
-    """Return a gap with what posterior draws (T, A) of its rates say."""
+    """Return a gap with its interval and verdict from posterior draws (T, A) of its rates."""
     value, lower, upper = gap.interval(rates)
     small = _share_small(rates, bounds.epsilon)
     if no_labels:
-        # The probability is of one side and the interval of two, so that the first would be under
-        # 5 % where the second still holds epsilon.
+        # The probability is one-sided and the interval two-sided: without this bound, the
+        # probability could be under 5 % although the interval still contains epsilon.
         size_limits = lower, upper
         if gap.signed:
             size_limits = max(0.0, lower, -upper), max(abs(lower), abs(upper))
@@ -328,7 +328,7 @@ def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
     ----------
     rates : (T, A) T draws of the rates of A groups.
     epsilon : the gap that matters.
-    risk : the probability with which the answer may be wrong.
+    risk : the error rate of the answer.
     """
     groups = rates.shape[1]
     certainty = 1 - risk / (groups * (groups - 1) / 2)
@@ -339,7 +339,7 @@ def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
     pairs = [(int(high), int(low)) for high, low in np.argwhere(above > certainty)]
     if _share_small(rates, epsilon) >= 1 - risk:
         return GapAnswer(SMALL, pairs=pairs)
-    # Where several pairs are as certain, the one furthest apart.
+    # Among equally certain pairs, choose the one furthest apart.
     mean = rates.mean(axis=0)
     certain = beyond + 1e-6 * (mean[:, None] - mean[None, :])
     high, low = (int(i) for i in np.unravel_index(int(certain.argmax()), certain.shape))

@@ -13,26 +13,27 @@ from numpy.typing import NDArray
 class GroupSampling:
     """Groups were labelled at rates that depended on results; rows within a group, at random.
 
-    What holds within such a group needs no care. What crosses groups has to give each its share
-    of rows in place of its share of labels: post-stratification.
+    Estimates within one such group need no correction. Estimates over several groups have to weight
+    each group by its share of rows rather than by its share of labels: post-stratification.
 
     Attributes
     ----------
     by : the attribute, or combination of attributes, whose groups were chosen among.
     arms : (n,) categorical, the group of every row.
     notes : what a reader of the figures should know about how labels came about.
-    whenever : whether labelling may have been stopped, or goes on, because of what labels said.
+    anytime_valid : whether intervals have to hold whenever labelling stops, as they must if the
+        labels so far may have decided when to stop.
     """
 
     by: str
     arms: pd.Series
     notes: tuple[str, ...] = ()
-    whenever: bool = False
+    anytime_valid: bool = False
 
     @property
     def stopping(self) -> str:
         """When labelling may stop for the figures to hold, as a sentence."""
-        if self.whenever:
+        if self.anytime_valid:
             return (
                 "Intervals hold whenever one stops labelling, even because of what labels said. "
                 "They are at least half as wide again as those of a number of labels that was said "
@@ -47,6 +48,6 @@ class GroupSampling:
         return codes
 
     def unlabelled(self, known: NDArray[np.int64]) -> list[str]:
-        """Return the groups of which none of the rows `known` is one."""
+        """Return the groups that have none of the rows `known`."""
         labels = np.bincount(self.codes[known], minlength=len(self.arms.cat.categories))
         return [str(name) for name in self.arms.cat.categories[labels == 0]]

@@ -74,7 +74,7 @@ def likely_numbers(needed: FurtherLabels) -> list[str]:
 
 
 def needed_in_words(needed: FurtherLabels) -> str:
-    """Return how many labels would settle a gap, in words; nothing where that was not asked."""
+    """Return how many labels would settle a gap, in words; empty if that was not computed."""
     kind = kind_of_labels(needed)
     if not needed.labels:
         return ""

@@ -47,14 +47,15 @@ class AuditPlan:
         """The position of the smallest group."""
         return int(np.argmin(self.options.groups))
 
-    def labels(self, *, alike: bool, equally: bool) -> tuple[int | None, int | None]:
-        """Return how many labels show what is true with a probability of 0.2, and of 0.8.
+    def labels(self, *, no_difference: bool, equally: bool) -> tuple[int | None, int | None]:
+        """Return how many labels give the right verdict with a probability of 0.2, and of 0.8.
 
         Parameters
         ----------
-        alike : whether all groups have the same rate, so that the gap is to be shown to be small;
-            otherwise the smallest group differs by the gap, which is to be shown to be there.
-        equally : whether every group gets as many labels; otherwise people are labelled at random.
+        no_difference : whether all groups have the same rate, so that the right verdict is a small
+            gap; otherwise the smallest group differs by the gap, and the right verdict is a gap.
+        equally : whether all groups get the same number of labels; otherwise people are labelled at
+            random.
 
         Returns
         -------
@@ -64,17 +65,17 @@ class AuditPlan:
         shares = np.array(options.groups)
         rates = np.full(len(options.groups), options.rate)
         label_shares = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
-        if not alike:
+        if not no_difference:
             rates[self.smallest] = self.other
         points = sobol(len(shares), WORLDS, rng(options.seed, "plan"))
         known = KnownRates(0, 0, rates, label_shares * options.among, special.ndtri(points))
         risk = ERROR_RATE / (len(RATE_OF) * options.attributes)
 
         def chance(labels: float) -> float:
-            """Return the probability that so many labels show what is true."""
-            level = 1 - 2 * risk if alike else 1 - risk
+            """Return the power: the probability of the right verdict with so many labels."""
+            level = 1 - 2 * risk if no_difference else 1 - risk
             gap = largest_gap(GroupLimits.of(*known.after(labels), level=level))
-            return float(((gap.upper < options.gap) if alike else (gap.lower > 0)).mean())
+            return float(((gap.upper < options.gap) if no_difference else (gap.lower > 0)).mean())
 
         smallest = min(options.groups) * options.among
         start = options.rate * (1 - options.rate) / options.gap**2 / smallest
@@ -94,9 +95,9 @@ class AuditPlan:
             [claim, "as many in each group" if equally else "at random"]
             + [
                 f"over {count(MOST)}" if labels is None else two_digits(labels)
-                for labels in self.labels(alike=alike, equally=equally)
+                for labels in self.labels(no_difference=no_difference, equally=equally)
             ]
-            for alike, claim in claims.items()
+            for no_difference, claim in claims.items()
             for equally in (False, True)
         ]
         columns = [Column("to show that"), Column("labels")]

@@ -15,7 +15,7 @@ from fairbench.data.bands import bands_apart, check_bands
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
 from fairbench.metrics import rates
 
-# The kinds of audits. Beside each option stands which of them it applies to, if not to all.
+# The kinds of audits. An option that does not apply to all of them lists those it applies to.
 BINARY = "an audit of two classes"
 SELECTED = "an audit of labels of the selected (selected=)"
 MANY = "an audit of many groups"
@@ -33,12 +33,13 @@ OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 
 # What decisions are for; fairbench.audits.direction says whom their errors hurt.
 PURPOSES = ("lending", "hiring", "care", "justice")
-_COMPARED = ("against", "prediction", "labelled", "selected", "weight")  # with the labels
+# Options whose column must not be that of the labels.
+_COMPARED = ("against", "prediction", "labelled", "selected", "weight")
 PROBABILITY, PERCENT = "probability", "percent"
 HIGH, LOW = "high", "low"  # which scores are good for a person
 
 
-# Titles under which ``--help`` lists options, and which these are.
+# The titles of ``--help``, with the options under each.
 _SECTIONS: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         "What is in the file": (
@@ -65,7 +66,7 @@ _SECTIONS: Mapping[str, Sequence[str]] = MappingProxyType(
     }
 )
 
-# Options of audits that read no more of rows than how many there are of each kind.
+# Options that leave an audit answerable from the number of each distinct row.
 _OF_COUNTS = frozenset(
     {"path", "group", "reference", "target", "prediction", "positive", "favourable", "decision"}
     | {"purpose", "epsilon", "interval", "seed", "out", "threshold"}
@@ -79,7 +80,7 @@ def column(sentence: str, *, applies: Sequence[str] = (), several: str = "") -> 
 
 @dataclass(frozen=True)
 class Options:
-    """What an audit is asked for, checked as far as it can be without the file."""
+    """The options of an audit, with all checks that do not need the file."""
 
     sections: ClassVar = _SECTIONS
     # What most audits need; a command's help explains these, and names the others.
@@ -312,7 +313,21 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        """Refuse what no file could mend."""
+        """Refuse options that no file could satisfy. The first fault in this order is reported."""
+        self._separate_bands()
+        self._check_columns()
+        self._check_exclusive()
+        self._check_target()
+        self._check_within()
+        self._check_constraint()
+        self._check_ranking()
+        if self.bounds and len(self.bounds) != 2:
+            raise UserError("bounds= names two columns: bounds=[LOWER,UPPER]")
+        check_share("threshold", self.threshold, zero=True)
+        check_declared(self)
+
+    def _separate_bands(self) -> None:
+        """Move the bands written in group= and within=, such as age:25,40,62, to `cuts`."""
         for name in ("group", "within"):
             columns, cuts = bands_apart(getattr(self, name))
             check_bands(cuts, name)
@@ -322,6 +337,9 @@ class Options:
         for cut in self.cuts:
             if cut.rpartition(":")[0] not in (*self.group, *self.within):
                 raise UserError(f"bands {shortened(cut)} are of no column of group= or within=")
+
+    def _check_columns(self) -> None:
+        """Refuse a question without scores or decisions, and columns that are named twice."""
         if self.rates and not self.total:
             raise UserError("rates= is given without total=: name the column of how many people")
         if not (self.score or self.scores or self.prediction or self.total):
@@ -333,6 +351,9 @@ class Options:
             columns = getattr(self, name)
             if len(set(columns)) < len(columns):
                 raise UserError(f"{name}=[{','.join(columns)}] names a column twice")
+
+    def _check_exclusive(self) -> None:
+        """Refuse options about groups, scores and intervals that exclude each other."""
         if self.proxy and self.group:
             raise UserError("proxy= stands for group=: leave one of them out")
         if self.against and (self.prediction or not self.score):
@@ -342,32 +363,32 @@ class Options:
                 f"interval={self.interval} takes neither weights nor clusters: leave one of them "
                 "out"
             )
-        self._check_target()
-        self._check_within()
+
+    def _check_constraint(self) -> None:
+        """Refuse a constraint that cannot be read, or without a threshold that it could move."""
         if self.constraint:
             constraint_of(self.constraint)
             if self.prediction or not self.score:
                 raise UserError(
                     "constraint= looks for a threshold of scores: name score= without prediction="
                 )
+
+    def _check_ranking(self) -> None:
+        """Refuse a `top` that is neither a number of rows nor a share, and lists without it."""
         if self.top < 0 or (self.top > 1 and self.top != int(self.top)):
             raise UserError(f"top is {self.top:g}; it must be a whole number, or a share under 1")
         if self.lists and not self.top:
             raise UserError("lists= is of rankings: say how many are the first by top=")
-        if self.bounds and len(self.bounds) != 2:
-            raise UserError("bounds= names two columns: bounds=[LOWER,UPPER]")
-        check_share("threshold", self.threshold, zero=True)
-        check_declared(self)
 
     def _check_target(self) -> None:
-        """Refuse the column of labels as anything else, and what needs one where there is none."""
+        """Refuse another role for the column of labels, and options that need one without it."""
         if not self.target and (self.labelled or (self.selected and not self.total)):
             name = "labelled" if self.labelled else "selected"
             counts = "; of a table of counts name total=" if name == "selected" else ""
             raise UserError(f"{name}= is given without target=: name the column of labels{counts}")
-        named: dict[str, Sequence[str]] = {name: [getattr(self, name)] for name in _COMPARED}
-        named |= {"score": (self.score, *self.scores), "group": self.group, "proxy": self.proxy}
-        for name, columns in named.items():
+        roles: dict[str, Sequence[str]] = {name: [getattr(self, name)] for name in _COMPARED}
+        roles |= {"score": (self.score, *self.scores), "group": self.group, "proxy": self.proxy}
+        for name, columns in roles.items():
             if self.target and self.target in columns:
                 raise UserError(
                     f"{name}= names '{self.target}', which is the column of labels (target=): an "
@@ -375,9 +396,9 @@ class Options:
                 )
 
     def _check_within(self) -> None:
-        """Refuse strata of what is compared, of the label, or where their intervals are not known.
+        """Refuse strata by a column that has another role, and options that strata do not support.
 
-        Strata of a score or of a decision would be those of what is audited.
+        Strata of equal scores or decisions would condition on what is audited.
         """
         roles = {
             "group": self.group,
@@ -400,12 +421,15 @@ class Options:
 
     @property
     def counts_alone(self) -> bool:
-        """Whether all that is asked follows from how many rows there are of each kind."""
-        fine = {field.name for field in fields(Options) if field.name in _OF_COUNTS}
+        """Whether counts of the distinct rows suffice to answer the question.
+
+        They do if only options in `_OF_COUNTS` differ from their defaults.
+        """
+        allowed = {field.name for field in fields(Options) if field.name in _OF_COUNTS}
         return bool(self.prediction) and all(
             getattr(self, field.name) == field.default
             for field in fields(self)
-            if field.name not in fine
+            if field.name not in allowed
         )
 
     @property
@@ -415,22 +439,36 @@ class Options:
 
     @property
     def numeric_columns(self) -> list[str]:
-        """The columns in which a comma is a decimal one, beside labels, decisions and bands."""
+        """The columns in which a comma is a decimal comma, besides labels, decisions and bands."""
         return [name for name in (*self.score_columns, *self.proxy, self.weight) if name]
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
-        rows = (self.prediction, self.labelled, self.selected, self.weight, self.cluster, self.id)
-        groups = (*self.group, *self.proxy, *self.within)
-        rest = (*self.bounds, self.lists, self.total, self.rates)
-        named = (self.target, *self.score_columns, *rows, self.event, *groups, *rest)
-        return [name for name in dict.fromkeys(named) if name]
+        names = (
+            self.target,
+            *self.score_columns,
+            self.prediction,
+            self.labelled,
+            self.selected,
+            self.weight,
+            self.cluster,
+            self.id,
+            self.event,
+            *self.group,
+            *self.proxy,
+            *self.within,
+            *self.bounds,
+            self.lists,
+            self.total,
+            self.rates,
+        )
+        return [name for name in dict.fromkeys(names) if name]
 
 
 @dataclass(frozen=True)
 class LendingQuestion(Options):
-    """What a lender's dossier is asked for, beside what any audit is."""
+    """The options of a lender's dossier: those of an audit, and its own."""
 
     price: tuple[str, ...] = option(
         (),
@@ -460,16 +498,30 @@ class LendingQuestion(Options):
     )
 
     def __post_init__(self) -> None:
-        """Refuse what no file could mend."""
+        """Refuse options that no file could satisfy. The first fault in this order is reported."""
         super().__post_init__()
-        own = {"price": self.price, "factors": self.factors}
+        self._check_price_and_factors()
+        shares = self.quantiles
+        if not all(0 < share < 1 for share in shares) or len(set(shares)) < len(shares):
+            raise UserError(
+                f"quantiles=[{','.join(f'{share:g}' for share in shares)}]: they are different "
+                "shares above 0 and under 1, such as [0.1,0.25,0.5]"
+            )
+        if self.good_scores and not (self.score and self.prediction):
+            raise UserError(
+                "good_scores= is for scores beside decisions (score= and prediction=): without "
+                "prediction=, favourable= says which scores are good"
+            )
+
+    def _check_price_and_factors(self) -> None:
+        """Refuse columns of prices or factors that are named twice, or have another role."""
         audited = {
             "group": self.group,
             "target": (self.target,),
             "prediction": (self.prediction,),
             "score": (self.score,),
         }
-        for option_name, names in own.items():
+        for option_name, names in {"price": self.price, "factors": self.factors}.items():
             if len(set(names)) < len(names):
                 raise UserError(f"{option_name}=[{','.join(names)}] names a column twice")
             for role, columns in audited.items():
@@ -484,17 +536,6 @@ class LendingQuestion(Options):
         if self.factors and not (self.score or self.price):
             raise UserError(
                 "factors= are for differences of scores and prices: name score= or price= as well"
-            )
-        shares = self.quantiles
-        if not all(0 < share < 1 for share in shares) or len(set(shares)) < len(shares):
-            raise UserError(
-                f"quantiles=[{','.join(f'{share:g}' for share in shares)}]: they are different "
-                "shares above 0 and under 1, such as [0.1,0.25,0.5]"
-            )
-        if self.good_scores and not (self.score and self.prediction):
-            raise UserError(
-                "good_scores= is for scores beside decisions (score= and prediction=): without "
-                "prediction=, favourable= says which scores are good"
             )
 
     @property
@@ -557,7 +598,7 @@ def check_applies(options: Options, kind: str) -> None:
 
 
 RATIO = "ratio"
-# What a constraint may be about, and the rate of groups that it compares.
+# The names of constraints, and the rate of groups that each compares.
 CONSTRAINED: Mapping[str, rates.Rate] = {
     RATIO: rates.selection_rate,
     "selection_rate": rates.selection_rate,
@@ -568,11 +609,11 @@ CONSTRAINED: Mapping[str, rates.Rate] = {
 
 
 def constraint_of(text: str) -> tuple[str, float]:
-    """Return what a constraint is about, and its bound.
+    """Return the name and the bound of a constraint, such as ``ratio:0.8``.
 
     Raises
     ------
-    UserError : it is none.
+    UserError : if the text is no constraint.
     """
     name, _, bound = text.partition(":")
     check_choice("constraint", name, CONSTRAINED)
@@ -586,7 +627,7 @@ def constraint_of(text: str) -> tuple[str, float]:
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What is supposed of the groups, and what gap is to be found."""
+    """Assumptions about the groups, and the gap that an audit is to detect."""
 
     groups: tuple[float, ...] = option(
         (0.5, 0.5),
@@ -606,7 +647,7 @@ class PlanOptions:
     seed: int = option(0, "The seed of all random draws.")
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse invalid values."""
         if len(self.groups) < 2:
             raise UserError("groups= needs the shares of two groups or more, such as [0.8,0.2]")
         total = sum(self.groups)

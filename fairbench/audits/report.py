@@ -44,10 +44,10 @@ class Audit:
     Attributes
     ----------
     rows, labels : how many rows there are, and how many of them have a label.
-    findings : all that is said of the people that the rows are a sample of.
+    findings : all statements about the population that the rows are a sample of.
     basis : sentences on what the findings rest on.
     warning : what a reader has to know before everything else; may be empty.
-    notes : descriptions of these rows, and what a reader has to know of them.
+    notes : descriptions of these rows, and what a reader has to know about them.
     sections : the sections of tables.
     pictures : the sections of figures.
     data : the figures of the sections as plain values, for the JSON.
@@ -58,7 +58,7 @@ class Audit:
         them, or else the widest.
     title : what it is called; after the file without one.
     label_names : what label 0 and label 1 are called, where there are two.
-    files : name -> text of further files beside the page.
+    files : name -> text of further files in the folder of the page.
     figures : every figure in plain columns, a row each, where `data` has no ``metrics``.
     audited : how the rows were read: which way is good, and what a decision means.
     counted : what was counted, where it is not rows with and without a label.

@@ -104,7 +104,7 @@ def sentences_of(findings: Iterable[Finding], *, brief: bool = False) -> list[st
     by_sentence: dict[Hashable, list[Finding]] = {}
     for finding in findings:
         by_sentence.setdefault(_sentence_key(finding), []).append(finding)
-    worded = (_sentence(alike, brief) for alike in by_sentence.values())
+    worded = (_sentence(same_kind, brief) for same_kind in by_sentence.values())
     return [sentence for sentence in worded if sentence]
 
 
@@ -142,7 +142,7 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
     small.sort(key=lambda finding: _importance(finding, headlines)[:2])
     is_open = [finding for finding in findings if not finding.is_settled]
     sizes = {_question(gap) for gap in is_open if gap.about == GAP and gap.verdict == OPEN}
-    # Of a gap whose size is open, who is above whom may be sure all the same.
+    # Even if the size of a gap is open, it may be sure which group is above which.
     pairs = [pair for pair in findings if pair.about == PAIR and _question(pair) in sizes]
     return sentences_of([*large, *small, *_beyond_attributes(pairs)], brief=True)
 
@@ -154,7 +154,7 @@ def left_open(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> lis
         for finding in findings
         if not finding.is_settled and finding.about in (GAP, COMPARISON, CONSTRAINT)
     ]
-    # What nothing is known of, such as errors without labels, is no question of these rows.
+    # What these rows cannot measure, such as errors without labels, is no open question.
     if any(finding.verdict != NOT_MEASURED for finding in findings):
         asked = [finding for finding in asked if finding.verdict != NOT_MEASURED]
     asked.sort(key=lambda finding: _importance(finding, headlines)[:2])
@@ -265,7 +265,7 @@ def _template_values(findings: Sequence[Finding], brief: bool) -> dict[str, str]
 
 
 def _bound_and_scope(first: Finding, brief: bool) -> dict[str, str]:
-    """Return the attribute of a finding, its bound, its scope, and what it holds unless."""
+    """Return the parts of a finding's sentence: attribute, bound, scope, tipping clause."""
     by = f"by {first.attribute}" if first.attribute else ""
     bound = f"{first.bound:g}" if first.is_share else number(first.bound)
     if brief and first.is_share and first.about == GAP:
@@ -323,7 +323,7 @@ def _groups(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
 
 
 def _counts_and_sides(findings: Sequence[Finding]) -> dict[str, str]:
-    """Return how many findings there are, and whether the first is of more or less of something."""
+    """Return how many findings there are, and whether the first is about more or less."""
     first = findings[0]
     total = count(len(findings))
     is_gap = bool(first.attribute)

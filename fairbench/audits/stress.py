@@ -1,8 +1,8 @@
-"""What follows if scores are calibrated alike, and how wrong one group's may be for that to hold.
+"""Gaps under equal calibration of all groups, and how robust they are to one group's deviation.
 
-A slope is by how much the log odds of a label grow with those of the score. If it is half of what
-the posterior of calibration takes it for, the group's scores say half as much as they seem to; at
-0 they say nothing, and below they say the opposite.
+A slope is the increase of a label's log odds with the score's. If a group's true slope is half of
+that in the posterior of calibration, its scores carry half the information that they seem to; at 0
+they carry none, and below 0 they point the wrong way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairbench.core.seeds import rng
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.inference.few_labels.completion import Calibrated, population_draws, union
 
-# What the slope of one group is multiplied by, from nearly nothing to much, either way.
+# Factors of one group's slope, from small deviations to large ones, in either direction.
 LESS = (0.8, 0.67, 0.5, 0.33, 0.0, -1.0)
 MORE = (1.25, 1.5, 2.0, 3.0)
 
@@ -34,12 +34,12 @@ def with_supposed(
     epsilon: float,
     seed: int,
 ) -> list[Gap]:
-    """Return gaps with what follows if scores are calibrated alike, and how far it holds if open.
+    """Return gaps with their values under equal calibration, and the robustness of open ones.
 
     Parameters
     ----------
     supposed : the counts of each attribute that follow from draws of `completion`.
-    completion : the labels completed as if scores were calibrated alike.
+    completion : the labels completed as if all groups' scores were calibrated equally.
     epsilon : the gap that matters.
     """
     drawn = {of_groups.attribute: of_groups.intervals.draws for of_groups in supposed}

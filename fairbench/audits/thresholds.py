@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from fairbench.evaluation.threshold_rates import ScoredRows
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.rates import Limits
 from fairbench.metrics.rates import (
+    Rate,
     accuracy,
     false_negative_rate,
     false_positive_rate,
@@ -27,10 +29,11 @@ from fairbench.metrics.rates import (
 )
 
 STEPS = 9  # thresholds that select 90, 80 ... 10 % of everyone
-_FINE = 100  # thresholds of a curve, and among which one is looked for
+_FINE = 100  # thresholds of a curve, which are the candidates for a constraint, too
 _SURVEYED = 20  # thresholds for weighted or clustered rows, which take longer to count
 CURVES = (selection_rate, false_positive_rate, false_negative_rate)
-_UNKNOWN = (float("nan"),) * 3
+_Estimate = tuple[float, float, float]  # a value with its interval
+_UNKNOWN: _Estimate = (float("nan"),) * 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +54,14 @@ class ThresholdCurves:
 
 @dataclass(frozen=True)
 class JudgedConstraint:
-    """How far a constraint holds among the groups of an attribute, on rows it was not chosen on.
+    """Whether an attribute's groups meet a constraint, on rows that did not choose the threshold.
 
     Attributes
     ----------
     chosen : the value on the rows that the threshold was chosen on.
-    value, lower, upper : the value on the other rows, with its interval.
-    before : the value on the other rows at the threshold of today.
-    holds : True and False where that is sure under the error rate of the page, else None.
+    value, lower, upper : the value on the other rows, with its 95 % interval.
+    before : the value on the other rows at today's threshold.
+    holds : True or False where the rows settle it at the error rate of the page; otherwise None.
     """
 
     attribute: str
@@ -70,6 +73,13 @@ class JudgedConstraint:
     holds: bool | None
 
 
+class HalfSizes(NamedTuple):
+    """How many rows a threshold is chosen on, and how many others it is judged on."""
+
+    chosen_on: int
+    judged_on: int
+
+
 @dataclass(frozen=True)
 class ConstrainedThreshold:
     """The threshold that a constraint asks for.
@@ -77,18 +87,18 @@ class ConstrainedThreshold:
     Attributes
     ----------
     constraint, bound : what is asked for.
-    rows : how many rows it was chosen on, and how many it is judged on.
-    threshold : the nearest to today's at which the constraint holds on the former rows; NaN if
-        there is none.
-    changed : the share of the latter rows whose decision differs from today's.
-    accuracy, accuracy_before : the accuracy on the latter rows at this threshold and at today's,
+    rows : how many rows the threshold is chosen on, and how many others it is judged on.
+    threshold : the threshold nearest to today's that meets the constraint on the rows it is chosen
+        on; NaN if none does.
+    changed : the share of the other rows whose decision differs from today's.
+    accuracy, accuracy_before : the accuracy on the other rows at this threshold and at today's,
         with intervals; NaN without labels.
-    judged : how far the constraint holds among the groups of each attribute.
+    judged : for each attribute, whether its groups meet the constraint on the other rows.
     """
 
     constraint: str
     bound: float
-    rows: tuple[int, int]
+    rows: HalfSizes
     threshold: float = float("nan")
     changed: float = float("nan")
     accuracy: tuple[float, float, float] = _UNKNOWN
@@ -120,7 +130,7 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
 
     Parameters
     ----------
-    risk : the probability with which it may be wrong that a constraint holds, or does not.
+    risk : the error rate of the statement that a constraint holds, or does not hold.
 
     Raises
     ------
@@ -131,12 +141,12 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
             raise UserError("constraint= looks for a threshold of scores: name score= and group=")
         return Thresholds()
     label = table.label if len(table.known) == len(table) else None
-    rows = ScoredRows(table.score, label, table.design, below=table.direction.good == 0)
-    many = _FINE if rows.design is None else _SURVEYED
-    fine, steps = (
-        np.unique(np.quantile(rows.score, shares, method="nearest"))
-        for shares in (np.linspace(0, 1, many + 1), np.arange(1, STEPS + 1) / 10)
-    )
+    low_is_selected = table.direction.good == 0
+    rows = ScoredRows(table.score, label, table.design, low_is_selected=low_is_selected)
+    n_fine = _FINE if rows.design is None else _SURVEYED
+    fine = np.unique(np.quantile(rows.score, np.linspace(0, 1, n_fine + 1), method="nearest"))
+    deciles = np.arange(1, STEPS + 1) / 10
+    steps = np.unique(np.quantile(rows.score, deciles, method="nearest"))
     current = np.array([] if options.prediction else [options.threshold])
     steps = np.union1d(steps, current)
     thresholds = np.union1d(fine, steps)
@@ -145,26 +155,46 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
     tables = [pd.DataFrame()]
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
-        drawn = CURVES[:1] if label is None else CURVES
-        limits = rows.limits(drawn, codes, thresholds)
-        rates = {rate.name: of_rate for rate, of_rate in zip(drawn, limits, strict=True)}
-        singles = {name: limits.pointwise for name, limits in rates.items()}
-        curves.append(ThresholdCurves(attribute, names, thresholds, singles))
+        curve_rates = CURVES[:1] if label is None else CURVES
+        limits = rows.limits(curve_rates, codes, thresholds)
+        rates = {rate.name: of_rate for rate, of_rate in zip(curve_rates, limits, strict=True)}
+        pointwise = {name: of_rate.pointwise for name, of_rate in rates.items()}
+        curves.append(ThresholdCurves(attribute, names, thresholds, pointwise))
         if len(names) > 1:
-            size = np.bincount(codes, None if rows.design is None else rows.design.weight)
             selected = rates[selection_rate.name]
-            compared = _large_enough(selected, codes)
-            columns = {
-                "attribute": attribute,
-                "threshold": thresholds,
-                "selected": selected.pointwise.value @ (size / size.sum()),
-                **_columns("ratio", smallest_ratio(compared)),
-                **_columns("gap", largest_gap(compared)),
-                "current": np.isin(thresholds, current),
-            }
-            tables.append(pd.DataFrame(columns)[np.isin(thresholds, steps)])
-    constrained = _constrained(rows, groups, fine, options, risk) if options.constraint else None
+            at_thresholds = _threshold_table(attribute, thresholds, rows, codes, selected)
+            at_thresholds["current"] = np.isin(thresholds, current)
+            tables.append(at_thresholds[np.isin(thresholds, steps)])
+    constrained = None
+    if options.constraint:
+        constrained = _constrained(rows, groups, fine, options, risk)
     return Thresholds(curves, pd.concat(tables, ignore_index=True), constrained)
+
+
+def _threshold_table(
+    attribute: str,
+    thresholds: Floats,
+    rows: ScoredRows,
+    codes: NDArray[np.intp],
+    selected: GroupLimits,
+) -> pd.DataFrame:
+    """Return an attribute's table: the share selected by threshold, and the groups' ratio and gap.
+
+    Parameters
+    ----------
+    codes : (n,) the groups.
+    selected : the selection rates (K, G) of the groups at the thresholds (K,).
+    """
+    size = np.bincount(codes, None if rows.design is None else rows.design.weight)
+    compared = _large_enough(selected, codes)
+    columns = {
+        "attribute": attribute,
+        "threshold": thresholds,
+        "selected": selected.pointwise.value @ (size / size.sum()),
+        **_columns("ratio", smallest_ratio(compared)),
+        **_columns("gap", largest_gap(compared)),
+    }
+    return pd.DataFrame(columns)
 
 
 def _columns(name: str, limits: Limits) -> dict[str, Floats]:
@@ -173,8 +203,49 @@ def _columns(name: str, limits: Limits) -> dict[str, Floats]:
 
 
 def _large_enough(rates: GroupLimits, codes: NDArray[np.intp]) -> GroupLimits:
-    """Return the limits of the groups that are large enough to compare others with."""
+    """Return the limits of the groups that have enough rows to be compared."""
     return rates.take(may_be_compared_with(np.bincount(codes)))
+
+
+@dataclass(frozen=True)
+class _Constraint:
+    """A constraint on the groups' rates: a smallest ratio, or a largest gap.
+
+    Attributes
+    ----------
+    name, bound : what is asked for.
+    rate : the rate that groups are compared by.
+    """
+
+    name: str
+    bound: float
+    rate: Rate
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether a ratio has to be at least the bound; otherwise a gap, at most the bound."""
+        return self.name == RATIO
+
+    def measure(
+        self, rows: ScoredRows, labels: pd.Series, thresholds: Floats, *, level: float = 0.95
+    ) -> Limits:
+        """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits."""
+        codes, _ = codes_of(labels)
+        (limits,) = rows.limits([self.rate], codes, thresholds, level=level)
+        compared = _large_enough(limits, codes)
+        return smallest_ratio(compared) if self.is_ratio else largest_gap(compared)
+
+    def is_met(self, values: Floats) -> NDArray[np.bool_]:
+        """Return which values meet the constraint; NaN does not."""
+        return values >= self.bound if self.is_ratio else values <= self.bound
+
+    def holds(self, lower: float, upper: float) -> bool | None:
+        """Return whether all values in an interval meet the constraint; None where some do."""
+        if lower >= self.bound if self.is_ratio else upper <= self.bound:
+            return True
+        if upper < self.bound if self.is_ratio else lower > self.bound:
+            return False
+        return None
 
 
 def _constrained(
@@ -182,68 +253,105 @@ def _constrained(
 ) -> ConstrainedThreshold:
     """Choose the threshold nearest to today's on half of the rows, and judge it on the others."""
     name, bound = constraint_of(options.constraint)
-    rate = CONSTRAINED[name]
+    constraint = _Constraint(name, bound, CONSTRAINED[name])
     today = options.threshold
-    if rate is not selection_rate and rows.label is None:
+    if constraint.rate is not selection_rate and rows.label is None:
         raise UserError(f"constraint={options.constraint} needs a label in every row")
     first_half = _half(rows, options.seed)
-    # A ratio is to be at least the bound, and a gap, turned round, at least minus the bound.
-    sign, extreme = (1, smallest_ratio) if name == RATIO else (-1, largest_gap)
-
-    def measure(
-        half: NDArray[np.bool_], labels: pd.Series, thresholds: Floats, level: float = 0.95
-    ) -> Limits:
-        """Return what the constraint is about in some rows at thresholds (K,)."""
-        codes, _ = codes_of(labels[half])
-        (limits,) = rows.take(half).limits([rate], codes, thresholds, level=level)
-        return extreme(_large_enough(limits, codes))
-
-    sizes = (int(first_half.sum()), int((~first_half).sum()))
+    sizes = HalfSizes(chosen_on=int(first_half.sum()), judged_on=int((~first_half).sum()))
     candidates = np.union1d(fine, [today])
-    values = {
-        attribute: measure(first_half, labels, candidates).value
-        for attribute, labels in groups.items()
-    }
-    fits = np.all([sign * value >= sign * bound for value in values.values()], axis=0)
-    if not fits.any():
+    first_groups = {attribute: labels[first_half] for attribute, labels in groups.items()}
+    choice = _choose_threshold(constraint, rows.subset(first_half), first_groups, candidates, today)
+    if choice is None:
         return ConstrainedThreshold(name, bound, sizes)
-    nearest = int(np.where(fits, np.abs(candidates - today), np.inf).argmin())
-    new_and_current = np.array([candidates[nearest], today])
-    judged = []
-    for attribute, labels in groups.items():
-        shown = measure(~first_half, labels, new_and_current)
-        _, *limits = measure(~first_half, labels, new_and_current, 1 - risk).at(0)
-        least, most = (sign * limit for limit in limits[::sign])
-        value, lower, upper = shown.at(0)
-        judged.append(
-            JudgedConstraint(
-                attribute=attribute,
-                chosen=float(values[attribute][nearest]),
-                value=value,
-                lower=lower,
-                upper=upper,
-                before=float(shown.value[1]),
-                holds=True if least >= sign * bound else False if most < sign * bound else None,
-            )
-        )
-    others = rows.take(~first_half)
-    changed = (others.score > new_and_current[0]) != (others.score > new_and_current[1])
-    accuracy_after = accuracy_before = _UNKNOWN
-    if others.label is not None:
-        everyone = np.zeros(len(others.score), np.intp)
-        (of_everyone,) = others.limits([accuracy], everyone, new_and_current)
-        accuracies = of_everyone.pointwise.take(0)
-        accuracy_after, accuracy_before = accuracies.at(0), accuracies.at(1)
+    others = rows.subset(~first_half)
+    changed = (others.score > choice.threshold) != (others.score > today)
+    accuracy_after, accuracy_before = _accuracy_change(others, choice.threshold, today)
     return ConstrainedThreshold(
         constraint=name,
         bound=bound,
         rows=sizes,
-        threshold=float(new_and_current[0]),
+        threshold=choice.threshold,
         changed=float(changed.mean()),
         accuracy=accuracy_after,
         accuracy_before=accuracy_before,
-        judged=judged,
+        judged=[
+            _judge(constraint, others, attribute, labels[~first_half], choice, today, risk)
+            for attribute, labels in groups.items()
+        ],
     )
+
+
+class _Choice(NamedTuple):
+    """A threshold, and the ratio or gap of each attribute's groups in the rows it was chosen on."""
+
+    threshold: float
+    values: Mapping[str, float]
+
+
+def _choose_threshold(
+    constraint: _Constraint,
+    rows: ScoredRows,
+    groups: Mapping[str, pd.Series],
+    candidates: Floats,
+    today: float,
+) -> _Choice | None:
+    """Return the candidate nearest to today's threshold that meets a constraint, if any does.
+
+    It has to meet it among the groups of every attribute.
+    """
+    values = {
+        attribute: constraint.measure(rows, labels, candidates).value
+        for attribute, labels in groups.items()
+    }
+    meets = np.all([constraint.is_met(value) for value in values.values()], axis=0)
+    if not meets.any():
+        return None
+    nearest = int(np.where(meets, np.abs(candidates - today), np.inf).argmin())
+    return _Choice(
+        float(candidates[nearest]),
+        {attribute: float(value[nearest]) for attribute, value in values.items()},
+    )
+
+
+def _judge(
+    constraint: _Constraint,
+    rows: ScoredRows,
+    attribute: str,
+    labels: pd.Series,
+    choice: _Choice,
+    today: float,
+    risk: float,
+) -> JudgedConstraint:
+    """Return whether an attribute's groups meet a constraint, in rows that did not choose it.
+
+    The verdict has the error rate `risk`; the interval that is reported is one of 95 %.
+    """
+    thresholds = np.array([choice.threshold, today])
+    limits = constraint.measure(rows, labels, thresholds)
+    _, least, most = constraint.measure(rows, labels, thresholds, level=1 - risk).at(0)
+    value, lower, upper = limits.at(0)
+    return JudgedConstraint(
+        attribute=attribute,
+        chosen=choice.values[attribute],
+        value=value,
+        lower=lower,
+        upper=upper,
+        before=float(limits.value[1]),
+        holds=constraint.holds(least, most),
+    )
+
+
+def _accuracy_change(
+    rows: ScoredRows, threshold: float, today: float
+) -> tuple[_Estimate, _Estimate]:
+    """Return the accuracy at a threshold and at today's, with intervals; NaN without labels."""
+    if rows.label is None:
+        return _UNKNOWN, _UNKNOWN
+    everyone = np.zeros(len(rows.score), np.intp)
+    (limits,) = rows.limits([accuracy], everyone, np.array([threshold, today]))
+    accuracies = limits.pointwise.take(0)
+    return accuracies.at(0), accuracies.at(1)
 
 
 def _half(rows: ScoredRows, seed: int) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """How many labels would have to be wrong for a verdict not to hold.
 
-The verdict is given again from what the labels would be if the wrong ones, whichever they are, were
-put right: the same intervals, the same level.
+The wrong labels may be any. The verdict is computed again from the corrected labels, with the same
+intervals at the same level.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairbench.inference.rates import rate_limits
 def with_tipping(gaps: Sequence[Gap], counted: Sequence[GroupCounts], bounds: Bounds) -> list[Gap]:
     """Return gaps with how many wrong labels would undo each verdict that rests on labels.
 
-    Nothing is said of weighted rows, of clusters, and of the papers' posterior.
+    Gaps of weighted or clustered rows, and those of the papers' posterior, stay as they are.
     """
     by_name = {of_groups.attribute: of_groups for of_groups in counted}
     return [
@@ -55,18 +55,21 @@ def _tipping(gap: Gap, counted: GroupCounts, bounds: Bounds) -> Tipping | None:
     return verdict.tipping(gap.names, gap.answer.named[::-1])
 
 
-def unless(tipping: Tipping | None) -> str:
-    """Return which labels would have to be wrong for a verdict not to hold; nothing, if none."""
+def tipping_clause(tipping: Tipping | None) -> str:
+    """Return the clause after "unless": which labels would have to be wrong to undo a verdict.
+
+    Empty where no number of wrong labels would undo it.
+    """
     if tipping is None or not tipping.alone:
         return ""
     name, share = tipping.alone[0]
     if not share:
         return f"a single label of {name} is wrong"
-    words = f"more than {_percent(share)} of the labels of {name} are wrong"
+    clause = f"more than {_percent(share)} of the labels of {name} are wrong"
     if tipping.together and tipping.together < share:
         every = "both groups" if len(tipping.groups) == 2 else "every group"
-        words += f", or more than {_percent(tipping.together)} of those of {every} at once"
-    return words
+        clause += f", or more than {_percent(tipping.together)} of those of {every} at once"
+    return clause
 
 
 def _percent(share: float) -> str:

@@ -80,7 +80,7 @@ class StandardisedGap:
     names : the names of the groups that are compared.
     left_out : the names of the other groups, which have too few rows.
     value, lower, upper : the gap; for two groups the second's standardised rate less the first's.
-    answer : what is said of the gap, by positions in `names`.
+    answer : the verdict on the gap, with groups as positions in `names`.
     rates : (G, G) the standardised rate of the first group of each pair, over the strata that the
         second has rows in, too.
     rows : how many rows of the compared groups the rate counts.
@@ -116,7 +116,7 @@ class StandardisedGap:
 
     @property
     def verdict(self) -> str:
-        """What is said of the gap."""
+        """The verdict on the gap."""
         return self.answer.verdict
 
 
@@ -325,7 +325,7 @@ def within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) ->
         strata = table.strata.iloc[rows]
         generators = [rng(options.seed, "strata")]
         evaluate_within(of_rows, evaluator.group_evaluation(of_rows), data, strata, generators)
-        metrics.blocks.extend(of_rows.take(is_wanted))
+        metrics.blocks.extend(of_rows.blocks_of(is_wanted))
     return metrics.frame()
 
 

@@ -40,12 +40,12 @@ class Aligned:
 def align(
     given: Mapping[str, Any], features: SensitiveFeatures, within: SensitiveFeatures | None = None
 ) -> Aligned:
-    """Return arrays and groups with the rows of those of pandas in the order of one index.
+    """Return arrays and groups, with pandas objects reordered to one index.
 
     Raises
     ------
-    UserError : two arrays are of different rows, or of rows that their index does not tell apart;
-        or the target has no index, and two others are in different orders.
+    UserError : if two arrays have different rows, or an index that has duplicates; or if the target
+        has no index, and two others have different orders.
     """
     arrays = {name: values for name, values in given.items() if values is not None}
     columns = [
@@ -121,12 +121,12 @@ def labels_and_columns(
     Parameters
     ----------
     given : name -> values: ``target``, ``prediction``, ``score`` and others.
-    positive : which label is 1, where that is not plain.
+    positive : which label counts as 1; needed if the labels do not tell.
 
     Raises
     ------
-    UserError : what is no number, labels of more than two kinds, or two of which neither is
-        plainly 1.
+    UserError : if a value is not a number, or there are more than two labels, or two labels that do
+        not tell which of them counts as 1.
     """
     given = {name: values for name, values in given.items() if name not in _NOT_NUMBERS}
     names = _label_names(given, positive) if task is Task.BINARY else None

@@ -25,8 +25,8 @@ _METRICS = {
     "calibration": "expected_calibration_error",
     "cost": "expected_cost",
 }
-# Of every estimate, beside its interval: how probably it is the worst of all, if it has a
-# posterior, and the interval of its rank, 1 being the worst; NaN of everyone together.
+# The columns of an estimate. ``extreme`` is the probability that it is the worst of all, if it has
+# a posterior; the ranks are the interval of its rank, 1 being the worst. Both NaN for everyone.
 _ESTIMATE = ("value", "lower", "upper", "extreme", "worst_rank", "best_rank")
 
 
@@ -48,21 +48,22 @@ def estimates_by_group(
 ) -> list[dict[str, Any]]:
     """Return accuracy, calibration error and cost of the groups that have rows.
 
-    The accuracy is that of the labels alone, unless scores are its prior; other quantities are
-    means of their posterior.
+    The accuracy is estimated from the labels alone, unless scores are its prior. Other quantities
+    are posterior means.
 
     Parameters
     ----------
     groups : (n,) categorical labels.
-    strength : how many labels a prior is worth.
+    strength : the number of labels that a prior counts as.
     informed : whether scores are the prior.
-    frequentist : whether intervals of accuracies are of the labels alone; not where `informed`.
-    costs : (C, C), where groups are the predicted classes and mistakes have costs.
+    frequentist : whether intervals of accuracies come from the labels alone; ignored if `informed`.
+    costs : (C, C) the costs of mistakes, if groups are the predicted classes.
 
     Returns
     -------
-    Of each group, by name, its rows, labels, ``accuracy``, ``calibration`` and ``cost``: None, or
-    value, lower, upper, extreme (how probably it is the worst), worst_rank and best_rank.
+    A mapping for each group: its name, rows, labels, and ``accuracy``, ``calibration`` and
+    ``cost``. Each of these is None or a mapping of value, lower, upper, extreme (the probability
+    that it is the worst), worst_rank and best_rank.
     """
     names = groups.cat.categories
     code = groups.cat.codes.to_numpy(np.int64)
@@ -90,7 +91,7 @@ def estimates_by_group(
         posterior = reliability.accuracy_posterior(scores.correct, code, prior)
         draws = posterior.draws(DRAWS, generator)[:, kept]
         limits = Limits(posterior.mean[kept], *central_interval(draws))
-    # Ranks are of the labels alone.
+    # Ranks come from the labels alone.
     above = leads(GroupLimits.of(counts["right"], counts["labels"])) > 0
     worst = 1 + above.sum(axis=1)
     best = len(kept) - above.sum(axis=0)
@@ -150,10 +151,10 @@ def frequent_mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
     n = len(scores.classes)
     classes = np.array(scores.classes, object)
     counts = confusion_matrix.confusion_posterior(scores, np.zeros((n, n))).alpha
-    wrong = counts * (1 - np.eye(n))
-    cells = np.argsort(-wrong, axis=None, kind="stable")[:_MISTAKES]
-    predicted, true = np.divmod(cells[wrong.flat[cells] > 0], n)
-    number_wrong = wrong[predicted, true]
+    mistakes = counts * (1 - np.eye(n))
+    cells = np.argsort(-mistakes, axis=None, kind="stable")[:_MISTAKES]
+    predicted, true = np.divmod(cells[mistakes.flat[cells] > 0], n)
+    number_wrong = mistakes[predicted, true]
     total = counts.sum(axis=1)[predicted]
     lower, upper = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
     share = Limits(number_wrong / total, lower, upper)

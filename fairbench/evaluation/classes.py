@@ -1,7 +1,8 @@
 """Evaluates predictions of several classes: each class against the rest, and averages over them.
 
-What a class's rows are of is their `outcome`. They are made by the evaluation of labels 0 and 1,
-so that of two classes the second's are those of the label.
+The rows of a class have its name in the column `outcome`. They come from the evaluation of labels
+0 and 1, with the class as label 1. With two classes, the second's rows equal those of the binary
+task.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from fairbench.metrics.registry import BINARY, MULTICLASS, metrics_of
 
 EvaluateLabels = Callable[[MetricTable, Labelled, Generators], None]
 
-_WHOLE = ("accuracy", "error_rate")  # of right and wrong predictions, whatever the class
-# What several classes have together, and none of them against the rest.
+_WHOLE = ("accuracy", "error_rate")  # shares of right and wrong predictions of any class
+# Metrics of all classes at once, which no single class has against the rest.
 _TOGETHER = (*_WHOLE, "balanced_accuracy", "log_loss", "brier_score", "nll")
 _RATES = {"statistical_parity": selection_rate, "equal_opportunity": base_rate}
 
 
 def as_label(data: Labelled, k: int) -> Labelled:
-    """Return predictions of a class as those of a label: 1 is the class, 0 all others."""
+    """Return predictions of one class against the rest: label 1 is the class, 0 all others."""
     columns = {"prediction": data.column("prediction") == k}
     if f"score_{k}" in data.predictions:
         columns["score"] = data.column(f"score_{k}")
@@ -44,7 +45,7 @@ def as_label(data: Labelled, k: int) -> Labelled:
 
 
 def right_as_label(data: Labelled) -> Labelled:
-    """Return predictions as those of a label that is always 1: 1 is right."""
+    """Return predictions of correctness: the label is always 1, the prediction 1 where right."""
     columns = {"prediction": data.column("prediction") == data.target}
     if "uncertainty" in data.predictions:
         columns["uncertainty"] = data.column("uncertainty")
@@ -60,7 +61,7 @@ def _with_label(
 
 
 def scores_of(data: Labelled) -> Floats | None:
-    """Return the probabilities (n, C) of all classes, None where there are none."""
+    """Return the probabilities (n, C) of all classes; None without scores."""
     names = [f"score_{k}" for k in range(len(data.classes))]
     if not set(names) <= set(data.predictions):
         return None
@@ -90,14 +91,14 @@ class ClassEvaluation:
             hits = right_as_label(data)
             hits = replace(hits, predictions=hits.predictions[["prediction"]])
             right = self._evaluate_label(hits, generators)
-            self.table.blocks.extend(right.take(lambda name: _is_of(name, _WHOLE)))
+            self.table.blocks.extend(right.blocks_of(lambda name: _is_of(name, _WHOLE)))
             self._add_scores(data.with_weight())
         for k, name in enumerate(data.classes):
             table_of_class = self._evaluate_label(as_label(data, k), generators)
             if len(data.classes) == 2 and k:
-                shared = table_of_class.take(lambda metric: _is_of(metric, _TOGETHER))
+                shared = table_of_class.blocks_of(lambda metric: _is_of(metric, _TOGETHER))
                 self.table.blocks.extend(shared)
-            blocks = table_of_class.take(lambda metric: not _is_of(metric, _TOGETHER))
+            blocks = table_of_class.blocks_of(lambda metric: not _is_of(metric, _TOGETHER))
             self.table.blocks.extend(_with_outcome(block, name) for block in blocks)
         for groups in data.coded.values():
             if len(groups) > 1:
@@ -158,9 +159,9 @@ class _Gaps:
 class _ClassAverages:
     """Averages the classes' gaps between the groups of one attribute.
 
-    Noise makes no gap negative, so an average begins where the classes' intervals, made to hold at
-    once, begin on average. It ends where those of single classes end: the error of an average is at
-    most the average error, and the class of the largest gap is one class.
+    The lower limit of an average is the average of the classes' simultaneous lower limits, as no
+    gap is negative, however noisy. Its upper limit is the average of their pointwise upper limits:
+    the error of an average is at most the average error, and the largest gap is that of one class.
     """
 
     evaluation: ClassEvaluation
@@ -173,7 +174,7 @@ class _ClassAverages:
         n_classes = len(self.data.classes)
         labels = [as_label(self.data, k) for k in range(n_classes)]
         counts_of_classes = [self._count(label, level, generators) for label in labels]
-        # At a level so much higher that the intervals of all classes hold at once.
+        # Bonferroni's correction, so that the intervals of all classes hold at once.
         wider_level = 1 - (1 - level) / n_classes
         wider_counts = [self._count(label, wider_level, generators) for label in labels]
         for name, rate in _RATES.items():
@@ -259,4 +260,4 @@ def evaluate_class_abstention(
     table_of_right = table.without_rows()
     AbstentionEvaluation(table_of_right, rates, (), attribute).run(right_as_label(data), None)
     gaps = ("abstention_statistical_parity", "abstention_equalized_odds")
-    table.blocks.extend(table_of_right.take(lambda name: name not in gaps))
+    table.blocks.extend(table_of_right.blocks_of(lambda name: name not in gaps))

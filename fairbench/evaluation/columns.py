@@ -1,9 +1,9 @@
 """The columns of the long table of metrics: their names, their types, and their settings in words.
 
-A row is of a metric, of everyone or of a group of an attribute, and at a setting: a share abstained
-on, a number of bins, a level. Each kind of setting is a column of its own, empty where the metric
-does not depend on it. The column ``statistic`` says what the row says of its metric: nearly always
-its value, and where there is more to say, in further rows.
+Each row has a metric, for everyone or for a group of an attribute, at a setting: a share abstained
+on, a number of bins, a level. Each kind of setting has its own column, which is empty if the metric
+does not depend on it. The column ``statistic`` is nearly always ``value``; further statistics of
+a metric have rows of their own.
 
 ===================== =============================================================================
 ``value``             the metric itself
@@ -17,8 +17,8 @@ its value, and where there is more to say, in further rows.
 ``standardised``      the metric with everyone's mix of strata in every group
 ===================== =============================================================================
 
-The last two are of an evaluation within strata, such as bands of age. Only its table has the
-columns `STRATA`, which say what the strata are of, and which of them a row is about.
+The last two come from an evaluation within strata, such as bands of age. Only its table has the
+columns `STRATA`: the columns that make the strata, and the stratum of the row.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "k": "Int64",  # nearest neighbours
     }
 )
-# What strata are of, such as ``age``, and which of them; of an evaluation within strata alone.
+# The columns that make the strata, such as ``age``, and the stratum; only with strata.
 STRATA: Mapping[str, str] = MappingProxyType({"within": "category", "stratum": "category"})
 COLUMNS = (
     *("metric", "statistic", "attribute", "group"),
@@ -113,12 +113,12 @@ def setting_text(metrics: pd.DataFrame) -> pd.Series:
 
 
 def setting_words(settings: Mapping[str, Any]) -> str:
-    """Return one row's settings, those that it has, as a person reads them."""
+    """Return the settings that a row has, as text for a person."""
     return " ".join(f"{name}={_text(value)}" for name, value in settings.items())
 
 
 def without_classes(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return a long table without the rows that are of one of several classes."""
+    """Return a long table without the rows of single classes in a task of several classes."""
     of_class = metrics["outcome"].notna().to_numpy(bool)
     if not of_class.any():
         return metrics
@@ -129,12 +129,12 @@ def without_classes(metrics: pd.DataFrame) -> pd.DataFrame:
 def status_text(status: str, reason: str) -> str:
     """Return a status with its reason, such as ``undefined: no positives``.
 
-    The reason of a value that is ok says why it has no interval, which is not said again here.
+    The reason of a value with the status ok, which is why it has no interval, is left out.
     """
     return f"{status}: {reason}" if reason and status != "ok" else status
 
 
-COSTS = ("fit_seconds", "predict_seconds")  # metrics that no two computations have alike
+COSTS = ("fit_seconds", "predict_seconds")  # metrics that differ each time they are computed
 CHOSEN_RATE = "abstention_chosen_rate"
 # Why statistics have no interval, and values of some metrics; of others, none is known to hold.
 _OF_STATISTICS: Mapping[str, str] = MappingProxyType(

@@ -131,13 +131,13 @@ def by_attribute(
     """
     if not conditions:
         raise UserError("a gate needs a condition: name one, such as fail_if='impact_ratio<0.8'")
-    single = []
+    per_attribute = []
     for condition in conditions:
         if condition.attribute and condition.attribute not in valid:
             raise unknown_name("attribute of fail_if", condition.attribute, valid)
         attributes = [condition.attribute] if condition.attribute else default
-        single += [replace(condition, attribute=name) for name in attributes]
-    return list(dict.fromkeys(single))
+        per_attribute += [replace(condition, attribute=name) for name in attributes]
+    return list(dict.fromkeys(per_attribute))
 
 
 def _read(text: str) -> Condition:

@@ -54,60 +54,75 @@ def evaluate(
 ) -> pd.DataFrame:
     """Evaluate one model's predictions, with uncertainty, from arrays.
 
-    Arrays, lists, and series and data frames of pandas or polars are taken. Those of pandas are
-    brought into the order of the target's index (where it has none, of the first that has one);
-    others are taken by position.
+    Inputs may be arrays, lists, and series or data frames of pandas or polars. Those of pandas are
+    aligned to the index of `target`, or, if it has none, to the first index among the inputs. All
+    others are matched by position.
 
     Parameters
     ----------
-    target, prediction : (n,) labels 0 / 1, two other labels, any number of labels, for
-        ``task="multiclass"``, or values, for ``task="regression"``.
-    sensitive_features : one attribute's labels, or several as a data frame or a mapping; missing
-        or empty labels are a group ``unknown``. Labels that look alike, such as ``a`` and ``A``,
-        are different groups, and a warning names them.
-    score : (n,) probabilities of label 1, or (n, 2) of both labels in the order that scikit-learn
-        has them; (n, C) of several classes, in their order.
-    uncertainty : (n,) a method's uncertainty.
-    sd : (n,) a standard deviation that a method claims.
+    target, prediction : (n,) labels: 0 and 1, or any two labels. With ``task="multiclass"`` there
+        may be more labels; with ``task="regression"`` they are numbers.
+    sensitive_features : the labels of one attribute, or of several as a data frame or a mapping.
+        Missing or empty labels form the group ``unknown``. Labels that look alike, such as ``a``
+        and ``A``, are different groups, and a warning names them.
+    score : (n,) probabilities of label 1, or (n, 2) probabilities of both labels, in
+        scikit-learn's order. With ``task="multiclass"``, (n, C) probabilities in the order of the
+        classes.
+    uncertainty : (n,) the uncertainty of each prediction, by any measure.
+    sd : (n,) the standard deviation that the model predicts for each row.
     aleatoric, epistemic : (n,) variances, such as
-        :func:`fairbench.metrics.group_means.variance_decomposition` makes of members.
-    positive : which label is 1, where that is not plain, as it is of ``no`` and ``yes``.
-    classes : all classes in their order, of several; by default those that occur, sorted.
-    privileged : attribute -> reference group; without it the first label in sorted order.
-    sample_weight : (n,) how many people each row stands for (survey weights): rates, what compares
-        them, areas and means of losses are weighted; what cannot be has a status that says so.
-    clusters : (n,) marks; rows of one mark belong together, such as the people of a household or
-        the applications for one job, and tell less than as many others. Groups may share clusters.
-    within : labels of what groups are also compared within, such as bands of age, as a series, a
-        data frame or a mapping (fairlearn's control features); the levels of several columns make
-        strata together. Of two classes. Rows of ``in_stratum`` are of one stratum, those of
-        ``standardised`` of all: the mean over strata, each weighted with its share of the people
-        that a rate is of, and the same for all groups.
-    evaluator : which metrics, and how finely.
+        :func:`fairbench.metrics.group_means.variance_decomposition` computes from an ensemble.
+    positive : which label counts as 1. Needed only if the labels do not tell, as ``no`` and
+        ``yes`` do.
+    classes : all classes in their order, for ``task="multiclass"``; by default the sorted labels
+        that occur.
+    privileged : attribute -> reference group; by default an attribute's first label in sorted
+        order.
+    sample_weight : (n,) how many people each row stands for (survey weights). Rates, comparisons
+        of rates, areas under curves and means of losses are weighted. Metrics that cannot be
+        weighted have a status that says so.
+    clusters : (n,) cluster labels, such as the household of a person or the job of an application.
+        Rows of one cluster may be correlated, which the intervals allow for. Groups may share
+        clusters.
+    within : strata within which groups are compared, too, such as bands of age (fairlearn's
+        control features): a series, a data frame or a mapping. With several columns, each
+        combination of levels is a stratum. For two classes only. Rows with the statistic
+        ``in_stratum`` are about one stratum. Those with ``standardised`` are the mean over all
+        strata, weighted by each stratum's share of the rate's denominator; all groups have the
+        same weights.
+    evaluator : the metrics and their settings.
     seed : the seed of the posterior draws.
-    fail_if : conditions of two classes that must not hold, such as ``"impact_ratio<0.8"`` (of the
-        share predicted 1) or ``["sex:equal_opportunity>0.1"]``. Unless surely none does, a
-        :class:`fairbench.GateError` is raised, whose ``gate`` says which, and has the ``table``.
-    require : ``verdict``; or ``pass``, and a gate that is open has the exit status of a failure.
+    fail_if : conditions that must not hold, for two classes only, such as ``"impact_ratio<0.8"``
+        (the ratio of selection rates) or ``["sex:equal_opportunity>0.1"]``. A
+        :class:`fairbench.GateError` is raised if a condition surely holds, and also if the rows
+        cannot tell whether it does. Its ``gate`` has the verdict on each condition, its ``table``
+        the table that would have been returned.
+    require : ``verdict`` or ``pass``. With ``pass``, the error for conditions that the rows cannot
+        decide has the exit status of a failure.
 
     Returns
     -------
-    Rows with the columns of :data:`fairbench.evaluation.columns.COLUMNS`: the metric, what the row
-    says of it (statistic: ``value``, and of some also ``debiased``, ``pooled``, ``below_epsilon``,
-    ``pairs_that_differ``, ``worst``, ``outside_band``, ``in_stratum`` or ``standardised``), whom it
-    is about (attribute, group), value, lower, upper, n, status (ok, insufficient, undefined or
-    invalid) with its reason, and what it was taken at (rate, bins, level ...; with `within` also
-    the columns within and stratum).
+    A long table with the columns of :data:`fairbench.evaluation.columns.COLUMNS`: the metric; the
+    statistic (``value``, and for some metrics also ``debiased``, ``pooled``, ``below_epsilon``,
+    ``pairs_that_differ``, ``worst``, ``outside_band``, ``in_stratum`` or ``standardised``); the
+    attribute and group; value, lower, upper and n; the status (ok, insufficient, undefined or
+    invalid) and its reason; and the settings (rate, bins, level ...; with `within` also within and
+    stratum).
 
     Raises
     ------
-    UserError : no rows, unequal lengths, series of different rows, arrays that are not
-        one-dimensional or not numeric, labels of more than two kinds, a label that is none of the
-        classes, scores outside [0, 1] or of other classes, an unknown task, a reference group of
-        an attribute that is not given, names that combinations could not be told apart by, weights
-        that are negative, missing or all 0, a missing or a single cluster, or too many strata, or
-        strata of what they cannot be of.
-    GateError : a condition of `fail_if` holds, or these rows cannot tell.
+    UserError : if
+
+        - there are no rows, the lengths differ, or series have different rows;
+        - an array is not one-dimensional or not numeric;
+        - the task is unknown, there are more labels than it allows, or a label is not in `classes`;
+        - scores lie outside [0, 1] or do not match the classes;
+        - `privileged` names an attribute that is not in `sensitive_features`;
+        - names of attributes or groups would make combinations of attributes ambiguous;
+        - weights are negative, missing or all 0, a cluster is missing, or there is only one;
+        - `within` has too many strata, names a compared attribute, or is given together with an
+          option that it does not support.
+    GateError : if a condition of `fail_if` surely holds, or the rows cannot tell.
 
     Examples
     --------
@@ -152,7 +167,7 @@ def evaluate(
 
 
 def _references(sensitive: pd.DataFrame, privileged: Mapping[str, str]) -> dict[str, str]:
-    """Return each attribute's reference group: the one named, otherwise the first in order."""
+    """Return each attribute's reference group: by default its first label in sorted order."""
     references = {str(name): str(sensitive[name].cat.categories[0]) for name in sensitive}
     for name, label in privileged.items():
         if name not in references:
@@ -178,10 +193,11 @@ def _read_arrays(
         y, columns = labels_and_columns(arrays, task, positive)
     sensitive = sensitive_frame(aligned.features)
     check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})
-    wrong = np.flatnonzero(~np.isin(y, (0, 1)) if task is Task.BINARY else ~np.isfinite(y))
-    if wrong.size:
+    valid = np.isin(y, (0, 1)) if task is Task.BINARY else np.isfinite(y)
+    if not valid.all():
         expected = "0 or 1" if task is Task.BINARY else "a number"
-        raise UserError(f"target is {y[wrong[0]]:g} in row {wrong[0]}, not {expected}")
+        row = int(np.flatnonzero(~valid)[0])
+        raise UserError(f"target is {y[row]:g} in row {row}, not {expected}")
     predictions = read_predictions(columns, task, "evaluate", classes=len(names))
     references = _references(sensitive, privileged)
     if evaluator.intersections > 1:
@@ -196,7 +212,7 @@ def _read_arrays(
 def _conditions(
     fail_if: str | Sequence[str], require: str, task: Task, evaluator: Evaluator
 ) -> list[Condition]:
-    """Return the conditions of a gate, once it is sure that they can be judged."""
+    """Return the conditions of a gate; refuse those that this task or evaluator cannot judge."""
     texts = [fail_if] if isinstance(fail_if, str) else list(fail_if)
     if not texts:
         return []
@@ -207,7 +223,7 @@ def _conditions(
 
 
 def _strata(within: SensitiveFeatures, data: Labelled, evaluator: Evaluator) -> pd.Series:
-    """Return the strata of rows (n,), once it is sure that groups can be compared within them."""
+    """Return the strata (n,); refuse data within whose strata groups cannot be compared."""
     if data.task is not Task.BINARY:
         raise UserError(f"within is of two classes, not of {data.task}: leave it out")
     if data.design is not None:

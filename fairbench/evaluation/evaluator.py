@@ -50,8 +50,9 @@ class Evaluator:
     level : probability of the intervals.
     epsilon : a gap under this is practically fair; P(gap < epsilon) is reported.
     ratio_band : a ratio further than this from 1 is flagged (Kuzucu et al. 2024 use 0.2).
-    negligible_sd : groups' mean variances are not divided by one that may be under that of a
-        probability that varies this much (of the target's sd, in a regression).
+    negligible_sd : no ratio has a group's mean variance as its denominator if that may be smaller
+        than the variance of a probability with this standard deviation (in a regression, a share
+        of the target's standard deviation).
     bins : bins of the reliability diagram and the calibration error.
     spread_groups : numbers of groups of the spread diagram.
     spread_residual : ``probability`` (target minus score) or ``label`` (minus the hard label, as
@@ -61,18 +62,18 @@ class Evaluator:
     abstention_rates : shares abstained on, for the curves.
     feature_shift_rates : shares abstained on at which the features of the rows kept are compared
         with everyone's.
-    choose_on : the rows the abstention rate is chosen on: ``validation`` (none is chosen where
-        the split keeps none) or, as the papers do, ``test``.
-    choose_by : that rate minimises the sum of these, each over its value without abstention.
+    choose_on : the rows on which the abstention rate is chosen: ``validation`` (without validation
+        rows, no rate is chosen) or, as the papers do, ``test``.
+    choose_by : the metrics whose sum the chosen rate minimises, each divided by its value without
+        abstention.
     relaxations : gaps up to which thresholds for each group, chosen on the validation rows, may
         miss parity; 1 leaves the score unprocessed. What they make of the error is reported.
-    neighbours : up to how many nearest neighbours' predictions each row's is compared with; 0 for
-        none, as finding them takes seconds.
+    neighbours : the largest number of nearest neighbours with whose predictions each row's is
+        compared; 0, the default, saves the seconds that finding them takes.
     minimum_group_size : rates resting on fewer rows are flagged ``insufficient``.
-    intersections : up to how many sensitive attributes are combined.
-    weights : whether a run's rows count by the data set's weights, so that metrics are those of
-        the people that its rows stand for. Rows of one cluster are known to belong together
-        anyway.
+    intersections : the largest number of sensitive attributes that are combined.
+    weights : whether a run's rows are weighted by the data set's weights, so that metrics describe
+        the population that the rows stand for. Clusters are taken into account in any case.
     """
 
     interval: str = FREQUENTIST

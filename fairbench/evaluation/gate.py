@@ -46,7 +46,7 @@ class GateError(Exception):
     Attributes
     ----------
     gate : the gate.
-    table : what was evaluated, where the gate is one of `fairbench.evaluate`.
+    table : the table of the evaluation, if `fairbench.evaluate` raised the error.
     """
 
     def __init__(self, gate: Gate, table: Any = None) -> None:
@@ -110,7 +110,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Gate:
-    """Statements about conditions, and what follows from all of them together.
+    """Statements about conditions, and the verdict that follows from all of them.
 
     Attributes
     ----------
@@ -210,14 +210,14 @@ class ComparedGroups:
     reference: int | None = None
 
     def intervals(self, condition: Condition) -> CountIntervals | None:
-        """Return what makes the intervals of a condition's measure."""
+        """Return the intervals of a condition's measure; None if it needs labels and none exist."""
         if condition.declared is None:
             return self.favoured
         return self.labelled if condition.needs_labels else self.selected
 
     @property
     def few(self) -> list[str]:
-        """The groups of so few rows that hardly anything can be said of them."""
+        """The groups with too few rows for a useful statement."""
         return [self.groups[g] for g in np.flatnonzero(self.n_rows < FEWEST_ROWS).tolist()]
 
     def short_of_labels(self, condition: Condition) -> list[str]:
@@ -443,9 +443,9 @@ def _largest_gap(
 def _extreme_rate(
     intervals: CountIntervals, metric: Metric, levels: _Levels, *, lowest: bool
 ) -> _Measure:
-    """Return the lowest rate of any group, or the highest; one that is unknown may be anything."""
+    """Return the lowest or the highest rate of all groups; unknown rates may be anything."""
     n_groups = intervals.counts.shape[-2]
-    # Of the limit that meets the condition, all groups share the risk.
+    # All groups share the error rate of the limit that meets the condition.
     narrow, wide = (
         replace(intervals, level=level).rates([metric])
         for level in (levels.clear, 1 - (1 - levels.fail) / n_groups)

@@ -44,18 +44,19 @@ def _nothing(_level: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class GroupCalibration:
-    """The scores of a group against its labels.
+    """The calibration of a group's scores.
 
     Attributes
     ----------
     labels : how many labels the group has.
     score : the mean score of the labelled rows.
     share : the share of positives among them.
-    excess, lower, upper : mean score minus share, with its interval; NaN of too few labels, and of
-        too few of the rarer one.
+    excess, lower, upper : mean score minus share, with its interval; NaN with too few labels, or
+        too few of the rarer label.
     bins : the labelled rows by their scores.
-    fit : how often labels as strange as these are foreseen from how the other groups' scores are
-        calibrated (`fairbench.inference.few_labels.check`); NaN where that is not computed.
+    fit : the probability of labels at least as extreme as these if this group's scores are
+        calibrated as the other groups' are (`fairbench.inference.few_labels.check`); NaN if it is
+        not computed.
     at : a function that returns the interval of the excess at a level.
     """
 
@@ -79,7 +80,7 @@ def group_calibrations(
     label: Floats,
     *,
     strata: Codes | None = None,
-    whenever: bool = False,
+    anytime_valid: bool = False,
     level: float = 0.95,
 ) -> Iterator[GroupCalibration]:
     """Yield the calibration of every group of an attribute.
@@ -89,9 +90,9 @@ def group_calibrations(
     groups : (n,) categorical labels.
     score : (n,) the scores of all rows.
     label : (n,) the labels of all rows, NaN where unknown.
-    strata : (n,) which rows were chosen among one another for labelling, where that was not at
-        random among all; labels then weigh as many rows as they stand for.
-    whenever : whether intervals are to hold whenever one stops labelling.
+    strata : (n,) the sampling stratum of each row, if rows were not chosen for labelling at random
+        among all; labels are then weighted by the rows that they stand for.
+    anytime_valid : whether intervals hold whenever labelling is stopped.
     """
     labelled = np.flatnonzero(~np.isnan(label))
     arms = np.zeros(len(score), np.int64) if strata is None else strata
@@ -107,11 +108,11 @@ def group_calibrations(
         rows = slice(sum(n_labels[:g]), sum(n_labels[: g + 1]))
         calibration = GroupCalibration(attribute, str(name), labels)
         if labels >= FEWEST_LABELS:
-            bin_level = float(lasting_level(level, labels)) if whenever else level
+            bin_level = float(lasting_level(level, labels)) if anytime_valid else level
             calibration, error = _measure(
                 calibration, score[rows], label[rows], arms[rows], sizes[g], bin_level
             )
-            interval = _normal(calibration.excess, error, labels if whenever else 0)
+            interval = _normal(calibration.excess, error, labels if anytime_valid else 0)
             calibration = replace(calibration, at=interval)
         if all_excesses is not None:
             calibration = replace(calibration, at=partial(_of_group, all_excesses, g))
@@ -122,10 +123,10 @@ def group_calibrations(
 def _excesses(
     score: Floats, label: Floats, codes: NDArray[np.int64], groups: int
 ) -> Callable[[float], Limits]:
-    """Return the function of a level that gives the limits (G,) of labels known by chance.
+    """Return a function from a level to the excesses (G,) with limits, for randomly chosen labels.
 
-    They are of mean scores less shares of label 1. Where one label is rare, it is its share that is
-    uncertain, which a normal interval misses.
+    An excess is a mean score less the share of label 1. If one label is rare, its share dominates
+    the uncertainty, and a normal interval would be too short.
     """
     excess = score - label
     excess_of_other_label = score - (1 - label)
@@ -143,7 +144,7 @@ def _of_group(
 
 
 def _normal(value: float, error: float, labels: int) -> Callable[[float], tuple[float, float]]:
-    """Return the normal interval of a value by level; of `labels`, if any, whenever one stops."""
+    """Return the normal interval of a value by level; anytime-valid if `labels` is given."""
 
     def at_level(level: float) -> tuple[float, float]:
         normal_level = float(lasting_level(level, labels)) if labels else level

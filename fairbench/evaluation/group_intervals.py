@@ -43,7 +43,7 @@ Metrics = Sequence[Metric]
 
 @lru_cache(maxsize=1)
 def counted_rates() -> tuple[Rate, ...]:
-    """Return the different rates that metrics of counts rest on."""
+    """Return the distinct rates that metrics of counts are computed from."""
     metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
     return tuple(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
 
@@ -51,8 +51,8 @@ def counted_rates() -> tuple[Rate, ...]:
 class GapInterval(NamedTuple):
     """The interval of a largest gap, or of a smallest ratio.
 
-    `leads` (G, G) says of every ordered pair of groups by how much at least the first's rate is the
-    higher; all that it says holds at once. None where that is not known.
+    `leads` (G, G) has the simultaneous lower limits of the first group's rate minus the second's,
+    for every ordered pair of groups; None if they are not computed.
     """
 
     lower: Floats
@@ -94,7 +94,7 @@ class GroupIntervals(Protocol):
         """Return how many rows (R, G) each rate rests on."""
 
     def counts_of(self, metric: Metric) -> Counts:
-        """Return the counts (G, 4) that a metric's values are of."""
+        """Return the counts (G, 4) from which a metric's values are computed."""
 
     def rates(self, metrics: Metrics) -> LimitPair:
         """Return both limits (M, G) of rates."""
@@ -103,21 +103,21 @@ class GroupIntervals(Protocol):
         """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
-        """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
+        """Return the probabilities (M, G - 1) that ratios are further than `band` from 1."""
 
     def compared(self, metrics: Metrics) -> Mask:
-        """Return the groups (M, G) among which largest gaps are looked for."""
+        """Return the groups (M, G) that largest gaps are computed over."""
 
     def gaps(
         self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
     ) -> list[GapInterval]:
         """Return the intervals of largest gaps, or smallest ratios, of these groups (M, ..., G).
 
-        Of the groups `unseen` (M, ..., G) no row is one that the rates are of: their rates may be
-        anything, and the intervals are of the gaps with them.
+        The groups `unseen` (M, ..., G) have no rows in the rates' denominators. Their rates may be
+        anything from 0 to 1; the intervals cover the gaps that include these groups.
         """
 
-    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
+    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the probability (...) that a gap between some groups is under epsilon."""
 
 
@@ -144,7 +144,7 @@ class PosteriorIntervals:
         return shares_of(rates, self.counts)[1]
 
     def counts_of(self, metric: Metric) -> Counts:
-        """Return the counts (G, 4) that a metric's values are of."""
+        """Return the counts (G, 4) from which a metric's values are computed."""
         return self.counts
 
     def rates(self, metrics: Metrics) -> LimitPair:
@@ -175,7 +175,7 @@ class PosteriorIntervals:
         lower, upper = self.rates(metrics)
         return [GapInterval(*limits) for limits in zip(lower, upper, strict=True)]
 
-    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
+    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the probability (...) that a gap between some groups is under epsilon."""
         return np.asarray((metric(self.draws) < epsilon).mean(axis=0))
 
@@ -203,7 +203,7 @@ class CountIntervals:
         return shares_of(rates, self.counts)[1]
 
     def counts_of(self, metric: Metric) -> Counts:
-        """Return the counts (G, 4) that a metric's values are of."""
+        """Return the counts (G, 4) from which a metric's values are computed."""
         return self.counts
 
     @cached_property
@@ -231,7 +231,7 @@ class CountIntervals:
 
         Parameters
         ----------
-        levels : that broadcast to (R, ..., G), alike in all groups.
+        levels : levels that broadcast to (R, ..., G), the same for all groups.
         """
         successes, sizes = self.effective_counts(rates)
         return rate_limits(successes, sizes, level=levels)
@@ -294,7 +294,7 @@ class CountIntervals:
         return _blank_undefined(limits, pairs[0].value + pairs[1].value)
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
-        """Return how sure it is (M, G - 1) that ratios are further than `band` from 1."""
+        """Return the probabilities (M, G - 1) that ratios are further than `band` from 1."""
         others, reference, shared = self._against_reference(metrics)
         below_band, below_end_of_band = (
             probability_ratio_below(others, reference, ratio, level=self.level, correlation=shared)
@@ -318,8 +318,8 @@ class CountIntervals:
     ) -> list[GapInterval]:
         """Return the intervals of largest gaps, or of smallest ratios, of groups (M, ..., G).
 
-        Of the groups `unseen` (M, ..., G) no row is one that the rates are of: their rates may be
-        anything, and the intervals are of the gaps with them.
+        The groups `unseen` (M, ..., G) have no rows in the rates' denominators. Their rates may be
+        anything from 0 to 1; the intervals cover the gaps that include these groups.
         """
         # One row for each rate of each metric; those of a metric follow each other.
         rates = [rate for metric in metrics for rate in metric.rates]
@@ -348,12 +348,13 @@ class CountIntervals:
     def _limits_of_all_pairs(
         self, rates: Sequence[Rate], compared: Mask, n_rates: NDArray[np.int64]
     ) -> GroupLimits:
-        """Return the limits of rates, and wider ones that hold for all pairs of groups at once.
+        """Return the pointwise limits of rates, and the simultaneous ones for all pairs of groups.
 
         Parameters
         ----------
         compared : (R, ..., G) the groups that are compared in each rate.
-        n_rates : (R,) how many rates the metric of each rate has, which are to hold at once, too.
+        n_rates : (R,) how many rates the metric of each rate has; limits are simultaneous for
+            these, too.
         """
         levels = np.empty(compared.shape[:-1])
         for count in np.unique(n_rates):
@@ -368,7 +369,7 @@ class CountIntervals:
         """Return posterior draws (T, G, 4) of counts that have the metric's rates."""
         return self.draws
 
-    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
+    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the posterior probability (...) that a gap of some groups is under epsilon."""
         draws = self.posterior_counts(metric)[..., list(among), :]
         return np.asarray((metric(draws) < epsilon).mean(axis=0))
@@ -386,7 +387,7 @@ def _column_like(values: ArrayLike, like: Floats) -> Floats:
 
 
 def _blank_undefined(limits: Limits, value: Floats) -> LimitPair:
-    """Return both limits, NaN where there are no rows to say anything about."""
+    """Return both limits, NaN where the value is undefined for lack of rows."""
     missing = np.isnan(value)
     return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
 
@@ -404,7 +405,7 @@ def _ratios(limits: GroupLimits, among: Mask) -> LimitPair:
 
 
 def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:
-    """Yield the different sets of groups in masks (..., G), and which samples (...) have each."""
+    """Yield each distinct set of groups in masks (..., G), with a mask of its samples (...)."""
     flat = among.reshape(-1, among.shape[-1])
     if (flat == flat[:1]).all():  # nearly always: the same groups have rows in every split
         yield np.flatnonzero(flat[0]).tolist(), np.ones(among.shape[:-1], bool)

@@ -1,4 +1,4 @@
-"""Evaluates thresholds for each group: what they make of a score's error, and of its gaps."""
+"""Evaluates thresholds for each group: a score's error and gaps under them."""
 
 from __future__ import annotations
 

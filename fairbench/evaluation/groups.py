@@ -1,4 +1,4 @@
-"""Evaluates group fairness of a classification: rates, what compares them, and how sure each is."""
+"""Evaluates group fairness of a classification: rates, their comparisons, and the intervals."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class GroupCounts:
     counts : (..., G, 4); the axes before the groups are those of samples, such as splits, of which
         there may be none.
     intervals : makes the intervals of rates and of what compares them.
-    pooled : the rates of all groups estimated together, where that is wanted.
+    pooled : the joint estimates of all groups' rates; None unless they are asked for.
     """
 
     attribute: str
@@ -89,13 +89,14 @@ class GroupCounts:
         present: Mask = self.counts.sum(axis=-1) > 0
         return present & ~among
 
-    def below(self, metric: Metric, epsilon: float, among: Mask) -> Floats:
+    def probability_gap_below(self, metric: Metric, epsilon: float, among: Mask) -> Floats:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
-        probability = self.intervals.below if self.pooled is None else self.pooled.below
-        below = np.full(among.shape[:-1], NAN)
+        source = self.intervals if self.pooled is None else self.pooled
+        probabilities = np.full(among.shape[:-1], NAN)
         for groups, samples in patterns(among):
-            below[samples] = np.reshape(probability(metric, epsilon, groups), below.shape)[samples]
-        return below
+            of_groups = source.probability_gap_below(metric, epsilon, groups)
+            probabilities[samples] = np.reshape(of_groups, probabilities.shape)[samples]
+        return probabilities
 
     def values(self, metric: Metric, among: Mask) -> Floats:
         """Return a gap or smallest ratio (...) among some groups (..., G)."""
@@ -191,7 +192,7 @@ class GroupEvaluation:
     Attributes
     ----------
     n_draws : posterior draws.
-    design : weights of the rows and which of them belong together, where either is known.
+    design : the weights and clusters of rows; None if there are neither.
 
     The other attributes are those of :class:`fairbench.evaluation.evaluator.Evaluator`.
     """
@@ -358,7 +359,8 @@ class GroupEvaluation:
         among = counts.intervals.compared(metrics)
         among[among.sum(axis=-1) < 2] = True
         intervals = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
-        # Drawn before the posteriors of `counts.below`, which share the generators.
+        # Draw these before the posteriors of `counts.probability_gap_below`: both use the same
+        # generators, whose order has to stay.
         resampled = None
         if len(counts.groups) > 2:
             resampled = _resample(counts.counts, generators)
@@ -381,18 +383,28 @@ class GroupEvaluation:
 
     def _add_probabilities_below(self, counts: GroupCounts, gaps: _GroupGaps) -> None:
         """Add the probability that each gap is under epsilon."""
-        below = [
-            counts.below(metric, self.epsilon, groups)
+        probabilities = [
+            counts.probability_gap_below(metric, self.epsilon, groups)
             for metric, groups in zip(gaps.metrics, gaps.among, strict=True)
         ]
-        if not isinstance(counts.intervals, PosteriorIntervals):  # whose interval is its own
-            below = list(probability_below(below, *gaps.limits(), self.epsilon, level=self.level))
-        below = [
+        # Other intervals than the posterior's bound the posterior probability.
+        if not isinstance(counts.intervals, PosteriorIntervals):
+            lower, upper = gaps.limits()
+            probabilities = list(
+                probability_below(probabilities, lower, upper, self.epsilon, level=self.level)
+            )
+        probabilities = [
             np.where(np.isnan(value), NAN, probability)
-            for value, probability in zip(gaps.values, below, strict=True)
+            for value, probability in zip(gaps.values, probabilities, strict=True)
         ]
-        setting = Setting(epsilon=self.epsilon)
-        self._add_statistic(BELOW_EPSILON, counts, gaps, below, gaps.statuses, setting=setting)
+        self._add_statistic(
+            BELOW_EPSILON,
+            counts,
+            gaps,
+            probabilities,
+            gaps.statuses,
+            setting=Setting(epsilon=self.epsilon),
+        )
 
     def _add_debiased_gaps(self, counts: GroupCounts, gaps: _GroupGaps, resampled: Counts) -> None:
         """Add the gaps less what chance adds to them."""
@@ -527,7 +539,7 @@ def _resample(counts: Counts, generators: Generators) -> Counts:
     ]
     if counts.ndim == 2:
         return resamples_of_splits[0]
-    # The cells come first in memory, so that sums over them are of whole arrays.
+    # The cells come first in memory, so that sums over them add whole arrays.
     cells_first = [np.moveaxis(resamples, -1, 0) for resamples in resamples_of_splits]
     return np.moveaxis(np.stack(cells_first, axis=2), 0, -1)
 

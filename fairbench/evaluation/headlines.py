@@ -9,7 +9,7 @@ import pandas as pd
 from fairbench.evaluation.columns import values_of
 from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION
 
-# How wrong, how sure of it, and how unlike between groups: what a table of runs opens with.
+# The first columns of a table of runs: error, uncertainty, and differences between groups.
 HEADLINES: Mapping[str, Mapping[str, str]] = {
     BINARY: {"error": "error_rate", "log loss": "log_loss", "gap": "equalized_odds"},
     MULTICLASS: {
@@ -46,12 +46,12 @@ def task_of(summary: pd.DataFrame) -> str:
 def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
     """Return a metric of everyone, or of the groups of `protect`, with its interval; NaN if none.
 
-    Of a metric that is taken at several points, such as rates of abstention, none is returned.
+    A metric with several settings, such as rates of abstention, counts as none.
     """
     summary = values_of(summary)
     rows = summary[(summary["metric"] == metric) & (summary["variant"] == "")]
     rows = rows[(rows["group"] == "") & rows["attribute"].isin(["", protect])]
-    rows = rows[rows["attribute"] == rows["attribute"].min()]  # of everyone, where there is one
+    rows = rows[rows["attribute"] == rows["attribute"].min()]  # everyone's, if there is one
     rows = rows[(rows["binning"] != "mass") & rows["outcome"].isna()]
     if len(rows) != 1:
         return _UNKNOWN

@@ -38,7 +38,7 @@ class ImpactRatio:
         and the interval allows for another group being it in truth.
     ratio, lower, upper : the impact ratio with its interval; a named reference itself has the
         ratio 1 and no interval.
-    below : how sure it is that the ratio is under four fifths: 0.975 where the interval ends there.
+    below : the confidence that the ratio is under four fifths: 0.975 if the interval ends there.
     """
 
     attribute: str

@@ -23,13 +23,13 @@ class LabelledIntervals(CountIntervals):
 
     Attributes
     ----------
-    successes, sizes : (R, G) effective counts of each rate in `asked`: as many rows as the labels
-        are worth, with the scores' help.
+    successes, sizes : (R, G) effective counts of each rate in `asked`: the numbers of labelled rows
+        that would be as informative as the labels and scores together.
     resting_on : (R, G) how many rows each rate rests on.
     generator : makes the posterior draws.
     labels : the labelled rows.
-    whenever : whether intervals are to hold whenever one stops labelling, rather than at a number
-        of labels that was fixed beforehand.
+    anytime_valid : whether intervals hold whenever labelling is stopped, rather than at a number of
+        labels that was fixed beforehand.
     """
 
     successes: Floats = field(kw_only=True)
@@ -37,7 +37,7 @@ class LabelledIntervals(CountIntervals):
     resting_on: Floats = field(kw_only=True)
     generator: np.random.Generator = field(kw_only=True)
     labels: LabelledRows = field(kw_only=True)
-    whenever: bool = field(default=False, kw_only=True)
+    anytime_valid: bool = field(default=False, kw_only=True)
 
     @classmethod
     def of(
@@ -58,18 +58,18 @@ class LabelledIntervals(CountIntervals):
             labels=labels,
         )
 
-    def whenever_one_stops(self) -> LabelledIntervals:
-        """Return the intervals that hold at all numbers of labels together."""
-        return replace(self, whenever=True)
+    def as_anytime_valid(self) -> LabelledIntervals:
+        """Return the intervals that hold simultaneously at all numbers of labels."""
+        return replace(self, anytime_valid=True)
 
     @property
     def of_counts(self) -> Callable[..., Limits]:
-        """What makes the interval of a rate that needs labels from its counts."""
-        return sequence_limits if self.whenever else rate_limits
+        """The function that computes a rate's interval from counts, for rates that need labels."""
+        return sequence_limits if self.anytime_valid else rate_limits
 
     def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
         """Return which share of each rate's rows is in its numerator's cells."""
-        if not self.whenever:
+        if not self.anytime_valid:
             return super()._shares(rates, levels)
         successes, sizes = self.effective_counts(rates)
         without_labels = np.array([[needs_no_label(rate)] for rate in rates])
@@ -85,10 +85,11 @@ class LabelledIntervals(CountIntervals):
     def correlation(self, rate: Rate) -> Floats | float:
         """Return the correlations (G, G) of a rate's errors in two groups.
 
-        They are of distinct rows, and so 0. But whenever one stops, one may do so at the few rows
-        at which both groups' intervals miss on the sides that add up: there distances add.
+        Groups have distinct rows, so that their errors are uncorrelated: 0. But somebody who may
+        stop at any time may stop after few rows, just when both groups' intervals miss in opposite
+        directions. With few rows the correlation is therefore -1: widths add.
         """
-        if not self.whenever or needs_no_label(rate):
+        if not self.anytime_valid or needs_no_label(rate):
             return 0.0
         few = self._few([rate])[0]
         return np.where(few[:, None] | few, -1.0, 0.0)
@@ -101,7 +102,7 @@ class LabelledIntervals(CountIntervals):
     def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
         """Return the correlations (G,) of the errors of two rates of a group."""
         few = self._few([first, second]).any(axis=0)
-        return np.where(self.whenever & few, 1.0, 0.0)
+        return np.where(self.anytime_valid & few, 1.0, 0.0)
 
     def _few(self, rates: Sequence[Rate]) -> NDArray[np.bool_]:
         """Return which groups (R, G) have too few rows of a rate for its interval to be joined."""

@@ -50,12 +50,13 @@ class LabelledRates:
         sizes = [rate.size(self.intervals.counts) for rate in self.metric.rates]
         return np.asarray(np.min(sizes, axis=0)).astype(np.int64)
 
-    def limits(self, level: float, *, whenever: bool) -> Limits:
+    def limits(self, level: float, *, anytime_valid: bool) -> Limits:
         """Return the rates (A,) with intervals, all that is possible of too few rows.
 
-        They hold `whenever` one stops labelling, or at a number of labels said before.
+        If `anytime_valid`, they hold whenever labelling stops; otherwise, at a number of labels
+        that was fixed beforehand.
         """
-        intervals = replace(self.intervals, level=level, whenever=whenever)
+        intervals = replace(self.intervals, level=level, anytime_valid=anytime_valid)
         lower, upper = (ends[0] for ends in intervals.rates([self.metric]))
         with np.errstate(invalid="ignore"):
             value = self.metric(intervals.counts_of(self.metric))
@@ -123,40 +124,40 @@ class LabelledMeans:
         """The labelled rows of everyone and of each group (1 + A,)."""
         return np.append(len(self.target), self.rows).astype(float)
 
-    def limits(self, level: float, *, whenever: bool) -> Limits:
-        """Return the means (A,) with intervals as those of rates, infinite of too few rows."""
+    def limits(self, level: float, *, anytime_valid: bool) -> Limits:
+        """Return the means (A,) with intervals; limits are infinite if there are too few rows."""
         if not len(self.target):
             nothing = np.full(len(self.rows), np.nan)
             return Limits(nothing, np.full_like(nothing, -np.inf), np.full_like(nothing, np.inf))
-        value, lower, upper = self._limits(level, whenever).take(slice(1, None))
+        value, lower, upper = self._limits(level, anytime_valid).take(slice(1, None))
         lower = np.where(np.isnan(lower), self.metric.least, lower)
         return Limits(value, lower, np.where(np.isnan(upper), np.inf, upper))
 
     def everyone(
-        self, sizes: Rows, level: float, *, whenever: bool
+        self, sizes: Rows, level: float, *, anytime_valid: bool
     ) -> tuple[float, float, float] | None:
-        """Return the mean of all rows with its interval; None of an area, or without some label.
+        """Return the mean of all rows with its interval; None for an area, or an unlabelled group.
 
-        It is the mean of the groups by their rows: the distances to the ends of independent
-        intervals add as their squares (Zou and Donner 2008).
+        It is the mean of the groups' means, weighted by their rows. The distances to the limits of
+        independent intervals add as squares (Zou and Donner 2008).
 
         Parameters
         ----------
         sizes : (A,) all rows of each group, with a label and without.
         """
-        limits = self.limits(level, whenever=whenever)
+        limits = self.limits(level, anytime_valid=anytime_valid)
         if self.metric.interval != "mean" or np.isnan(limits.value).any():
             return None
         share = sizes / sizes.sum()
         value = float(share @ limits.value)
-        below, above = limits.value - limits.lower, limits.upper - limits.value
-        down, up = (float(np.linalg.norm(share * distance)) for distance in (below, above))
+        to_lower, to_upper = limits.value - limits.lower, limits.upper - limits.value
+        down, up = (float(np.linalg.norm(share * distance)) for distance in (to_lower, to_upper))
         return value, value - down, value + up
 
-    def _limits(self, level: float, whenever: bool) -> Limits:
+    def _limits(self, level: float, anytime_valid: bool) -> Limits:
         """Return the mean of everyone who has a label and of each group (1 + A,)."""
         sizes = self._sizes
-        levels = lasting_level(level, sizes) if whenever else np.full(len(sizes), level)
+        levels = lasting_level(level, sizes) if anytime_valid else np.full(len(sizes), level)
         with np.errstate(invalid="ignore", divide="ignore"):
             _, lower, upper = self._batch.limits(levels[None])
         return Limits(self._batch.value[0], lower[0], upper[0])
@@ -167,7 +168,7 @@ class LabelledMeans:
         groups = len(self.rows)
         if not len(self.target):
             return Normal.of(np.zeros(groups), 1.0, np.full(groups, PRIOR))
-        value, lower, upper = self._limits(0.95, whenever=False)
+        value, lower, upper = self._limits(0.95, anytime_valid=False)
         spread = ((upper - lower) / (2 * quantile(0.95))) ** 2 * self._sizes
         common = np.nanmean(spread) if np.isfinite(spread).any() else 1.0
         centre = np.nan_to_num(value[0])

@@ -49,13 +49,13 @@ DRAWS = 400  # that a table needs: a probability to two digits
 EXCEPTIONAL = 0.05  # share of false alarms among the groups called unlike the others
 _JOINT = " x "
 _TESTED = ["metric", "attribute", "group"]  # what one test is about
-CLASS = " of "  # between a rate and the class that it is of, of several classes
+CLASS = " of "  # between the name of a rate and that of a class
 _WHOLE = 1e-6  # how far a count may be from a whole number
 
 
 @dataclass(frozen=True, eq=False)
 class PooledGroups:
-    """The posteriors of the rates of one attribute's groups, each rate's over all groups together.
+    """The posteriors of the rates of one attribute's groups, jointly over all groups for each rate.
 
     They are made when one is first asked for, of all rates at once.
 
@@ -93,10 +93,10 @@ class PooledGroups:
         return by_rate | {error_rate.name: by_rate[accuracy.name].complement}
 
     def of(self, rate: Rate) -> Pooled:
-        """Return the posterior of one rate, of S splits."""
+        """Return the posterior of one rate in S splits."""
         return self._posteriors[rate.name]
 
-    def below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
+    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the probability (S,) that no two of these groups are `epsilon` apart."""
         gaps = []
         for rate in metric.rates:
@@ -190,17 +190,17 @@ def pooled(
     draws: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Estimate one rate in many groups together: small groups learn from the others.
+    """Estimate one rate in many groups jointly, with partial pooling.
 
-    A raw rate of 20 people is mostly chance. Here every group is drawn towards what the other
-    groups, and those that share a value of an attribute with it, lead one to expect; the more so
-    the fewer its rows, and the more alike the others are. A group that is unlike the others is
-    found out, and its raw rate is then the one to read.
+    A raw rate of 20 people is mostly noise. Here each group's estimate is shrunk towards the rate
+    predicted from the other groups, in particular those that share the value of an attribute with
+    it. It shrinks the more, the fewer rows the group has and the less the other groups vary. A
+    group that is unlike the others is marked as an exception: read its raw rate instead.
 
     Parameters
     ----------
-    counts : (G,) how many rows of each group count, such as those that are selected, or right.
-    sizes : (G,) how many rows each group has. A group may be empty.
+    counts : (G,) the rows in each group's numerator, such as those that are selected, or right.
+    sizes : (G,) the rows of each group. A group may be empty.
     groups : the groups' names; without them, the values of their attributes, or numbers from 0.
     attributes : attribute -> (G,) values, where each group is a combination of several, such as
         sex and race.
@@ -215,22 +215,22 @@ def pooled(
     -------
     One row a group, by name:
 
-    n, raw, raw_lower, raw_upper : rows, own rate, and its interval from these rows alone.
+    n, raw, raw_lower, raw_upper : the group's rows, and its rate and interval from them alone.
     pooled, lower, upper : the estimate from all groups, and its credible interval.
     rank_lower, rank_upper : interval of its rank, from 1 for the smallest rate.
     worst : the probability that no other group's rate is worse.
-    exception : whether its own rate is surprising among the others (then read ``raw``).
-    differs : whether it is flagged: its rate is not that of everyone else.
+    exception : whether its raw rate is surprising among the others (then read ``raw``).
+    differs : whether it is flagged as different from everyone else.
 
-    ``attrs["gap_below"]`` is the probability that the largest gap is under `epsilon`, as far as the
-    gap's interval from the counts alone bears it out.
-    ``attrs["at_least"]`` and ``attrs["at_most"]`` certify, at `level` and from the counts alone,
-    what no group's rate is under, and over: a bound, and the group that limits it.
+    ``attrs["gap_below"]`` is the probability that the largest gap is under `epsilon`. It is bounded
+    by what the gap's interval from the counts alone allows.
+    ``attrs["at_least"]`` and ``attrs["at_most"]`` are bounds on the rates of all groups at once,
+    at `level` and from the counts alone, each with the group that limits it.
 
     Raises
     ------
-    UserError : arrays of unequal lengths, counts that are negative, missing or above their sizes,
-        a level, a rate or an epsilon that is not between 0 and 1, fewer than 100 draws.
+    UserError : if lengths differ; a count is negative, missing or above its size; the level, the
+        false discovery rate or epsilon is not between 0 and 1; or there are fewer than 100 draws.
 
     Examples
     --------
@@ -295,14 +295,15 @@ def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.
 
     Parameters
     ----------
-    metrics : the long table of one run. Rates of weighted rows are no counts, and are left out.
+    metrics : the long table of one run. Weighted rates, which are not counts, are left out.
     false_discovery_rate : the share of the rows returned that may be wrong, on average.
 
     Returns
     -------
-    metric (of a class ``selection_rate of CLASS``), attribute, group, value, rest (the rate of
-    everyone else), n (rows), adjusted (the false discovery rate at which the row would just be
-    returned), most certain first. ``attrs["tests"]`` is how many were looked at.
+    A table, most certain first, with the columns metric (for a class ``selection_rate of CLASS``),
+    attribute, group, value, rest (the rate of everyone else), n (rows) and adjusted (the adjusted
+    p-value: the smallest false discovery rate at which the row is returned). ``attrs["tests"]`` is
+    the number of tests.
     """
     tests = _against_the_rest(metrics)
     kept = tests[tests["adjusted"] <= false_discovery_rate]
@@ -341,7 +342,7 @@ def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_class(rows: pd.DataFrame) -> pd.Series:
-    """Return the metric of each row, with the class that it is of, of several classes."""
+    """Return the metric of each row, with the name of its class in a task of several classes."""
     if "outcome" not in rows or rows["outcome"].isna().all():
         return rows["metric"]
     with_outcome = rows["metric"].astype(str) + CLASS + rows["outcome"].astype(str)

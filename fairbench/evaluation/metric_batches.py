@@ -1,4 +1,4 @@
-"""Batches of metrics of all groups at once: their intervals, and what compares the groups.
+"""Batches of metrics of all groups at once: their intervals, and comparisons of the groups.
 
 Evaluations of scores and of regressions make batches of declared metrics of one kind, and
 `add_estimates` adds their rows to the long table. Arrays are (K, C): K metrics in C cells, which
@@ -7,7 +7,7 @@ are the groups of every attribute in every split.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -38,11 +38,11 @@ LimitsAt = Callable[[Level], Limits]
 
 @dataclass(frozen=True)
 class RowLabel:
-    """What the rows of a metric are called, and where they stand.
+    """The keys of a metric's rows, and their position.
 
     Attributes
     ----------
-    metric, setting, statistic : what the columns of that name say in the metric's rows.
+    metric, setting, statistic : the entries of these columns in the metric's rows.
     least, most : the limits that printed values and intervals are clipped to; differences between
         groups may be below `least`.
     compared_as : the name that comparisons of groups start with, such as ``rmse`` in
@@ -65,7 +65,7 @@ class Batch:
 
     Attributes
     ----------
-    labels : (K,) what their rows are called.
+    labels : (K,) the keys of their rows.
     value : (K, C) the values that are printed.
     statuses : (K, C) the statuses of the values, whatever their intervals.
     lacking : (K,) functions that tell why a cell has no interval.
@@ -90,14 +90,14 @@ class _Estimates:
 
     Attributes
     ----------
-    labels : (K,) what their rows are called.
+    labels : (K,) the keys of their rows.
     value : the values that are printed.
     statuses : the statuses of comparisons, which need intervals.
     printed_statuses : the statuses of the values themselves.
     limits : the limits at the table's level.
-    wider_limits : limits so much wider that those of all pairs of groups hold at once.
+    wider_limits : wider limits, which hold simultaneously for all pairs of groups.
     printed : both limits (2, K, C) that are printed.
-    among : which groups have limits that a largest gap can be made of.
+    among : which groups have limits from which a largest gap can be computed.
     correlation : (K,) correlations (C, C) of the cells' errors; None of metrics without any.
     """
 
@@ -161,7 +161,7 @@ class _Estimates:
 
     @property
     def largest_distance(self) -> Floats:
-        """How far two groups' metrics (K,) may be apart; infinite where nothing bounds them."""
+        """The largest possible difference (K,) of two groups' metrics; infinite if unbounded."""
         bounds = [(label.least, label.most) for label in self.labels]
         return np.array([most - least if least > -np.inf else np.inf for least, most in bounds])
 
@@ -181,7 +181,7 @@ def add_estimates(
     *,
     after_each: Callable[[Groups], None] | None = None,
 ) -> None:
-    """Add a row for every group and metric, and what compares the groups of each attribute.
+    """Add a row for every group and metric, and comparisons of the groups of each attribute.
 
     Parameters
     ----------
@@ -405,17 +405,57 @@ def declared_batches(
     kinds: Kinds,
     statuses: Callable[[Metric], Statuses] | None = None,
 ) -> Iterator[Batch]:
-    """Yield declared metrics of every cell, those of one kind of mean together.
+    """Yield batches of declared metrics in every cell.
+
+    All means with the same kind of interval are one batch; every other metric has its own.
 
     Parameters
     ----------
-    columns : (n,) each, by the names that metrics need; metrics that need others are left out.
-    kinds : functions that compute the metrics whose interval is not that of a mean, by the
-        declared kind of interval.
+    columns : name -> (n,) values; metrics that need another column are left out.
+    kinds : kind of interval -> the function that computes a metric with that interval, for all
+        kinds but means.
     statuses : returns the status of a metric's columns in each cell; nothing is computed in cells
         whose status is not ok.
     """
-    alike: dict[Interval, list[tuple[Metric, RowLabel]]] = {}
+    for kind, labelled in _group_by_interval(metrics, columns).items():
+        inputs = [
+            _MetricInputs(
+                metric,
+                label,
+                [target, *(columns[name] for name in metric.needs)],
+                statuses(metric) if statuses else all_groups.statuses(),
+            )
+            for metric, label in labelled
+        ]
+        if kind in ("mean", "heavy_mean"):
+            yield _mean_batch_of(inputs, all_groups, heavy=kind == "heavy_mean")
+            continue
+        for metric_inputs in inputs:
+            closed = kinds[kind](metric_inputs.arrays, all_groups)
+            yield _closed_batch(metric_inputs, closed, all_groups)
+
+
+class _MetricInputs(NamedTuple):
+    """What one metric is computed from.
+
+    Attributes
+    ----------
+    label : the names of the metric's rows.
+    arrays : the target (n,), then the columns (n,) that the metric needs.
+    status : (C,) whether the columns are usable in each cell.
+    """
+
+    metric: Metric
+    label: RowLabel
+    arrays: list[Floats]
+    status: Statuses
+
+
+def _group_by_interval(
+    metrics: Iterable[Metric], columns: Collection[str]
+) -> dict[Interval, list[tuple[Metric, RowLabel]]]:
+    """Return the metrics that these columns suffice for, by kind of interval, with their labels."""
+    by_interval: dict[Interval, list[tuple[Metric, RowLabel]]] = {}
     for position, metric in enumerate(metrics):
         if not metric.special and all(name in columns for name in metric.needs):
             label = RowLabel(
@@ -425,46 +465,38 @@ def declared_batches(
                 compared_as=metric.name,
                 position=position,
             )
-            alike.setdefault(metric.interval, []).append((metric, label))
-    for kind, of_kind in alike.items():
-        arrays = [[target, *(columns[name] for name in metric.needs)] for metric, _ in of_kind]
-        kind_statuses = [
-            statuses(metric) if statuses else all_groups.statuses() for metric, _ in of_kind
-        ]
-        if kind not in ("mean", "heavy_mean"):
-            for (metric, label), metric_arrays, status in zip(
-                of_kind, arrays, kind_statuses, strict=True
-            ):
-                closed = kinds[kind](metric_arrays, all_groups)
-                yield _closed_batch(metric, label, closed, all_groups, status)
-            continue
-        is_binary = of_kind[0][0].task == BINARY
-        with np.errstate(invalid="ignore", divide="ignore"):
-            losses = [
-                metric(*metric_arrays)
-                for (metric, _), metric_arrays in zip(of_kind, arrays, strict=True)
-            ]
-            other_losses = [
-                metric(1 - target, *metric_arrays[1:])
-                for (metric, _), metric_arrays in zip(of_kind, arrays, strict=True)
-                if is_binary
-            ]
-        yield mean_batch(
-            np.stack(losses),
-            [label for _, label in of_kind],
-            all_groups,
-            statuses=Statuses.stacked(kind_statuses),
-            least=[metric.least for metric, _ in of_kind],
-            outcome=(target, np.stack(other_losses)) if is_binary else None,
-            heavy=kind == "heavy_mean",
-            fewest=[metric.fewest for metric, _ in of_kind],
-        )
+            by_interval.setdefault(metric.interval, []).append((metric, label))
+    return by_interval
 
 
-def _closed_batch(
-    metric: Metric, label: RowLabel, closed: ClosedForm, all_groups: AllGroups, status: Statuses
-) -> Batch:
+def _mean_batch_of(inputs: Sequence[_MetricInputs], all_groups: AllGroups, *, heavy: bool) -> Batch:
+    """Return metrics that are means of losses as one batch.
+
+    In a task of two classes one label may be rare. Then the intervals also need the losses that
+    the rows would have with the other label: the metrics of ``1 - target``.
+    """
+    target = inputs[0].arrays[0]
+    outcome = None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        losses = np.stack([metric(*arrays) for metric, _, arrays, _ in inputs])
+        if inputs[0].metric.task == BINARY:
+            flipped_losses = [metric(1 - target, *arrays[1:]) for metric, _, arrays, _ in inputs]
+            outcome = target, np.stack(flipped_losses)
+    return mean_batch(
+        losses,
+        [label for _, label, _, _ in inputs],
+        all_groups,
+        statuses=Statuses.stacked([status for *_, status in inputs]),
+        least=[metric.least for metric, *_ in inputs],
+        outcome=outcome,
+        heavy=heavy,
+        fewest=[metric.fewest for metric, *_ in inputs],
+    )
+
+
+def _closed_batch(inputs: _MetricInputs, closed: ClosedForm, all_groups: AllGroups) -> Batch:
     """Return a metric that is not a mean as a batch of its own."""
+    metric, status = inputs.metric, inputs.status
     value = np.where(status.is_ok, closed.value, np.nan)
     status.flag(
         status.is_ok & np.isnan(value),
@@ -477,7 +509,7 @@ def _closed_batch(
         return around(value[None], limits)
 
     return Batch(
-        labels=[label],
+        labels=[inputs.label],
         value=value[None],
         statuses=status[None],
         lacking=[closed.lacking],
@@ -504,11 +536,11 @@ def mean_batch(
     labels : (K,) what the rows of each mean are called.
     statuses : (K, C) whether the losses could be computed; by default, wherever there are rows.
     least : the least that each mean can be.
-    outcome : labels 0 or 1 that the losses are of, where one of them may be rare, and what the
-        losses would be with the other label.
-    heavy : whether losses grow like squares.
-    fewest : the number of rows under which there is no interval, where that is more than means
-        need anyway.
+    outcome : the labels (n,), 0 or 1, one of which may be rare, and the losses (K, n) if each row
+        had the other label; None if losses do not depend on such labels.
+    heavy : whether losses may have heavy tails, as squared errors do.
+    fewest : the number of rows under which there is no interval, if larger than the number that
+        every mean needs.
     """
     statuses = row_statuses(all_groups, len(losses)) if statuses is None else statuses
     value = np.where(statuses.is_ok, all_groups.mean_of(losses), np.nan)
@@ -557,7 +589,7 @@ def _mean_limits(
 def _outcome_limits(
     losses: Floats, others: Floats, outcome: Floats, all_groups: AllGroups
 ) -> tuple[LimitsAt, Why, Floats | None]:
-    """Return limits of means of losses of a label 0 or 1, why a cell has none, and totals.
+    """Return limits of means of losses of a label 0 or 1, why a cell lacks them, and totals.
 
     Parameters
     ----------

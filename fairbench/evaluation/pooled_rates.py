@@ -1,4 +1,4 @@
-"""Several rates of many groups: each rate's groups are estimated together, in plain columns."""
+"""Several rates of many groups in plain columns; the groups of each rate are estimated jointly."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _CERTAIN = 0.95  # the probability with which that is said
 def counts_of_rates(
     label: Floats, prediction: NDArray[np.int64], codes: NDArray[np.intp]
 ) -> tuple[list[str], Floats, Floats]:
-    """Return the names of the rates that any row is of, and their counts (R, G).
+    """Return the names of the rates with a non-empty denominator, and their counts (R, G).
 
-    The selection rate is of all rows. Rates that need labels are of the rows that have one.
+    The selection rate counts all rows. Rates that need labels count the labelled rows.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ def estimates_of_rates(
     epsilon: float,
     false_discovery_rate: float = 0.1,
 ) -> pd.DataFrame:
-    """Estimate several rates of many groups, each rate's groups together, and tell who stands out.
+    """Estimate several rates of many groups, jointly for each rate, and flag groups that stand out.
 
     Parameters
     ----------
     names : (R,) the names of the rates.
-    successes, sizes : (R, G) how many rows count in each group, and of how many.
+    successes, sizes : (R, G) the rows in each rate's numerator and denominator, by group.
     attribute : the attribute's name; that of a combination joins the names of several.
     groups : (G,) the names of the groups; those of a combination join one name of each attribute.
     epsilon : a distance from everyone under this makes no practical difference.

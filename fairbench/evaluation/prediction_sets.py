@@ -1,4 +1,4 @@
-"""Evaluates intervals and sets of labels that are to hold the true one: coverage and size."""
+"""Evaluates prediction intervals and prediction sets: their coverage and size."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -
 
 
 def label_sets(columns: Columns, level: float) -> Floats:
-    """Return whether each of C labels is in each row's set, (C, n); C is 0 where there is none."""
+    """Return whether each of C labels is in each row's set, (C, n); C is 0 without sets."""
     percent = f"{100 * level:g}"
     matches = [match for name in columns if (match := _SET.fullmatch(name))]
     by_class = {int(match[1]): columns[match[0]] for match in matches if match[2] == percent}
@@ -148,10 +148,11 @@ def _size_batch(
     all_groups: AllGroups,
     statuses: Statuses,
 ) -> Batch:
-    """Return the mean sizes of sets (K, n) of up to so many classes.
+    """Return the mean sizes of sets (K, n) with up to `classes` labels.
 
-    A mean size is 1, less the share of empty sets, plus the shares of sets of at least two, three
-    ... labels, whose limits are put together: they hold where all sets of a sample are alike, too.
+    A mean size is 1, less the share of empty sets, plus the shares of sets with at least two, three
+    ... labels. Its limits combine those of these shares, so that they hold even if all sets of a
+    sample have the same size.
     """
     events = [size == 0, *(size >= j for j in range(2, classes + 1))]
     indicators = np.stack(events, axis=1).astype(float)
@@ -161,6 +162,7 @@ def _size_batch(
     value = np.where(statuses.is_ok, all_groups.mean_of(size), np.nan)
 
     def limits(level: Level) -> Limits:
+        """Return the limits of the mean sizes at a level, from those of the shares."""
         event_level = level if np.ndim(level) == 0 else np.repeat(level, classes, axis=0)
         of_events = Limits(
             *(

@@ -129,13 +129,12 @@ class Labelled:
     predictions : (n, ...) a table from :func:`fairbench.evaluation.predictions.read_predictions`.
     groups : attribute -> (n,) categorical labels, reference first.
     truth : (n, ...) ``probability``, or ``mean`` and ``sd``; simulated populations only.
-    features : (n, d) what the rows were predicted from, where that is to be described.
-    encoded : (n, e) the features as numbers, scaled as the training rows are, where rows that are
-        alike are to be found.
-    design : weights of the rows and which of them belong together, where they do not count alike;
-        of one split.
-    classes : the names of several classes, in the order of their codes.
-    rows : (S,) how many rows each split has; all are of one by default.
+    features : (n, d) the features that rows were predicted from, if they are to be described.
+    encoded : (n, e) the features as numbers, on the scale of the training rows, if similar rows are
+        to be found.
+    design : the weights and clusters of rows, if they have any; only with a single split.
+    classes : the names of the classes in the order of their codes; empty for other tasks.
+    rows : (S,) how many rows each split has; by default, all rows are one split.
     """
 
     target: NDArray[np.float64]
@@ -151,7 +150,7 @@ class Labelled:
 
     @classmethod
     def joined(cls, several: Sequence[Labelled]) -> Labelled:
-        """Return the rows of single splits, which have the same columns, as those of all."""
+        """Return the rows of several tables, each of one split with the same columns, as one."""
         if len(several) == 1:
             return several[0]
         first = several[0]
@@ -191,14 +190,14 @@ class Labelled:
 
     @cached_property
     def split(self) -> Codes:
-        """The split (n,) that each row is of, from 0."""
+        """The split (n,) of each row, from 0."""
         if self.splits == 1:
             return np.zeros(len(self), np.intp)
         return np.repeat(np.arange(self.splits), self.rows)
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """The rows (S, 1) of every split."""
+        """The number of rows (S, 1) of each split."""
         return np.array([[size] for size in self.rows or (len(self),)], np.int64)
 
     @cached_property
@@ -208,7 +207,7 @@ class Labelled:
         return list(map(slice, [0, *stops[:-1]], stops))
 
     def of_split(self, split: int) -> Labelled:
-        """Return the rows of one split alone."""
+        """Return the rows of one split."""
         if self.splits == 1:
             return self
         rows = self.slices[split]
@@ -233,7 +232,7 @@ class Labelled:
         return (self.of_split(split) for split in range(self.splits))
 
     def with_weight(self) -> Labelled:
-        """Return the rows that have a weight; all where rows count alike."""
+        """Return the rows with a weight above 0; all rows if there are no weights."""
         if self.design is None or self.design.weight.all():
             return self
         kept = np.flatnonzero(self.design.weight > 0)
@@ -250,7 +249,7 @@ class Labelled:
 
     @cached_property
     def coded(self) -> dict[str, Groups]:
-        """The groups of each attribute, with the code of every row, which is looked up once."""
+        """The groups of each attribute, with the code of every row, computed once."""
         return {name: Groups.of(name, labels, self.rows) for name, labels in self.groups.items()}
 
     def column(self, name: str) -> NDArray[np.float64]:
@@ -260,24 +259,25 @@ class Labelled:
 
 
 def by_group(codes: Codes, groups: int) -> Codes:
-    """Return the row numbers ordered by group, and in a group as the rows come."""
+    """Return the row numbers sorted by group, in their original order within a group."""
     if groups == 1:
         return np.arange(len(codes))
-    small = codes.astype(np.int16) if groups < 2**15 else codes  # of short numbers it is linear
+    # Numpy sorts 16-bit integers in linear time.
+    small = codes.astype(np.int16) if groups < 2**15 else codes
     return np.argsort(small, kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups of an attribute in S splits, or everyone as one group of no attribute.
+    """The groups of an attribute in S splits, or everyone as one group without an attribute.
 
-    Rows are in one of S G cells: the first split's groups, then the second's, and so on.
+    Each row is in one of S G cells: the first split's groups, then the second's, and so on.
 
     Attributes
     ----------
-    names : (G,) of the groups.
-    codes : (n,) the cell that each row is in.
-    splits : S.
+    names : (G,) the names of the groups.
+    codes : (n,) the cell of each row.
+    splits : the number of splits, S.
     """
 
     attribute: str
@@ -298,13 +298,13 @@ class Groups:
 
         Parameters
         ----------
-        rows : (S,) how many rows each split has; all are of one by default.
-        order : row numbers in another order, split by split; by default as they come. Some rows of
-            a single split may be left out.
+        rows : (S,) how many rows each split has; by default, all rows are one split.
+        order : row numbers in another order, split by split; by default in their own order. With a
+            single split, some rows may be left out.
         """
         names = tuple(map(str, labels.cat.categories))
         short = labels.cat.codes.to_numpy()
-        # Short codes are put in order, and only then made long.
+        # Reorder the short codes before they are converted, which is faster.
         codes = (short if order is None else short[order]).astype(np.intp)
         if len(rows) > 1:
             codes = codes + np.repeat(len(names) * np.arange(len(rows)), rows)
@@ -312,7 +312,7 @@ class Groups:
 
     @classmethod
     def everyone(cls, count: int, rows: Sequence[int] = ()) -> Groups:
-        """Return all rows, `count` of them, as one group of every split."""
+        """Return all `count` rows as one group in every split."""
         if len(rows) > 1:
             return cls("", ("",), np.repeat(np.arange(len(rows)), rows), len(rows))
         return cls("", ("",), np.zeros(count, np.intp))
@@ -323,7 +323,7 @@ class Groups:
 
     @property
     def cells(self) -> int:
-        """How many groups there are in all splits together."""
+        """The number of cells: groups times splits."""
         return self.splits * len(self)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What every group gets of the places of a ranking, in plain columns."""
+"""Each group's share of the positions of a ranking, in plain columns."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def shares_of_places(
     level: float = 0.95,
     error_rate: float = 0.05,
 ) -> pd.DataFrame:
-    """Return what every group of every attribute gets of the places of a ranking.
+    """Return the share of a ranking's positions that each group of each attribute gets.
 
     Parameters
     ----------
-    score : (n,) scores; the highest is in the first place.
+    score : (n,) scores; the highest comes first.
     groups : attribute -> (n,) categorical labels.
-    lists : (n,) which list a row is in, where there are several.
-    top : how many places count as the first, or which share of all places.
+    lists : (n,) the list that each row is in, if there are several.
+    top : how many positions count as the top, or which share of all positions.
     level : the level of the intervals.
-    error_rate : the probability with which any row may be wrong to say `surely`.
+    error_rate : the probability that any row of the table is wrong to be `surely` true.
 
     Returns
     -------
-    A row for each attribute, kind and group. kind : `TOP`, of the first places, or `EXPOSURE`, of
-    all weighted by how much they are seen. of_rows : the group's share of all rows. share : of the
-    places. ratio : of the two, 1 where the group gets as much as it has rows. below : how sure it
-    is that this is under four fifths. surely : whether all such statements together say that it is
-    not 1.
+    A row for each attribute, kind and group. kind : `TOP`, the top positions, or `EXPOSURE`, all
+    positions weighted by how much they are seen. of_rows : the group's share of all rows. share :
+    its share of the positions. ratio : share over of_rows, 1 if they are equal. below : the
+    probability that the ratio is under four fifths. surely : whether the ratio differs from 1,
+    simultaneously for all rows of the table.
     """
     list_codes = np.zeros(len(score), np.intp) if lists is None else lists
     kinds = {
@@ -91,17 +91,17 @@ def in_long_form(shares: pd.DataFrame) -> pd.DataFrame:
 def shares_by_length(
     score: Floats, codes: Codes, groups: int, lists: Codes | None
 ) -> tuple[Floats, Limits]:
-    """Return the groups' shares of the first places, however many these are.
+    """Return the groups' shares of the top positions, for tops of different lengths.
 
     Parameters
     ----------
-    score : (n,) scores; the highest is in the first place.
+    score : (n,) scores; the highest comes first.
     codes : (n,) the group 0 .. G - 1 of each row.
     lists : (n,) which list a row is in, where there are several.
 
     Returns
     -------
-    Numbers of places (L,), up to those of the longest list, and the shares (L, G).
+    The lengths (L,) of the top, up to that of the longest list, and the shares (L, G).
     """
     list_codes = np.zeros(len(score), np.intp) if lists is None else lists
     spread = np.round(np.geomspace(1, np.bincount(list_codes).max(), _LENGTHS))

@@ -51,7 +51,7 @@ from fairbench.metrics.regression import (
 
 
 def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
-    """Add everyone's rows, each group's, and each attribute's parity beside the labels' own.
+    """Add rows for everyone and each group, and each attribute's parity and that of its labels.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[flo
 
 
 def _batches(data: Labelled, levels: Sequence[float], all_groups: AllGroups) -> Iterator[Batch]:
-    """Yield the metrics of regressions that the predictions have the columns for."""
+    """Yield the regression metrics whose columns the predictions have."""
     columns = {str(name): data.column(name) for name in data.predictions}
     name = _sd_column(data)
     if name:

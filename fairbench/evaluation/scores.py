@@ -182,8 +182,9 @@ def largest_calibration_error(
 ) -> Limits:
     """Return the largest debiased calibration error of several groups (..., G, B), with limits.
 
-    Groups may overlap. The interval begins with the largest of lower limits that all hold at once,
-    and ends with the largest upper limit of any single group: the truly largest error is of one.
+    Groups may overlap. The lower limit is the largest of the groups' simultaneous lower limits. The
+    upper limit is the largest of their pointwise upper limits, which suffices as the largest true
+    error is that of a single group.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ class FrameCounts(NamedTuple):
     Attributes
     ----------
     lengths : (n, M) frames of each row.
-    limits : (M,) frames that are read of a row, or (n, M) where that differs by split.
+    limits : (M,) how many frames of a row are read, or (n, M) if that differs by split.
     """
 
     lengths: NDArray[np.int64]

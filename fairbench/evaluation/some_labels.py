@@ -59,10 +59,10 @@ class SomeLabels:
     label : (n,) labels 0 / 1, NaN where unknown.
     groups : attribute -> (n,) categorical labels, the reference first.
     cells : (n,) combinations of all attributes.
-    design : weights of the rows and which of them belong together, where either is known.
+    design : the weights and clusters of rows; None if there are neither.
     strata : (n,) codes of groups that were labelled at rates of their own; None where rows were
         labelled at random among all.
-    whenever : whether labelling may have been stopped because of what labels said.
+    anytime_valid : whether intervals hold whenever labelling stops, even because of the labels.
     times : (n,) how often each row comes; once by default, and wherever labels are missing.
     """
 
@@ -73,7 +73,7 @@ class SomeLabels:
     cells: pd.Series
     design: Design | None = None
     strata: Codes | None = None
-    whenever: bool = False
+    anytime_valid: bool = False
     times: Codes | None = None
 
     @property
@@ -200,8 +200,8 @@ class SomeLabels:
             weight,
         )
         intervals = LabelledIntervals.of(labelled, table.counts(), level, generator)
-        if self.whenever:
-            intervals = intervals.whenever_one_stops()
+        if self.anytime_valid:
+            intervals = intervals.as_anytime_valid()
         return GroupCounts(attribute, list(map(str, table.groups)), intervals.counts, intervals)
 
     def known_rates(
@@ -254,7 +254,9 @@ class SomeLabels:
     def _add_scores(self, table: MetricTable, score: Floats, bins: int) -> None:
         """Add the metrics of the scores of the labelled rows."""
         if self.strata is not None:
-            weighted = WeightedScores(table, self.label, score, self.strata, bins, self.whenever)
+            weighted = WeightedScores(
+                table, self.label, score, self.strata, bins, self.anytime_valid
+            )
             weighted.run(self.groups)
             return
         labelled = np.flatnonzero(~np.isnan(self.label))

@@ -1,9 +1,9 @@
 """Evaluates groups within strata, such as bands of age, and over one mix of strata.
 
-Two kinds of rows are added to the long table, with what the strata are of in the column ``within``:
-every rate, difference, ratio and gap in every stratum (``in_stratum``), and those over everyone's
-mix of strata (``standardised``). How that is made and what it is an estimate of says
-:mod:`fairbench.inference.standardised`.
+Two kinds of rows are added to the long table: every rate, difference, ratio and gap in each stratum
+(``in_stratum``), and standardised to everyone's mix of strata (``standardised``). The column
+``within`` names the columns that make the strata. See :mod:`fairbench.inference.standardised` for
+the estimator and its estimand.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MOST_STRATA = 500
 
 
 def strata_of(columns: Mapping[str, pd.Series], source: str) -> pd.Series:
-    """Return the strata (n,) that the levels of columns make together, named after the columns.
+    """Return the strata (n,): the combinations of the columns' levels. Named after the columns.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def strata_of(columns: Mapping[str, pd.Series], source: str) -> pd.Series:
 
     Raises
     ------
-    UserError : there are too many, or names that combinations could not be told apart by.
+    UserError : if there are too many strata, or names that would make combinations ambiguous.
     """
     check_combinable(pd.DataFrame(dict(columns)), source)
     name = CROSSED.join(columns)
@@ -108,7 +108,7 @@ class Stratified:
         return {}
 
     def rows(self, rate: Rate) -> NDArray[np.int64]:
-        """Return how many rows (G, K) a rate is of."""
+        """Return the number of rows (G, K) in a rate's denominator."""
         sizes: NDArray[np.int64] = shares_of([rate], self.counts)[1][0].astype(np.int64)
         return sizes
 
@@ -120,7 +120,7 @@ class Stratified:
         return self._standardised[rate]
 
     def left_out(self, rate: Rate, pairs: Mask) -> list[str]:
-        """Return the strata with rows that some of the pairs (G, G) are not compared over."""
+        """Return the strata that have rows, but not of both groups of each of the pairs (G, G)."""
         has_rows = self.rows(rate) > 0
         shared = has_rows[:, None] & has_rows[None]
         missing = np.asarray(has_rows.any(axis=0) & (~shared & pairs[..., None]).any(axis=(0, 1)))
@@ -167,7 +167,7 @@ def _add_strata(
     )
     for block in of_strata.blocks:
         if chosen := [m for m, name in enumerate(block.statistics) if name == VALUE]:
-            table.blocks.append(_by_stratum(block.take(chosen), str(strata.name), names))
+            table.blocks.append(_by_stratum(block.subset(chosen), str(strata.name), names))
 
 
 def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
@@ -219,7 +219,7 @@ class _Standardising:
             if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
                 rates = self.counted.standardised(metric.rates[0])
                 limits = _take_pairs(rates.limits(level=self.level), groups, groups)
-                self._add(metric, where, limits, [(g, g) for g in groups])
+                self._add(metric, where, limits, [[(g, g)] for g in groups])
 
     def _add_pairs(self) -> None:
         """Add differences from the reference's rate, and ratios to it."""
@@ -230,39 +230,43 @@ class _Standardising:
             is_ratio = metric.interval == "ratio"
             limits = (rates.ratios if is_ratio else rates.differences)(level=self.level)
             to_reference = _take_pairs(limits, others, [0] * len(others))
-            self._add(metric, where, to_reference, [(g, 0) for g in others])
+            self._add(metric, where, to_reference, [[(g, 0)] for g in others])
 
     def _add_gaps(self) -> None:
         """Add the largest gaps of any two groups, and the ratio of selection rates."""
         where = Where(self.counted.attribute)
         groups = range(len(self.counted.groups))
         for metric in metrics_of(BINARY, "widest").values():
-            several = [self.counted.standardised(rate) for rate in metric.rates]
-            among = [rates.compared() for rates in several]
+            rates = [self.counted.standardised(rate) for rate in metric.rates]
+            among = [of_pairs.compared() for of_pairs in rates]
             if metric.is_gap:
-                limits, _ = largest_difference(several, among, level=self.level)
+                limits, _ = largest_difference(rates, among, level=self.level)
             elif len(groups) == 2:
-                limits = _take_pairs(several[0].ratios(level=self.level), [1], [0])
+                limits = _take_pairs(rates[0].ratios(level=self.level), [1], [0])
             else:
-                limits = smallest_ratio(several[0], among[0], level=self.level)
+                limits = smallest_ratio(rates[0], among[0], level=self.level)
             all_pairs = [(group, other) for group in groups for other in groups if group < other]
-            of_one = Limits(*(np.reshape(limit, 1) for limit in limits))
-            self._add(metric, where, of_one, all_pairs, together=True)
+            one_value = Limits(*(np.reshape(limit, 1) for limit in limits))
+            self._add(metric, where, one_value, [all_pairs])
 
     def _add(
         self,
         metric: Metric,
         where: About,
         limits: Limits,
-        pairs: Sequence[tuple[int, int]],
-        *,
-        together: bool = False,
+        pairs_of_values: Sequence[Sequence[tuple[int, int]]],
     ) -> None:
-        """Add a value for each pair, or one of all pairs together, with what is wrong with it."""
+        """Add values with their statuses.
+
+        Parameters
+        ----------
+        limits : (V,) the values with their limits.
+        pairs_of_values : (V,) the pairs of groups that each value compares.
+        """
         n_rows = np.zeros(len(limits.value), np.int64)
         reasons = []
-        for i, compared in enumerate([pairs] if together else [[pair] for pair in pairs]):
-            n_rows[i], reason = self._weakest(metric, compared)
+        for i, pairs in enumerate(pairs_of_values):
+            n_rows[i], reason = self._weakest(metric, pairs)
             reasons.append(reason)
         status = Statuses.ok(limits.value.shape)
         no_rows = n_rows == 0
@@ -284,9 +288,9 @@ class _Standardising:
         )
 
     def _weakest(self, metric: Metric, pairs: Sequence[tuple[int, int]]) -> tuple[int, str]:
-        """Return the rows of the smallest group of pairs, and what is wrong with the value, if any.
+        """Return the size of the smallest group of the pairs, and the reason of a flag, if any.
 
-        Pairs that share no stratum are left out, as long as any pair does.
+        Pairs that share no stratum are left out, unless no pair shares any.
         """
         fewest = []
         reasons = []
@@ -313,7 +317,7 @@ class _Standardising:
         return n_rows, reasons[0] if reasons else ""
 
     def _why_not_everyone(self, rate: Rate, pairs: Sequence[tuple[int, int]]) -> str:
-        """Return which strata are left out of comparisons of pairs, if any, and who remains."""
+        """Return which strata the comparisons leave out, if any, and the share that remains."""
         rates = self.counted.standardised(rate)
         compared = np.zeros(rates.value.shape, bool)
         compared[tuple(zip(*pairs, strict=True))] = True
@@ -328,6 +332,7 @@ class _Standardising:
         )
 
     def _why_no_rows(self, rate: Rate, pair: tuple[int, int]) -> str:
+        """Return why a rate cannot be compared between two groups: one is empty, or no overlap."""
         groups = self.counted.groups
         sizes = self.counted.rows(rate).sum(axis=1)
         for g in pair:
@@ -337,5 +342,5 @@ class _Standardising:
 
 
 def _take_pairs(limits: Limits, first: Sequence[int], second: Sequence[int]) -> Limits:
-    """Return the limits of some pairs out of all (..., G, G), by the groups of each pair."""
+    """Return the limits (..., P) of P pairs of groups, out of those of all pairs (..., G, G)."""
     return Limits(*(limit[..., list(first), list(second)] for limit in limits))

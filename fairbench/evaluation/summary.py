@@ -47,7 +47,7 @@ _SPLIT = ["repeat", "fold"]
 _COLUMNS = ("mean", "sd", "lower", "upper", "estimand", "n", "repeats")
 # Means of these over repeats are normal enough for a t interval where a repeat has none of its own.
 _SMOOTH = ("roc_auc", "rmse", "r2")
-_FEW = 5  # rows of an outcome, under which an interval says little of how rows were sampled
+_FEW = 5  # rows of an outcome; with fewer, an interval's width says little about the design
 _OF_RATES = ": their mean rates"
 _OUTSIDE = "the mean lies outside the interval, which is of the groups' mean rates"
 
@@ -57,30 +57,30 @@ def summarise(
 ) -> pd.DataFrame:
     """Return mean, sd over repeats, the mean's interval, median n and status of every metric.
 
-    The interval is of what these fits make of new people, on average (see
-    :mod:`fairbench.inference.repeats`). The mean of a gap is that of the splits' gaps, as papers
-    print it, and its interval is that of the gap between the groups' mean rates, which chance does
-    not widen.
-    Undefined repeats are left out and counted in the reason.
+    The interval's estimand is the average value that these fits would have on new people (see
+    :mod:`fairbench.inference.repeats`). The mean of a gap is the mean of the splits' gaps, as
+    papers print it. Its interval is that of the gap between the groups' mean rates, which, unlike
+    a split's gap, noise does not make larger on average. Undefined repeats are left out; the
+    reason counts them.
 
     Parameters
     ----------
     per : further columns, such as ``run``, each of whose values is summarised by itself.
     level : the probability of the intervals.
-    intervals : False leaves them out (NaN). They need the rates of all groups, and the rows of
-        ``fit_seconds``, which say how many rows were trained on.
+    intervals : False leaves them out (NaN). Intervals need the rates of all groups in `metrics`,
+        and its rows of ``fit_seconds``, whose `n` is the number of training rows.
 
     Returns
     -------
     The columns of `per`, variant, metric, statistic, attribute, group, mean, sd, lower, upper,
-    estimand (what the interval is of), n, repeats, status (the most frequent that is not ok),
+    estimand (what the interval covers), n, repeats, status (the most frequent that is not ok),
     reason (with the repeats that have one, such as ``no positives (2 of 20)``) and the columns of
     the settings.
     """
     code, settings = setting_codes(metrics)
     keys = metrics[[*per, *_BY]].assign(_setting=code)
-    # The rows that are summarised together have one number. It is found once, as grouping by
-    # texts is slow.
+    # Rows that are summarised together share a cell number. Grouping by texts is slow, so that
+    # these numbers are computed once.
     cell = keys.groupby(list(keys), sort=False, observed=True).ngroup().to_numpy()
     means = (
         metrics[["value", "n"]]
@@ -119,38 +119,39 @@ def _within_intervals(
     settings: pd.DataFrame,
     level: float,
 ) -> Floats:
-    """Return the means (C,), with probabilities of small gaps no surer than the gaps' intervals.
+    """Return the means (C,), with probabilities of small gaps bounded by the gaps' intervals.
 
-    The papers' posterior, whose tables do not count the pairs that differ, stays as it is.
+    Probabilities from the papers' posterior, whose tables do not count the pairs that differ, are
+    not changed.
 
     Parameters
     ----------
-    keys : (C,) what each mean is about.
+    keys : (C,) the metric, statistic, attribute, group ... of each mean.
     lower, upper : (C,) the limits of each mean's interval.
     """
     statistic = keys["statistic"].to_numpy(object)
-    below = np.flatnonzero(statistic == BELOW_EPSILON)
-    if not len(below):
+    probabilities = np.flatnonzero(statistic == BELOW_EPSILON)
+    if not len(probabilities):
         return mean
-    of_gap = keys.drop(columns=["statistic", "_setting"])
-    gap = of_gap.groupby(list(of_gap), sort=False, observed=True).ngroup().to_numpy()
+    gap_keys = keys.drop(columns=["statistic", "_setting"])
+    gap = gap_keys.groupby(list(gap_keys), sort=False, observed=True).ngroup().to_numpy()
     value_row = np.full(gap.max() + 1, -1)
     values = np.flatnonzero(statistic == VALUE)
     value_row[gap[values]] = values
     counts_pairs = np.zeros(gap.max() + 1, bool)
     counts_pairs[gap[statistic == PAIRS_THAT_DIFFER]] = True
-    below = below[counts_pairs[gap[below]]]
-    epsilon = settings["epsilon"].to_numpy(float)[keys["_setting"].to_numpy()[below]]
-    value_of_below = value_row[gap[below]]
+    probabilities = probabilities[counts_pairs[gap[probabilities]]]
+    epsilon = settings["epsilon"].to_numpy(float)[keys["_setting"].to_numpy()[probabilities]]
+    gap_values = value_row[gap[probabilities]]
     bounded = mean.copy()
-    bounded[below] = probability_below(
-        mean[below], lower[value_of_below], upper[value_of_below], epsilon, level=level
+    bounded[probabilities] = probability_below(
+        mean[probabilities], lower[gap_values], upper[gap_values], epsilon, level=level
     )
     return bounded
 
 
 def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
-    """Return the most frequent flag of each cell, or ok, and a reason with how many rows have one.
+    """Return each cell's most frequent flag, or ok, and a reason that counts the flagged rows.
 
     Parameters
     ----------
@@ -160,11 +161,11 @@ def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
     flagged_cells = cell[flagged].tolist()
     kinds = list(metrics["status"].to_numpy(object)[flagged])
     reasons = metrics["reason"].to_numpy(object)[flagged]
-    often = Counter(zip(flagged_cells, kinds, reasons, strict=True))
+    counts = Counter(zip(flagged_cells, kinds, reasons, strict=True))
     rank = {kind: code for code, kind in enumerate(STATUSES)}
-    # The most frequent status; of several as frequent, the first in this order.
+    # The most frequent status; ties go to the first in the order of `STATUSES`.
     most_frequent: dict[int, tuple[int, int, str]] = {}
-    for (i, kind, why), count in often.items():
+    for (i, kind, why), count in counts.items():
         candidate = (-count, rank[kind], why)
         most_frequent[i] = min(most_frequent.get(i, candidate), candidate)
     total, flags = (np.bincount(array, minlength=n_cells) for array in (cell, cell[flagged]))
@@ -178,7 +179,7 @@ def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
 
 
 def _flag_outside(summary: pd.DataFrame, statuses: pd.DataFrame) -> pd.DataFrame:
-    """Flag means that lie outside their intervals, where nothing else is wrong with them."""
+    """Flag means that lie outside their intervals and have no other flag."""
     mean = summary["mean"].to_numpy()
     slack = 1e-12
     outside = mean < summary["lower"].to_numpy() - slack
@@ -197,12 +198,12 @@ def _runs(
     Parameters
     ----------
     cell : the row in the summary of each row of `metrics`.
-    keys : what each row of the summary is about.
-    per : the columns of `keys` that tell runs apart.
+    keys : the metric, statistic, attribute, group ... of each row of the summary.
+    per : the columns of `keys` that distinguish runs.
     """
     split = metrics.groupby(_SPLIT, sort=False).ngroup().to_numpy()
-    places = metrics[_SPLIT].iloc[np.flatnonzero(~pd.Series(split).duplicated())].to_numpy()
-    tables = np.full((4, len(keys), len(places)), np.nan)
+    split_keys = metrics[_SPLIT].iloc[np.flatnonzero(~pd.Series(split).duplicated())].to_numpy()
+    tables = np.full((4, len(keys), len(split_keys)), np.nan)
     for table, name in zip(tables, ("value", "lower", "upper", "n"), strict=True):
         table[cell, split] = metrics[name].to_numpy(float)
     texts = keys[[*_BY, "outcome"]].astype(str).to_numpy(object).T
@@ -226,7 +227,7 @@ def _runs(
             lower=lower,
             upper=upper,
             n=np.nan_to_num(n),
-            places=places[has_split],
+            split_keys=split_keys[has_split],
             level=level,
         )
         yield cells, run_of_cells
@@ -237,9 +238,9 @@ class _CellLimits(NamedTuple):
 
     Attributes
     ----------
-    cells : the numbers of these metrics.
-    limits : their limits, one of each.
-    of_mean_rates : whether the intervals are of what the groups' mean rates have, rather than of
+    cells : the numbers of these metrics' cells.
+    limits : the limits, one pair for each cell.
+    of_mean_rates : whether the estimand is the comparison of the groups' mean rates, rather than
         the mean of the splits' values.
     """
 
@@ -254,10 +255,10 @@ class _Run:
 
     Attributes
     ----------
-    variant, metric, attribute, group, outcome : (C,) what each is about; `metric` is empty where a
-        cell is something else than the metric's value.
-    value, lower, upper, n : (C, S), NaN (n: 0) where a split has none.
-    places : (S, 2) repeat and fold of every split.
+    variant, metric, attribute, group, outcome : (C,) the keys of each cell; `metric` is empty where
+        a cell is another statistic than the metric's value.
+    value, lower, upper, n : (C, S), NaN (n: 0) where a split lacks the metric.
+    split_keys : (S, 2) repeat and fold of every split.
     level : the probability of the intervals.
     """
 
@@ -270,22 +271,23 @@ class _Run:
     lower: Floats
     upper: Floats
     n: Floats
-    places: NDArray[np.int64]
+    split_keys: NDArray[np.int64]
     level: float
 
     def intervals(self) -> tuple[Floats, Floats, Texts]:
-        """Return the lower and upper limits (C,), and what each interval is of."""
+        """Return the lower and upper limits (C,), and each interval's estimand."""
         lower, upper = self.lower[:, 0], self.upper[:, 0]
         of_mean_rates = np.zeros(len(self.n), bool)
         if self.splits.kind != ONE:
             lower, upper = self._value_limits()
-            for known in (self._rate_limits(), *self._comparison_limits()):
-                lower[known.cells] = known.limits.lower
-                upper[known.cells] = known.limits.upper
-                of_mean_rates[known.cells] = known.of_mean_rates
+            for from_rates in (self._rate_limits(), *self._comparison_limits()):
+                lower[from_rates.cells] = from_rates.limits.lower
+                upper[from_rates.cells] = from_rates.limits.upper
+                of_mean_rates[from_rates.cells] = from_rates.of_mean_rates
         no_interval = np.isnan(lower) | np.isnan(upper)
-        of_splits = self.splits.estimand
-        estimand = np.where(of_mean_rates, of_splits + _OF_RATES, of_splits).astype(object)
+        mean_estimand = self.splits.estimand
+        rates_estimand = mean_estimand + _OF_RATES
+        estimand = np.where(of_mean_rates, rates_estimand, mean_estimand).astype(object)
         return (
             np.where(no_interval, np.nan, lower),
             np.where(no_interval, np.nan, upper),
@@ -295,7 +297,7 @@ class _Run:
     @cached_property
     def splits(self) -> Splits:
         """How the splits share rows."""
-        repeats, folds = (len(np.unique(column)) for column in self.places.T)
+        repeats, folds = (len(np.unique(column)) for column in self.split_keys.T)
         if folds > 1:
             return Splits(FOLDS, repeats, 1 / folds)
         if repeats == 1:
@@ -303,14 +305,17 @@ class _Run:
         return Splits(SAME if self._same_rows() else REPEATS, repeats, self._test_share())
 
     def _same_rows(self) -> bool:
-        """Say whether all repeats test the same people: as many of each group, of each label."""
+        """Say whether all repeats seem to test the same people.
+
+        They do if every group has the same size and the same base rate in all repeats.
+        """
         of_groups = np.isin(self.metric, ("base_rate", "mean_prediction")) & (self.attribute != "")
         same_sizes = of_groups.any() and (self.n[of_groups] == self.n[of_groups][:, :1]).all()
         base_rates = np.nan_to_num(self.value[of_groups & (self.metric == "base_rate")])
         return bool(same_sizes and (base_rates == base_rates[:, :1]).all())
 
     def _test_share(self) -> float:
-        """Return the share of rows that is tested; one half, which is careful, if unknown."""
+        """Return the share of rows in the test sets; one half, a cautious value, if unknown."""
         of_everyone = (self.attribute == "") & (self.variant == "")
         tested = self.n[of_everyone & np.isin(self.metric, ("error_rate", "rmse"))]
         trained = self.n[of_everyone & (self.metric == "fit_seconds")]
@@ -319,10 +324,10 @@ class _Run:
         return float(tested.mean() / (tested.mean() + trained.mean()))
 
     def _value_limits(self) -> tuple[Floats, Floats]:
-        """Return the limits (C,) of the means of values; NaN where nothing is known of them.
+        """Return the limits (C,) of the means of values; NaN where they cannot be computed.
 
-        They are made from the splits' own intervals, or, of smooth metrics without any, from how
-        much the repeats differ. Limits that are made from rates of counts replace them later.
+        They are computed from the splits' own intervals. Smooth metrics without such intervals
+        have limits from the spread of the repeats. Limits from rates of counts replace some later.
         """
         metrics = [find(name) for name in self.metric]
         means = mean_limits(
@@ -330,14 +335,15 @@ class _Run:
             ratio=np.array([name.endswith("_ratio") for name in self.metric], bool),
             chance=np.where(self.metric == "roc_auc", 0.5, np.nan),
         )  # fmt: skip
-        # The mean of what no split's interval lets be negative is not negative either.
+        # Where every split's interval excludes negative values, the mean is not negative either.
         never_negative = np.nan_to_num(self.lower, nan=0.0).min(axis=1) >= 0
         lower = np.where(never_negative, np.clip(means.lower, 0, None), means.lower)
         # The mean of shares is at most 1.
         is_share = np.array([_is_share(name) for name in self.metric], bool)
         upper = np.where(is_share, np.clip(means.upper, None, 1), means.upper)
-        # Of a folded value the splits' own limits are averaged: nothing is gained by repeating.
-        # Of a value that one split alone has, the average is that split's interval.
+        # For a folded value, such as the absolute value of a difference, the splits' own limits are
+        # averaged: repeats do not narrow them. If only one split has a value, the average is that
+        # split's interval.
         is_folded = [metric is not None and _is_folded(metric) for metric in metrics]
         is_averaged = np.array(is_folded, bool) | (np.isfinite(self.value).sum(axis=1) == 1)
         lower[is_averaged] = finite_mean(self.lower[is_averaged])
@@ -355,22 +361,24 @@ class _Run:
         return _CellLimits(cells, self._rates(cells[:, None]).limits().take(0))
 
     def _rates(self, cells: Cells, n_rates: int = 1) -> RunRates:
-        """Return the rates in some cells, of which `n_rates` are to hold at once."""
+        """Return the rates in some cells; intervals hold for `n_rates` of them at once."""
         sizes = self.n[cells] / self._design_effect(cells)[..., None]
         return RunRates(self.value[cells], sizes, self.splits, self.level, n_rates)
 
     def _design_effect(self, cells: Cells) -> Floats:
-        """Return how much wider, squared, weights and clusters make the splits' intervals.
+        """Return the design effect of each cell: the variance factor of weights and clusters.
 
-        The median over the splits in which at least five rows have either outcome; 1 of plain
-        counts, whose intervals are no wider than the counts make them.
+        It is the median over the splits in which at least five rows have either outcome, and is 1
+        for plain counts, whose intervals are as wide as those of simple random samples.
         """
         value, n = self.value[cells], self.n[cells]
         error = (self.upper[cells] - self.lower[cells]) / 2 / quantile(self.level)
         with np.errstate(invalid="ignore", divide="ignore"):
             effect = n * error**2 / (value * (1 - value))
         effect = np.where(n * np.minimum(value, 1 - value) >= _FEW, effect, 1.0)
-        is_wide = effect > 1  # the limits of few rows are wider than a normal interval, too
+        # Intervals from few rows are wider than normal ones without any design: compare those that
+        # look wide with the interval of the same counts.
+        is_wide = effect > 1
         if is_wide.any():
             counts = rate_limits(value[is_wide] * n[is_wide], n[is_wide], level=self.level)
             error_of_counts = (counts.upper - counts.lower) / 2 / quantile(self.level)
@@ -389,23 +397,23 @@ class _Run:
         yield from attributes.values()
 
     def _comparison_limits(self) -> Iterator[_CellLimits]:
-        """Yield the limits of what compares groups: first pairs, then gaps, of each attribute."""
+        """Yield the limits of comparisons of groups: each attribute's pairs, then its gaps."""
         for metrics in self._by_attribute():
             yield from self._pair_limits(metrics)
             yield from self._gap_limits(metrics)
 
     def _pair_limits(self, metrics: Mapping[str, Mapping[str, int]]) -> Iterator[_CellLimits]:
-        """Yield the limits of an attribute's differences, all together, and of its ratios."""
-        alike: dict[str, list[tuple[Cells, Cells]]] = {}
+        """Yield the limits of all differences of an attribute, then those of all its ratios."""
+        by_interval: dict[str, list[tuple[Cells, Cells]]] = {}
         for metric, cells in _comparisons(metrics):
             if metric.interval == "widest":
                 continue
             others = np.array(list(cells.values()))
             rate_cells = np.array(list(metrics[metric.rates[0].name].values()))
             if len(others) == len(rate_cells) - 1:
-                alike.setdefault(metric.interval, []).append((others, rate_cells))
-        for kind, several in alike.items():
-            others, rate_cells = (np.stack(column) for column in zip(*several, strict=True))
+                by_interval.setdefault(metric.interval, []).append((others, rate_cells))
+        for kind, cell_pairs in by_interval.items():
+            others, rate_cells = (np.stack(column) for column in zip(*cell_pairs, strict=True))
             rates = self._rates(rate_cells)
             is_ratio = kind == "ratio"
             limits = mean_ratios(rates) if is_ratio else rates.against_first()
@@ -414,9 +422,9 @@ class _Run:
     def _gap_limits(self, metrics: Mapping[str, Mapping[str, int]]) -> Iterator[_CellLimits]:
         """Yield the limits of an attribute's largest gaps and smallest ratios.
 
-        Those that are made of as many rates, and of the same groups, are computed together.
+        Metrics with the same number of rates and the same groups are computed in one batch.
         """
-        alike: dict[tuple[bool, int, bytes], list[tuple[int, Cells]]] = {}
+        batches: dict[tuple[bool, int, bytes], list[tuple[int, Cells]]] = {}
         for metric, cells in _comparisons(metrics):
             if metric.interval != "widest":
                 continue
@@ -424,10 +432,10 @@ class _Run:
             has_rates = np.isfinite(self.value[rate_cells]).any(axis=-1).all(axis=0)
             if has_rates.sum() > 1:
                 key = metric.is_gap, len(rate_cells), has_rates.tobytes()
-                alike.setdefault(key, []).append((cells[""], rate_cells[:, has_rates]))
-        for (is_gap, n_rates, _), several in alike.items():
-            gap_cells = np.array([cell for cell, _ in several])
-            rate_cells = np.stack([of_gap for _, of_gap in several], axis=1)
+                batches.setdefault(key, []).append((cells[""], rate_cells[:, has_rates]))
+        for (is_gap, n_rates, _), batch in batches.items():
+            gap_cells = np.array([cell for cell, _ in batch])
+            rate_cells = np.stack([cells_of_gap for _, cells_of_gap in batch], axis=1)
             limits = self._gaps(rate_cells, n_rates, is_gap=is_gap)
             yield _CellLimits(gap_cells, limits, of_mean_rates=True)
 
@@ -471,7 +479,7 @@ def _is_share(metric: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _at_most_one() -> frozenset[str]:
-    """Return the names of what is never above 1, such as shares and what compares them."""
+    """Return the names of metrics that are never above 1: shares, their gaps and differences."""
     bounded = [metric for metric in declared() if metric.at_most == 1]
     shares = [metric.name for metric in bounded if metric.interval != "explained"]
     compared = {f"{name}_{form}" for name in shares for form in ("gap", "difference")}
@@ -479,5 +487,5 @@ def _at_most_one() -> frozenset[str]:
 
 
 def _is_folded(metric: Metric) -> bool:
-    """Say whether noise makes a metric's values larger on average, or may."""
+    """Say whether noise may bias a metric upwards, as it does a largest gap."""
     return metric.interval in ("widest", "bootstrap", "none") and metric.name not in _SMOOTH

@@ -190,11 +190,11 @@ class Block:
 
     Attributes
     ----------
-    metrics, statistics, settings : (M,) what the values are.
-    attribute : the attribute that the values are about; empty of everyone.
-    groups : (G,) the names of the groups that they are about.
-    splits : (S,) the numbers of the splits that they are of.
-    is_row : which of the values are rows of the table; None where all are.
+    metrics, statistics, settings : (M,) the keys of the values.
+    attribute : the attribute whose groups have the values; empty for values of everyone.
+    groups : (G,) the names of these groups.
+    splits : (S,) the numbers of the splits in which the values were computed.
+    is_row : which of the values are rows of the table; None if all are.
     """
 
     metrics: tuple[str, ...]
@@ -210,8 +210,8 @@ class Block:
     status: Statuses
     is_row: Mask | None = None
 
-    def take(self, indices: Sequence[int]) -> Block:
-        """Return some of the metrics alone."""
+    def subset(self, indices: Sequence[int]) -> Block:
+        """Return the block of some of its metrics, by position."""
         kept = list(indices)
         return replace(
             self,
@@ -280,7 +280,8 @@ class MetricTable:
         status : whether each value can be relied on.
         bounded : whether the interval holds where there is no value, too: over a rate of 0 there
             is no ratio, but one that it exceeds.
-        lacking : why a value that is ok has no interval; by default, what is said of the metric.
+        lacking : why a value with the status ok has no interval; by default, the metric's own
+            reason.
         is_row : which of the values are rows of the table; all by default.
         fewest : the rows of the smallest group that a value compares, where `n` counts all rows.
         """
@@ -366,30 +367,30 @@ class MetricTable:
             status.flag(none & plain, "insufficient", lacking)
         self.add(metrics, value, n, where, interval=interval, status=status, **options)
 
-    def take(self, is_wanted: Callable[[str], bool]) -> list[Block]:
-        """Return the blocks of the metrics whose names are wanted, with these metrics alone."""
+    def blocks_of(self, is_wanted: Callable[[str], bool]) -> list[Block]:
+        """Return the blocks, reduced to the metrics whose names are wanted."""
         wanted = []
         for block in self.blocks:
             indices = [m for m, name in enumerate(block.metrics) if is_wanted(name)]
             if indices:
-                wanted.append(block.take(indices))
+                wanted.append(block.subset(indices))
         return wanted
 
     def without_values(self, reason: str) -> MetricTable:
-        """Return a table whose rows have no values, and are undefined for one reason."""
+        """Return the table with all values replaced by NaN, undefined for the given reason."""
         return replace(self, blocks=[_without_values(block, reason) for block in self.blocks])
 
     def add_unweighted(self, blocks: Iterable[Block], design: Design | None) -> None:
-        """Append blocks of metrics that know nothing of how rows were sampled, and say so.
+        """Append blocks of metrics that cannot take weights or clusters into account, and say so.
 
-        Of weighted rows their values would be of other people than those spoken of; of clustered
-        ones their intervals would be too short, and probabilities about ratios too sure.
+        Without weights, values would describe the sample and not the population. Without clusters,
+        intervals would be too short, and probabilities about ratios too certain.
         """
         self.blocks.extend(block if design is None else _unweighted_block(block, design)
                            for block in blocks)  # fmt: skip
 
     def frame(self) -> pd.DataFrame:
-        """Return the rows as a data frame with the columns of `COLUMNS`, of strata `STRATA` too."""
+        """Return the rows as a data frame with the columns `COLUMNS`, and `STRATA` if any."""
         columns = _columns(self.blocks)[0]
         strata = [name for name in STRATA if name in columns]
         return pd.DataFrame(columns, columns=[*COLUMNS, *strata])
@@ -398,16 +399,16 @@ class MetricTable:
 def _without_width_zero(lower: Floats, upper: Floats, statuses: Statuses) -> tuple[Floats, Floats]:
     """Return the limits of intervals, NaN where they are equal.
 
-    An interval of a mean is made of how much the rows vary. Where they do not, its width would be
-    0, which says that the mean is known exactly; so there is none, and the reason says why.
+    The width of an interval of a mean comes from how much the rows vary. If they do not, a width of
+    0 would claim that the mean is known exactly. There is then no interval, and a reason.
     """
-    alike = lower == upper
-    if not alike.any():
+    width_zero = lower == upper
+    if not width_zero.any():
         return lower, upper
-    statuses.reason[alike & statuses.is_ok & (statuses.reason == "")] = (
+    statuses.reason[width_zero & statuses.is_ok & (statuses.reason == "")] = (
         "no interval: its width would be 0"
     )
-    return np.where(alike, NAN, lower), np.where(alike, NAN, upper)
+    return np.where(width_zero, NAN, lower), np.where(width_zero, NAN, upper)
 
 
 def _explain_no_interval(statuses: Statuses, lower: Floats, reasons: Sequence[str]) -> None:

@@ -13,28 +13,35 @@ from fairbench.inference.gaps import GroupLimits, simultaneous_level
 from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics.group_thresholds import counts_at
-from fairbench.metrics.rates import Rate, selection_rate
+from fairbench.metrics.rates import FN, FP, TN, TP, Rate, selection_rate
 
 Codes = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Rows with scores (n,), labels where all have one, and how they were sampled.
+    """Rows with scores.
 
-    `below` says that those of scores up to the threshold are selected.
+    Attributes
+    ----------
+    score : (n,) the scores.
+    label : (n,) the labels; None unless every row has one.
+    design : weights and clusters of the rows; None if they are a simple random sample.
+    low_is_selected : whether rows with scores up to the threshold are selected, rather than those
+        above it. This concerns the selection rate alone: a prediction of label 1 always is a score
+        above the threshold.
     """
 
     score: Floats
     label: Floats | None = None
     design: Design | None = None
-    below: bool = False
+    low_is_selected: bool = False
 
-    def take(self, rows: NDArray[np.bool_]) -> ScoredRows:
-        """Return some of the rows."""
-        label = None if self.label is None else self.label[rows]
-        design = None if self.design is None else self.design.take(rows)
-        return ScoredRows(self.score[rows], label, design, self.below)
+    def subset(self, chosen: NDArray[np.bool_]) -> ScoredRows:
+        """Return the rows of a mask."""
+        label = None if self.label is None else self.label[chosen]
+        design = None if self.design is None else self.design.take(chosen)
+        return ScoredRows(self.score[chosen], label, design, self.low_is_selected)
 
     def limits(
         self, rates: Sequence[Rate], codes: Codes, thresholds: Floats, *, level: float = 0.95
@@ -47,9 +54,11 @@ class ScoredRows:
         """
         if self.design is not None:
             return [self._survey_limits(rate, codes, thresholds, level) for rate in rates]
-        decided = counts_at(thresholds, self.label, self.score, codes)
-        flipped = decided[..., [1, 0, 3, 2]] if self.below else decided
-        counts = [flipped if rate is selection_rate else decided for rate in rates]
+        by_prediction = counts_at(thresholds, self.label, self.score, codes)
+        by_selection = by_prediction
+        if self.low_is_selected:
+            by_selection = by_prediction[..., [FP, TN, TP, FN]]  # predictions exchanged
+        counts = [by_selection if rate is selection_rate else by_prediction for rate in rates]
         return [
             GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level=level)
             for rate, of_rate in zip(rates, counts, strict=True)
@@ -60,17 +69,16 @@ class ScoredRows:
     ) -> GroupLimits:
         """Return one rate of weighted or clustered rows, with its limits, at the thresholds."""
         assert self.design is not None
-        flipped = self.below and rate is selection_rate
+        flipped = self.low_is_selected and rate is selection_rate
         label = np.zeros(len(codes)) if self.label is None else self.label
         groups = codes.max() + 1
         surveys = []
         for threshold in thresholds:
             cell = (2 * label + ((self.score > threshold) != flipped)).astype(np.intp)
             surveys.append(SurveyCounts.of(cell, codes, self.design, groups=groups))
-        single, together = (
+        pointwise, simultaneous = (
             Limits(*map(np.stack, zip(*(s.limits(rate, level=at) for s in surveys), strict=True)))
             for at in (level, simultaneous_level(level, groups))
         )
-        return GroupLimits(
-            single, together, np.stack([survey.correlation(rate) for survey in surveys])
-        )
+        correlations = np.stack([survey.correlation(rate) for survey in surveys])
+        return GroupLimits(pointwise, simultaneous, correlations)

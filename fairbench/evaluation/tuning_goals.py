@@ -1,4 +1,4 @@
-"""What tuning minimises: a declared metric of some rows, with what each row adds to its error.
+"""What tuning minimises: a declared metric, with each row's contribution to its error.
 
 A goal knows the rows that it is given and nothing else. The search gives it validation rows alone;
 test rows reach it once, for the trial that was chosen and the untuned default.
@@ -29,7 +29,7 @@ class GoalRows:
 
     Attributes
     ----------
-    fold : (n,) the fold in which a row was looked at.
+    fold : (n,) the fold that each row was tested in.
     unit : (n,) the person or cluster of persons.
     target : (n,) the label.
     group : (n,) the code of the group.
@@ -78,18 +78,18 @@ def together(folds: Sequence[GoalRows]) -> GoalRows:
 
 @dataclass(frozen=True)
 class Goal:
-    """A metric that is to be small, or large where that is better."""
+    """A metric that tuning minimises, or maximises if higher is better."""
 
     metric: Metric
 
     @property
     def sign(self) -> float:
-        """1 where it is to be small, -1 where it is to be large."""
+        """1 if the metric is minimised, -1 if it is maximised."""
         return -1.0 if self.metric.better == "higher" else 1.0
 
     @property
     def label(self) -> str:
-        """What sentences call it."""
+        """Its name in sentences."""
         label = self.metric.label
         return f"{label} gap" if self.metric.is_gap and "gap" not in label else label
 
@@ -152,7 +152,7 @@ class Goal:
     def _gap_sides(self, defined: NDArray[np.bool_], n_groups: int) -> Floats:
         """Return the sides (2 P, R) of a largest gap: both signs of each of P differences.
 
-        A difference is of one rate between two groups, where both have it.
+        Differences are between two groups that both have the rate.
 
         Parameters
         ----------
@@ -179,9 +179,9 @@ class _RateEstimate(NamedTuple):
 
     Attributes
     ----------
-    value : the rate; NaN where no row of the group is one that it is of.
-    influence : (n,) what each row adds to its error.
-    least : the variance that no row can show.
+    value : the rate; NaN if its denominator has no rows of the group.
+    influence : (n,) the contribution of each row to the error of the rate.
+    least : the variance that remains even if no row shows any.
     """
 
     value: Floats

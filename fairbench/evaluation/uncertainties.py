@@ -107,7 +107,7 @@ class UncertaintyEvaluation:
             self._attribute(measures, groups, reasons, estimates, lowest, self._floor(data))
 
     def _floor(self, data: Labelled) -> Floats:
-        """Return the variance (S,) under which there is nothing to divide by."""
+        """Return the variance (S,) below which a group's mean variance is no denominator."""
         if data.task is not Task.REGRESSION:
             return np.full(data.splits, 2 * self.negligible_sd**2)
         spread = np.array([part.target.std() for part in data.each_split()])
@@ -268,7 +268,7 @@ class _SkewedMeans:
         return value, np.where(no_ends, NAN, lower), np.where(no_ends, NAN, upper)
 
     def ratio_outside(self, band: float) -> Floats:
-        """Return how sure it is (S, G, V) that the ratio is further than `band` from 1."""
+        """Return the probability (S, G, V) that the ratio is further than `band` from 1."""
         below_band, below_end = (
             probability_ratio_below(self.limits, self._reference, ratio, level=self.level)
             for ratio in (1 - band, 1 + band)
@@ -325,10 +325,11 @@ OUTCOMES = ("TN", "FP", "FN", "TP")
 
 
 def evaluate_individual(table: MetricTable, data: Labelled, k: int, attribute: str) -> None:
-    """Add the mean fairness among 1, 2 ... `k` neighbours: everyone's, by group and outcome.
+    """Add the mean individual fairness among 1, 2 ... `k` neighbours, also by group and outcome.
 
-    Of the score (or, without one, the label) and of every variance the predictions claim; all lie
-    in [0, 1]. Neighbours are among the rows evaluated. Intervals take rows to be independent.
+    It is computed for the score (or, without one, the label) and for each variance among the
+    predictions; all lie in [0, 1]. Neighbours are evaluated rows, too. Intervals treat rows as
+    independent.
     """
     if not k or data.encoded is None or data.task is not Task.BINARY:
         return

@@ -46,7 +46,7 @@ class WeightedScores:
     score : (n,) the scores of all rows.
     arms : (n,) the stratum of each row: rows of one stratum were chosen among one another.
     bins : how many bins the calibration error has.
-    whenever : whether intervals are to hold whenever one stops labelling.
+    anytime_valid : whether intervals hold whenever labelling is stopped.
     """
 
     table: MetricTable
@@ -54,7 +54,7 @@ class WeightedScores:
     score: Floats
     arms: Rows
     bins: int
-    whenever: bool = False
+    anytime_valid: bool = False
 
     def run(self, groups: Mapping[str, pd.Series]) -> None:
         """Add everyone's rows, then each group's."""
@@ -94,7 +94,7 @@ class WeightedScores:
             weight=weights(sizes, np.bincount(stratum, minlength=len(sizes)))[stratum],
         )
         level = self.table.level
-        if self.whenever:
+        if self.anytime_valid:
             level = float(lasting_level(level, len(labelled)))
         if self.table.frequentist:
             self._add_losses(sample, losses, level, where)

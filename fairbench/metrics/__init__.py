@@ -1,4 +1,4 @@
-"""Metrics as pure functions of counts or of arrays, each declared once beside its function.
+"""Metrics as pure functions of counts or of arrays, each declared once, next to its function.
 
 Nothing here fits, reads, writes or makes intervals: those are of :mod:`fairbench.inference`, and
 the table of both of :mod:`fairbench.evaluation`. Begin with `registry`, which finds the

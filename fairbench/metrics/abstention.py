@@ -20,10 +20,10 @@ def rows_kept(rows: ArrayLike, rate: ArrayLike) -> Floats:
 def keep_weights(uncertainty: ArrayLike, rate: ArrayLike) -> Floats:
     """Return the share (n,) of each row that is kept when a share `rate` of rows is abstained on.
 
-    Of several rates (K,) it is (K, n). The least uncertain rows are kept, at least one. Rows that
-    tie at the boundary each count with the share of them that is kept: the expectation over ties
-    broken at random, so that a method with few distinct values abstains on exactly the share asked
-    for, whatever the order of rows.
+    For several rates (K,) the shares are (K, n). The least uncertain rows are kept, at least one.
+    Rows tied at the boundary all have the share of them that is kept: the expectation if ties are
+    broken at random. A method with few distinct values thus abstains on exactly the given share,
+    and the order of rows does not matter.
     """
     values = np.asarray(uncertainty, float)
     kept = rows_kept(len(values), np.asarray(rate, float)[..., None])

@@ -1,18 +1,18 @@
 """Metrics of several classes: likelihoods, and group fairness as averages over the classes.
 
-Each class k is taken against the rest, which makes a table of TN, FP, FN, TP of every group g and
-class. What compares groups is computed in each table as of a label: gap_k = max_g rate_gk - min_g
-rate_gk, where a rate is the share predicted as k (statistical parity) or the share of k that is
-predicted as k (equal opportunity). The classes' gaps are then summed up:
+Each class k against the rest has a table of TN, FP, FN, TP for every group g. Groups are compared
+in each table as with two classes: gap_k = max_g rate_gk - min_g rate_gk, where the rate is the
+share predicted as k (statistical parity) or the share of k that is predicted as k (equal
+opportunity). The classes' gaps are then combined:
 
 - macro_micro: sum_k w_k gap_k / sum_k w_k, where w_k is how often class k is the label (equal
-  opportunity) or is predicted (statistical parity), so that every row counts alike. Of equal
-  opportunity it is equation (11) of Barrainkua et al. (AISTATS 2024), section 8, of parity its
-  counterpart;
+  opportunity) or is predicted (statistical parity), so that all rows have the same weight. For
+  equal opportunity it is equation (11) of Barrainkua et al. (AISTATS 2024), section 8; for parity
+  it is the counterpart;
 - micro: the classes' tables are added up first. True positive rates then become accuracies. Shares
   of predictions all become 1 over the number of classes, so parity has no micro form;
 - class_mean: the plain mean over the classes, which that paper does not have;
-- largest: the class with the largest gap alone counts (Denis, Elie, Hebiri, Hu 2021).
+- largest: the largest gap of any class (Denis, Elie, Hebiri, Hu 2021).
 
 Which forms the paper's demographic parities (9) and (13) are is not known here: its section 8 was
 not at hand when this was written (docs/deviations.md).
@@ -51,7 +51,7 @@ def one_vs_rest(counts: Counts) -> Counts:
 
 
 def right_or_wrong(counts: Counts) -> Counts:
-    """Return the tables (..., G, 4) whose TP are right predictions, and whose FN are wrong ones."""
+    """Return the tables (..., G, 4) with right predictions as TP and wrong predictions as FN."""
     right = np.einsum("...kk->...", counts)
     wrong = counts.sum(axis=(-2, -1)) - right
     return np.stack([np.zeros_like(right), np.zeros_like(right), wrong, right], axis=-1)

@@ -168,7 +168,8 @@ class _LeastCost:
     def of(cls, hull: RocHull, rate: Rate) -> _LeastCost:
         """Return the lower convex hull of costs over rates: increasing slopes, as PAV makes them.
 
-        The ROC curve's hull is convex in every rate, too, but for what a threshold costs itself.
+        The ROC curve's hull would already be convex in every rate if thresholds had no costs of
+        their own.
         """
         from scipy.optimize import isotonic_regression
 
@@ -310,7 +311,7 @@ def _is_clear(costs: Floats) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Programme:
-    """The linear programme of thresholds whose `rates` are to be alike in all groups.
+    """The linear programme of thresholds under which `rates` are nearly equal in all groups.
 
     Its variables are the weights of each group in turn, and the lowest value m_r of each rate r.
 

@@ -165,14 +165,14 @@ def bins_of_mass(
     weight: Floats | None = None,
     order: NDArray[np.intp] | None = None,
 ) -> NDArray[np.int64]:
-    """Return which of `bins` bins of equal numbers of rows each score is in, group by group.
+    """Return the bin of each score, with `bins` bins of equal size in each group.
 
-    Rows of equal scores may fall into several. Of weighted rows, a row is in the bin that it starts
-    in, in the order of scores and weights; bins have equal shares of the weight.
+    Rows with equal scores may be in different bins. With weights, bins have equal shares of the
+    weight in the order of scores, then weights; a row that spans two bins is in the first.
 
     Parameters
     ----------
-    order : the rows by group, and by score in a group, where that is known.
+    order : the row numbers sorted by group, then score, if they are known already.
     """
     n_rows = np.bincount(codes, minlength=groups)
     index = np.empty(len(codes), np.int64)
@@ -186,7 +186,7 @@ def bins_of_mass(
     mass = np.bincount(codes, weight, groups)
     group, row_weight = codes[order], weight[order]
     before = np.cumsum(row_weight) - row_weight - (np.cumsum(mass) - mass)[group]
-    # A hair more, lest rounding puts the first row of a bin in the one before.
+    # Add a little, so that rounding does not put the first row of a bin into the previous one.
     start = (before / mass[group] * bins + 1e-9).astype(np.int64)
     index[order] = np.minimum(start, bins - 1)
     return index
@@ -204,7 +204,7 @@ def mean_over_scores(
 
     Parameters
     ----------
-    order : the rows by group, and by score in a group, where that is known.
+    order : the row numbers sorted by group, then score, if they are known already.
     """
     order = np.lexsort((score, codes)) if order is None else order
     ordered, group = score[order], codes[order]

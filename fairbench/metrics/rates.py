@@ -101,7 +101,7 @@ class Rate:
         return _sum(counts, tuple(int(weight > 0) for weight in self.denominator))
 
     def successes(self, counts: Counts) -> NDArray[np.float64]:
-        """Return how many of these rows are in a cell of the numerator."""
+        """Return how many rows are in the cells of the numerator."""
         return _sum(counts, tuple(int(weight > 0) for weight in self.numerator))
 
     @property

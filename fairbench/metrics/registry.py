@@ -1,4 +1,4 @@
-"""Every metric is declared once, beside its function; this is where declarations are found.
+"""The registry of metrics, each of which is declared once, next to its function.
 
 A declaration is a :class:`Metric` at the top level of a module of this package. The evaluator, the
 tables, the figures, the pages, comparisons and audits take names, labels, directions and sizes that
@@ -44,12 +44,12 @@ class Metric:
 
     Attributes
     ----------
-    name : as in the column ``metric`` of the long table.
-    label : what tables and figures call it.
-    sentence : what it is, in words that need no paper.
+    name : its name in the column ``metric`` of the long table.
+    label : its name in tables and figures.
+    sentence : its definition in plain words.
     task : ``binary``, ``multiclass`` or ``regression``.
     better : ``higher``, ``lower``, ``neither``, or the value to be close to.
-    needs : what it is made of beside the target: columns of the predictions (``prediction``,
+    needs : its inputs besides the target: columns of the predictions (``prediction``,
         ``score``, ``uncertainty``, ``sd``; ``sd_or_uncertainty`` is the first that there is;
         ``scores`` (n, C) those of all classes), lengths of sequences (``frames``,
         ``frames_read``), and ``groups`` where it compares groups.
@@ -61,22 +61,23 @@ class Metric:
         rate of every other group against the reference's.
         ``mean`` : takes the target and the columns it needs, (n,) each, returns losses (n,). The
         interval is made from their moments.
-        ``heavy_mean`` : as ``mean``, where losses grow like squares.
+        ``heavy_mean`` : as ``mean``, for losses with heavy tails, such as squared errors.
         ``auc``, ``root_mean`` (of squares of target minus prediction), ``explained`` (share of the
         target's variance) : take what ``mean`` takes, return a number. The interval has a closed
         form.
         ``none`` : takes what ``mean`` takes, returns a number. The module that adds its rows makes
         its interval, if it has one. With ``groups``, columns are lists with a column of each
         group, where it needs scores of labels too.
-    least, most : the least and the most that a value can be, such as 0 of losses that are never
-        negative; see `at_most`.
-    fewest : rows under which the interval of a mean would not hold, where its kind needs fewer.
-    rates : what a function of counts rests on, which says when it is undefined.
-    epsilon : the difference that makes no difference in practice.
+    least, most : the bounds of its values, such as 0 for losses that are never negative; see
+        `at_most`.
+    fewest : the number of rows under which the interval of a mean would not hold, if larger than
+        the number that its kind of interval needs.
+    rates : the rates that a function of counts is computed from; it is undefined where they are.
+    epsilon : a difference that makes no practical difference.
     relative : whether `epsilon` is a share of the median value.
-    undefined : why a number is NaN, ``{part}`` standing for the rows it is of.
+    undefined : why a number is NaN; ``{part}`` stands for the name of the group or part.
     shown : where the table of a run shows it: ``everyone``, ``groups``, ``gaps``.
-    special : a module of fairbench.evaluation of its own adds its rows.
+    special : whether a module of its own in fairbench.evaluation adds its rows.
     """
 
     name: str

@@ -121,7 +121,7 @@ def figure_3_1(results: Path, effort: Effort) -> Drawn:
 
 
 def figure_3_2(results: Path, effort: Effort) -> Drawn:
-    """Draw Thompson sampling beside top-two Thompson sampling: the least accurate class."""
+    """Draw Thompson and top-two Thompson sampling side by side: the least accurate class."""
     methods = (Method("scores", "thompson"), Method("scores", "top_two"))
     for dataset, title in DATASETS.items():
         lines = _lines(by_class(dataset), worst_question(1), methods, results, effort)

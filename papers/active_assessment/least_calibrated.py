@@ -60,7 +60,7 @@ def question(m: int) -> Question:
 
 
 def published_question(m: int, strength: float = STRENGTH) -> Question:
-    """Return the same question as the code asks it, with a prior worth so many labels."""
+    """Return the question as the published code asks it, with a prior of that many labels."""
 
     def reward(pool: BinnedPool, arms: BinnedArms) -> LeastCalibrated:
         return LeastCalibrated(pool.bins.score, _seen_share(arms, strength))

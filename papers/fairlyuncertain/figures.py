@@ -137,8 +137,8 @@ def uncertainties(run: PlannedRun) -> Floats:
 def draw_ranges(lines: Mapping[str, Floats], title: str) -> Figure:
     """Draw the range of people's uncertainties over variants, people in the order of their mean.
 
-    Of more than 150 people, 150 whose ranks are equally far apart are drawn; the mean range printed
-    is of all. People without a number in some variant are left out.
+    With more than 150 people, 150 at equally spaced ranks are drawn; the printed mean range is that
+    of everyone. People without a number in some variant are left out.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def draw_ranges(lines: Mapping[str, Floats], title: str) -> Figure:
 
 
 def figure_17(results: Path, effort: Effort) -> Iterator[Named]:
-    """Draw the features that move most under abstention: distances, and distributions beside.
+    """Draw the features that move most under abstention: their distances and distributions.
 
     Of one split; a quarter of the test rows is abstained on.
     """

@@ -106,7 +106,7 @@ def published(dataset: str, method: str) -> str:
 
 
 def smoothing(dataset: str, chosen: Splits) -> Table:
-    """Return UA-SP beside what it costs, a row for each reading."""
+    """Return UA-SP and its costs, a row for each reading."""
     table = Table(title=f"{dataset}: means (sd) over {chosen.repeats} splits", title_justify="left")
     for name in ("method", "published", "UA-SP", "points", "labels", f"in {LEVEL:.0%}", "CRPS"):
         table.add_column(name, justify="left" if name == "method" else "right")

@@ -37,7 +37,7 @@ class Options:
 
 
 class Summary(NamedTuple):
-    """What is said of a distribution: mean, ends of its interval, sd, and share near the mean."""
+    """A summary of a distribution: mean, limits of its interval, sd, and share near the mean."""
 
     mean: float
     lower: float
@@ -72,7 +72,7 @@ def sample(name: str, draws: int) -> Floats:
 
 
 def summary(values: Floats) -> Summary:
-    """Return what is said of some draws."""
+    """Return the summary of some draws."""
     lower, upper = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     near = float((np.abs(values - values.mean()) < NEAR).mean())
     return Summary(
@@ -81,7 +81,7 @@ def summary(values: Floats) -> Summary:
 
 
 def main(options: Options) -> None:
-    """Print both distributions' mean, interval and sd beside the printed ones."""
+    """Print both distributions' mean, interval and sd with the published ones."""
     title = f"one mean, one {LEVEL:.0%} interval, two sds: {options.draws} draws"
     table = Table(title=title, title_justify="left")
     for name in ("", "mean", "interval", "sd", "printed", f"within {NEAR} of the mean"):

@@ -100,7 +100,7 @@ def _short(population: Population, rows: int, margin: float, level: float) -> bo
 
 
 def main() -> None:
-    """Print both numbers beside the published one, and what smaller margins and groups take."""
+    """Print both numbers and the published one, and the labels for smaller margins and groups."""
     example = Population()
     print(f"published: {PUBLISHED:,}; normal: {by_normal(example):,}; ", end="")
     print(f"simulated: {by_simulation(example):,}")

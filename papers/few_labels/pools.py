@@ -47,7 +47,7 @@ _FILES = {("adult", "sex"): "adult_race"}
 
 
 def released(archive: Archive, dataset: str, attribute: str, learner: str) -> PartlyLabelled:
-    """Read a learner's scores as the study used them: German's are of the other class."""
+    """Read a learner's scores as the study used them: German's are those of the other class."""
     name = _FILES.get((dataset, attribute), f"{dataset}_{attribute}")
     config = yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text())
     config.pop("_target_")

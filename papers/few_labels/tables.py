@@ -41,7 +41,7 @@ from fairbench.reporting.papers.running import Effort
 PUBLISHED = PAPERS / "few_labels" / "published.csv"
 CONFIGURATION = ["dataset", "sensitive_attribute", "learner"]
 COVERAGE = "coverage"
-# Table 4.4 is of a thousand label orders, by its caption, the others of a hundred.
+# By its caption, Table 4.4 averages a thousand label orders; the other tables average a hundred.
 RUNS, COVERAGE_RUNS = 100, 1000
 LABELS = {AS_PUBLISHED: "", POOL_NOISE: "with the pool's own noise"}
 LABELS[FAULTS] = "with the published code's faults"

@@ -177,12 +177,12 @@ LOADED = {"compas": compas.load, "adult": adult.load}
 def counts(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
     """Yield how many people of each group, and of each label, the data sets have.
 
-    Of Adult the archive's training file is counted, which is what the paper's numbers are of.
+    For Adult, the archive's training file is counted, as the paper's numbers come from it.
 
     Parameters
     ----------
     rows : published `count`, `percent` of the group, or `sample_size`, with ``group=``, and ``y=``
-        where it is of one label.
+        if it is about one label.
     effort : has no meaning here: it takes a second.
 
     Raises

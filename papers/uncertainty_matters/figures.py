@@ -214,7 +214,7 @@ def ratios_figure(estimates: Mapping[str, Floats], implied: pd.Series) -> Figure
 
 
 def areas_figure(rows: pd.DataFrame) -> Figure:
-    """Draw the area of every algorithm's region by the choice of rho, the published one beside it.
+    """Draw the area of every algorithm's region by the choice of rho, with the published area.
 
     Parameters
     ----------

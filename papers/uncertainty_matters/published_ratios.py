@@ -21,7 +21,7 @@ from fairbench.inference.effective_counts import mean_shrinkage, relative_rho
 
 
 def readings(published: pd.DataFrame) -> pd.DataFrame:
-    """Return, by algorithm, r, the published area at rho_rel up, and what each reading predicts."""
+    """Return, by algorithm, r, the published area at rho_rel up, and each reading's prediction."""
     rows = published[published["metric"] == AREA]
     areas = rows.assign(value=rows["value"].astype(float))
     areas = areas.pivot_table(index="method", columns="setting", values="value", sort=False)
@@ -40,7 +40,7 @@ def readings(published: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Print both readings beside the published areas."""
+    """Print both readings with the published areas."""
     rows = readings(read_published())
     table = Table(title="area at rho_rel up", title_justify="left", box=box.SIMPLE_HEAD)
     for header in ("algorithm", *rows.columns):

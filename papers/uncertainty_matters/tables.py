@@ -133,9 +133,9 @@ def _events(first: Cloud | None, second: Cloud | None) -> dict[str, list[float]]
 def _row(row: Mapping[str, str], found: Kinds, cvs: int) -> dict[str, Any]:
     """Return a published number with ours: means and sds over cross-validations.
 
-    The paper's number is of one cross-validation, so that the error of the difference is one of our
-    sds over them. What is a share of the `cvs` cross-validations has the standard error of a share
-    besides.
+    The paper's number comes from one cross-validation, so that the error of the difference is one
+    of our sds over cross-validations. Shares of the `cvs` cross-validations also have the standard
+    error of a share.
     """
     metric, published = row["metric"], float(row["value"])
     columns = {name: row[name] for name in ("row", "table", "method", "setting", "metric")}

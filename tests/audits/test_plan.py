@@ -39,8 +39,8 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
     plan = planned(groups=shares, rate=rate, gap=0.05)
     rates = np.full(len(shares), rate)
     other = np.where(np.arange(len(shares)) == plan.smallest, plan.other, rate)
-    few, alike = plan.labels(alike=True, equally=equally)
-    _, apart = plan.labels(alike=False, equally=equally)
+    few, alike = plan.labels(no_difference=True, equally=equally)
+    _, apart = plan.labels(no_difference=False, equally=equally)
     assert few < alike
     for needed, truth, gap in ((alike, rates, 0.05), (apart, other, None)):
         fewer, more = (
@@ -53,7 +53,7 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
 def test_of_a_rate_about_few_people_many_more_labels_are_needed():
     all_, some = (
         planned(groups=(0.5, 0.5), rate=0.7, gap=0.1, among=among).labels(
-            alike=False, equally=False
+            no_difference=False, equally=False
         )
         for among in (1.0, 0.2)
     )
@@ -63,7 +63,7 @@ def test_of_a_rate_about_few_people_many_more_labels_are_needed():
 def test_two_seeds_and_a_rate_near_zero_agree_with_what_can_be():
     enough = [
         planned(groups=(0.7, 0.3), rate=0.02, gap=0.05, seed=seed).labels(
-            alike=False, equally=False
+            no_difference=False, equally=False
         )[1]
         for seed in (0, 1)
     ]
@@ -73,7 +73,7 @@ def test_two_seeds_and_a_rate_near_zero_agree_with_what_can_be():
 
 def test_what_takes_too_many_labels_has_no_number():
     plan = planned(groups=(0.999999, 0.000001), rate=0.5, gap=0.001)
-    assert plan.labels(alike=True, equally=False)[1] is None
+    assert plan.labels(no_difference=True, equally=False)[1] is None
 
 
 @pytest.mark.parametrize(

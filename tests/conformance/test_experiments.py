@@ -51,7 +51,7 @@ def test_every_preset_is_planned_as_a_user_plans_it(name, results, monkeypatch, 
     assert outcomes, f"{file} does not compose under -m: {printed}"
     failed = [outcome.line for outcome in outcomes if outcome.status == "failed"]
     assert not failed, f"{file}: {len(failed)} of its {len(outcomes)} jobs fail, first {failed[0]}"
-    plans = [outcome.run for outcome in outcomes if outcome.run]
+    plans = [outcome.plan for outcome in outcomes if outcome.plan]
     assert plans, f"{file}: all of its jobs are skipped, first {outcomes[0].line}"
     swept = swept_by(name)
     expected = prod(len(str(values).split(",")) for values in swept.values())

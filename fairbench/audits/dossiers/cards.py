@@ -31,7 +31,7 @@ _OF_EVERYONE = (
 
 
 def model_card(
-    options: Options, frame: pd.DataFrame, told: Mapping[str, str], day: date
+    options: Options, frame: pd.DataFrame, human_answers: Mapping[str, str], day: date
 ) -> Document:
     """Return a model card (Mitchell et al. 2019) whose figures have intervals."""
     assessment = _assessed(options, frame)
@@ -49,7 +49,7 @@ def model_card(
         else "there is one attribute alone",
         "caveats": "under notes, and under what was not looked at",
     }
-    return _with_audit("model-card", "Model card", assessment, {**told, **answers}, day)
+    return _with_audit("model-card", "Model card", assessment, {**human_answers, **answers}, day)
 
 
 _ONE_FILE = (
@@ -58,7 +58,9 @@ _ONE_FILE = (
 )
 
 
-def ai_act(options: Options, frame: pd.DataFrame, told: Mapping[str, str], day: date) -> Document:
+def ai_act(
+    options: Options, frame: pd.DataFrame, human_answers: Mapping[str, str], day: date
+) -> Document:
     """Return what the AI Act asks to be measured of a high-risk system, and what is missing."""
     assessment = _assessed(options, frame)
     single = [size for size in assessment.sizes if size.attribute in options.group]
@@ -79,7 +81,7 @@ def ai_act(options: Options, frame: pd.DataFrame, told: Mapping[str, str], day: 
         "accuracy_by_group": "by group, with intervals, in the tables",
     }
     title = "AI Act: what was measured of a high-risk system, and what is missing"
-    document = _with_audit("ai-act", title, assessment, {**told, **answers}, day)
+    document = _with_audit("ai-act", title, assessment, {**human_answers, **answers}, day)
     summary = document.summary or ExecutiveSummary([])
     return replace(document, summary=replace(summary, unseen=[_ONE_FILE, *summary.unseen]))
 

@@ -38,7 +38,7 @@ class Category:
     rows : how many people are in the category.
     selected : how many of them are selected; not a whole number where only a rate is known.
     share : the category's share of all people, those of unknown category included.
-    ratio : its rate over the highest rate; NaN where that is 0.
+    ratio : its rate over the highest rate; NaN if that is 0.
     reason : why the ratio is NaN; empty where it is a number.
     most_selected : the categories of the highest rate, several where they tie.
     stable : our ratio and its interval.

@@ -1,4 +1,4 @@
-"""What people say of a model, beside what is measured of it: the answers to the rules of a pack."""
+"""Answers that people give to the rules of a pack, where a measurement cannot."""
 
 from __future__ import annotations
 
@@ -69,10 +69,11 @@ def read_facts(path: str, rules: Iterable[Rule]) -> dict[str, str]:
 
     Raises
     ------
-    UserError : a file that cannot be read, or a name that the dossier does not ask for.
+    UserError : if the file cannot be read, or has a name that the dossier does not ask for.
     """
-    told, valid = read_named_texts(path, "facts") if path else {}, names_told(rules)
-    for name in told:
+    human_answers = read_named_texts(path, "facts") if path else {}
+    valid = names_told(rules)
+    for name in human_answers:
         if name not in valid:
             raise unknown_name("fact", name, valid)
-    return told
+    return human_answers

@@ -70,7 +70,7 @@ _SURE = (
 
 @dataclass(frozen=True)
 class OddsRatio:
-    """How often a group is refused, and its odds of being granted over the reference's."""
+    """The rate at which a group is refused, and the odds ratio of its grants to the reference's."""
 
     attribute: str
     group: str
@@ -90,10 +90,11 @@ class PartRatio:
 
     Attributes
     ----------
-    part : the share of all people that the best are, or the segment.
-    cut : the score that the best reach; NaN for a segment.
+    part : the best by score, as ``best 10 %``, or the name of the segment.
+    cut : the score that separates the best from the others; NaN for a segment.
     rows : how many people are in the group.
-    rate : the share of them who are among the best, or are granted.
+    rate : the share of the group that is among the best, or is granted.
+    ratio : the group's rate over that of the reference group.
     """
 
     attribute: str
@@ -112,15 +113,19 @@ class PartRatio:
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """The mean score or price of a group, and how far it is from that of the reference.
+    """The mean score or price of a group, and its differences to the reference group's mean.
+
+    All have 95 % intervals. The differences are NaN for the reference group itself.
 
     Attributes
     ----------
-    mean : the mean of the group, with its 95 % interval.
-    less : the mean less the reference's, with its 95 % interval.
-    smd : the standardised mean difference, with its interval.
-    residual : that of the residuals when the factors are taken into account, with its interval.
-    adjusted : that between people of the same factors, with its interval.
+    mean : the mean of the group.
+    less : the mean less the reference's.
+    smd : the standardised mean difference.
+    residual : the standardised mean difference of the residuals of a regression on the factors;
+        NaN without factors.
+    adjusted : the standardised coefficient of the group in a regression on it and the factors; NaN
+        without factors.
     """
 
     measure: str
@@ -137,12 +142,12 @@ class MeanDifference:
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
-    """The people of an attribute whose group is known, the group compared with first.
+    """The people whose group is known, for one attribute.
 
     Attributes
     ----------
-    groups : (m,) the group of each of these people.
-    rows : (n,) which rows of the file they are, as a mask.
+    groups : (m,) the group of each of these people; the reference is the first category.
+    rows : (n,) a mask of their rows in the file.
     """
 
     groups: pd.Series
@@ -150,14 +155,14 @@ class _Compared:
 
     @property
     def reference(self) -> str:
-        """The group that others are compared with."""
+        """The group with which others are compared."""
         return str(self.groups.cat.categories[0])
 
 
 def lending(
     options: LendingQuestion,
     frame: pd.DataFrame,
-    told: Mapping[str, str],
+    human_answers: Mapping[str, str],
     day: date,
     *,
     unknown: Sequence[str] = (),
@@ -166,11 +171,12 @@ def lending(
 
     Parameters
     ----------
-    unknown : answers that mean that a group is not known, beside those that usually do.
+    unknown : further answers that mean that a group is not known.
 
     Raises
     ------
-    UserError : which decision, or which scores, are good is not said; or a value that cannot be.
+    UserError : if the options do not tell which decision, or which scores, are good for a person,
+        or a value is invalid.
     """
     if options.weight or options.cluster:
         raise UserError("weight= and cluster=: this dossier counts people, so leave them out")
@@ -184,7 +190,7 @@ def lending(
         pack_of("lending"),
         _document(options, frame, table, answered, measured),
         options,
-        {**told, **_answers(options, measured)},
+        {**human_answers, **_answers(options, measured)},
         day,
         without=measured.missing,
     )
@@ -192,11 +198,11 @@ def lending(
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """What a lender's decisions, scores and prices show of each group.
+    """The measures of a lender's decisions, scores and prices, by group.
 
     Attributes
     ----------
-    references : attribute or combination -> the group that its others are compared with.
+    references : attribute or combination of attributes -> its reference group.
     ratios, odds : the impact ratios and the odds ratios of decisions.
     by_quantile : the impact ratios among the best by score.
     by_segment : the impact ratios within each segment.
@@ -218,7 +224,7 @@ class _Measured:
 
     @property
     def missing(self) -> list[str]:
-        """The questions of the rule that nothing was measured of."""
+        """The questions of the rule that have no measurement."""
         measured = {
             "air_by_quantile": bool(self.by_quantile),
             "air_by_segment": bool(self.by_segment),
@@ -347,7 +353,7 @@ def _known_people(name: str, table: AuditTable, answered: Unknown) -> _Compared:
 
 
 def _good_side(options: LendingQuestion, table: AuditTable, score: Floats) -> bool:
-    """Say whether high scores are good for a person; ask where that is not said."""
+    """Return whether high scores are good for a person; refuse options that do not tell."""
     if not options.prediction:
         return bool(table.direction.good)
     if not options.good_scores:
@@ -363,14 +369,16 @@ def _good_side(options: LendingQuestion, table: AuditTable, score: Floats) -> bo
     return options.good_scores == HIGH
 
 
-def _prices(frame: pd.DataFrame, place: ColumnRef) -> Floats:
+def _prices(frame: pd.DataFrame, source: ColumnRef) -> Floats:
     """Return prices (n,), NaN where they are blank."""
-    text = frame[place.name]
+    text = frame[source.name]
     prices: Floats = to_numbers(text)
     blank = text.isna().to_numpy() | (text.astype(str).str.strip() == "").to_numpy()
-    place.refuse(text, ~np.isfinite(prices) & ~blank, "price: it has to be a number", negation="no")
+    source.refuse(
+        text, ~np.isfinite(prices) & ~blank, "price: it has to be a number", negation="no"
+    )
     if blank.all():
-        raise place.fault("is blank in all rows: name a column of prices by price=")
+        raise source.fault("is blank in all rows: name a column of prices by price=")
     return prices
 
 
@@ -378,20 +386,20 @@ def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
     """Return legitimate factors as columns (n, K): numbers, or a mark for each level but one."""
     parts = []
     for name in options.factors:
-        place = ColumnRef(options.path.name, name)
+        source = ColumnRef(options.path.name, name)
         text = frame[name]
-        place.refuse_blank(text, "a factor: every row needs one, or leave the column out")
+        source.refuse_blank(text, "a factor: every row needs one, or leave the column out")
         values = to_numbers(text)
         if np.isfinite(values).all():
             parts.append(values[:, None])
             continue
         if np.isfinite(values).mean() > 0.5:
-            place.refuse(
+            source.refuse(
                 text, ~np.isfinite(values), "number, as most of this factor are", negation="no"
             )
         levels = pd.Categorical(text.astype(str))
         if len(levels.categories) > _MOST_LEVELS:
-            raise place.fault(
+            raise source.fault(
                 f"holds {len(levels.categories)} different values; a factor is a number, or has up "
                 f"to {_MOST_LEVELS} levels: make it coarser"
             )
@@ -407,9 +415,20 @@ def _odds(attribute: str, groups: pd.Series, granted: NDArray[np.bool_]) -> Iter
     refused = rate_limits(n_people - n_granted, n_people)
     odds = odds_ratios((n_granted, n_granted[0]), (n_people, n_people[0]))
     for group, name in enumerate(names):
-        ratio = odds.at(group) if group else (1.0, np.nan, np.nan)
-        people = int(n_people[group])
-        yield OddsRatio(attribute, name, names[0], people, *refused.at(group), *ratio)
+        refused_share, refused_lower, refused_upper = refused.at(group)
+        odds_ratio, lower, upper = odds.at(group) if group else (1.0, np.nan, np.nan)
+        yield OddsRatio(
+            attribute=attribute,
+            group=name,
+            reference=names[0],
+            rows=int(n_people[group]),
+            refused=refused_share,
+            refused_lower=refused_lower,
+            refused_upper=refused_upper,
+            odds=odds_ratio,
+            lower=lower,
+            upper=upper,
+        )
 
 
 def _best(
@@ -430,7 +449,7 @@ def _part_ratios(
     selected: NDArray[np.bool_],
     cut: float = float("nan"),
 ) -> Iterator[PartRatio]:
-    """Yield the impact ratios of those who are selected, of all people or of a part of them."""
+    """Yield the impact ratios of the selected people among all people or a part of them."""
     codes, names = codes_of(groups)
     rows = np.bincount(codes)
     rates = rate_limits(np.bincount(codes, selected), rows)
@@ -439,11 +458,20 @@ def _part_ratios(
         return
     ratios = impact_ratios_at(attribute, names, rows, lambda _: rates, reference=reference)
     for row in ratios:
-        ends = (np.nan, np.nan) if row.is_given_reference else (row.lower, row.upper)
         yield PartRatio(
-            attribute, part, cut, row.group, reference, row.rows,
-            row.rate, row.rate_lower, row.rate_upper, row.ratio, *ends,
-        )  # fmt: skip
+            attribute=attribute,
+            part=part,
+            cut=cut,
+            group=row.group,
+            reference=reference,
+            rows=row.rows,
+            rate=row.rate,
+            rate_lower=row.rate_lower,
+            rate_upper=row.rate_upper,
+            ratio=row.ratio,
+            lower=np.nan if row.is_given_reference else row.lower,
+            upper=np.nan if row.is_given_reference else row.upper,
+        )
 
 
 def _segments(
@@ -451,8 +479,8 @@ def _segments(
 ) -> Iterator[PartRatio]:
     """Yield the ratios in each segment, and those over all of them.
 
-    Over all segments a group's rate is compared with what the reference group's would be if it had
-    the group's mix of segments; segments in which either has nobody are left out.
+    Over all segments, a group's rate is compared with the reference group's rate standardised to
+    the group's mix of segments. Segments without people of both groups are left out.
     """
     for attribute, people in singles.items():
         groups = people.groups
@@ -471,15 +499,23 @@ def _segments(
             pair = StandardisedRates.of(
                 n_granted[[group, 0]], n_people[[group, 0]], mix=n_people[group]
             )
+            # At (0, 1): the group's rate in the segments shared with the reference group, and its
+            # ratio to the reference group's standardised rate.
+            rate, rate_lower, rate_upper = (float(array[0, 1]) for array in pair.limits())
+            ratio, lower, upper = (float(array[0, 1]) for array in pair.ratios())
             yield PartRatio(
-                attribute,
-                ALL_SEGMENTS,
-                np.nan,
-                name,
-                names[0],
-                int(pair.rows[0, 1]),
-                *(float(number[0, 1]) for number in pair.limits()),
-                *(float(number[0, 1]) for number in pair.ratios()),
+                attribute=attribute,
+                part=ALL_SEGMENTS,
+                cut=np.nan,
+                group=name,
+                reference=names[0],
+                rows=int(pair.rows[0, 1]),
+                rate=rate,
+                rate_lower=rate_lower,
+                rate_upper=rate_upper,
+                ratio=ratio,
+                lower=lower,
+                upper=upper,
             )
 
 
@@ -503,13 +539,19 @@ def _means(
         adjusted = adjusted_mean_differences(known_values, codes, reference, design[rows])
     sizes = np.bincount(codes)
     for group, name in enumerate(names):
-        differences = (less, standardised, residual, adjusted)
-        if group == reference:
-            differences = (unknown,) * 4
+        is_reference = group == reference
         yield MeanDifference(
-            measure, attribute, name, people.reference, int(sizes[group]), means.at(group),
-            *(limits.at(group) for limits in differences),
-        )  # fmt: skip
+            measure=measure,
+            attribute=attribute,
+            group=name,
+            reference=people.reference,
+            rows=int(sizes[group]),
+            mean=means.at(group),
+            less=(unknown if is_reference else less).at(group),
+            smd=(unknown if is_reference else standardised).at(group),
+            residual=(unknown if is_reference else residual).at(group),
+            adjusted=(unknown if is_reference else adjusted).at(group),
+        )
 
 
 def _in_short(

@@ -58,7 +58,7 @@ _NO_THRESHOLD = (
 def ll144(
     options: Options,
     frame: pd.DataFrame,
-    told: Mapping[str, str],
+    human_answers: Mapping[str, str],
     day: date,
     *,
     at_threshold: bool = False,
@@ -71,17 +71,17 @@ def ll144(
     ----------
     options : options whose groups are the columns of sex and of race.
     frame : the table of people, as text.
-    told : the answers that only people can give, by the names of rules.
+    human_answers : the answers that only people can give, by the names of rules.
     day : the day as of which the rules are taken.
-    at_threshold : scores above the threshold are selected; otherwise a tool of scores scores, and
-        rates are of scores above the median of everyone.
-    unknown : answers that mean that a category is not known, beside those that usually do.
-    keep_small : whether categories of under 2 % have ratios: that an auditor may exclude them is no
-        duty (6 RCNY 5-301(d)).
+    at_threshold : whether a person is selected by a score above the threshold; otherwise the rates
+        are scoring rates: shares of people with a score above everyone's median.
+    unknown : further answers that mean that a category is not known.
+    keep_small : whether categories with under 2 % of the people have ratios; an auditor may exclude
+        them, but need not (6 RCNY 5-301(d)).
 
     Raises
     ------
-    UserError : a column that is not there or cannot be what it is said to be.
+    UserError : if a column is missing, or is not what the options say.
     """
     _refuse_others(options)
     by_score = bool(options.score) and not options.prediction and not at_threshold
@@ -98,7 +98,7 @@ def ll144(
     n_people = len(frame)
     n_unknown = {name: int((~known).sum()) for name, known in groups.known.items()}
     answers = {
-        **told,
+        **human_answers,
         "median": "" if selection.median is None else number(selection.median),
         "unknown": "; ".join(f"{name}: {count(people)}" for name, people in n_unknown.items()),
         "small": _small_categories(small, n_people, kept=keep_small),
@@ -149,7 +149,7 @@ def _sex_and_race(options: Options, frame: pd.DataFrame, unknown: Sequence[str])
 
     Parameters
     ----------
-    unknown : answers that mean that a category is not known, beside those that usually do.
+    unknown : further answers that mean that a category is not known.
     """
     sex, race = options.group
     both = f"{sex}{CROSSED}{race}"
@@ -375,7 +375,7 @@ def _left_out_section(left_out: Sequence[Category], rate: str) -> Section:
 def four_fifths(
     options: Options,
     frame: pd.DataFrame,
-    told: Mapping[str, str],
+    human_answers: Mapping[str, str],
     day: date,
     *,
     unknown: Sequence[str] = (),
@@ -384,8 +384,8 @@ def four_fifths(
 
     Parameters
     ----------
-    options, frame, told, day : as :func:`ll144` has them; the groups may be of any attributes.
-    unknown : answers that mean that a group is not known, beside those that usually do.
+    options, frame, human_answers, day : as for :func:`ll144`; groups may be of any attributes.
+    unknown : further answers that mean that a group is not known, such as ``prefer not to say``.
     """
     _refuse_others(options)
     table = read_audit_table(options, frame=frame)
@@ -425,7 +425,7 @@ def four_fifths(
             "differences": differences,
         },
     )
-    answers = {**told, **_four_fifths_answers(categories, differences)}
+    answers = {**human_answers, **_four_fifths_answers(categories, differences)}
     return dossier(pack_of("four-fifths"), tables, options, answers, day)
 
 

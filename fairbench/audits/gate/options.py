@@ -1,4 +1,4 @@
-"""What a gate is asked: conditions beside the options of an audit."""
+"""The options of a gate: conditions, in addition to the options of an audit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairbench.evaluation.conditions import REQUIRED, VERDICT, check_gate, condi
 
 @dataclass(frozen=True)
 class Gating:
-    """The options of a gate, beside those of what it is about."""
+    """The options that a gate adds to those of an audit."""
 
     fail_if: tuple[str, ...] = option(
         (),

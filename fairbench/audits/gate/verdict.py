@@ -43,7 +43,7 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
 
     Raises
     ------
-    UserError : a condition, an option or a column that cannot be; the message says what would.
+    UserError : if a condition, an option or a column is invalid; the message says what is valid.
 
     Examples
     --------

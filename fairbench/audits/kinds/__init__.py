@@ -22,7 +22,7 @@ def document_of(options: Options, frame: pd.DataFrame) -> Document:
 
     Raises
     ------
-    UserError : an option that the kind of audit does not take, or a value that cannot be.
+    UserError : if the kind of audit does not take an option, or a value is invalid.
     """
     with name_rows_in_errors(frame, options.id):
         return _document_of(options, frame)

@@ -42,7 +42,7 @@ from fairbench.audits.pages.pictures import diagrams, pictures
 from fairbench.audits.pages.within import within_section
 from fairbench.audits.report import Audit
 from fairbench.audits.thresholds import ConstrainedThreshold
-from fairbench.audits.tipping import unless
+from fairbench.audits.tipping import tipping_clause
 from fairbench.audits.within import shared_traits, within_findings
 from fairbench.evaluation.columns import records
 from fairbench.reporting.document.model import Gallery, Section
@@ -126,11 +126,11 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             value=gap.value,
             lower=lower,
             upper=upper,
-            values=tuple(gap.rates[place] for place in gap.answer.named),
+            values=tuple(gap.rates[group] for group in gap.answer.named),
             bound=epsilon,
             n=gap.rows,
             needs=TOO_FEW if gap.verdict == NOT_MEASURED else needed_in_words(gap.needed),
-            unless=unless(gap.tipping),
+            unless=tipping_clause(gap.tipping),
             given=ASSUMED if gap.assumed else "",
         )
         yield finding
@@ -158,7 +158,7 @@ def _constraint_findings(
             lower=judged.lower,
             upper=judged.upper,
             bound=constrained.bound,
-            n=constrained.rows[1],
+            n=constrained.rows.judged_on,
             scope=f"at the threshold {constrained.threshold:.4g}",
         )
 

@@ -172,7 +172,7 @@ def _as_much(factor: float) -> str:
 
 
 def sure_of(assessment: Assessment) -> Iterator[str]:
-    """Yield how sure the findings are: how many outcomes are known, and what follows from that."""
+    """Yield sentences on the certainty of the findings: the known outcomes, and their limits."""
     rows = len(assessment.table)
     labels = assessment.labels
     some = count(labels) if labels else "none"

@@ -57,7 +57,7 @@ def read_multiclass(options: Options, frame: pd.DataFrame) -> MulticlassScores:
 
     Raises
     ------
-    UserError : a column that is not named, or a value that cannot be; names row and column.
+    UserError : if a column is not named, or a value is invalid; names row and column.
     """
     target = options.target
     if not target:
@@ -198,7 +198,7 @@ def _predicted_classes(scores: MulticlassScores) -> pd.Series:
 
 
 def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[str]:
-    """Yield what the figures rest on, and what they are of."""
+    """Yield the notes on what the figures rest on and describe."""
     rows = len(scores)
     labels = len(scores.labelled)
     labelled = f"{count(labels)} of them with a label ({labels / rows:.2%})"

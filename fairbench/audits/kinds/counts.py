@@ -83,7 +83,7 @@ class CountTable:
 
     Attributes
     ----------
-    unknown : attribute -> how many people are of unknown category.
+    unknown : attribute -> how many people have an unknown category.
     notes : what a reader has to know of the rows.
     """
 
@@ -100,7 +100,7 @@ class CountTable:
 
     @property
     def people(self) -> dict[str, int]:
-        """How many people each attribute's table is of, those of unknown category included."""
+        """The number of people in each attribute's table, including those of unknown category."""
         return {
             name: sum(category.people for category in categories) + self.unknown.get(name, 0)
             for name, categories in self.categories.items()
@@ -115,7 +115,7 @@ class _Reader:
     ----------
     decimals : how many decimals the most precise rate of the table has.
     rows : attribute -> group -> its category.
-    unknown : attribute -> how many people are of unknown category.
+    unknown : attribute -> how many people have an unknown category.
     totals : the numbers of the rows that are totals.
     empty : names of the categories without people.
     impossible_rates : the rows whose rate no whole number of people has.

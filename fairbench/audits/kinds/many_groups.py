@@ -167,7 +167,7 @@ def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Fin
 def _gap(
     successes: Floats, sizes: Floats, groups: Sequence[str], template: Finding, risk: float
 ) -> tuple[list[str], list[Finding]]:
-    """Return the two groups of enough rows that are most surely apart, and what is said of them."""
+    """Return the finding on the two large enough groups that differ most surely."""
     large_enough = np.flatnonzero(sizes >= FEWEST_ROWS)
     if len(large_enough) < 2:
         return [], [template]
@@ -177,7 +177,7 @@ def _gap(
         return surest_gap(GroupLimits.of(successes[large_enough], sizes[large_enough], level=level))
 
     def of_surest(level: float) -> GapInterval:
-        """Return the interval with the lead of these two alone: there are too many pairs."""
+        """Return the interval with the lead of these two only: all pairs would be too many."""
         gap = at_level(level)[0]
         return GapInterval(gap.lower, gap.upper, np.array([[0, gap.lower], [0, 0]]))
 

@@ -97,7 +97,7 @@ def unit_of(data: Labelled) -> float:
 
 
 def gap_findings(data: Labelled, options: Options) -> list[Finding]:
-    """Return what is said of the gaps, which share the error rate."""
+    """Return the findings on the gaps, which share the error rate."""
     metrics = [name for name in COMPARED if name != COVERAGE or options.bounds]
     risk = ErrorBudget(len(metrics) * len(data.groups)).risk
 

@@ -40,7 +40,7 @@ _FEW = "there are not two groups of enough rows"
 
 
 def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audit:
-    """Audit the classifier that a table is of against that of the column ``against=`` names.
+    """Compare a table's classifier with the one whose scores are in the column ``against=``.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
 
 
 def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> list[Finding]:
-    """Return what is said of the accuracies, and of the gaps of every attribute.
+    """Return the findings on the accuracies, and on the gaps of every attribute.
 
     The value of each is the second classifier's less the first's. It is `SMALL` if they differ by
     less than epsilon, and `LARGE` if one of them is surely the larger.
@@ -137,7 +137,7 @@ def _compare(template: Finding, rate: Rate, cells: Floats, risk: float) -> Findi
     ----------
     template : the finding to fill in.
     cells : (G, 8) the counts of the groups, or (1, 8) those of everyone.
-    risk : the probability with which the answer may be wrong.
+    risk : the error rate of the answer.
     """
     template = replace(template, n=int(cells.sum()))
     is_gap = bool(template.attribute)

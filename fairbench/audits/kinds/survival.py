@@ -109,14 +109,14 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
 
     Raises
     ------
-    UserError : a time under 0, a risk that is no probability, or no horizon.
+    UserError : if a time is under 0, a risk is no probability, or no horizon is given.
     """
     if not options.horizon:
         raise UserError("event= needs horizon=: by which time the score is the risk of an event")
     file = options.path.name
-    place = ColumnRef(file, options.target)
-    time = numbers_of(frame, place)
-    place.refuse(frame[options.target], time < 0, "a time of 0 or more")
+    time_column = ColumnRef(file, options.target)
+    time = numbers_of(frame, time_column)
+    time_column.refuse(frame[options.target], time < 0, "a time of 0 or more")
     event = marks_of(frame[options.event], ColumnRef(file, options.event))
     rows = Survival(time, event, scores_of(frame, ColumnRef(file, options.score)))
     groups = read_groups(frame, file, options.group, options.reference)[0]

@@ -1,6 +1,6 @@
 """What cannot be known: of everyone, where the selected alone have labels; of unrecorded groups.
 
-The rows tell bounds of every rate. What is said of a gap holds wherever between them the rates are.
+The rows give bounds of every rate. Statements about a gap hold for all rates between these bounds.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _NO_BOUNDS = GapBounds(np.nan, np.nan, (np.nan, np.nan))
 def bounded_gap(
     template: Finding, names: Sequence[str], ends: RateBounds, risk: float
 ) -> tuple[Finding, Row]:
-    """Return what is said of the gap between groups, and what is known of it, in plain columns.
+    """Return the finding on the gap between groups, and its figures in plain columns.
 
     The verdict of the columns may be `CANNOT`; the finding is then open.
 
@@ -71,7 +71,7 @@ def bounded_gap(
     ----------
     template : the finding of a gap that is not measured, with the reason.
     names, ends : the names and the bounds of the groups about whose rate anything is known.
-    risk : the probability with which the answer may be wrong.
+    risk : the error rate of the answer.
     """
     finding = template
     bounds = _NO_BOUNDS
@@ -173,7 +173,7 @@ def bound_everyone(table: AuditTable, options: Options, risk: float) -> BoundsOf
 
     Parameters
     ----------
-    risk : the probability with which what is said of a gap may be wrong.
+    risk : the error rate of the statement about a gap.
     """
     selected = np.ones(len(table), bool) if table.selected is None else table.selected
     findings: list[Finding] = []
@@ -213,7 +213,7 @@ def _gap(
     options: Options,
     risk: float,
 ) -> tuple[Finding, Row]:
-    """Return what is said of a gap of everyone, and what is known of it, in plain columns.
+    """Return the finding on a gap among everyone, and its figures in plain columns.
 
     ``alike`` is the verdict if missing labels are like those of similar selected people, and
     ``factor`` how far their odds may differ for it to hold; None if there is no such verdict, or it

@@ -73,7 +73,8 @@ def go_on(
 
     def change(now: State) -> State:
         """Change the fields that are asked for in the state as it is now."""
-        # What others have changed since it was read stays, but for what is asked for.
+        # Others may have changed the state since it was read. Keep their changes, except in the
+        # fields that are asked for.
         _check_same(file, now, state)
         if "stop" in asked:
             _check_stop(state.stop, now)
@@ -108,7 +109,7 @@ def _with_question(session: Session, asked: Mapping[str, Any]) -> Session:
 
 
 def _check_stop(stop: int, state: State) -> None:
-    """Refuse another number of labels to stop at once there are labels."""
+    """Refuse a change of stop=, the number of labels to stop at, after the first label."""
     if stop != state.stop and state.labels:
         raise UserError(
             f"stop={stop} comes too late: at how many labels to stop is said before the first "
@@ -231,7 +232,7 @@ def store(
             new.append(Answer(row, label, time))
         # A third name is refused, which two people can bring about where one was still open.
         names = {*before.values(), *labels.values(), session.table.labels[1]} - {""}
-        if session.told is None and len(names) > 2:
+        if session.label_texts is None and len(names) > 2:
             raise UserError(f"labels would have three names: {', '.join(sorted(names))}")
         # The file of predictions may be found in another place by now.
         return replace(state, options=session.state.options).with_answers(tuple(new))

@@ -32,7 +32,7 @@ _SHARES = ("accuracy", "error_rate")  # rates in which every row of a group coun
 
 
 def askable(session: Session) -> Mapping[str, Metric]:
-    """Return the metrics that labels of a table teach something about, by name."""
+    """Return the metrics about which labels of a table carry information, by name."""
     columns = {"prediction"} | ({"score"} if session.table.score is not None else set())
     metrics = metrics_of(BINARY, "rate", "mean", "auc")
     if session.classes:
@@ -49,11 +49,11 @@ def askable(session: Session) -> Mapping[str, Metric]:
 
 
 def metric_named(name: str, session: Session) -> str:
-    """Return the metric of a name; of a gap in a rate, that rate.
+    """Return the name of a metric that questions can be about; of a gap in a rate, that rate.
 
     Raises
     ------
-    UserError : none of that name can be asked about; lists those that can.
+    UserError : if no question can be about this metric; the message lists those that can.
     """
     names = askable(session)
     gap = metrics_of(BINARY, "widest", "difference", "ratio").get(name)
@@ -69,7 +69,7 @@ def metric_named(name: str, session: Session) -> str:
 
 
 def measure(session: Session, name: str = "") -> LabelledMeasure:
-    """Return a metric in the groups that rows are chosen among, that of the question by default."""
+    """Return a metric in the groups among which rows are chosen; by default the question's."""
     metric = askable(session)[metric_named(name or session.state.metric, session)]
     table = session.table
     known = table.known
@@ -92,19 +92,19 @@ def estimate_for_everyone(
 ) -> tuple[float, float, float] | None:
     """Return a metric of all rows with its interval, as a report on the labels has it.
 
-    Each label weighs as many rows of its group as it stands for. Joining the groups' intervals of
-    rates would not do: of ten groups with intervals that hold whenever one stops, the joined one
-    missed at some number of labels in 10 to 38 % of runs. None for a rate of some rows alone, for
-    an area, and if a group has no label.
+    Each label is weighted by how many rows of its group it stands for. The groups' anytime-valid
+    intervals of rates cannot simply be combined: with ten groups, the combined interval missed at
+    some number of labels in 10 to 38 % of runs. None for a rate whose denominator is not all rows,
+    for an area, and if a group has no label.
     """
-    whenever = session.state.whenever
+    anytime_valid = session.state.anytime_valid
     if isinstance(about, LabelledMeans):
-        return about.everyone(session.sizes, LEVEL, whenever=whenever)
+        return about.everyone(session.sizes, LEVEL, anytime_valid=anytime_valid)
     if about.metric.name not in _SHARES or not session.labels.all():
         return None
     audited = session.audited()
     about = replace(about, intervals=_label_intervals(audited, "", one_group(len(audited))))
-    return about.limits(LEVEL, whenever=whenever).at(0)
+    return about.limits(LEVEL, anytime_valid=anytime_valid).at(0)
 
 
 def _label_intervals(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
@@ -121,24 +121,26 @@ def group_figures(
 
     Parameters
     ----------
-    limits : a function of ``whenever=`` that returns the metric (A,) with intervals: if true, those
-        that hold whenever one stops; otherwise those of a number of labels that was said before
-        the first.
+    limits : a function of ``anytime_valid=`` that returns the metric (A,) with intervals. If true,
+        they hold whenever labelling stops; otherwise, at a number of labels that was fixed before
+        the first one.
 
     Returns
     -------
-    A row for each group: ``labels``, how many of its rows have a label; ``rows``, how many of these
-    the metric rests on; ``value``; ``lower`` and ``upper``, the interval that holds for how
-    labelling was stopped (NaN if there are too few labels); both kinds of interval as ``fixed`` and
-    ``whenever``; and ``few``, whether it has too few labels to be called fine.
+    A row for each group: ``labels``, its number of labels; ``rows``, how many of these rows are in
+    the metric's denominator; ``value``; ``lower`` and ``upper``, the interval that is valid for the
+    way in which labelling was stopped (NaN if there are too few labels); ``fixed`` and
+    ``whenever``, the intervals for a fixed number of labels and for any stopping time; and ``few``,
+    whether the group has too few labels to be called fine.
     """
     intervals = {}
     for name in ("fixed", "whenever"):
-        value, *ends = limits(whenever=name == "whenever")
-        has_none = ~np.isfinite(ends[1] - ends[0])
-        lower_and_upper = (np.where(has_none, np.nan, limit).tolist() for limit in ends)
+        value, *interval = limits(anytime_valid=name == "whenever")
+        lacks_interval = ~np.isfinite(interval[1] - interval[0])
+        lower_and_upper = (np.where(lacks_interval, np.nan, limit).tolist() for limit in interval)
         intervals[name] = list(zip(*lower_and_upper, strict=True))
-    lower, upper = zip(*intervals["whenever" if session.state.whenever else "fixed"], strict=True)
+    valid_kind = "whenever" if session.state.anytime_valid else "fixed"
+    lower, upper = zip(*intervals[valid_kind], strict=True)
     columns = {
         "group": session.names,
         "labels": session.labels,

@@ -119,7 +119,7 @@ class Question(ABC):
 
     @abstractmethod
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
-        """Return how certain the answer of `before` is by now, as far as it is about a group."""
+        """Return the current certainty of the answer of `before`, for one group."""
 
     def why(self, known: GroupPosterior, group: int) -> str:
         """Say what a label of this group would do: how certain the answer is, now and after it."""
@@ -129,14 +129,14 @@ class Question(ABC):
         ups, downs = ("right", "wrong") if right else ("up", "down")
         return f"{self.certainty} {now:.3f}; {up:.3f} if {ups}, {down:.3f} if {downs}"
 
-    def limits(self, *, whenever: bool) -> Limits:
+    def limits(self, *, anytime_valid: bool) -> Limits:
         """Return the metric (A,) with the intervals that are printed.
 
         Parameters
         ----------
-        whenever : whether they are to hold whenever one stops labelling.
+        anytime_valid : whether they hold whenever labelling is stopped.
         """
-        return self.about.limits(LEVEL, whenever=whenever)
+        return self.about.limits(LEVEL, anytime_valid=anytime_valid)
 
     def groups(self) -> pd.DataFrame:
         """Return the metric in every group, see :func:`group_figures`."""
@@ -144,7 +144,7 @@ class Question(ABC):
 
     def answer(self) -> QuestionAnswer:
         """Return what labels say, with what that means for whoever labels."""
-        answer = self.answer_from(self.limits(whenever=self.session.state.whenever))
+        answer = self.answer_from(self.limits(anytime_valid=self.session.state.anytime_valid))
         more = [*_too_few_labels(self.session), _stopping(self.session, settled=answer.settled)]
         return replace(answer, sentences=[*answer.sentences, *more])
 
@@ -159,7 +159,7 @@ class _Worst(Question):
     of_accuracy = "In which group are predictions least often right?"
     of_metric = "In which group is the {} worst?"
     certainty = "P(worst)"
-    of_limits = ""  # what limits are of, as a sentence
+    of_limits = ""  # a sentence on what the limits are about
 
     @property
     def lowest(self) -> bool:
@@ -193,20 +193,22 @@ class _Worst(Question):
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return float(self._chances(known)[group])
 
-    def _joint_limits(self, level: float, *, whenever: bool) -> Limits:
+    def _joint_limits(self, level: float, *, anytime_valid: bool) -> Limits:
         """Return the quantity with limits that hold for all groups together."""
         single_level = together(level, len(self.session.names))
-        return self.quantity(self.about.limits(single_level, whenever=whenever))
+        return self.quantity(self.about.limits(single_level, anytime_valid=anytime_valid))
 
-    def limits(self, *, whenever: bool) -> Limits:
-        single = self.quantity(super().limits(whenever=whenever))
-        joint = self._joint_limits(LEVEL, whenever=whenever)
+    def limits(self, *, anytime_valid: bool) -> Limits:
+        single = self.quantity(super().limits(anytime_valid=anytime_valid))
+        joint = self._joint_limits(LEVEL, anytime_valid=anytime_valid)
         return found_limits(single, joint, lowest=self.lowest)
 
     def answer_from(self, limits: Limits) -> QuestionAnswer:
         """Return the group that looks worst, and which others it may be."""
         names = self.session.names
-        sure_limits = self._joint_limits(1 - QUESTION_RATE, whenever=self.session.state.whenever)
+        sure_limits = self._joint_limits(
+            1 - QUESTION_RATE, anytime_valid=self.session.state.anytime_valid
+        )
         possible = candidates(sure_limits, lowest=self.lowest) | self.session.few
         ascending = limits.value if self.lowest else -limits.value
         extreme = int(np.where(np.isnan(ascending), np.inf, ascending).argmin())
@@ -331,12 +333,12 @@ class _Gap(Question):
             )
 
         def limits_at(level: float) -> GroupLimits:
-            """Return the intervals of the groups with labels, each by itself and all together."""
-            whenever = self.session.state.whenever
-            joint_level = simultaneous_level(level, len(names))
-            single = self.about.limits(level, whenever=whenever)
-            joint = self.about.limits(joint_level, whenever=whenever)
-            return GroupLimits(single.take(has_labels), joint.take(has_labels))
+            """Return the pointwise and simultaneous intervals of the groups with labels."""
+            anytime_valid = self.session.state.anytime_valid
+            simultaneous = simultaneous_level(level, len(names))
+            pointwise_limits = self.about.limits(level, anytime_valid=anytime_valid)
+            joint_limits = self.about.limits(simultaneous, anytime_valid=anytime_valid)
+            return GroupLimits(pointwise_limits.take(has_labels), joint_limits.take(has_labels))
 
         gap, lower, upper = map(float, largest_gap(limits_at(LEVEL)))
         verdict = answer_gap(
@@ -425,7 +427,7 @@ def _too_few_labels(session: Session) -> Iterator[str]:
 def _stopping(session: Session, *, settled: bool) -> str:
     """Say whether labelling may stop, and what stopping does to the intervals."""
     state = session.state
-    if not state.whenever:
+    if not state.anytime_valid:
         return (
             f"The {count(state.stop)} labels that were said before the first one are there: stop "
             "here. Intervals are those of a fixed number of labels."

@@ -1,8 +1,8 @@
 """An audit in progress: the predictions, the labels so far, and the order rows are labelled in.
 
-Predictions are of two classes, of several, or numbers. Of several classes, a label says whether the
-predicted one is right; so to the choice of rows they are a table of two, of which each row's
-prediction is that it is right, and its score how likely.
+Predictions may be of two classes, of several classes, or numbers. With several classes, a label
+tells whether the predicted class is right. Rows are then chosen as in a table of two classes,
+"right" and "wrong", in which every row is predicted to be right, with its confidence as the score.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Session:
         classes the labels are whether predictions are right.
     classes : names of the classes, where there are more than two.
     predicted : (n,) predicted numbers; None unless numbers are predicted.
-    told : (n,) labels in words, empty where unknown; None with two classes.
-    ids : (n,) whom rows are of, where a column says so (id=).
+    label_texts : (n,) labels as texts, empty where unknown; None with two classes.
+    ids : (n,) the identifiers of the rows, if a column has them (id=); otherwise empty.
     """
 
     state: State
     table: AuditTable
     classes: tuple[str, ...] = ()
     predicted: Floats | None = None
-    told: NDArray[np.object_] | None = None
+    label_texts: NDArray[np.object_] | None = None
     ids: Sequence[str] = ()
 
     def name(self, row: int) -> str:
@@ -78,7 +78,7 @@ class Session:
 
     @cached_property
     def arms(self) -> pd.Series:
-        """The group of every row, as rows are chosen among groups: of some attributes, or all."""
+        """The group of every row, among which rows are chosen: of one attribute, or of all."""
         return self.table.groups.get(self.state.by, self.table.cells)
 
     @cached_property
@@ -93,7 +93,7 @@ class Session:
         return codes
 
     def by_group(self, rows: Any) -> Rows:
-        """Return how many of some rows, by position, are of each group."""
+        """Return how many of the rows at some positions belong to each group."""
         return np.bincount(self.codes[rows], minlength=len(self.names))
 
     @cached_property
@@ -143,8 +143,8 @@ class Session:
 
     def label_in_file(self, position: int) -> str:
         """Return the label of a row that has one."""
-        if self.told is not None:
-            return str(self.told[position])
+        if self.label_texts is not None:
+            return str(self.label_texts[position])
         return self.table.labels[int(self.table.label[position])]
 
     def waiting(self, part: tuple[int, int] = (1, 1)) -> Rows:
@@ -160,7 +160,9 @@ class Session:
     def audited(self) -> AuditTable:
         """Return the table with how its rows were chosen, for an assessment."""
         notes = tuple(self._notes())
-        sampling = GroupSampling(self.state.by, self.arms, notes, whenever=self.state.whenever)
+        sampling = GroupSampling(
+            self.state.by, self.arms, notes, anytime_valid=self.state.anytime_valid
+        )
         return replace(self.table, sampling=sampling)
 
     def _notes(self) -> Iterator[str]:
@@ -190,18 +192,17 @@ class Session:
 
 
 def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
-    """Read the predictions that a state is about, of whichever kind they are.
+    """Read the predictions that a state is about, of any kind.
 
-    The person's labels go before the file's.
+    Where both the file and the person give a label, the person's counts.
 
     Parameters
     ----------
-    frame : the predictions, where they were read and compared before.
+    frame : the predictions, if they have already been read and checked.
 
     Raises
     ------
-    UserError : a file that is not there or not what it was, a column that is not there, or a value
-        that cannot be.
+    UserError : if the file is missing or has changed, a column is missing, or a value is invalid.
     """
     path = state.options.path
     if frame is None and path.is_file() and file_sha256(path) != state.sha256:
@@ -239,19 +240,23 @@ def _opened_numbers(state: State, options: Options, frame: pd.DataFrame) -> Sess
     """Return the session on predicted numbers."""
     file = options.path.name
     notes = notes_on_groups(frame, options.group)
-    told = class_names(frame[options.target])
+    label_texts = class_names(frame[options.target])
     if options.labelled:
-        told = told.where(marks_of(frame[options.labelled], ColumnRef(file, options.labelled)), "")
-    label = numbers(told.to_frame(options.target), options.target, file, missing="").to_numpy()
+        label_texts = label_texts.where(
+            marks_of(frame[options.labelled], ColumnRef(file, options.labelled)), ""
+        )
+    label = numbers(
+        label_texts.to_frame(options.target), options.target, file, missing=""
+    ).to_numpy()
     predicted = numbers_of(frame, ColumnRef(file, options.prediction))
     groups, cells = read_groups(frame, file, options.group, options.reference)
     no_decisions = np.zeros(len(frame), np.int64)
     table = AuditTable(None, no_decisions, label, groups, cells, Direction(("", "")), notes=notes)
-    return Session(state, table, predicted=predicted, told=told.to_numpy(object))
+    return Session(state, table, predicted=predicted, label_texts=label_texts.to_numpy(object))
 
 
 def _opened_classes(state: State, options: Options, frame: pd.DataFrame) -> Session:
-    """Return the session on predictions of several classes, each of which is right or wrong."""
+    """Return the session on predictions of several classes, whose labels are right or wrong."""
     notes = notes_on_groups(frame, options.group)
     scores = read_multiclass(options, frame)
     classes = np.array(scores.classes, object)
@@ -270,12 +275,12 @@ def _opened_classes(state: State, options: Options, frame: pd.DataFrame) -> Sess
         Direction(("wrong", "right")),
         notes=notes,
     )
-    told = np.where(np.isnan(scores.correct), "", classes[scores.target])
-    return Session(state, table, scores.classes, told=told)
+    label_texts = np.where(np.isnan(scores.correct), "", classes[scores.target])
+    return Session(state, table, scores.classes, label_texts=label_texts)
 
 
 def _with_answers(state: State, frame: pd.DataFrame) -> tuple[Options, pd.DataFrame]:
-    """Return a table as if the person's labels were in it, and the options that it is read by."""
+    """Return the table with the person's labels filled in, and the options to read it by."""
     options = state.options
     rows = [row - 1 for row in state.labels]
     target = options.target or next(
@@ -296,7 +301,7 @@ def check_labels(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
 
     Raises
     ------
-    UserError : a row that the table does not have, or a label that cannot be.
+    UserError : if the table lacks a row, or a label is none of the table's.
     """
     for row in pairs:
         if not 1 <= row <= len(session.table):
@@ -310,20 +315,20 @@ def check_labels(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
             continue
         if session.predicted is not None:
             label = _number(text)
-            wrong = "no number"
+            complaint = "no number"
         elif session.classes:
-            label, wrong = _class(text, session)
+            label, complaint = _class(text, session)
         else:
             label = spelled(text)
             # Where only the positive label's name is known, the first other one names the negative.
             if label not in ("", names[1]) and names[0] == f"not {names[1]}":
                 names = label, names[1]
             label = label if label in names else ""
-            wrong = f"neither '{names[0]}' nor '{names[1]}'"
+            complaint = f"neither '{names[0]}' nor '{names[1]}'"
         if not label:
             raise UserError(
-                f"{session.name(row)}: label '{text}' is {wrong}, and not {CANNOT_TELL} for one "
-                "that cannot be told"
+                f"{session.name(row)}: label '{text}' is {complaint}, and not {CANNOT_TELL} "
+                "for one that cannot be told"
             )
         labels[row] = label
     return labels
@@ -336,9 +341,9 @@ def _number(text: str) -> str:
 
 
 def _class(text: str, session: Session) -> tuple[str, str]:
-    """Return the class that a label names, or nothing and what the label is then.
+    """Return the class that a label names, empty if it names none, and the complaint in that case.
 
-    It may be a new one only if it looks like none that is there, and no score is of each class.
+    A new class is allowed only if its name resembles no other's and no column has class scores.
     """
     name = str(class_names(pd.Series([text])).iloc[0])
     classes = session.classes

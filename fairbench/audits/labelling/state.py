@@ -71,8 +71,11 @@ class State:
         return {answer.row: answer.label for answer in self.answers}
 
     @property
-    def whenever(self) -> bool:
-        """Whether figures are to hold whenever one stops: no number was said, or it is another."""
+    def anytime_valid(self) -> bool:
+        """Whether intervals have to hold whenever labelling stops.
+
+        So they do unless there are exactly as many labels as were announced beforehand (stop=).
+        """
         return self.stop == 0 or len(self.labels) != self.stop
 
     def with_answers(self, answers: tuple[Answer, ...]) -> State:

@@ -208,7 +208,7 @@ def _constrained(
 ) -> Iterator[Block]:
     """Yield the threshold that a constraint asks for, and how it does on the other rows."""
     asked = asked_of_threshold(chosen, direction)
-    rows, others = map(count, chosen.rows)
+    rows, others = count(chosen.rows.chosen_on), count(chosen.rows.judged_on)
     if np.isnan(chosen.threshold):
         yield Paragraph(f"At no threshold {asked} on the {rows} rows that were looked at.")
         return

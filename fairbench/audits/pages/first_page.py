@@ -1,4 +1,4 @@
-"""What stands on the first page of an audit beside its sentences: key figures, and one chart."""
+"""The first page of an audit, apart from its sentences: key figures, and one chart."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ def _row(finding: Finding) -> list[object]:
     """Return the row of a finding in the table of key figures."""
     names = [shortened(name, _LETTERS) for name in finding.groups]
     if finding.about == GAP and len(finding.values) == 2:
-        # The groups that surely differ are not always those furthest apart, of whom the size is.
+        # The size is that of the two groups furthest apart; the groups that surely differ may be
+        # others.
         difference = abs(finding.values[0] - finding.values[1])
         names = names if isclose(difference, abs(finding.value), abs_tol=1e-9) else []
     joined = {GAP: " and ", RATIO: " over "}.get(finding.about, ", ").join(names)
@@ -126,7 +127,7 @@ def _row(finding: Finding) -> list[object]:
 
 
 def gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Figure | None:
-    """Draw the gap of every attribute beside the one tolerance; None where there is none.
+    """Draw the gap of every attribute and their common tolerance; None if there are no gaps.
 
     Gaps with another tolerance than the first have another scale, and are left to the appendix.
     """

@@ -95,8 +95,10 @@ def with_answer(document: Document, session: Session) -> Document:
     if state.question in ("worst", "calibration"):
         may_be_it = may_be_it.mask(groups["group"].isin(answer.found), "looks like it, ")
     remark = (may_be_it + _too_few_labels(groups)).str.removesuffix(", ")
-    # One of the two is the interval that counts; the other stands beside it.
-    shown = groups.assign(remark=remark).drop(columns="whenever" if state.whenever else "fixed")
+    # The valid kind of interval is in ``lower`` and ``upper`` already: drop its second copy.
+    shown = groups.assign(remark=remark).drop(
+        columns="whenever" if state.anytime_valid else "fixed"
+    )
     text = Paragraph(f"{question.sentence} {' '.join(answer.sentences)}")
     table = _metric_table(state.metric.replace("_", " "), shown)
     data = {
@@ -106,7 +108,7 @@ def with_answer(document: Document, session: Session) -> Document:
         **vars(answer),
         "stop": state.stop,
         "answers": len(state.labels),
-        "whenever": state.whenever,
+        "whenever": state.anytime_valid,
         "groups": groups.to_dict("records"),
     }
     sections = [Section("The question", [text, table]), *document.sections]

@@ -99,7 +99,7 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
 
 
 def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> Iterator[str]:
-    """Yield what was looked at, and how sure alarms are."""
+    """Yield notes on the rows that were watched, and on the error rate of alarms."""
     if len(state.names) == 2:
         zero, one = state.names
         options = state.options

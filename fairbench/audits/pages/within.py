@@ -35,7 +35,7 @@ def within_section(
     Parameters
     ----------
     gaps : the gaps over one mix of strata.
-    raw : the gaps of everyone, without regard to strata, which are shown beside them.
+    raw : the gaps of everyone, without regard to strata, shown for comparison.
     same : what people of one stratum have in common.
     epsilon : the gap that matters.
     """
@@ -52,7 +52,7 @@ def within_section(
 
 
 def _standardised(gaps: Sequence[StandardisedGap], raw: Sequence[Gap], epsilon: float) -> Table:
-    """Return the table of gaps over one mix of strata, beside those of everyone."""
+    """Return the table of gaps over one mix of strata, with those of everyone for comparison."""
     of_everyone = {(gap.attribute, gap.metric): gap for gap in raw}
     drawn_bars = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
     bar_of = dict(zip(gaps, drawn_bars, strict=True))

@@ -33,6 +33,7 @@ class _Comparisons:
     """
 
     def __init__(self, state: WatchState, new: Sequence[Milestone]) -> None:
+        """Collect the marks' sums, and all pairs of marks whose later one is new."""
         self.marks = [*state.marks, *new]
         self.sums = {
             name: np.array([mark.counts[name] for mark in self.marks], float)

@@ -146,7 +146,7 @@ class NewCounts:
     ----------
     events : the events, with the number of labels so far as ``labels``.
     codes : attribute -> (n,) position of the group, -1 if it is not watched.
-    sums : (n, WIDTH) what each event adds to the sums of its group.
+    sums : (n, WIDTH) the increments of each event to the sums of its group.
     """
 
     events: pd.DataFrame
@@ -155,7 +155,7 @@ class NewCounts:
 
 
 def count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
-    """Count what each event adds to the sums of its groups, in the order of the events."""
+    """Return each event's increments to the sums of its groups, in the order of the events."""
     decision = events["decision"].to_numpy()
     labelled = events["labelled"].to_numpy(bool)
     label = events["label"].to_numpy(float)

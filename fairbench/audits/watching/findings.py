@@ -22,7 +22,7 @@ from fairbench.inference.sequential.gaps import rows_until_apart
 from fairbench.inference.sequential.means import Sums, labels_until_above, rate_sequence
 from fairbench.inference.sequential.restarts import log_evidence_needed
 
-BEYOND = 0.05  # how much a gap or scores go further in what is said of how late an alarm may be
+BEYOND = 0.05  # how far beyond the limit a gap or scores are in statements on delays of alarms
 NEVER = float("inf")
 
 

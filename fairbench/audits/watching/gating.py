@@ -24,7 +24,7 @@ class WatchGate(Gating, WatchOptions):
 def gate_of_watch(
     state: WatchState, conditions: Sequence[Condition], require: str = VERDICT
 ) -> Gate:
-    """Return what is said of conditions on the gaps of all rows so far.
+    """Return the statements on conditions about the gaps of all rows so far.
 
     It costs no more of the error rate: the intervals of all gaps hold together, at every look.
     """

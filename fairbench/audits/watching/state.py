@@ -178,18 +178,18 @@ class Alarm:
 
 @dataclass(frozen=True)
 class WatchState:
-    """Everything that a next look depends on.
+    """Everything that the next look depends on.
 
     Attributes
     ----------
-    names : what labels 0 and 1 are called, empty until both were seen.
+    names : the names of labels 0 and 1; empty until both were seen.
     groups : attribute -> names of the groups that are watched: those of the first look.
     shares : name of a gap -> share of its rows that the first group had at the first look.
     unwatched : groups that came after the first look -> their rows; they are counted nowhere.
-    repeats : rows that came again, and are counted once.
-    once : whether, without identifiers, rows that are alike are counted once: more of them came
-        than chance brings about.
-    seen : how often each different row came, as :mod:`fairbench.data.tallies` keeps it.
+    repeats : how many rows came again; each is counted once.
+    once : whether, without identifiers, identical rows are counted once, because there are more of
+        them than chance explains.
+    seen : how often each distinct row came, as :mod:`fairbench.data.tallies` keeps it.
     """
 
     options: WatchOptions

@@ -22,7 +22,7 @@ SCHEMA = 1
 
 
 def _check_shape(state: WatchState) -> None:
-    """Refuse a state of one label, or whose shares and limits are of other gaps than watched."""
+    """Refuse a state with a single label, or with shares and limits of gaps not watched."""
     if len(state.names) not in (0, 2) or any(
         len(ends) != 3 for mark in state.marks for ends in mark.limits.values()
     ):

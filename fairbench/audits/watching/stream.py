@@ -60,7 +60,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
 
     Raises
     ------
-    UserError : a file or column that is not there, or a value that cannot be; names the row.
+    UserError : if the file or a column is missing, or a value is invalid; names the row.
     """
     audit_options = options.audit
     file = options.path.name
@@ -109,15 +109,15 @@ def _labels(
     file = options.path.name
     decided = options.prediction
     text = frame[options.target] if options.target else pd.Series("", frame.index)
-    place = ColumnRef(file, options.target or "label")
+    label_column = ColumnRef(file, options.target or "label")
     present = {*map(spelled, text.unique())} - {""}
     # Decisions tell what labels do not yet.
     if not names and decided and len(present) < 2 and not plain_pair(present):
         positive = options.positive or options.decision.partition("/")[0]
         _, names = labels_of(frame[decided], ColumnRef(file, decided), positive)
     if not names:
-        return labels_of(text, place, options.positive)
-    return labels_with_names(text, place, names)
+        return labels_of(text, label_column, options.positive)
+    return labels_with_names(text, label_column, names)
 
 
 def events_of(
@@ -148,8 +148,8 @@ def without_repeats(
 
     Notes
     -----
-    Evidence is of independent rows, and a row that comes again is none. Where a column of
-    identifiers is named, a row whose identifier was seen is a repeat. Without one, a row is told by
+    The evidence needs independent rows, so that a repeated row must not count again. With a column
+    of identifiers, a row whose identifier was seen is a repeat. Without one, a row is recognised by
     all that is read of it but its label; two people may then be alike, and rows are taken to be
     different people unless far more of them come twice than chance can bring about. The label of a
     repeat counts, once, where the rows before it had none. Which rows are left out has nothing to

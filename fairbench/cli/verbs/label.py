@@ -202,7 +202,7 @@ def report(options: LabelReportOptions) -> None:
     if options.epsilon is not None:
         audit_options = replace(audit_options, epsilon=options.epsilon)
     session = replace(session, state=replace(session.state, options=audit_options))
-    if session.told is not None:
+    if session.label_texts is not None:
         document = session_document(session)
     else:
         document = with_answer(document_of_table(audit_options, session.audited()), session)

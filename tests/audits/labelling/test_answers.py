@@ -155,4 +155,4 @@ def test_the_report_s_own_intervals_fit_it_too(labelled):
 def test_a_measure_of_means_has_one_figure_a_group(labelled):
     result = measure(asked(labelled, metric="log_loss"))
     assert result.rows.sum() == 200
-    assert len(result.limits(0.95, whenever=True).value) == 4
+    assert len(result.limits(0.95, anytime_valid=True).value) == 4

@@ -166,7 +166,7 @@ def test_a_person_s_labels_go_before_the_marks_of_the_file():
     options = of_classes("target=true", "labelled=shown")
     session = begun(options, frame, by="place", metric="accuracy", answers=given)
     assert session.table.known.tolist() == [*range(1, 50), 59]
-    assert session.told[59] == "okapi"
+    assert session.label_texts[59] == "okapi"
     with pytest.raises(UserError, match="row 5: '' is not a class, though 'shown' is true there"):
         bare = frame.assign(true=np.where(np.arange(100) == 4, "", true))
         begun(options, bare, by="place", metric="accuracy")

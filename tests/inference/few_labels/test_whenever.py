@@ -102,7 +102,7 @@ def intervals_of(score, labels):
 
 def test_few_rows_of_a_rate_add_up_rather_than_as_squares():
     balanced = metrics_of(BINARY, "rate")["balanced_accuracy"]
-    intervals = intervals_of(np.random.default_rng(1).beta(3, 3, 400), 4).whenever_one_stops()
+    intervals = intervals_of(np.random.default_rng(1).beta(3, 3, 400), 4).as_anytime_valid()
     (lower,), (upper,) = intervals.rates([balanced])
     parts = [intervals.limits([rate]) for rate in balanced.rates]
     assert lower[0] == pytest.approx(np.mean([part.lower[0, 0] for part in parts]))

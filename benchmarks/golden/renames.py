@@ -17,7 +17,18 @@ KEYS: Mapping[str, str] = {}
 # Whole texts in cells and JSON: metrics, attributes, statuses, settings, verdicts.
 TEXTS: Mapping[str, str] = {}
 # Parts of longer texts, such as sentences of an audit and statuses that hold a number.
-PHRASES: Mapping[str, str] = {}
+PHRASES: Mapping[str, str] = {
+    "19 have no wrong finding: all findings of a page share this rule.": "at least 19 have no "
+    "wrong finding: all findings of a page share one error rate.",
+    "cannot tell, and not that groups are alike. As all questions share one rule, one may be open "
+    "though its range by itself lies beyond the limit.": "cannot tell, not that groups are alike. "
+    "Each interval is for one question alone, and a finding needs a stricter one, because a page "
+    "asks many. So a question may be open although its interval lies beyond the limit.",
+    "further ones would probably settle": "more would probably settle",
+    ", which takes the fewest.": ", the question that takes the fewest.",
+    "The labels that are missing are not likely to settle": "More labels of these rows are "
+    "unlikely to settle",
+}
 # Keys and columns that today's tree has in addition.
 ADDED: frozenset[str] = frozenset({"total", "rates"})  # options of an audit of counts
 # Neither a result nor the same twice: the version, where files were, when and by what it was made.

@@ -24,12 +24,13 @@ from fairbench.reporting.document.making import made_from
 from fairbench.reporting.document.model import Document, ExecutiveSummary, Section, Verdict
 
 PROMISE = (
-    "Of 20 audits made in this way, 19 have no wrong finding: all findings of a page share this "
-    "rule."
+    "Of 20 audits made in this way, at least 19 have no wrong finding: all findings of a page "
+    "share one error rate."
 )
 ON_OPEN = (
-    "“Open” means that these rows cannot tell, and not that groups are alike. As all questions "
-    "share one rule, one may be open though its range by itself lies beyond the limit."
+    "“Open” means that these rows cannot tell, not that groups are alike. Each interval is for one "
+    "question alone, and a finding needs a stricter one, because a page asks many. So a question "
+    "may be open although its interval lies beyond the limit."
 )
 INTERVALS = (
     "Ranges and lines are 95 % intervals: made in the same way from other samples of the same "

@@ -13,9 +13,14 @@ from fairbench.core.arrays import Floats
 from fairbench.core.escaping import terminal
 from fairbench.evaluation.columns import COSTS, POOLED, VALUE, WORST, status_text, values_of
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
-from fairbench.inference.comparing.practical_difference import Comparison
+from fairbench.inference.comparing.practical_difference import (
+    A_BETTER,
+    B_BETTER,
+    PRACTICALLY_EQUAL,
+    Comparison,
+)
 from fairbench.metrics.registry import declared, label
-from fairbench.reporting.document.model import Column, Document, Section, Table
+from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
 from fairbench.reporting.set_tables import set_tables
 from fairbench.results.runs import Run
 
@@ -236,7 +241,7 @@ _TRADEOFF_COLUMNS = (
 )
 _TRADEOFF_CAPTION = (
     "*: no other run has a smaller mean in one and no larger in the other; sd: posterior of {}; "
-    "dominated: probability that the likeliest other run is better in both, paired"
+    "dominated: probability that the run most likely to beat it is better in both, paired"
 )
 
 
@@ -309,8 +314,44 @@ def pair_document(
         it, the document tells which differences can hardly be seen.
     """
     title = "\n".join(f"{letter}: {name}" for letter, name in zip("AB", names, strict=True))
-    tables = [_events(everywhere, inside), _differences(shown, level, looked_at)]
-    return Document(title, [Section("", tables)])
+    blocks: list[Block] = [
+        Paragraph(_answer(everywhere.median())),
+        _events(everywhere, inside),
+        _differences(shown, level, looked_at),
+    ]
+    return Document(title, [Section("", blocks)])
+
+
+_SURE = 0.95  # the probability from which an event is called more than probable
+
+
+def _answer(probabilities: pd.Series) -> str:
+    """Return the most probable event of a comparison as a sentence, and whether it is sure."""
+    event = str(probabilities.idxmax())
+    probability = float(probabilities.max())
+    better = {A_BETTER: ("A", "B"), B_BETTER: ("B", "A")}
+    if event in better:
+        text = "{} is better than {} in some objective, and worse in none".format(*better[event])
+    elif event == PRACTICALLY_EQUAL:
+        text = "A and B differ in no objective by more than the limit below"
+    else:
+        text = " and ".join(
+            f"{letter} is better in {objective.replace('_', ' ')}"
+            for letter, _, objective in (part.partition(" ") for part in event.split(", "))
+        )
+    if probability >= _SURE:
+        return f"{text[0].upper()}{text[1:]} (probability {100 * probability:.1f} %)."
+    return (
+        f"It is open which is better. Most probably, {text} (probability "
+        f"{100 * probability:.0f} %, which is under {100 * _SURE:.0f} %)."
+    )
+
+
+_EVENTS_CAPTION = (
+    "A >> B: A is better in some objective, and worse in none; A ~ B: no difference is larger than "
+    "the limit below; columns: the probability, of all draws of the posterior and of those in the "
+    "region that holds most of it"
+)
 
 
 def _events(everywhere: pd.DataFrame, inside: pd.DataFrame) -> Table:
@@ -332,7 +373,9 @@ def _events(everywhere: pd.DataFrame, inside: pd.DataFrame) -> Table:
     ]
     if several:
         columns.append(Column("over repeats", "interval"))
-    caption = f"medians of {len(inside)} repeats, which need not sum to 1" if several else ""
+    caption = _EVENTS_CAPTION
+    if several:
+        caption += f"; medians of {len(inside)} repeats, which need not sum to 1"
     return Table(columns, [row[: len(columns)] for row in rows], caption=caption)
 
 

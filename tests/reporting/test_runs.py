@@ -11,9 +11,10 @@ from rich.console import Console
 from fairbench import Evaluator, evaluate
 from fairbench.evaluation.columns import values_of
 from fairbench.evaluation.summary import summarise
+from fairbench.inference.comparing.practical_difference import Comparison
 from fairbench.reporting.document.model import Table
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.runs import headline, run_document
+from fairbench.reporting.runs import headline, pair_document, run_document
 from tests.evaluation.labelled import labelled
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
@@ -211,3 +212,34 @@ def test_groups_estimated_together_have_the_figures_of_the_summary():
         assert worst == by_place.loc[(metric, "worst", group)].iloc[0]["mean"]
         assert (pooled, interval) == (expected["mean"], (expected["lower"], expected["upper"]))
         assert rows == expected["n"]
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "sentence"),
+    [
+        (
+            {"A >> B": 0.003, "B >> A": 0.806, "A ~ B": 0.191},
+            "It is open which is better. Most probably, B is better than A in some objective, and "
+            "worse in none (probability 81 %, which is under 95 %).",
+        ),
+        (
+            {"A >> B": 0.97, "B >> A": 0.01, "A ~ B": 0.02},
+            "A is better than B in some objective, and worse in none (probability 97.0 %).",
+        ),
+        (
+            {"A >> B": 0.1, "A ~ B": 0.2, "A accuracy, B equal_opportunity": 0.7},
+            "It is open which is better. Most probably, A is better in accuracy and B is better in "
+            "equal opportunity (probability 70 %, which is under 95 %).",
+        ),
+        (
+            {"A >> B": 0.01, "B >> A": 0.01, "A ~ B": 0.98},
+            "A and B differ in no objective by more than the limit below (probability 98.0 %).",
+        ),
+    ],
+)
+def test_a_comparison_of_two_runs_begins_with_its_answer(probabilities, sentence):
+    draws = np.random.default_rng(0).normal(size=(100, 2))
+    comparison = Comparison(("accuracy", "equal_opportunity"), draws, np.array([0.01, 0.01]))
+    events = pd.DataFrame([probabilities])
+    document = pair_document(events, events, comparison, ["one", "other"], 0.95)
+    assert document.sections[0].blocks[0].text == sentence

@@ -233,13 +233,12 @@ def todo_after(assessment: Assessment) -> Iterator[str]:
         likely = likely_numbers(nearest.needed)
         how_many = f"about {likely[0]}" if len(likely) == 1 else " to ".join(likely)
         yield (
-            f"Collect {kind_of_labels(nearest.needed)}: {how_many} further ones would probably "
-            f"settle {nearest.rate_name} by {nearest.attribute}, which takes the fewest."
+            f"Collect {kind_of_labels(nearest.needed)}: {how_many} more would probably settle "
+            f"{nearest.rate_name} by {nearest.attribute}, the question that takes the fewest."
         )
     elif OPEN in verdicts and any(gap.needed.labels for gap in assessment.gaps):
         yield (
-            "The labels that are missing are not likely to settle what is open: audit a larger "
-            "sample."
+            "More labels of these rows are unlikely to settle what is open: audit a larger sample."
         )
     if verdicts <= {SMALL}:
         yield "Repeat the audit when the model changes, or the people that it is used on."

@@ -120,8 +120,8 @@ def intervention_claims(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, 
     verdict = some_intervention_helps(deciding_parts)
     rule = (
         "The differences are the intervention's error minus that without, and the gap without "
-        "minus the intervention's. A difference is there if it is surely above 0 and may be as "
-        "large as 0.01, and is not if it is surely smaller than that. "
+        "minus the intervention's. A row holds if its difference is surely above 0 and can be "
+        "0.01 or more; it fails if the difference is surely under 0.01. "
     )
     helps = Claim(
         name="interventions_help_at_equal_error",
@@ -233,9 +233,10 @@ def ensemble_claim(values: AtlasValues, roles: ClaimRoles) -> Claim:
         statement="Ensembles are worse calibrated than the binomial likelihood.",
         source=FAIRLY_UNCERTAIN,
         rule="The difference is the ensemble's loss minus that of the binomial likelihood around "
-        "the same learner. It holds if calibration error and log loss of the ensemble's own "
-        "probability are surely larger and may be by 0.01, and fails if one surely is not; that "
-        "of the members' disagreement, which the paper reads, is shown beside.",
+        "the same learner. The claim holds if calibration error and log loss of the "
+        "ensemble's own probability are surely larger and can be larger by 0.01 or more. It fails "
+        "if one is surely not larger by 0.01. What the members' disagreement gives, which the "
+        "paper reads, is shown too.",
         decided_by=[part for part in parts if part.metric in own_metrics],
         parts=parts,
     )
@@ -257,8 +258,9 @@ def binomial_claim(values: AtlasValues, roles: ClaimRoles) -> Claim:
         name="binomial_nll_is_best",
         statement="No uncertainty method has a smaller log loss than the binomial likelihood.",
         source=FAIRLY_UNCERTAIN,
-        rule="The difference is the log loss of the binomial likelihood minus the method's. It "
-        "holds if none can be as large as 0.01, and fails if one is surely above 0 and may be.",
+        rule="The difference is the log loss of the binomial likelihood minus the method's. A "
+        "difference under 0.01 is taken as none: the claim holds if every difference is surely "
+        "under 0.01. It fails if one is surely above 0 and can be 0.01 or more.",
         parts=parts,
     )
 
@@ -299,8 +301,8 @@ def abstention_claims(values: AtlasValues) -> tuple[Claim, Claim]:
                 statement=statement,
                 source=FAIRLY_UNCERTAIN,
                 rule="The difference is the value of all people minus that of those who keep a "
-                "label. It holds if all are surely above 0 and may be as large as 0.01, and fails "
-                "if one is surely smaller than that.",
+                "label. The claim holds if all are surely above 0 and can be 0.01 or more. "
+                "It fails if one is surely under 0.01.",
                 parts=parts,
             )
         )
@@ -350,7 +352,7 @@ def recalibration_claim(values: AtlasValues, roles: ClaimRoles) -> Claim:
         source="Hansen, Devic, Nakkiran and Sharan 2024, When is multicalibration post-processing "
         "necessary?",
         rule="The difference is the largest calibration error of any group without minus that "
-        "with. It holds if none can be as large as 0.01, and fails if one is surely above 0 and "
-        "may be.",
+        "with. A difference under 0.01 is taken as none: the claim holds if every difference is "
+        "surely under 0.01. It fails if one is surely above 0 and can be 0.01 or more.",
         parts=parts,
     )

@@ -69,8 +69,8 @@ def unprocessing_claim(
         "prediction, do no worse than any intervention.",
         source="Cruz and Hardt 2024, Unprocessing seven years of algorithmic fairness",
         rule="The difference is the error of thresholds minus that of the intervention at the same "
-        "gap. It holds if no difference can be as large as 0.01, and fails if one is surely above "
-        "0 and may be as large.",
+        "gap. A difference under 0.01 is taken as none: the claim holds if every difference is "
+        "surely under 0.01. It fails if one is surely above 0 and can be 0.01 or more.",
         parts=parts,
         remarks=(
             *_validation_rows_remark(values, margins),

@@ -322,7 +322,7 @@ def pair_document(
     return Document(title, [Section("", blocks)])
 
 
-_SURE = 0.95  # the probability from which an event is called more than probable
+_SURE = 0.95  # nineteen in twenty: the probability from which an event is stated
 
 
 def _answer(probabilities: pd.Series) -> str:
@@ -340,10 +340,10 @@ def _answer(probabilities: pd.Series) -> str:
             for letter, _, objective in (part.partition(" ") for part in event.split(", "))
         )
     if probability >= _SURE:
-        return f"{text[0].upper()}{text[1:]} (probability {100 * probability:.1f} %)."
+        return f"{text[0].upper()}{text[1:]}; the probability is over nineteen in twenty."
     return (
-        f"It is open which is better. Most probably, {text} (probability "
-        f"{100 * probability:.0f} %, which is under {100 * _SURE:.0f} %)."
+        "It is open which is better, as no event below has a probability of nineteen in twenty. "
+        f"Most probably, {text}."
     )
 
 

@@ -219,21 +219,23 @@ def test_groups_estimated_together_have_the_figures_of_the_summary():
     [
         (
             {"A >> B": 0.003, "B >> A": 0.806, "A ~ B": 0.191},
-            "It is open which is better. Most probably, B is better than A in some objective, and "
-            "worse in none (probability 81 %, which is under 95 %).",
+            "It is open which is better, as no event below has a probability of nineteen in "
+            "twenty. Most probably, B is better than A in some objective, and worse in none.",
         ),
         (
             {"A >> B": 0.97, "B >> A": 0.01, "A ~ B": 0.02},
-            "A is better than B in some objective, and worse in none (probability 97.0 %).",
+            "A is better than B in some objective, and worse in none; the probability is over "
+            "nineteen in twenty.",
         ),
         (
             {"A >> B": 0.1, "A ~ B": 0.2, "A accuracy, B equal_opportunity": 0.7},
-            "It is open which is better. Most probably, A is better in accuracy and B is better in "
-            "equal opportunity (probability 70 %, which is under 95 %).",
+            "It is open which is better, as no event below has a probability of nineteen in "
+            "twenty. Most probably, A is better in accuracy and B is better in equal opportunity.",
         ),
         (
             {"A >> B": 0.01, "B >> A": 0.01, "A ~ B": 0.98},
-            "A and B differ in no objective by more than the limit below (probability 98.0 %).",
+            "A and B differ in no objective by more than the limit below; the probability is over "
+            "nineteen in twenty.",
         ),
     ],
 )

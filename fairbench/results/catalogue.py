@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError, nearest, unknown_name, warn
-from fairbench.core.formats import visible
+from fairbench.core.formats import count, shortened, visible
 from fairbench.results.index import listed_runs
 from fairbench.results.metric_tables import read_metrics
 from fairbench.results.record import COUNTED, GROUPS, PURPOSES
@@ -245,12 +245,24 @@ class Catalogue:
         runs = [run for run in self if run.id.startswith(word)]
         runs = runs or [run for run in self if run.name == word]
         if not runs:
-            names = {*self.runs, *(run.name for run in self)}
-            raise unknown_name(f"run in {self.folder / 'runs'}", word, names)
+            raise self._unknown_run(word)
         if len(runs) > 1:
             ids = ", ".join(f"{run.id} ({run.name})" for run in runs[:5])
             raise UserError(f"'{word}' means {len(runs)} runs: {ids}; name one by its id")
         return runs[0]
+
+    def _unknown_run(self, word: str) -> UserError:
+        """Return the error of a word that means no run: it names the nearest, or the first ones."""
+        similar = [
+            shortened(name) for name in nearest(word, {*self.runs, *(run.name for run in self)})
+        ]
+        hint = f"did you mean {' or '.join(similar)}? " if similar else ""
+        runs = [f"{run.id} ({visible(run.name)})" for run in list(self)[:_MOST_LISTED]]
+        if len(self.runs) > len(runs):
+            runs.append(f"{count(len(self.runs) - len(runs))} more")
+        finished = f"finished runs: {'; '.join(runs)}" if runs else "there is no finished run"
+        place = visible(str(self.folder / "runs"))
+        return UserError(f"unknown run in {place} '{shortened(word)}': {hint}{finished}")
 
     def comparable(self) -> list[Catalogue]:
         """Return the sets of two or more runs that predict the same rows for the same groups."""
@@ -299,6 +311,7 @@ def _cell(value: object) -> object:
     return value if type(value) is not int or abs(value) < _HUGE else str(value)
 
 
+_MOST_LISTED = 5  # finished runs in an error
 _HUGE = 2**53  # from which not every whole number is one of floating point
 
 

@@ -103,6 +103,8 @@ def test_one_run_is_found_by_the_beginning_of_its_id_or_its_name(results):
     assert Catalogue(results).one("german, ensemble").id == "bb03"
     with pytest.raises(UserError, match="'aa' means 2 runs: aa01 .*, aa02 "):
         Catalogue(results).one("aa")
+    with pytest.raises(UserError, match=r"finished runs: aa01 \(adult, ensemble\); aa02 \("):
+        Catalogue(results).one("zz")
     for word in ("zz", "/aa"):
         with pytest.raises(UserError, match="unknown run in .*runs"):
             Catalogue(results).one(word)

@@ -18,8 +18,9 @@ KEYS: Mapping[str, str] = {}
 TEXTS: Mapping[str, str] = {}
 # Parts of longer texts, such as sentences of an audit and statuses that hold a number.
 PHRASES: Mapping[str, str] = {
-    "19 have no wrong finding: all findings of a page share this rule.": "at least 19 have no "
-    "wrong finding: all findings of a page share one error rate.",
+    "Of 20 audits made in this way, 19 have no wrong finding: all findings of a page share this "
+    "rule.": "On average, at least 19 of 20 audits made in this way have no wrong finding: all "
+    "findings of a page share one error rate.",
     "cannot tell, and not that groups are alike. As all questions share one rule, one may be open "
     "though its range by itself lies beyond the limit.": "cannot tell, not that groups are alike. "
     "Each interval is for one question alone, and a finding needs a stricter one, because a page "

@@ -24,8 +24,8 @@ from fairbench.reporting.document.making import made_from
 from fairbench.reporting.document.model import Document, ExecutiveSummary, Section, Verdict
 
 PROMISE = (
-    "Of 20 audits made in this way, at least 19 have no wrong finding: all findings of a page "
-    "share one error rate."
+    "On average, at least 19 of 20 audits made in this way have no wrong finding: all findings of "
+    "a page share one error rate."
 )
 ON_OPEN = (
     "“Open” means that these rows cannot tell, not that groups are alike. Each interval is for one "

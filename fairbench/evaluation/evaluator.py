@@ -50,9 +50,8 @@ class Evaluator:
     level : probability of the intervals.
     epsilon : a gap under this is practically fair; P(gap < epsilon) is reported.
     ratio_band : a ratio further than this from 1 is flagged (Kuzucu et al. 2024 use 0.2).
-    negligible_sd : no ratio has a group's mean variance as its denominator if that may be smaller
-        than the variance of a probability with this standard deviation (in a regression, a share
-        of the target's standard deviation).
+    negligible_sd : ratios over a group whose mean variance may be below the square of this are not
+        printed; in a regression it is a share of the target's standard deviation.
     bins : bins of the reliability diagram and the calibration error.
     spread_groups : numbers of groups of the spread diagram.
     spread_residual : ``probability`` (target minus score) or ``label`` (minus the hard label, as

@@ -22,7 +22,10 @@ from fairbench.metrics.rates import selection_rate
 # labor force (29 CFR 1607.15(A)(1)), and their ratios are over the highest rate of all groups.
 FEWEST_ROWS, SMALLEST_SHARE = 10, 0.02
 LARGE_ENOUGH = f"of at least {FEWEST_ROWS} rows and {100 * SMALLEST_SHARE:g} % of all"
-COMPARED_WITH = f"Compared with are the groups {LARGE_ENOUGH}, where there are two such groups."
+COMPARED_WITH = (
+    f"The group selected most often is looked for among the groups {LARGE_ENOUGH}, if there are "
+    "two such groups."
+)
 
 
 @dataclass(frozen=True)

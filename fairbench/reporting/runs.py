@@ -36,7 +36,7 @@ _COLUMNS = (
 )
 _CAPTION = (
     "mean and sd: over repeats; 95 % interval: {}; the interval of a gap is for the gap between "
-    "the groups' mean rates, and may begin at 0; rows: how many test rows the value rests on; all "
+    "the groups' mean rates, and may begin at 0; rows: how many rows the value rests on; all "
     "metrics are in metrics.parquet"
 )
 
@@ -213,9 +213,9 @@ def _rate_label(metric: str) -> str:
 
 
 def about(summary: pd.DataFrame) -> str:
-    """Return the estimand of a summary's intervals, such as ``of the fits of these folds``."""
+    """Return what a summary's intervals are for, such as ``for the mean over this fit, ...``."""
     estimands = [str(text).partition(":")[0] for text in summary.get("estimand", ()) if text]
-    return f"of {estimands[0]}" if estimands else "there is none"
+    return f"for the mean over {estimands[0]}, on new people" if estimands else "there is none"
 
 
 def has_means_of_gaps(summary: pd.DataFrame) -> bool:

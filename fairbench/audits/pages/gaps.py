@@ -54,8 +54,8 @@ def pairs_section(gaps: Sequence[Gap]) -> Iterator[Section]:
     if pairs:
         columns = [Column(title) for title in ("groups", "rate", "higher", "lower")]
         caption = (
-            "Two groups a row that surely differ, though by how much is open; that they do is "
-            "under the error rate of the page."
+            "Each row is a pair of groups that surely differ; by how much is open. These findings "
+            "share the error rate of the page."
         )
         table = Table(columns, pairs, caption=caption, most=MOST_ROWS)
         yield Section("Pairs of groups that surely differ", [table], name=_PAIRS)
@@ -88,7 +88,7 @@ def _gaps(assessment: Assessment) -> Table:
         mark = "assumed" if gap.assumed else gap.verdict
         after: Text = ""
         if _differ_somehow(gap):
-            by_how_much = f": they differ, not known between whom by {epsilon:g} or more: "
+            by_how_much = f": some groups differ, but no pair surely by {epsilon:g} or more: "
             after = (by_how_much, Link("see the pairs", f"#{_PAIRS}"))
         return TableCell(verdict_text(gap), mark=mark, after=after)
 

@@ -1,4 +1,4 @@
-"""Search for a model with a smaller gap and nearly the same error, and bound further gains.
+"""Search for a model with a smaller gap and nearly the same error, and say what is left to gain.
 
 Candidates are drawn independently from a distribution that is stated: learners, interventions,
 their options and thresholds. conf/alternative.yaml says which, and words such as

@@ -65,7 +65,13 @@ def compare(options: CompareOptions) -> None:
     results = options.results
     conf = components_folder() / "conf"
     if options.runs == ALL:
-        for comparable_runs in Catalogue(results).comparable():
+        sets = Catalogue(results).comparable()
+        if not sets:
+            raise UserError(
+                f"no two finished runs of {results} predict the same rows for the same groups: "
+                "comparing needs two"
+            )
+        for comparable_runs in sets:
             _matrix(list(comparable_runs), settings, certainty, conf, results)
         return
     catalogue = Catalogue(results)

@@ -1,4 +1,4 @@
-"""Write what a rule or a format asks to be told of a model, from predictions or a finished run.
+"""Fill in a model card or a form of a rule about a model, from predictions or a finished run.
 
 Each measurement has its interval and the number of people that it rests on; what is missing is
 said. A dossier measures; whether a law or a rule is kept, it does not say.

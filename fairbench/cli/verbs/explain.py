@@ -70,6 +70,7 @@ def explain(options: ExplainOptions) -> None:
     """
     terms, term_text = glossary(), " ".join(options.term).replace("_", " ").replace("-", " ")
     if not term_text:
+        print("fairbench explain TERM says what one of these terms means:")
         print("\n".join(terms))
         return
     wanted = term_text.lower()

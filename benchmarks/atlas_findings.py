@@ -89,9 +89,17 @@ def page(
     yield from _costs(findings)
 
 
+_HOW_CLAIMS_ARE_JUDGED = """The verdict of a row is by its simultaneous interval (“all at once”).
+A claim about all rows fails if one row fails. It holds if every row holds by its own interval
+(“by itself”): this needs no correction for the number of rows (Berger 1982). So a claim can hold
+although one of its rows is not resolved. For a claim that some row holds, it is the other way
+round."""
+
+
 def _claims(findings: AtlasFindings) -> Iterator[str]:
     yield "## Claims of the literature\n"
     yield f"{FEW_TASKS}\n"
+    yield f"{_HOW_CLAIMS_ARE_JUDGED}\n"
     yield from table(
         ("claim", "source", "verdict", _COUNTED, "few tasks"),
         (
@@ -121,7 +129,7 @@ def _claims(findings: AtlasFindings) -> Iterator[str]:
 def _parts(claim: Claim) -> Iterator[str]:
     heads = ("of", "metric", "mean over families, 95 % by itself", "95 %, all at once")
     yield from table(
-        (*heads, "above 0", "families", "verdict"),
+        (*heads, "above 0", "families", "verdict of the row"),
         (
             (
                 part.label,

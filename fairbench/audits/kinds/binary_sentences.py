@@ -11,7 +11,7 @@ from itertools import groupby
 from fairbench.audits.assessment import Assessment
 from fairbench.audits.calibration import least_alike
 from fairbench.audits.findings import LARGE, OPEN, SMALL
-from fairbench.audits.gaps import FEWEST_LABELS, Gap, Stress
+from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, Gap, Stress
 from fairbench.audits.labels_needed import kind_of_labels, likely_numbers
 from fairbench.audits.report import OF_POPULATION, counted_by
 from fairbench.audits.sentences import listed
@@ -232,8 +232,11 @@ def todo_after(assessment: Assessment) -> Iterator[str]:
         nearest = min(reachable, key=lambda gap: gap.needed.enough or 0)
         likely = likely_numbers(nearest.needed)
         how_many = f"about {likely[0]}" if len(likely) == 1 else " to ".join(likely)
+        kind = kind_of_labels(nearest.needed)
+        if nearest.metric == NEEDS_NO_LABELS and nearest.needed.remaining is None:
+            kind = "more rows"
         yield (
-            f"Collect {kind_of_labels(nearest.needed)}: {how_many} more would probably settle "
+            f"Collect {kind}: {how_many} more would probably settle "
             f"{nearest.rate_name} by {nearest.attribute}, the question that takes the fewest."
         )
     elif OPEN in verdicts and any(gap.needed.labels for gap in assessment.gaps):

@@ -18,13 +18,10 @@ KEYS: Mapping[str, str] = {}
 TEXTS: Mapping[str, str] = {}
 # Parts of longer texts, such as sentences of an audit and statuses that hold a number.
 PHRASES: Mapping[str, str] = {
-    "Of 20 audits made in this way, 19 have no wrong finding: all findings of a page share this "
-    "rule.": "On average, at least 19 of 20 audits made in this way have no wrong finding: all "
-    "findings of a page share one error rate.",
-    "cannot tell, and not that groups are alike. As all questions share one rule, one may be open "
-    "though its range by itself lies beyond the limit.": "cannot tell, not that groups are alike. "
-    "Each interval is for one question alone, and a finding needs a stricter one, because a page "
-    "asks many. So a question may be open although its interval lies beyond the limit.",
+    # With favourable= alone, rates have the field's names.
+    "share predicted 'yes' of those with 'yes'": "true positive rate",
+    "share predicted 'yes' of those with 'no'": "false positive rate",
+    "share with 'yes' of those predicted 'yes'": "precision",
     "further ones would probably settle": "more would probably settle",
     ", which takes the fewest.": ", the question that takes the fewest.",
     "The labels that are missing are not likely to settle": "More labels of these rows are "
@@ -32,8 +29,9 @@ PHRASES: Mapping[str, str] = {
 }
 # Keys and columns that today's tree has in addition.
 ADDED: frozenset[str] = frozenset({"total", "rates"})  # options of an audit of counts
-# Neither a result nor the same twice: the version, where files were, when and by what it was made.
-IGNORED = frozenset({"version", "path", "out", "made"})
+# Neither a result nor the same twice: the version, where files were, when and by what it was made;
+# and the summary of an audit, which words and selects the findings that are compared.
+IGNORED = frozenset({"version", "path", "out", "made", "summary"})
 
 
 def of_today(value: Any) -> Any:

@@ -26,7 +26,8 @@ from fairbench.data.groups import codes_of
 from fairbench.metrics.registry import label
 
 EQUAL_OPPORTUNITY, FALSE_POSITIVES = "equal_opportunity", "false_positive_rate_gap"
-PRECISION = "predictive_parity"
+PRECISION, ACCURACY = "predictive_parity", "accuracy_gap"
+SELECTED = "selected"  # what somebody is with a decision that has no name, for a good label
 EXTREME = 0.02  # of the rows: where fewer are granted, or refused, a warning says so
 # Words, and beginnings of words, of outcomes that are bad for a person as such, or good only
 # because help follows (readmitted). Whole words where a beginning would take in others.
@@ -80,17 +81,36 @@ class Direction:
     def rate_names(self) -> Mapping[str, str]:
         """The name of each gap's rate; all rates are about decisions for label 1.
 
-        In the field's terms, unless it was said what is good for a person: then in plain words.
+        In the field's terms, unless decisions have names: then in these, such as ``share declined
+        of those with 'repaid'``.
         """
-        if self.favourable is None and not (self.decisions or self.predicts):
-            return RATE_NAMES
         positive = self._decided(1)
-        names = {**RATE_NAMES, NEEDS_NO_LABELS: f"share {positive}"}
-        if self.favourable is not None:
+        names = dict(RATE_NAMES)
+        if positive != SELECTED:
+            names[NEEDS_NO_LABELS] = f"share {positive}"
+        if self.decisions and self.favourable is not None:
             names[EQUAL_OPPORTUNITY] = f"share {positive} of those with '{self.names[1]}'"
             names[FALSE_POSITIVES] = f"share {positive} of those with '{self.names[0]}'"
             names[PRECISION] = f"share with '{self.names[1]}' of those {positive}"
         return MappingProxyType(names)
+
+    @property
+    def rates_explained(self) -> str:
+        """What each rate is, by its name on the page."""
+        negative, positive = (f"'{name}'" for name in self.names)
+        decided = self._decided(1)
+        names = self.rate_names
+        shares = {
+            EQUAL_OPPORTUNITY: f"of those with {positive}, the share {decided}",
+            FALSE_POSITIVES: f"of those with {negative}, the share {decided}",
+            PRECISION: f"of those {decided}, the share with {positive}",
+        }
+        if names[PRECISION] != RATE_NAMES[PRECISION]:
+            shares = {metric: f"also called {RATE_NAMES[metric]}" for metric in shares}
+        elif names[NEEDS_NO_LABELS] == RATE_NAMES[NEEDS_NO_LABELS]:
+            shares = {NEEDS_NO_LABELS: f"the share {decided}", **shares}
+        shares[ACCURACY] = "the share of decisions that agree with the label"
+        return ", ".join(f"{names[metric]} ({share})" for metric, share in shares.items())
 
     def rate_name(self, rate: str) -> str:
         """Return what a rate of the registry is called."""
@@ -116,7 +136,7 @@ class Direction:
         if self.decisions:
             return self.decisions[label != self.good]
         if self.good == 1 and not self.predicts:
-            return "selected" if label else "not selected"
+            return SELECTED if label else f"not {SELECTED}"
         return f"predicted '{self.names[label]}'"
 
     def meaning(self, metric: str) -> str:
@@ -128,7 +148,7 @@ class Direction:
             EQUAL_OPPORTUNITY: f"of those who truly are {positive}, the share {decided}",
             FALSE_POSITIVES: f"of those who truly are {negative}, the share {decided}",
             PRECISION: f"of those {decided}, the share who truly are {positive}",
-            "accuracy_gap": "the share of right decisions",
+            ACCURACY: "the share of right decisions",
         }.get(metric, "")
 
 

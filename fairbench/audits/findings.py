@@ -81,6 +81,11 @@ class Finding:
     decided: str = ""
 
     @property
+    def question(self) -> tuple[str, str, str]:
+        """What a gap, and the pairs of groups that differ in it, are about."""
+        return self.attribute, self.measure, self.scope
+
+    @property
     def is_settled(self) -> bool:
         """Whether it answers its question, on no assumption but that the rows are a sample."""
         return self.verdict in (LARGE, SMALL) and not self.given

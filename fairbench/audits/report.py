@@ -24,8 +24,8 @@ from fairbench.reporting.document.making import made_from
 from fairbench.reporting.document.model import Document, ExecutiveSummary, Section, Verdict
 
 PROMISE = (
-    "On average, at least 19 of 20 audits made in this way have no wrong finding: all findings of "
-    "a page share one error rate."
+    "Pages like this are made so that the chance of any wrong finding on a page is at most 5 %: "
+    "all findings of a page share one error rate."
 )
 ON_OPEN = (
     "“Open” means that these rows cannot tell, not that groups are alike. Each interval is for one "
@@ -62,6 +62,7 @@ class Audit:
     files : name -> text of further files in the folder of the page.
     figures : every figure in plain columns, a row each, where `data` has no ``metrics``.
     audited : how the rows were read: which way is good, and what a decision means.
+    rates : what the rates are that groups are compared by.
     counted : what was counted, where it is not rows with and without a label.
     """
 
@@ -84,6 +85,7 @@ class Audit:
     files: Mapping[str, str] = field(default_factory=dict)
     figures: Sequence[Mapping[str, Any]] = ()
     audited: Sequence[str] = ()
+    rates: str = ""
     counted: str = ""
 
 
@@ -163,6 +165,8 @@ def _audited(audit: Audit) -> Iterator[tuple[str, str]]:
     labels = [f"Label 1 is '{names[1]}', label 0 '{names[0]}'."] if names else []
     if sentences := [*(audit.audited or labels)]:
         yield "Read as", " ".join(sentences)
+    if audit.rates:
+        yield "Rates", audit.rates
     if names and options.score and not options.prediction and not audit.audited:
         yield "Threshold", f"'{options.score}' above {options.threshold:g} is a positive decision"
 

@@ -8,6 +8,7 @@ the question.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -97,20 +98,48 @@ _IN_PERCENT = (
     "{by}the {first.measure} is {percents}{scope}: {apart} percentage points apart, surely more "
     "than {points}"
 )
+_PAIR_IN_PERCENT = (
+    "{by}the {first.measure} is {percents}{scope}: surely higher for {first.groups[0]}, but by how "
+    "much is open"
+)
+_PAIRS_IN_PERCENT = "{by}groups differ in {first.measure}{scope}, but by how much is open: {pairs}"
 
 
 def sentences_of(findings: Iterable[Finding], *, brief: bool = False) -> list[str]:
     """Return the sentences that word findings, in the order of the findings."""
     by_sentence: dict[Hashable, list[Finding]] = {}
     for finding in findings:
-        by_sentence.setdefault(_sentence_key(finding), []).append(finding)
-    worded = (_sentence(same_kind, brief) for same_kind in by_sentence.values())
-    return [sentence for sentence in worded if sentence]
+        if not _goes_without_saying(finding):
+            by_sentence.setdefault(_sentence_key(finding), []).append(finding)
+    worded = [*by_sentence.values()]
+    if brief:
+        worded = _of_attributes_together(worded)
+    sentences = (_sentence(same_kind, brief) for same_kind in worded)
+    return [sentence for sentence in sentences if sentence]
+
+
+def _goes_without_saying(finding: Finding) -> bool:
+    """Say whether it is that the group with the highest rate reaches four fifths of the highest."""
+    is_highest = len(finding.groups) == 1 and finding.value >= 1
+    return (finding.about, finding.verdict) == (RATIO, SMALL) and is_highest
+
+
+def _of_attributes_together(worded: Iterable[list[Finding]]) -> list[list[Finding]]:
+    """Return the findings of each sentence, where attributes with the same open gaps share one."""
+    together: dict[Hashable, list[Finding]] = {}
+    for findings in worded:
+        first = findings[0]
+        key: Hashable = id(first)
+        if (first.about, first.verdict) == (GAP, OPEN):
+            measures = tuple(finding.measure for finding in findings)
+            key = (*_sentence_key(replace(first, attribute="")), measures)
+        together.setdefault(key, []).extend(findings)
+    return [*together.values()]
 
 
 def sentence_of(finding: Finding) -> str:
     """Return the sentence of one finding by itself."""
-    return "".join(sentences_of([finding]))
+    return _sentence([finding], brief=False)
 
 
 def can_be_concluded(findings: Sequence[Finding]) -> list[str]:
@@ -141,9 +170,9 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
         small = [finding for finding in small if finding.about != RATIO]
     small.sort(key=lambda finding: _importance(finding, headlines)[:2])
     is_open = [finding for finding in findings if not finding.is_settled]
-    sizes = {_question(gap) for gap in is_open if gap.about == GAP and gap.verdict == OPEN}
+    sizes = {gap.question for gap in is_open if gap.about == GAP and gap.verdict == OPEN}
     # Even if the size of a gap is open, it may be sure which group is above which.
-    pairs = [pair for pair in findings if pair.about == PAIR and _question(pair) in sizes]
+    pairs = [pair for pair in findings if pair.about == PAIR and pair.question in sizes]
     return sentences_of([*large, *small, *_beyond_attributes(pairs)], brief=True)
 
 
@@ -169,7 +198,7 @@ def _importance(finding: Finding, headlines: Sequence[str]) -> tuple[bool, int, 
 
 def _beyond_attributes(findings: Sequence[Finding]) -> list[Finding]:
     """Return findings without those of a combination of which one attribute shows the same."""
-    answered = {(*_question(finding), finding.about) for finding in findings}
+    answered = {(*finding.question, finding.about) for finding in findings}
     return [
         finding
         for finding in findings
@@ -206,12 +235,7 @@ def to_do(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> Iterato
         )
 
 
-def _question(finding: Finding) -> tuple[str, str, str]:
-    """Return the question that a finding answers."""
-    return finding.attribute, finding.measure, finding.scope
-
-
-def _sentence_key(finding: Finding) -> Hashable:
+def _sentence_key(finding: Finding) -> tuple[Hashable, ...]:
     """Return a key that findings share if one sentence words them together."""
     about = finding.about
     verdict = finding.verdict
@@ -224,7 +248,7 @@ def _sentence_key(finding: Finding) -> Hashable:
         return (*common, finding.groups[1:])
     if (about, verdict) in ((COMPARISON, OPEN), (COMPARISON, NOT_MEASURED), (WATCHED, OPEN)):
         return common
-    return id(finding)
+    return (id(finding),)
 
 
 def listed(names: Sequence[str], most: int = 0) -> str:
@@ -245,6 +269,8 @@ def _sentence(findings: Sequence[Finding], brief: bool) -> str:
             template = _OF_NOBODY
         elif brief and first.is_share and len(first.values) == 2:
             template = _IN_PERCENT
+    elif first.about == PAIR and brief and first.is_share:
+        template = _PAIR_IN_PERCENT if len(findings) == 1 else _PAIRS_IN_PERCENT
     text = template.format(first=first, **_template_values(findings, brief))
     if template.startswith("{by}"):
         text = f"{text[:1].upper()}{text[1:]}"
@@ -255,7 +281,7 @@ def _template_values(findings: Sequence[Finding], brief: bool) -> dict[str, str]
     """Return the values of the names that templates have in braces, except the first finding."""
     first = findings[0]
     return {
-        **_bound_and_scope(first, brief),
+        **_bound_and_scope(findings, brief),
         **_sizes(first),
         **_groups(findings, brief),
         **_counts_and_sides(findings),
@@ -264,9 +290,11 @@ def _template_values(findings: Sequence[Finding], brief: bool) -> dict[str, str]
     }
 
 
-def _bound_and_scope(first: Finding, brief: bool) -> dict[str, str]:
+def _bound_and_scope(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
     """Return the parts of a finding's sentence: attribute, bound, scope, tipping clause."""
-    by = f"by {first.attribute}" if first.attribute else ""
+    first = findings[0]
+    attributes = listed([finding.attribute for finding in findings], _MOST_NAMED)
+    by = f"by {attributes}" if attributes else ""
     bound = f"{first.bound:g}" if first.is_share else number(first.bound)
     if brief and first.is_share and first.about == GAP:
         bound = f"{100 * first.bound:.3g} percentage points"
@@ -312,7 +340,7 @@ def _groups(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
     return {
         "percents": " and ".join(f"{100 * rate:.1f} % for {group}" for group, rate in percents),
         "apart": _distance_text(first),
-        "pairs": _pairs(findings) if first.about == PAIR else "",
+        "pairs": _pairs(findings, in_percent=brief) if first.about == PAIR else "",
         "candidates": listed(first.groups, _MOST_NAMED),
         "named": listed(names, _MOST_NAMED),
         "all_named": ", ".join(names),
@@ -380,11 +408,16 @@ def _details(findings: Sequence[Finding]) -> str:
     return (", " if is_small else "; ").join(details)
 
 
-def _pairs(pairs: Sequence[Finding]) -> str:
+def _pairs(pairs: Sequence[Finding], *, in_percent: bool) -> str:
     """Return which groups are surely higher than which others, in words."""
     above: dict[str, list[str]] = {}
     for pair in pairs:
         high, low = pair.groups
+        if in_percent and pair.is_share:
+            high, low = (
+                f"{name} ({100 * rate:.1f} %)"
+                for name, rate in zip(pair.groups, pair.values, strict=True)
+            )
         above.setdefault(high, []).append(low)
     clauses = [
         f"that of {high} is higher than that of {listed(lows, _MOST_NAMED)}"

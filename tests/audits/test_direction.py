@@ -41,6 +41,20 @@ def test_rates_are_named_by_the_decisions(favourable):
     assert direction.rate_names["statistical_parity"] == f"share {positive}"
     wrongly = direction.rate_names[direction.wrongly_refused]
     assert wrongly == f"share {positive} of those with '{favourable}'"
+    name = "false positive rate" if favourable == "paid" else "true positive rate"
+    assert f"{wrongly} (also called {name})" in direction.rates_explained
+
+
+@pytest.mark.parametrize(("favourable", "decided"), [("", "selected"), ("1", "selected"),
+                                                      ("0", "predicted '1'")])  # fmt: skip
+def test_rates_in_the_fields_terms_are_explained(favourable, decided):
+    direction = direction_of(("0", "1"), favourable, "")
+    assert direction.rate_names["equal_opportunity"] == "true positive rate"
+    explained = direction.rates_explained
+    assert f"true positive rate (of those with '1', the share {decided})" in explained
+    assert f"false positive rate (of those with '0', the share {decided})" in explained
+    assert f"precision (of those {decided}, the share with '1')" in explained
+    assert ("selection rate" in explained) == (decided == "selected")
 
 
 def test_without_a_word_rates_keep_the_fields_terms():

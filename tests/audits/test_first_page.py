@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fairbench
-from fairbench.audits.findings import GAP, LARGE, OPEN, RATIO, SMALL, Finding
+from fairbench.audits.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, Finding
 from fairbench.audits.kinds import document_of
 from fairbench.audits.pages.first_page import gap_chart, key_figures, key_gap
 from fairbench.cli.main import main
@@ -40,7 +40,7 @@ COMMAND = "fairbench audit '<script>a b.csv' 'group=[sex,race]' # 100 % & _more_
 # Headings of pictures, of terms without one on a terminal, and of what may hold nothing.
 NOT_PRINTED = {
     *("The groups in pictures", "Calibration by group", "Who is first", "Residuals by group"),
-    *("What was audited", "Can be concluded", "Cannot be concluded"),
+    *("What was found", "What is open", "Can be concluded", "Cannot be concluded"),
 }
 NOT_FIRST = ("Rates by group", "Impact ratios", "Can be concluded\n", "The groups in pictures")
 
@@ -65,7 +65,7 @@ def printed(print_it, document, width=80):
     return console.file.getvalue()
 
 
-def test_a_terminal_shows_the_summary_in_forty_lines_of_eighty_columns(document):
+def test_a_terminal_shows_the_summary_in_few_lines_of_eighty_columns(document):
     lines = printed(print_summary, document).splitlines()
     assert len(lines) <= MOST_LINES - 3
     assert max(map(len, lines)) <= 80
@@ -102,7 +102,7 @@ def test_what_has_no_room_on_a_terminal_is_what_matters_least(document):
     ),
     ids=lambda words: "-".join(words[:3]),
 )
-def test_every_kind_of_report_is_forty_lines_and_detail_is_everything(words, tmp_path, capsys):
+def test_every_kind_of_report_is_a_few_lines_and_detail_is_everything(words, tmp_path, capsys):
     path = written(table().assign(other=lambda frame: 0.9 * frame["score"]), tmp_path)
     line = [*words, f"path={path}", f"out={tmp_path / 'out'}"]
     assert main(line) == 0
@@ -115,7 +115,29 @@ def test_every_kind_of_report_is_forty_lines_and_detail_is_everything(words, tmp
     text = page.read_text()
     titles = re.findall(r"<h2>([A-Z][^<]+)</h2>", text)
     assert {title for title in titles if title not in whole} <= NOT_PRINTED
+    if "Can be concluded" in whole:  # which says all that the first page says in short
+        assert "What was found" not in whole
+        assert "What is open" not in whole
+        assert whole.index("Can be concluded") < whole.index("How sure this is")
     assert len(whole.splitlines()) > len(short)
+
+
+def test_key_figures_are_of_all_that_is_found_and_say_why_a_row_is_open():
+    gap = Finding(
+        GAP, "sex", "true positive rate", OPEN, value=-0.1, lower=-0.14, upper=-0.06, bound=0.05
+    )
+    large = replace(gap, measure="selection rate", verdict=LARGE, groups=("men", "women"),
+                    values=(0.5, 0.3), value=0.2, lower=0.15, upper=0.25)  # fmt: skip
+    pair = Finding(PAIR, "sex", "true positive rate", LARGE, ("men", "women"), values=(0.6, 0.5))
+    shown = key_figures([gap, large, pair], ["sex"], "true positive rate")
+    assert [(row[1], row[3], row[5].value) for row in shown.rows] == [
+        ("gap in true positive rate", (0.06, 0.14), "differ; size open"),
+        ("gap in selection rate: men and women", (0.15, 0.25), "large"),
+    ]
+    assert "can be open although its interval lies beyond the limit" in shown.caption
+    within = key_figures([replace(gap, lower=-0.14, upper=0.02)], ["sex"], "")
+    assert "although" not in within.caption
+    assert within.rows[0][5].value == "open"
 
 
 def test_a_page_can_be_made_again_from_itself(tmp_path, capsys):

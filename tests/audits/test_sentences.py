@@ -1,5 +1,7 @@
 """Findings in words: one place makes every sentence, and all of a page come from there."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from fairbench.audits.findings import (
     NOT_MEASURED,
     OPEN,
     PAIR,
+    RATIO,
     SMALL,
     ErrorBudget,
     Finding,
@@ -83,6 +86,40 @@ def test_a_summary_is_a_selection_the_largest_first():
     (is_open,) = left_open([SMALL_GAP, LARGE_GAP, OPEN_GAP, wider])
     assert is_open.endswith("in selection rate: these rows cannot tell.")
     assert not in_short([])
+
+
+def test_a_summary_gives_the_rates_of_groups_that_differ_by_an_unknown_amount():
+    pair = Finding(PAIR, "sex", "selection rate", LARGE, ("men", "women"), values=(0.4, 0.34))
+    third = replace(pair, groups=("men", "others"), values=(0.4, 0.3))
+    assert in_short([OPEN_GAP, pair]) == [
+        "By sex, the selection rate is 40.0 % for men and 34.0 % for women: surely higher for men, "
+        "but by how much is open."
+    ]
+    assert in_short([OPEN_GAP, pair, third]) == [
+        "By sex, groups differ in selection rate, but by how much is open: that of men (40.0 %) is "
+        "higher than that of women (34.0 %) and others (30.0 %)."
+    ]
+
+
+def test_attributes_with_the_same_open_gaps_share_a_sentence():
+    of_race = replace(OPEN_GAP, attribute="race")
+    precision = replace(OPEN_GAP, measure="precision")
+    assert left_open([OPEN_GAP, of_race]) == [
+        "By sex and race, it is open whether groups differ by more than 5 percentage points in "
+        "selection rate: these rows cannot tell."
+    ]
+    assert len(left_open([OPEN_GAP, precision, of_race])) == 2
+    assert len(sentences_of([OPEN_GAP, of_race])) == 2
+
+
+def test_that_the_highest_group_reaches_four_fifths_of_the_highest_is_not_said():
+    ratio = Finding(RATIO, "sex", "impact ratio", SMALL, ("men",), value=1.0, decided="selected")
+    other = replace(ratio, groups=("women",), value=0.95)
+    (sentence,) = sentences_of([ratio, other])
+    assert sentence.startswith("By sex, the share selected of women (ratio 0.95) is at least four")
+    named = replace(other, groups=("women", "men"), value=1.2)  # reference=men
+    assert "women (ratio 1.20)" in sentence_of(named)
+    assert sentences_of([ratio]) == []
 
 
 def test_what_to_do_is_about_the_widest_gap_that_rests_on_no_assumption():

@@ -68,6 +68,7 @@ def audit_of(assessment: Assessment) -> Audit:
         todo=list(todo_after(assessment)),
         headlines=_headlines(table.direction),
         audited=table.read_as,
+        rates="" if assessment.of_decisions else table.direction.rates_explained,
         label_names=table.labels,
     )
 

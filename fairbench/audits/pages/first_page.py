@@ -12,6 +12,7 @@ from fairbench.audits.findings import (
     GAP,
     LARGE,
     OPEN,
+    PAIR,
     RATIO,
     SHARE,
     SMALL,
@@ -22,22 +23,28 @@ from fairbench.evaluation.impact_ratios import COMPARED_WITH
 from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document.model import Column, Figure, Table, TableCell
 
-_MOST_FIGURES = 6  # rows of the key figures
+_MOST_FIGURES = 9  # rows of the key figures
 _MOST_DRAWN = 10  # attributes of the chart
 _LETTERS = 36  # of a name
 _DIFFERENCES = (GAP, COMPARISON)  # what a tolerance is about
 
 
 def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Table | None:
-    """Return the smallest impact ratio and the one gap of every attribute; None without any.
+    """Return each attribute's smallest impact ratio, and the gaps that a page concludes about.
 
     Parameters
     ----------
     findings : all findings of the audit.
     single : the attributes that were asked for; their combinations are left to the appendix.
     measure : the measure whose gap matters; if empty, the widest gap is shown.
+
+    Returns
+    -------
+    The table; None without any ratio or gap.
     """
-    rows = [_row(finding) for finding in _key_findings(findings, single, measure)]
+    pairs = {finding.question for finding in findings if finding.about == PAIR}
+    shown = list(_key_findings(findings, single, measure))[:_MOST_FIGURES]
+    rows = [_row(finding, differs=finding.question in pairs) for finding in shown]
     columns = [
         Column("by", heads=True),
         Column("measured"),
@@ -46,13 +53,33 @@ def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str
         Column("limit", "general"),
         Column("verdict"),
     ]
-    words = {finding.decided for finding in findings if finding.about == RATIO}
-    caption = "".join(
-        f"Impact ratio: the share {word} of a group over that of the group {word} most often. "
-        f"Under 0.8, four fifths, it is commonly looked into. {COMPARED_WITH}"
-        for word in words
-    )
-    return Table(columns, rows[:_MOST_FIGURES], caption=caption) if rows else None
+    caption = " ".join(_explained(shown))
+    return Table(columns, rows, caption=caption) if rows else None
+
+
+def _explained(shown: Sequence[Finding]) -> Iterator[str]:
+    """Yield what key figures are, what their limits are, and why some are open beyond these."""
+    if any(finding.about == GAP and finding.bound for finding in shown):
+        yield (
+            "Gap: the largest difference between two groups. Up to its limit, it makes no "
+            "practical difference."
+        )
+    if any(finding.verdict == OPEN and _is_beyond(finding) for finding in shown):
+        yield (
+            "A verdict takes more certainty than an interval, because a page asks many questions. "
+            "So a row can be open although its interval lies beyond the limit."
+        )
+    for word in dict.fromkeys(finding.decided for finding in shown if finding.about == RATIO):
+        yield (
+            f"Impact ratio: the share {word} of a group over that of the group {word} most often. "
+            f"Under 0.8, four fifths, it is commonly looked into. {COMPARED_WITH}"
+        )
+
+
+def _is_beyond(finding: Finding) -> bool:
+    """Say whether the interval lies on one side of the limit."""
+    size = _unsigned(finding)
+    return size.lower > finding.bound or size.upper < finding.bound
 
 
 def _key_findings(
@@ -65,6 +92,7 @@ def _key_findings(
             yield min(ratios, key=lambda ratio: ratio.value)
         if gap := key_gap(of_attribute, measure):
             yield gap
+            yield from _also_concluded(of_attribute, gap)
         others = [finding for finding in of_attribute if finding.about in (SHARE, CONSTRAINT)]
         if others and not ratios:
             yield min(others, key=lambda finding: finding.value)
@@ -87,11 +115,24 @@ def key_gap(findings: Sequence[Finding], measure: str = "") -> Finding | None:
     gaps = [gap for gap in gaps if gap.measure == measure] or gaps
     if not gaps:
         return None
-    widest = max(gaps, key=lambda gap: (gap.verdict == LARGE, abs(gap.value)))
-    lower, upper = sorted(map(abs, widest.interval))
-    if widest.lower < 0 < widest.upper:
+    return _unsigned(max(gaps, key=lambda gap: (gap.verdict == LARGE, abs(gap.value))))
+
+
+def _also_concluded(findings: Sequence[Finding], shown: Finding) -> Iterator[Finding]:
+    """Yield the other gaps of an attribute that are large, or of which some groups differ."""
+    pairs = {finding.question for finding in findings if finding.about == PAIR}
+    gaps = [gap for gap in findings if gap.about == GAP and gap.question != shown.question]
+    concluded = [gap for gap in gaps if gap.verdict == LARGE or gap.question in pairs]
+    concluded.sort(key=lambda gap: (gap.verdict != LARGE, -abs(gap.value)))
+    yield from map(_unsigned, concluded)
+
+
+def _unsigned(gap: Finding) -> Finding:
+    """Return a gap of two groups with its size, and the interval of its size."""
+    lower, upper = sorted(map(abs, gap.interval))
+    if gap.lower < 0 < gap.upper:
         lower = 0.0
-    return replace(widest, value=abs(widest.value), lower=lower, upper=upper)
+    return replace(gap, value=abs(gap.value), lower=lower, upper=upper)
 
 
 _VERDICTS = {
@@ -101,10 +142,16 @@ _VERDICTS = {
     CONSTRAINT: {LARGE: "does not hold", SMALL: "holds", OPEN: "open"},
     SHARE: {LARGE: "not its share", OPEN: "open"},
 }
+DIFFER = "differ; size open"  # some groups surely differ, and it is open whether by more
 
 
-def _row(finding: Finding) -> list[object]:
-    """Return the row of a finding in the table of key figures."""
+def _row(finding: Finding, *, differs: bool) -> list[object]:
+    """Return the row of a finding in the table of key figures.
+
+    Parameters
+    ----------
+    differs : whether some of the groups surely differ.
+    """
     names = [shortened(name, _LETTERS) for name in finding.groups]
     if finding.about == GAP and len(finding.values) == 2:
         # The size is that of the two groups furthest apart; the groups that surely differ may be
@@ -114,15 +161,16 @@ def _row(finding: Finding) -> list[object]:
     joined = {GAP: " and ", RATIO: " over "}.get(finding.about, ", ").join(names)
     kind = "gap in " if finding.about == GAP else ""
     measured = f"{kind}{finding.measure}{f': {joined}' if joined else ''}"
+    verdict = _VERDICTS[finding.about].get(finding.verdict, finding.verdict)
+    if finding.verdict == OPEN and finding.about == GAP and differs:
+        verdict = DIFFER
     return [
         finding.attribute,
         measured,
         finding.value,
         finding.interval,
         finding.bound or None,
-        TableCell(
-            _VERDICTS[finding.about].get(finding.verdict, finding.verdict), mark=finding.verdict
-        ),
+        TableCell(verdict, mark=finding.verdict),
     ]
 
 

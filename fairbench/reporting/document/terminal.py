@@ -52,23 +52,28 @@ def print_document(document: Document, console: Console | None = None) -> None:
     console = console or terminal()
     if document.title:
         console.print(shown_text(document.title, style="bold"))
-    verdict = document.verdict
-    if verdict is not None:
-        if verdict.warning:
-            console.print(shown_text(f"WARNING: {verdict.warning}", style="bold red"))
-        _sentences(console, verdict.basis)
+    verdict, summary = document.verdict or Verdict((), ()), document.summary
+    if verdict.warning:
+        console.print(shown_text(f"WARNING: {verdict.warning}", style="bold red"))
+    if summary is not None:
+        _print_conclusions(console, verdict)
+        # Conclusions hold all that the findings and open questions of a summary say in short.
+        told = ("found", "still_open") if verdict.can or verdict.cannot else ()
+        for name, (title, sentences) in summary.named_parts.items():
+            if name not in told:
+                _list(console, title, sentences)
+        console.print(shown_text(summary.audited_title, style="bold"))
+        _sentences(console, [f"{term}: {plain(text)}" for term, text in document.audited])
+        console.print()
+    _sentences(console, verdict.basis)
     for block in (*document.lead, *document.sections):
         _print_block(console, block)
     _list(console, "Notes", document.notes)
-    if verdict is not None:
-        _print_verdict(console, verdict)
-    if document.summary is not None:
-        for title, sentences in document.summary.parts:
-            _list(console, title, sentences)
-    _sentences(console, [f"{term}: {plain(text)}" for term, text in document.audited])
+    if summary is None:  # the end of an output is seen first
+        _print_conclusions(console, verdict)
 
 
-MOST_LINES = 40  # of a summary, with the lines that the command prints after it
+MOST_LINES = 48  # of a summary, with the lines that the command prints after it
 _LINES_AFTER = 3  # lines that the command prints after a summary: the path of the page
 _LONGEST = 5  # lines of a sentence, at most
 
@@ -139,6 +144,9 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
         if name == "found" and summary.key_figures is not None:
             lines = _figure_lines(summary.key_figures, console)
             yield _Part((_IMPORTANCE.index("key_figures"), 0), "Key figures", lines)
+            explained = shown_text(summary.key_figures.caption, style="dim")
+            lines = _wrap(explained, console) if explained else []
+            yield _Part((_IMPORTANCE.index("audited"), 0), "Key figures", lines)
     for index, (term, text) in enumerate(document.audited):
         if term != COMMAND:  # which stands a few lines above
             lines = _wrap(shown_text(f"{term}: {plain(text)}"), console)
@@ -163,8 +171,7 @@ def _figure_lines(table: Table, console: Console) -> list[Text]:
     return [Text.from_ansi(line) for line in captured.get().splitlines()]
 
 
-def _print_verdict(console: Console, verdict: Verdict) -> None:
-    """Print the conclusions last, as the end of the output is seen first."""
+def _print_conclusions(console: Console, verdict: Verdict) -> None:
     _list(console, "Can be concluded", verdict.can)
     _list(console, "Cannot be concluded", verdict.cannot)
 

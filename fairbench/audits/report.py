@@ -27,14 +27,10 @@ PROMISE = (
     "Pages like this are made so that the chance of any wrong finding on a page is at most 5 %: "
     "all findings of a page share one error rate."
 )
-ON_OPEN = (
-    "“Open” means that these rows cannot tell, not that groups are alike. Each interval is for one "
-    "question alone, and a finding needs a stricter one, because a page asks many. So a question "
-    "may be open although its interval lies beyond the limit."
-)
+ON_OPEN = "“Open” means that these rows cannot tell, not that groups are alike."
 INTERVALS = (
-    "Ranges and lines are 95 % intervals: made in the same way from other samples of the same "
-    "people, 19 of 20 hold the true value, each by itself."
+    "Ranges and lines are 95 % intervals, each for one figure alone: if many samples of the same "
+    "people were audited in this way, 19 of 20 such intervals would contain the true value."
 )
 
 

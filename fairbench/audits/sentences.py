@@ -36,6 +36,10 @@ from fairbench.core.formats import count, interval, number, signed
 from fairbench.data.groups import CROSSED
 
 _MOST_NAMED = 5  # groups in a sentence
+STRICTER = (
+    "A verdict takes more certainty than an interval, because a page asks many questions. So a row "
+    "can be open although its interval lies beyond the limit."
+)
 
 # A sentence by what it is about and the verdict; `first` is the first of the findings it words.
 _TEMPLATES: Mapping[tuple[str, str], str] = {

@@ -23,8 +23,7 @@ from fairbench.metrics.rates import selection_rate
 FEWEST_ROWS, SMALLEST_SHARE = 10, 0.02
 LARGE_ENOUGH = f"of at least {FEWEST_ROWS} rows and {100 * SMALLEST_SHARE:g} % of all"
 COMPARED_WITH = (
-    f"The group selected most often is looked for among the groups {LARGE_ENOUGH}, if there are "
-    "two such groups."
+    f"That group is looked for among the groups {LARGE_ENOUGH}, if there are two such groups."
 )
 
 

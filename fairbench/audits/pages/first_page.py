@@ -18,6 +18,7 @@ from fairbench.audits.findings import (
     SMALL,
     Finding,
 )
+from fairbench.audits.sentences import STRICTER
 from fairbench.core.formats import shortened
 from fairbench.evaluation.impact_ratios import COMPARED_WITH
 from fairbench.reporting.charts import Estimate, forest
@@ -65,10 +66,7 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
             "practical difference."
         )
     if any(finding.verdict == OPEN and _is_beyond(finding) for finding in shown):
-        yield (
-            "A verdict takes more certainty than an interval, because a page asks many questions. "
-            "So a row can be open although its interval lies beyond the limit."
-        )
+        yield STRICTER
     for word in dict.fromkeys(finding.decided for finding in shown if finding.about == RATIO):
         yield (
             f"Impact ratio: the share {word} of a group over that of the group {word} most often. "

@@ -9,6 +9,7 @@ from fairbench.audits.assessment import Assessment
 from fairbench.audits.findings import NOT_MEASURED, OPEN
 from fairbench.audits.gaps import NEEDS_NO_LABELS, Gap
 from fairbench.audits.labels_needed import likely_numbers
+from fairbench.audits.sentences import STRICTER
 from fairbench.core.formats import count, number, signed
 from fairbench.inference.further_labels import WORLDS
 from fairbench.reporting.document.model import (
@@ -129,6 +130,8 @@ def _gaps_caption(assessment: Assessment) -> str:
     )
     if not assessment.of_decisions:
         caption += " more labels: how many would probably settle the verdict."
+    if any(gap.verdict == OPEN for gap in assessment.gaps):
+        caption += f" {STRICTER}"
     if assessment.assumed is not None:
         caption += _ALIKE
     return caption

@@ -22,6 +22,9 @@ PHRASES: Mapping[str, str] = {
     "share predicted 'yes' of those with 'yes'": "true positive rate",
     "share predicted 'yes' of those with 'no'": "false positive rate",
     "share with 'yes' of those predicted 'yes'": "precision",
+    "Whatever needs them takes the scores at their word: if the scores are wrong, so are these "
+    "figures, and nothing here would show it.": "Figures that need labels assume that the scores "
+    "are right: if they are not, these figures are wrong, and nothing here would show it.",
     "further ones would probably settle": "more would probably settle",
     ", which takes the fewest.": ", the question that takes the fewest.",
     "The labels that are missing are not likely to settle": "More labels of these rows are "

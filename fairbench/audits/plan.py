@@ -100,17 +100,17 @@ class AuditPlan:
             for no_difference, claim in claims.items()
             for equally in (False, True)
         ]
-        columns = [Column("to show that"), Column("labels")]
-        columns += [Column(f"{chance} from", right=True) for chance in ("perhaps", "probably")]
+        columns = [Column("to conclude that"), Column("labels chosen")]
+        columns += [Column(f"labels, for {chance}", right=True) for chance in ("20 %", "80 %")]
         text = (
-            f"Groups of {sizes}, a rate of {options.rate:g}, a gap of {options.gap:g}. With the "
-            "first number of labels the audit says so in 20 % of simulations, with the second in "
-            "80 %. It speaks only when sure: in at most one audit of twenty any of its verdicts is "
-            "wrong."
+            f"How many labels an audit takes for groups of {sizes}, a rate of {options.rate:g} and "
+            f"a gap of {options.gap:g}. With the first number of labels, the audit reaches the "
+            "conclusion in 20 % of simulations; with the second, in 80 %. An audit concludes only "
+            "what is sure: the chance of any wrong conclusion on its page is at most 5 %."
         )
         assumed = (
-            "Scores that predict labels well make do with fewer labels; how many fewer is known "
-            "once there are some. People who belong together, such as households, count for fewer."
+            "If scores predict labels well, fewer labels do; how many fewer shows once there are "
+            "some. If people belong together, such as households, it takes more labels."
         )
         lead = [Paragraph(text), Paragraph(assumed, "note")]
         sections = [Section("", [Table(columns, rows)])]

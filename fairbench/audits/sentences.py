@@ -67,8 +67,8 @@ _TEMPLATES: Mapping[tuple[str, str], str] = {
     "these rows, 95 % interval {ends_of_size})",
     (EXCESS, OPEN): "",  # what was measured stands in the table of calibration
     (EXCESS, NOT_MEASURED): "",
-    (SHARE, LARGE): "{by}{first.groups[0]} gets {less_or_more} than its share "
-    "({first.values[0]:.3f} of {first.measure} at {first.values[1]:.3f} of the rows: {times})",
+    (SHARE, LARGE): "{by}{first.groups[0]} gets {less_or_more} than its share: {places} of "
+    "{first.measure} with {of_rows} of the rows, {times}",
     (SHARE, OPEN): "{by}it is open whether {all_named} get more or less of {first.measure} than "
     "their share of the rows",
     (UNLIKE, LARGE): "{by}{groups_are} unlike everyone else in {first.measure} "
@@ -181,12 +181,14 @@ def in_short(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list
 
 
 def left_open(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> list[str]:
-    """Return which questions a summary says are open, in the order of :func:`in_short`."""
-    asked = [
-        finding
-        for finding in findings
-        if not finding.is_settled and finding.about in (GAP, COMPARISON, CONSTRAINT)
-    ]
+    """Return which questions a summary says are open, in the order of :func:`in_short`.
+
+    They are those about differences; or about ratios and shares, where an audit has only these.
+    """
+    is_open = [finding for finding in findings if not finding.is_settled]
+    asked = [finding for finding in is_open if finding.about in (GAP, COMPARISON, CONSTRAINT)]
+    if not any(finding.about in (GAP, COMPARISON) for finding in findings):
+        asked += [finding for finding in is_open if finding.about in (RATIO, SHARE)]
     # What these rows cannot measure, such as errors without labels, is no open question.
     if any(finding.verdict != NOT_MEASURED for finding in findings):
         asked = [finding for finding in asked if finding.verdict != NOT_MEASURED]
@@ -325,7 +327,8 @@ def _sizes(first: Finding) -> dict[str, str]:
         "between": between,
         "difference": _difference(first, between),
         "measured": f" ({number(first.value)}, 95 % interval {ends})" if ends else "",
-        "times": f"{number(first.value, 2)} times as much, {interval(*first.interval, 2)}",
+        "times": f"{number(first.value, 2)} times as much (95 % interval "
+        f"{interval(*first.interval, 2)})",
         "before": f"; {' to '.join(map(signed, first.values))} before" if first.values else "",
     }
 
@@ -338,12 +341,15 @@ def _groups(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
     ratios = [f"{finding.groups[0]} (ratio {finding.value:.2f})" for finding in with_groups]
     rates = [f"{finding.groups[0]} ({number(finding.value)})" for finding in with_groups]
     percents = zip(first.groups, first.values, strict=False)
+    places, of_rows = first.values if first.about == SHARE else (np.nan, np.nan)
     reference = " ".join(filter(None, [f"the group {first.decided} most often", first.scope]))
     if len(first.groups) > 1:
         reference = first.groups[1]
     return {
         "percents": " and ".join(f"{100 * rate:.1f} % for {group}" for group, rate in percents),
         "apart": _distance_text(first),
+        "places": f"{100 * places:.1f} %",
+        "of_rows": f"{100 * of_rows:.1f} %",
         "pairs": _pairs(findings, in_percent=brief) if first.about == PAIR else "",
         "candidates": listed(first.groups, _MOST_NAMED),
         "named": listed(names, _MOST_NAMED),

@@ -97,6 +97,6 @@ def test_what_cannot_be_is_refused(given, sentence):
 def test_it_is_printed_and_a_file_of_that_name_is_audited_by_its_path(capsys, tmp_path):
     assert audit(["plan", "groups=[0.9,0.1]", "rate=0.8", "gap=0.1"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Groups of 90 % : 10 %, a rate of 0.8, a gap of 0.1." in printed
+    assert "groups of 90 % : 10 %, a rate of 0.8 and a gap of 0.1." in printed
     assert audit(["./plan"]) == 2
     assert "plan is not a file" in capsys.readouterr().err

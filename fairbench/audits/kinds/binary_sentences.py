@@ -26,8 +26,8 @@ def warning_of(assessment: Assessment) -> Iterator[str]:
     """Yield the warning that is due where there are scores and no labels."""
     if not (assessment.labels or assessment.of_decisions):
         yield (
-            "There are no labels. Whatever needs them takes the scores at their word: if the "
-            "scores are wrong, so are these figures, and nothing here would show it."
+            "There are no labels. Figures that need labels assume that the scores are right: if "
+            "they are not, these figures are wrong, and nothing here would show it."
         )
 
 
@@ -185,9 +185,8 @@ def sure_of(assessment: Assessment) -> Iterator[str]:
         )
     elif not labels:
         yield (
-            f"Without outcomes, everything but who is {assessment.table.direction.granted} takes "
-            "the scores at their word. If they are wrong, so is this, and nothing here would show "
-            "it."
+            f"Without outcomes, only who is {assessment.table.direction.granted} is known. "
+            "Everything else assumes that the scores are right."
         )
     elif any(gap.tipping for gap in assessment.gaps if gap.verdict == LARGE):
         yield (

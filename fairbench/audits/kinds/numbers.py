@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 
 from fairbench.audits.findings import (
     GAP,
+    LARGE,
     LEVEL,
     NOT_MEASURED,
     OPEN,
@@ -103,15 +104,20 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
 
     @cache
     def at_level(level: float) -> pd.DataFrame:
-        gaps = values_of(evaluate_numbers(data, options, level)).query("group == ''")
-        return gaps.set_index(["attribute", "metric"])
+        values = values_of(evaluate_numbers(data, options, level))
+        return values.set_index(["attribute", "group", "metric"])
 
-    def interval(key: tuple[str, str], level: float) -> GapInterval:
+    def interval(key: tuple[str, str, str], level: float) -> GapInterval:
         return GapInterval(*at_level(level).loc[key, ["lower", "upper"]])
+
+    def of_groups(attribute: str, metric: str) -> pd.Series:
+        """Return the metric of each group, the highest first."""
+        groups = at_level(LEVEL).loc[attribute].xs(metric, level="metric")["value"]
+        return groups.drop("", errors="ignore").dropna().sort_values(ascending=False)
 
     findings = []
     for attribute, metric in itertools.product(data.groups, metrics):
-        key = (attribute, f"{metric}_gap")
+        key = (attribute, "", f"{metric}_gap")
         is_share = metric == COVERAGE
         unit = 1 if is_share else unit_of(data)
         bound = options.epsilon * unit
@@ -122,7 +128,12 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
             verdict = answer_gap(partial(interval, key), bound, risk, may_be_small=is_whole).verdict
         size = gap[["value", "lower", "upper"]].astype(float).tolist()
         about = {"bound": bound, "is_share": is_share, "n": len(data), "needs": gap["reason"]}
-        findings.append(Finding(GAP, attribute, label(metric), verdict, (), *size, **about))
+        finding = Finding(GAP, attribute, label(metric), verdict, (), *size, **about)
+        values = of_groups(attribute, metric)
+        if verdict == LARGE and len(values) == 2:
+            # The interval is of both signs: if it lies beyond the bound, the order is sure as well.
+            finding = replace(finding, groups=tuple(values.index), values=tuple(values))
+        findings.append(finding)
     return findings
 
 
@@ -161,6 +172,11 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             "metrics": records(metrics),
         },
         notes=notes,
+        audited=[_difference_that_matters(options, data)],
+        rates=(
+            "mean prediction, mean residual (the mean of what the prediction lacks to the true "
+            "number: above 0, too little is predicted), MAE (the mean of the residuals' sizes)"
+        ),
         pictures=[
             Section("Residuals by group", [_figure(name, data, distributions)]) for name in singles
         ],
@@ -179,12 +195,17 @@ def _basis(options: Options, data: Labelled, unknown: int) -> Iterator[str]:
             f"{count(unknown)} rows without one are left out; this assumes that which rows have "
             "one is a matter of chance."
         )
-    yield (
+    yield _difference_that_matters(options, data)
+    yield from counted_by(options)
+    yield OF_POPULATION
+
+
+def _difference_that_matters(options: Options, data: Labelled) -> str:
+    """Return up to which difference groups are taken as alike, in the target's units."""
+    return (
         f"A difference under {number(options.epsilon * unit_of(data))} makes no practical "
         f"difference: epsilon={options.epsilon:g} of the standard deviation of '{options.target}'."
     )
-    yield from counted_by(options)
-    yield OF_POPULATION
 
 
 def _gaps(findings: Sequence[Finding]) -> Table:

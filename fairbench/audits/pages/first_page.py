@@ -67,6 +67,11 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
         )
     if any(finding.verdict == OPEN and _is_beyond(finding) for finding in shown):
         yield STRICTER
+    if any(finding.about == SHARE for finding in shown):
+        yield (
+            "Share: the share that a group gets of the places, over its share of the rows. At the "
+            "limit, 1, it gets exactly its share."
+        )
     for word in dict.fromkeys(finding.decided for finding in shown if finding.about == RATIO):
         yield (
             f"Impact ratio: the share {word} of a group over that of the group {word} most often. "
@@ -93,7 +98,10 @@ def _key_findings(
             yield from _also_concluded(of_attribute, gap)
         others = [finding for finding in of_attribute if finding.about in (SHARE, CONSTRAINT)]
         if others and not ratios:
-            yield min(others, key=lambda finding: finding.value)
+            smallest = min(others, key=lambda finding: finding.value)
+            yield smallest
+            sure = [other for other in others if other.verdict == LARGE and other is not smallest]
+            yield from sorted(sure, key=lambda other: -abs(other.value - other.bound))
 
 
 def _by_attribute(findings: Sequence[Finding], single: Sequence[str]) -> Iterator[list[Finding]]:
@@ -157,7 +165,9 @@ def _row(finding: Finding, *, differs: bool) -> list[object]:
         difference = abs(finding.values[0] - finding.values[1])
         names = names if isclose(difference, abs(finding.value), abs_tol=1e-9) else []
     joined = {GAP: " and ", RATIO: " over "}.get(finding.about, ", ").join(names)
-    kind = "gap in " if finding.about == GAP else ""
+    kind = {GAP: "gap in ", SHARE: "share of "}.get(finding.about, "")
+    if finding.about == COMPARISON and finding.attribute:
+        kind = "difference of gaps in "
     measured = f"{kind}{finding.measure}{f': {joined}' if joined else ''}"
     verdict = _VERDICTS[finding.about].get(finding.verdict, finding.verdict)
     if finding.verdict == OPEN and finding.about == GAP and differs:

@@ -21,6 +21,7 @@ from fairbench.reporting.document.model import (
     Definitions,
     Details,
     Document,
+    ExecutiveSummary,
     Figure,
     Gallery,
     Items,
@@ -134,6 +135,7 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
     title = [shown_text(document.title, style="bold")]
     title += [shown_text(f"WARNING: {warning}", style="bold red")] if warning else []
     yield _Part((0, 0), "", [line for text in title for line in _wrap(text, console)])
+    first_name = next(iter(summary.named_parts), "")
     for name, (heading, sentences) in summary.named_parts.items():
         order = _IMPORTANCE.index(name)
         for index, sentence in enumerate(sentences):
@@ -141,16 +143,24 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
             later = len(_IMPORTANCE) if is_late else 0
             lines = _wrap(shown_text(f"- {sentence}"), console)
             yield _Part((order + later, index), heading, lines)
-        if name == "found" and summary.key_figures is not None:
-            lines = _figure_lines(summary.key_figures, console)
-            yield _Part((_IMPORTANCE.index("key_figures"), 0), "Key figures", lines)
-            explained = shown_text(summary.key_figures.caption, style="dim")
-            lines = _wrap(explained, console) if explained else []
-            yield _Part((_IMPORTANCE.index("audited"), 0), "Key figures", lines)
+        if name == first_name:
+            yield from _figure_parts(summary, console)
     for index, (term, text) in enumerate(document.audited):
         if term != COMMAND:  # which stands a few lines above
             lines = _wrap(shown_text(f"{term}: {plain(text)}"), console)
             yield _Part((_IMPORTANCE.index("audited"), index), summary.audited_title, lines)
+
+
+def _figure_parts(summary: ExecutiveSummary, console: Console) -> Iterator[_Part]:
+    """Yield the key figures, and the text that explains them."""
+    if summary.key_figures is None:
+        return
+    lines = _figure_lines(summary.key_figures, console)
+    yield _Part((_IMPORTANCE.index("key_figures"), 0), "Key figures", lines)
+    if summary.key_figures.caption:
+        explained = shown_text(summary.key_figures.caption, style="dim")
+        lines = _wrap(explained, console)
+        yield _Part((_IMPORTANCE.index("audited"), 0), "Key figures", lines)
 
 
 def _wrap(text: Text, console: Console) -> list[Text]:

@@ -24,7 +24,7 @@ from fairbench.audits.direction import (
     which_foretold,
 )
 from fairbench.audits.group_sampling import GroupSampling
-from fairbench.audits.label_selection import check_labels_at_random
+from fairbench.audits.label_selection import Classes, check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
@@ -152,6 +152,7 @@ def read_audit_table(
     *,
     many: bool = False,
     labelling: bool = False,
+    decisions_alone: bool = False,
 ) -> AuditTable:
     """Read the file that `options` describe.
 
@@ -161,11 +162,13 @@ def read_audit_table(
     many : whether there are so many groups that they are estimated together: then only the
         combinations of all attributes are kept, and no two are compared.
     labelling : whether labels are still being collected, too few to tell which way a score runs.
+    decisions_alone : whether only decisions are measured: then labels may be of any rows.
 
     Raises
     ------
     UserError : a file or column that is not there, or a value that cannot be, which names the row;
-        or it is open which decision is good for a person.
+        it is open which decision is good for a person; or labels are surely not of rows that were
+        chosen at random within groups.
     """
     frame = read_frame(options) if frame is None else frame
     file = options.path.name
@@ -181,8 +184,16 @@ def read_audit_table(
             check_runs_with(score, label, direction.names, options.score)
     groups, cells = _groups(frame, options, many=many)
     times = times_of(frame)
-    if selected is None and not labelling and times is None:
-        check_labels_at_random(file, label, prediction, score, cells, direction.decided_names)
+    if selected is None and not (labelling or decisions_alone):
+        check_labels_at_random(
+            file,
+            ~np.isnan(label),
+            cells,
+            advice=_on_other_labels(options, many=many),
+            classes=Classes(prediction, direction.decided_names),
+            values={} if score is None else {f"'{options.score}'": score},
+            times=times,
+        )
     _check_direction(direction, options, Decided(file, _first(groups, options), prediction, times))
     if selected is not None:
         direction = direction.as_predictions()
@@ -219,6 +230,17 @@ def _selected(frame: pd.DataFrame, options: Options) -> NDArray[np.bool_] | None
     if not selected.any():
         raise place.fault("is true in no row: nobody was selected, and no label can be known")
     return selected
+
+
+def _on_other_labels(options: Options, *, many: bool) -> str:
+    """Return what to do where rows were not chosen for labelling at random."""
+    if options.against or options.proxy or many:
+        return "Leave target= out to audit decisions alone"
+    return (
+        "If only people who were selected could get a label, say so with selected=COLUMN "
+        "(docs/unknown.md). If rows were drawn by their decision or score, keep the labelled ones "
+        "and weight them with weight=COLUMN"
+    )
 
 
 def _groups(

@@ -1,11 +1,19 @@
 """Labels that cannot have been given at random are refused; random ones are not."""
 
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from fairbench.audits.label_selection import check_labels_at_random
+import fairbench
+from fairbench.audits import label_selection
+from fairbench.audits.kinds import document_of, kind_of
+from fairbench.audits.label_selection import Classes, check_labels_at_random
+from fairbench.audits.question import OF_TWO
 from fairbench.audits.table import read_audit_table
+from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from tests.audits.tables import parse, predictions
 
@@ -44,7 +52,7 @@ def test_labels_of_the_largest_scores_are_refused_though_decisions_are_others():
     frame = people()
     decided = np.random.default_rng(0).integers(2, size=len(frame))
     kept = frame["score"] > frame["score"].median()
-    with pytest.raises(UserError, match="scores of rows with a label are distributed otherwise"):
+    with pytest.raises(UserError, match="'score' is distributed otherwise in rows with a label"):
         read(frame.assign(decided=decided), kept, "prediction=decided")
 
 
@@ -57,19 +65,276 @@ def test_labels_at_random_within_groups_are_taken(share):
         read(frame, kept)
 
 
-def test_a_refusal_of_random_labels_is_as_rare_as_said(monkeypatch):
-    """With the level at a hundredth, one file in a hundred may be refused, and not more."""
-    from fairbench.audits import label_selection
+def rows_of_every_kind(rows=2000, *, seed=0):
+    """Return predictions of two classes, of three and of numbers, all with labels."""
+    draw = np.random.default_rng(seed)
+    frame = people(rows)
+    classes = np.array(["cat", "dog", "emu"])
+    predicted = draw.integers(3, size=rows)
+    truth = np.where(draw.random(rows) < 0.7, predicted, draw.integers(3, size=rows))
+    income = draw.gamma(4, 5000, rows)
+    return frame.assign(
+        other=np.clip(frame["score"] + draw.normal(0, 0.1, rows), 0, 1),
+        place=draw.integers(60, size=rows).astype(str),
+        men=frame["sex"].map({"Male": 0.8, "Female": 0.3}),
+        predicted=classes[predicted],
+        animal=classes[truth],
+        guess=income + draw.normal(0, 3000, rows),
+        income=income,
+        household=draw.integers(rows // 3, size=rows),
+    )
 
-    monkeypatch.setattr(label_selection, "_LEVEL", 0.01)
-    frame, draw, refused = people(300), np.random.default_rng(2), 0
-    cells = frame["sex"].astype("category")
-    score = frame["score"].to_numpy(float)
-    decision = (score > 0.5).astype(int)
-    for _ in range(400):
-        label = np.where(draw.random(len(frame)) < 0.3, frame["label"], np.nan)
+
+# Each kind: the options, the column of predictions, and a sentence on labels of the largest alone.
+TWO = "[0-9,]+ of the [0-9,]+ rows not selected have a label, and [0-9,]+ of the .* rows selected"
+KINDS = {
+    "two classes": ("target=label score=score group=[sex,race]", "score", f"in .* x .*, .*{TWO}"),
+    "a pair": ("target=label score=score against=other group=sex", "score", f": in Male, {TWO}"),
+    "the other of a pair": ("target=label score=score against=other group=sex", "other", TWO),
+    "many groups": (
+        "target=label score=score group=[place,race]",
+        "score",
+        "over all groups, .* of the .* rows not selected have a label, where .* about .* would",
+    ),
+    "groups by proxy": ("target=label score=score proxy=men", "score", f"random: {TWO}"),
+    "classes": (
+        "target=animal prediction=predicted score=score group=sex",
+        "predicted",
+        r"in Male, ([0-9]+) of the \1 rows predicted 'emu' have a label, and 0 of the ",
+    ),
+    "classes without groups": (
+        "target=animal prediction=predicted score=score",
+        "predicted",
+        r"random: ([0-9]+) of the \1 rows predicted 'emu' have a label",
+    ),
+    "scores of classes": (
+        "target=animal prediction=predicted score=score group=sex",
+        "score",
+        "in .*ale, 'score' is distributed otherwise in rows with a label",
+    ),
+    "numbers": (
+        "target=income prediction=guess group=sex",
+        "guess",
+        r"in Male, 'guess' is distributed otherwise .* \(means [0-9.]+ and [0-9.]+\)",
+    ),
+    "numbers of households": (
+        "target=income prediction=guess group=[sex,race] cluster=household",
+        "guess",
+        "in .* x .*, 'guess' is distributed otherwise",
+    ),
+}
+
+
+def audited(frame, kept, words):
+    """Return the report of a table of which some rows have a label."""
+    options = parse(["predictions.csv", *words.split(), "labelled=labelled"])
+    return document_of(options, frame.assign(labelled=kept).astype(str))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_refuses_labels_of_the_largest_predictions_alone(kind):
+    words, column, sentence = KINDS[kind]
+    frame = rows_of_every_kind()
+    kept = frame[column] > frame[column].sort_values().iloc[len(frame) // 3]
+    with pytest.raises(UserError, match="not chosen for labelling at random") as refusal:
+        audited(frame, kept, words)
+    assert re.search(sentence, str(refusal.value)), refusal.value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_takes_labels_of_rows_at_random(kind):
+    frame, draw = rows_of_every_kind(600), np.random.default_rng(3)
+    kept = draw.random(len(frame)) < 0.3
+    options = parse(["predictions.csv", *KINDS[kind][0].split(), "labelled=labelled"])
+    texts = frame.assign(labelled=kept).astype(str)
+    if kind_of(options, texts) in OF_TWO:  # reading is all of the audit that concerns labels
+        read_audit_table(options, texts, many=kind == "many groups")
+    else:
+        document_of(options, texts)
+
+
+@pytest.mark.parametrize("group", ["[sex,race]", "[place,race]"])
+@pytest.mark.parametrize("column", ["score", "decided"])
+def test_small_groups_are_compared_together(group, column):
+    """A handful of rows of a group cannot refute by themselves that labels are random."""
+    draw = np.random.default_rng(6)
+    frame = rows_of_every_kind(80 if group == "[sex,race]" else 400)
+    frame["decided"] = draw.integers(2, size=len(frame))
+    kept = frame[column] > 0.4
+    words = f"target=label score=score prediction=decided group={group} labelled=labelled"
+    what = {"score": "with 'score' above the median of their group", "decided": "not selected"}
+    with pytest.raises(UserError, match=f"over all groups, .* rows {what[column]} have a label"):
+        read_audit_table(
+            parse(["p.csv", *words.split()]), frame.assign(labelled=kept).astype(str), many=True
+        )
+
+
+def test_what_is_advised_is_taken():
+    frame = rows_of_every_kind()
+    by_class = frame["predicted"].map({"cat": 0.1, "dog": 0.3, "emu": 0.9})
+    kept = np.random.default_rng(4).random(len(frame)) < by_class
+    words = "target=animal prediction=predicted score=score"
+    with pytest.raises(UserError, match="name the column of predicted classes in group="):
+        audited(frame, kept, words)
+    audited(frame, kept, f"{words} group=predicted")
+    kept = frame["guess"] > frame["guess"].median()
+    words = "target=income prediction=guess group=sex"
+    with pytest.raises(UserError, match="weight=COLUMN"):
+        audited(frame, kept, words)
+    audited(frame.assign(weight=2), kept, f"{words} weight=weight")
+    words = "score=score against=other group=sex"
+    with pytest.raises(UserError, match="Leave target= out to audit decisions alone"):
+        audited(frame, frame["score"] > 0.5, f"target=label {words}")
+    options = parse(["predictions.csv", *words.split()])
+    document_of(options, frame.drop(columns="label").astype(str))
+
+
+def of_the_selected():
+    """Return loans, repaid or not where they were granted."""
+    frame = people().rename(columns={"label": "repaid"})
+    granted = frame["score"] > 0.5
+    return frame.assign(granted=granted.astype(int), repaid=frame["repaid"].where(granted))
+
+
+def test_a_gate_of_decisions_alone_takes_labels_of_the_selected():
+    asked = {"target": "repaid", "score": "score", "groups": "sex", "favourable": "1"}
+    gate = fairbench.gate(of_the_selected(), fail_if="impact_ratio<0.1", **asked)
+    assert gate.outcome == "passes"
+    with pytest.raises(UserError, match="not chosen for labelling at random"):
+        fairbench.gate(of_the_selected(), fail_if="sex:equal_opportunity>0.9", **asked)
+
+
+@pytest.mark.parametrize("rules", ["lending", "four-fifths", "ll144"])
+def test_dossiers_of_decisions_alone_take_labels_of_the_selected(rules, tmp_path):
+    of_the_selected().to_csv(tmp_path / "loans.csv", index=False)
+    groups = ["sex=sex", "race=race"] if rules == "ll144" else ["group=[sex,race]"]
+    words = ["target=repaid", "prediction=granted", "favourable=1", *groups]
+    assert main(["dossier", rules, str(tmp_path / "loans.csv"), *words]) == 0
+
+
+def test_a_single_label_is_never_refused():
+    """Not even that of the highest score: one row in twenty has it."""
+    score = np.arange(20) / 20
+    cells = pd.Series(pd.Categorical(["all"] * 20))
+    for row in range(20):
+        is_labelled = np.arange(20) == row
+        check_labels_at_random("p.csv", is_labelled, cells, advice="", values={"'score'": score})
+
+
+@pytest.mark.parametrize("labelled", [1, 2, 5, 17, 60])
+@pytest.mark.parametrize("others", [1, 3, 20, 150])
+def test_the_p_value_of_scores_is_not_below_the_exact_one(labelled, others):
+    draw = np.random.default_rng(labelled * others)
+    for shift in np.linspace(0, 1, 20):
+        exact = stats.ks_2samp(draw.random(labelled) + shift, draw.random(others), method="exact")
+        size = labelled * others / (labelled + others)
+        assert exact.pvalue <= np.exp(1 - 2 * exact.statistic**2 * size) * (1 + 1e-9) + 1e-14
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_merged_rows_are_answered_like_all_rows(seed, monkeypatch):
+    draw = np.random.default_rng(seed)
+    rows = pd.DataFrame(
+        {
+            "cell": draw.choice(["a", "b", "c"], 3000, p=[0.6, 0.3, 0.1]),
+            "code": draw.integers(4, size=3000),
+            "score": draw.integers(8, size=3000) / 8,
+        }
+    )
+    rows["labelled"] = draw.random(3000) < 0.2 + 0.02 * seed * rows["score"]
+    merged = rows.value_counts().rename("times").reset_index()
+    assert len(merged) < 200
+
+    def answer(table, level, *, code=True, score=True):
+        monkeypatch.setattr(label_selection, "_LEVEL", level)
         try:
-            check_labels_at_random("p.csv", label, decision, score, cells, ("no", "yes"))
+            check_labels_at_random(
+                "p.csv",
+                table["labelled"].to_numpy(),
+                table["cell"].astype("category"),
+                advice="",
+                classes=Classes(table["code"].to_numpy(np.int64), list("wxyz")) if code else None,
+                values={"'score'": table["score"].to_numpy()} if score else None,
+                times=table["times"].to_numpy(np.int64) if "times" in table else None,
+            )
+        except UserError as refusal:
+            return str(refusal)
+        return ""
+
+    for asked in ({}, {"code": False}, {"score": False}):
+        for level in (1e9, 1e-3):  # at the first, every p-value refutes
+            assert answer(rows, level, **asked) == answer(merged, level, **asked)
+        assert "have a label" in answer(rows, 1e9) and "distributed" in answer(
+            rows, 1e9, code=False
+        )
+
+
+def test_small_merged_groups_are_answered_like_all_their_rows():
+    draw = np.random.default_rng(0)
+    cell, code = draw.integers([[200], [3]], size=(2, 2000))
+    score = draw.integers(8, size=2000) / 8
+    rows = pd.DataFrame({"cell": cell, "code": code, "score": score})
+    for labelled in (rows["code"] > 0, rows["score"] > 0.4):
+        merged = rows.assign(labelled=labelled).value_counts().rename("times").reset_index()
+        refusals = []
+        for table in (merged, merged.loc[merged.index.repeat(merged["times"])].assign(times=1)):
+            with pytest.raises(UserError, match="over all groups") as refusal:
+                check_labels_at_random(
+                    "p.csv",
+                    table["labelled"].to_numpy(),
+                    table["cell"].astype("category"),
+                    advice="",
+                    classes=Classes(table["code"].to_numpy(np.int64), list("xyz")),
+                    values={"'score'": table["score"].to_numpy()},
+                    times=table["times"].to_numpy(np.int64),
+                )
+            refusals.append(str(refusal.value))
+        assert refusals[0] == refusals[1]
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("groups", [1, 3, 40])
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.97])
+def test_a_refusal_of_random_labels_is_as_rare_as_said(classes, groups, share, monkeypatch):
+    """With the level at a fiftieth, one file in fifty may be refused, and not more."""
+    monkeypatch.setattr(label_selection, "_LEVEL", 0.02)
+    draw, refused = np.random.default_rng(2), 0
+    cells = pd.Series(np.floor(groups * draw.random(300) ** 2), dtype="category")
+    score = draw.random(300)
+    codes = (score * classes).astype(np.int64)
+    for _ in range(400):
+        try:
+            check_labels_at_random(
+                "p.csv",
+                draw.random(300) < share,
+                cells,
+                advice="",
+                classes=Classes(codes, list("abcde")[:classes]),
+                values={"'score'": score},
+            )
         except UserError:
             refused += 1
-    assert refused <= stats.binom.ppf(0.999, 400, 0.01)
+    assert refused <= stats.binom.ppf(0.999, 400, 0.02)
+
+
+def test_random_households_that_are_labelled_together_are_taken(monkeypatch):
+    """Rows of a household are alike, so that they are not as many labels as they seem."""
+    monkeypatch.setattr(label_selection, "_LEVEL", 0.02)
+    draw, refused = np.random.default_rng(5), 0
+    for _ in range(200):
+        household = np.repeat(np.arange(40), 10)
+        guess = draw.normal(size=40)[household] + draw.normal(0, 0.01, 400)
+        is_labelled = (draw.random(40) < 0.5)[household]
+        cells = pd.Series(draw.choice(["a", "b"], 400), dtype="category")
+        try:
+            check_labels_at_random(
+                "p.csv",
+                is_labelled,
+                cells,
+                advice="",
+                values={"'guess'": guess},
+                clusters=pd.Series(household),
+            )
+        except UserError:
+            refused += 1
+    assert refused <= stats.binom.ppf(0.999, 200, 0.02)

@@ -183,7 +183,7 @@ def lending(
     plain = {field.name: getattr(options, field.name) for field in fields(Options)}
     without_score = {"score": ""} if options.prediction else {}  # scores may then be any numbers
     audit_options = Options(**plain | without_score | {"purpose": "lending"})
-    table = read_audit_table(audit_options, frame=frame)
+    table = read_audit_table(audit_options, frame=frame, decisions_alone=True)
     answered = unknown_of({name: table.groups[name] for name in options.group}, unknown)
     measured = _measure(options, frame, table, answered)
     return dossier(

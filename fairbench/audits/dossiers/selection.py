@@ -222,7 +222,7 @@ class _Selection:
 
 def _selected_by_decision(options: Options, frame: pd.DataFrame) -> _Selection:
     """Return who was selected by a decision, or by a score above the threshold."""
-    table = read_audit_table(options, frame=frame)
+    table = read_audit_table(options, frame=frame, decisions_alone=True)
     nobody_is = "nobody of a known category was selected"
     return _Selection("selection rate", table.favoured, table.read_as, nobody_is)
 
@@ -388,7 +388,7 @@ def four_fifths(
     unknown : further answers that mean that a group is not known, such as ``prefer not to say``.
     """
     _refuse_others(options)
-    table = read_audit_table(options, frame=frame)
+    table = read_audit_table(options, frame=frame, decisions_alone=True)
     if not table.groups:
         raise UserError(f"{options.path.name}: no two groups to compare")
     answered = _unknown({name: table.groups[name] for name in options.group}, unknown)

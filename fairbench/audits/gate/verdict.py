@@ -105,7 +105,7 @@ def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
                 f"fail_if={on_labels[0]} needs labels: name their column as target=, or leave the "
                 "condition out"
             )
-        table = read_audit_table(options, frame=frame)
+        table = read_audit_table(options, frame=frame, decisions_alone=not on_labels)
         check_design(table)
     single = by_attribute(conditions, options.group, list(table.groups))
     compared = {

@@ -23,13 +23,20 @@ from fairbench.audits.findings import (
     lowest_of,
 )
 from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
+from fairbench.audits.label_selection import Classes, check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.sentences import listed
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, interval, number
 from fairbench.core.seeds import rng
-from fairbench.data.class_scores import MulticlassScores, class_names, read_class_scores, read_costs
+from fairbench.data.class_scores import (
+    UNKNOWN,
+    MulticlassScores,
+    class_names,
+    read_class_scores,
+    read_costs,
+)
 from fairbench.data.columns import ColumnRef, marks_of
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.evaluation.class_estimates import (
@@ -86,9 +93,11 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     """Audit predictions of three classes and more."""
     scores = read_multiclass(options, frame)
     labels: Mapping[str, pd.Series] = {}
+    cells = _all_rows(scores)
     if options.group:
         file = options.path.name
-        labels = read_groups(frame, file, options.group, options.reference)[0]
+        labels, cells = read_groups(frame, file, options.group, options.reference)
+    _check_labels(scores, cells, options)
     costs = read_costs(options.cost, scores.classes) if options.cost else None
     findings = findings_of(scores, labels, options)
     parts_of = partial(
@@ -99,7 +108,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         informed=options.prior == "scores",
         frequentist=options.interval == FREQUENTIST,
     )
-    (everyone,) = parts_of(pd.Series(pd.Categorical(["everyone"] * len(scores))))
+    (everyone,) = parts_of(_all_rows(scores))
     classes = parts_of(_predicted_classes(scores), costs=costs)
     groups = {attribute: parts_of(column) for attribute, column in labels.items()}
     bins = reliability_bins(scores, options.strength)
@@ -191,6 +200,26 @@ def _compare_accuracies(
         n=labels,
     )
     return [*findings, lowest]
+
+
+def _check_labels(scores: MulticlassScores, cells: pd.Series, options: Options) -> None:
+    """Refuse labels that were surely not given to rows chosen at random within groups."""
+    score = f"'{options.score}'" if options.score else "the score of the predicted class"
+    check_labels_at_random(
+        options.path.name,
+        scores.target != UNKNOWN,
+        cells,
+        advice=(
+            "Label rows that are chosen at random. If they were chosen by predicted class, name "
+            "the column of predicted classes in group=, too"
+        ),
+        classes=Classes(scores.prediction, [f"predicted '{name}'" for name in scores.classes]),
+        values={score: scores.confidence},
+    )
+
+
+def _all_rows(scores: MulticlassScores) -> pd.Series:
+    return pd.Series(pd.Categorical(["everyone"] * len(scores)))
 
 
 def _predicted_classes(scores: MulticlassScores) -> pd.Series:

@@ -20,6 +20,7 @@ from fairbench.audits.findings import (
     Finding,
     answer_gap,
 )
+from fairbench.audits.label_selection import check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.table import design_of_options
@@ -27,7 +28,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.formats import count, number
 from fairbench.data.columns import ColumnRef, marks_of, numbers_of
 from fairbench.data.dataset import Task
-from fairbench.data.groups import codes_of, notes_on_groups, read_groups
+from fairbench.data.groups import codes_of, cross_columns, notes_on_groups, read_groups
 from fairbench.data.prediction_kinds import is_given
 from fairbench.evaluation.columns import records, values_of
 from fairbench.evaluation.group_intervals import GapInterval
@@ -61,7 +62,8 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
 
     Raises
     ------
-    UserError : a value that is no number, or ends of intervals that are the wrong way round.
+    UserError : a value that is no number, ends of intervals that are the wrong way round, or
+        targets that are surely not those of rows chosen at random within groups.
     """
     file = options.path.name
     percent = f"{100 * options.nominal:g}"
@@ -72,7 +74,8 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
         raise UserError(f"{file}: no row has a value of '{options.target}'")
     rows = frame[known]
     target = numbers_of(rows, ColumnRef(file, options.target))
-    columns = {"prediction": numbers_of(rows, ColumnRef(file, options.prediction))}
+    prediction = numbers_of(frame, ColumnRef(file, options.prediction))
+    columns = {"prediction": prediction[known]}
     if options.bounds:
         lower, upper = (numbers_of(rows, ColumnRef(file, name)) for name in options.bounds)
         first, second = options.bounds
@@ -80,6 +83,18 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
         columns |= {f"lower_{percent}": lower, f"upper_{percent}": upper}
     rows = rows.reset_index(drop=True)
     groups = read_groups(rows, file, options.group, options.reference)[0]
+    if not options.weight:  # weights can correct for how rows were chosen
+        check_labels_at_random(
+            file,
+            known,
+            cross_columns(frame, options.group).astype("category"),
+            advice=(
+                "If rows were drawn by their prediction, weight those with a value of "
+                f"'{options.target}' with weight=COLUMN"
+            ),
+            values={f"'{options.prediction}'": prediction},
+            clusters=frame[options.cluster] if options.cluster else None,
+        )
     design = design_of_options(rows, options)
     data = Labelled(target, pd.DataFrame(columns), groups, Task.REGRESSION, design=design)
     return data, notes_on_groups(rows, options.group)

@@ -77,7 +77,8 @@ def evaluate(
     classes : all classes in their order, for ``task="multiclass"``; by default the sorted labels
         that occur.
     privileged : attribute -> reference group; by default an attribute's first label in sorted
-        order.
+        order. If no row has that label, as may happen in one part of the data, comparisons with it
+        have no value, and their status says why.
     sample_weight : (n,) how many people each row stands for (survey weights). Rates, comparisons
         of rates, areas under curves and means of losses are weighted. Metrics that cannot be
         weighted have a status that says so.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -20,24 +21,63 @@ from fairbench.comparison.atlas.claim_values import (  # noqa: E402
 from fairbench.comparison.atlas.findings import AtlasFindings, MetricStandings  # noqa: E402
 from fairbench.comparison.atlas.report import (  # noqa: E402
     atlas_findings,
-    claim_sentences,
+    counts_sentence,
     few_tasks_sentences,
     left_out_sentences,
     ranks_sentence,
     sentences,
+    size_means,
     size_sentence,
 )
-from fairbench.comparison.atlas.unprocessing import unequal_terms_remarks  # noqa: E402
-from fairbench.comparison.atlas.verdicts import FAILS, FEW_TASKS, HOLDS, OPEN  # noqa: E402
+from fairbench.comparison.atlas.unprocessing import UNPROCESSING, unequal_terms_remarks  # noqa: E402
+from fairbench.comparison.atlas.values import NEEDS_GROUP  # noqa: E402
+from fairbench.comparison.atlas.verdicts import (  # noqa: E402
+    FAILS,
+    FEW_TASKS,
+    HOLDS,
+    OPEN,
+    pluralise,
+    sign_in_words,
+)
 from fairbench.metrics.registry import label  # noqa: E402
 from fairbench.results.catalogue import Catalogue  # noqa: E402
 
 _MOST = 12  # approaches of a ranking that are shown
-_COUNTED = "differences, all at once: hold, fail, open"
+_NEEDS_GROUP = f" ({NEEDS_GROUP})"  # after a name; the page shows a dagger in its place
 _ABOUT = """# The atlas
 
-What many approaches on many data sets say together. `python -m benchmarks.atlas_findings RESULTS`
-writes this page; [Run the atlas](howto/atlas.md) says how runs and answers are made.
+Do claims of the literature on fairness interventions and on uncertainty hold across data sets?
+This page tests them on many data sets at once. `python -m benchmarks.atlas_findings results/atlas`
+prints this page, and [Run the atlas](howto/atlas.md) says how the runs were made.
+"""
+_HOW_TO_READ_RANKS = f"""Each table has the {_MOST} approaches with the best means: the smallest.
+
+- *Ranks*: the best and the worst rank that the approach may have.
+- *May be best*: no other approach is surely better on average.
+- *Mean*: over families, adjusted for families on which the approach was not run.
+- *Minus the reference*: the mean difference from the reference, with its interval all at once.
+- The last column: the estimated chance that, on a new task, no approach is better by more than
+  this amount.
+"""
+_HOW_TO_READ = f"""## How to read this page
+
+- **Approach.** A learner, an intervention with its strength, and an uncertainty method, such as
+  `logistic_regression, reweighing 0.5, baseline`. The method `baseline` adds nothing to the model.
+  A name without an intervention has none.
+- **†.** The approach must know a person's group to predict.
+- **Task.** A data set with the attribute whose groups are compared. A **family** is the data sets
+  that share people or a source.
+- **Intervals.** All are 95 % intervals. *By itself* means that an interval is for one difference
+  alone. *All at once* means that the intervals of a table are widened, so that together they are
+  all right with a chance of 95 %.
+- **What is said of a difference.** It is *above 0* if its interval is above 0 and reaches 0.01 or
+  more. It is *under 0.01* if its whole interval is; so small a difference does not matter. In all
+  other cases it is *open*. Tables of claims say this all at once. {FEW_TASKS}
+- **What is said of a claim.** It *holds*, *fails* or is *not resolved*; its own rule says when. A
+  claim about all differences fails if one of them contradicts it all at once. It holds if each
+  agrees with it by its own interval, which needs no correction for the number of differences
+  (Berger 1982). So a claim can hold although one difference is open. For a claim that there is some
+  intervention, it is the other way round.
 """
 
 
@@ -48,13 +88,12 @@ def main(words: list[str]) -> int:
         return 2
     runs = list(Catalogue(Path(words[0])))
     values = read_values(runs)
-    table = approach_table(runs, values=values)
-    answered = {int(seed) for seed in table["seed"].unique()}
+    seed, _ = Counter(run.seed for run in runs).most_common(1)[0]
+    table = approach_table([run for run in runs if run.seed == seed], among=runs, values=values)
     lines = page(
         atlas_findings(table, remarks=unequal_terms_remarks(runs)),
         len(runs),
         seed_comparisons(runs, values=values),
-        answered,
     )
     print("\n".join(lines))
     return 0
@@ -64,61 +103,86 @@ def page(
     findings: AtlasFindings,
     runs: int = 0,
     seeds: Sequence[SeedComparison] = (),
-    answered: Collection[int] = (),
 ) -> Iterator[str]:
     """Yield the lines of the page.
 
     Parameters
     ----------
+    findings : of the runs of one seed.
     runs : how many there are, with those that the answers leave out.
-    seeds : comparisons of further seeds; `answered` are those that the answers are made of.
+    seeds : comparisons of further seeds, of which no answer is made.
     """
+    for line in _parts_of_page(findings, runs, seeds):
+        yield line.replace(_NEEDS_GROUP, " †")
+
+
+def _parts_of_page(
+    findings: AtlasFindings, runs: int, seeds: Sequence[SeedComparison]
+) -> Iterator[str]:
     yield _ABOUT
-    yield from sentences(findings)[0][1]
-    yield from left_out_sentences(findings, runs)
-    yield ""
+    yield from _in_brief(findings)
+    yield "## What was run\n"
+    for sentence in (*sentences(findings)[0][1], *left_out_sentences(findings, runs)):
+        yield f"- {sentence}"
+    yield f"\n{_HOW_TO_READ}"
     yield from _claims(findings)
     yield from _by_size(findings.by_size)
     yield from _verdicts(findings)
     if findings.standings:
-        yield f"## Ranks\n\n{ranks_sentence(findings)}\n"
+        yield f"## Ranks\n\n{ranks_sentence(findings)}\n\n{_HOW_TO_READ_RANKS}"
     for standings in findings.standings:
         yield from _ranks(standings)
     yield from _few_tasks(findings)
-    yield from _seeds(seeds, answered)
+    yield from _seeds(seeds)
     yield from _costs(findings)
 
 
-_HOW_CLAIMS_ARE_JUDGED = """The verdict of a row is by its simultaneous interval (“all at once”).
-A claim about all rows fails if one row fails. It holds if every row holds by its own interval
-(“by itself”): this needs no correction for the number of rows (Berger 1982). So a claim can hold
-although one of its rows is not resolved. For a claim that some row holds, it is the other way
-round."""
-
-
-def _claims(findings: AtlasFindings) -> Iterator[str]:
-    yield "## Claims of the literature\n"
-    yield f"{FEW_TASKS}\n"
-    yield f"{_HOW_CLAIMS_ARE_JUDGED}\n"
+def _in_brief(findings: AtlasFindings) -> Iterator[str]:
+    """Yield which claims hold, in one table."""
+    verdicts = [claim.verdict for claim in findings.claims]
+    yield "## In brief\n"
+    yield (
+        f"Of {pluralise(len(verdicts), 'claim', 'claims')}, "
+        f"{pluralise(verdicts.count(HOLDS), 'holds', 'hold')} in these data, "
+        f"{pluralise(verdicts.count(FAILS), 'fails', 'fail')}, and "
+        f"{pluralise(verdicts.count(OPEN), 'is', 'are')} not resolved, because these families of "
+        "data are too few, or too different, to tell. A difference under 0.01 counts as none. "
+        "Means are over families, and an interval in brackets is for one difference by itself.\n"
+    )
     yield from table(
-        ("claim", "source", "verdict", _COUNTED, "few tasks"),
+        ("claim", "made by", "in these data", "what we measured"),
         (
             (
                 claim.statement,
                 claim.source,
                 f"**{claim.verdict}**",
-                ", ".join(
-                    str(count) for count in _counts(part.verdict for part in claim.deciding_parts)
-                ),
-                str(len(claim.parts) - len(claim.deciding_parts)),
+                measured,
             )
-            for claim in findings.claims
+            for claim, measured in zip(findings.claims, _measured(findings), strict=True)
         ),
     )
+
+
+def _measured(findings: AtlasFindings) -> Iterator[str]:
+    """Yield what was measured of each claim, in few words."""
+    before = ""
+    for claim in findings.claims:
+        told = claim.evidence or counts_sentence(claim)
+        if claim.name == UNPROCESSING and findings.by_size is not None:
+            told = size_means(findings.by_size)
+        yield "The differences of the claim above." if told == before else told
+        before = told
+
+
+def _claims(findings: AtlasFindings) -> Iterator[str]:
+    yield "## The claims one by one\n"
     shown: dict[tuple[ClaimPart, ...], Claim] = {}
-    for claim, sentence in zip(findings.claims, claim_sentences(findings), strict=True):
+    for claim in findings.claims:
         yield f"### {claim.statement}\n"
-        yield f"{sentence.removeprefix(claim.statement).strip()} {claim.rule}\n"
+        yield f"**{claim.verdict.capitalize()}.** Source: {claim.source}\n"
+        yield " ".join(filter(None, [claim.evidence, counts_sentence(claim)])) + "\n"
+        yield from _remarks(claim, findings.by_size)
+        yield f"**How it was decided.** {claim.criterion}\n"
         same = shown.setdefault(claim.parts, claim)
         if same is claim:
             yield from _parts(claim)
@@ -126,10 +190,20 @@ def _claims(findings: AtlasFindings) -> Iterator[str]:
             yield f"The differences are those of the claim “{same.statement}”\n"
 
 
+def _remarks(claim: Claim, by_size: MarginsBySize | None) -> Iterator[str]:
+    """Yield what to know before relying on a claim's verdict, as a list."""
+    remarks = list(claim.remarks)
+    if claim.name == UNPROCESSING and by_size is not None:
+        remarks.insert(0, size_sentence(by_size))
+    if remarks:
+        yield "What to know before relying on this:\n"
+        yield "\n".join(f"- {remark}" for remark in remarks) + "\n"
+
+
 def _parts(claim: Claim) -> Iterator[str]:
-    heads = ("of", "metric", "mean over families, 95 % by itself", "95 %, all at once")
+    heads = ("of", "in", "mean difference (by itself)", "all at once", "tasks above 0", "families")
     yield from table(
-        (*heads, "above 0", "families", "verdict of the row"),
+        (*heads, "the difference is"),
         (
             (
                 part.label,
@@ -138,7 +212,7 @@ def _parts(claim: Claim) -> Iterator[str]:
                 _ends(part.all_lower, part.all_upper),
                 f"{part.positive} of {part.tasks}",
                 str(part.families),
-                "few tasks" if part.few_tasks else part.verdict,
+                "few tasks" if part.few_tasks else sign_in_words(part),
             )
             for part in claim.parts
         ),
@@ -150,17 +224,20 @@ def _by_size(found: MarginsBySize | None) -> Iterator[str]:
     if found is None:
         return
     yield "## Thresholds for each group against interventions, by the size of the data\n"
+    yield f"{size_sentence(found)}\n"
     yield (
-        f"{size_sentence(found)} A task's difference is the mean over all interventions, strengths "
-        "and both gaps, its interval that for new splits (Nadeau and Bengio 2003); a mean over "
-        "families counts them alike.\n"
+        "The first table has the means. A comparison sets thresholds against one intervention at "
+        "one strength, at the same value of one of two gaps. The second table has a row for each "
+        "task, from the smallest data set to the largest. There a difference is the mean over all "
+        "comparisons, and its interval is for new splits of the same data (Nadeau and Bengio "
+        "2003).\n"
     )
     yield from table(
         (
             "data",
             "tasks",
             "families",
-            "error of thresholds minus that of interventions, 95 %",
+            "error of thresholds minus that of interventions (by itself)",
             "tasks above 0",
             "comparisons with a mean above 0",
         ),
@@ -177,7 +254,7 @@ def _by_size(found: MarginsBySize | None) -> Iterator[str]:
         ),
     )
     yield from table(
-        ("data set", "protected", "family", "rows", "difference, 95 %"),
+        ("data set", "groups by", "family", "rows", "difference (by itself)"),
         (
             (
                 task.dataset,
@@ -193,11 +270,19 @@ def _by_size(found: MarginsBySize | None) -> Iterator[str]:
 
 def _verdicts(findings: AtlasFindings) -> Iterator[str]:
     yield "## Thresholds for each group against interventions, task by task\n"
-    yield "\n".join(sentences(findings)[3][1]) + "\n"
+    yield "\n".join(f"- {sentence}" for sentence in sentences(findings)[3][1]) + "\n"
+    yield (
+        "*Compared* counts the approaches with an intervention that thresholds were compared with "
+        "on the task. *No worse* counts those against which thresholds reach as small a gap and "
+        "surely err by less than 0.01 more. *Worse* counts those against which they surely err "
+        "more, by at least 0.01 on average, or surely cannot reach as small a gap. Both counts are "
+        "all at once. The last column is about all of them together, by the rule for claims about "
+        "all differences.\n"
+    )
     for gap in dict.fromkeys(verdict.gap_metric for verdict in findings.verdicts):
         yield f"At the same {label(gap)}:\n"
         yield from table(
-            ("data set", "protected", "compared", "no worse than", "worse than", "verdict"),
+            ("data set", "groups by", "compared", "no worse", "worse", "thresholds are"),
             (
                 (
                     verdict.dataset,
@@ -205,12 +290,15 @@ def _verdicts(findings: AtlasFindings) -> Iterator[str]:
                     str(verdict.compared),
                     str(verdict.holds),
                     str(verdict.fails),
-                    verdict.verdict,
+                    _OF_A_TASK[verdict.verdict],
                 )
                 for verdict in findings.verdicts
                 if verdict.gap_metric == gap
             ),
         )
+
+
+_OF_A_TASK = {HOLDS: "no worse", FAILS: "worse", OPEN: "open"}
 
 
 def _ranks(standings: MetricStandings) -> Iterator[str]:
@@ -223,7 +311,7 @@ def _ranks(standings: MetricStandings) -> Iterator[str]:
             "ranks",
             "may be best",
             "mean",
-            "minus the reference, simultaneous 95 %",
+            "minus the reference (all at once)",
             f"within {standings.epsilon:g} on a new task",
         ),
         (
@@ -240,9 +328,13 @@ def _ranks(standings: MetricStandings) -> Iterator[str]:
     )
     told = [explanation for explanation in standings.explanations if explanation.verdict != OPEN]
     if told:
-        yield "Where approaches do better, of what is resolved, all slopes at once:\n"
+        yield (
+            "Which facts about a data set tell where an approach does better? The table has the "
+            "slopes that are resolved, all at once. A slope is the change of the difference from "
+            "the reference where the fact is larger by one standard deviation.\n"
+        )
         yield from table(
-            ("approach", "fact", "slope of one sd", "interval", ""),
+            ("approach", "fact", "slope", "all at once", "the approach is"),
             (
                 (
                     each.approach,
@@ -274,25 +366,29 @@ def _few_tasks(findings: AtlasFindings) -> Iterator[str]:
     yield "## Run on few tasks, and not ranked\n"
     yield from few_tasks_sentences(findings)
     yield (
-        f"Differences are from {findings.reference} on these tasks alone, a mean over their "
-        "families with the 95 % interval for new splits of them. It says nothing of other data "
-        "sets, and two approaches that were run on different tasks cannot be compared by it.\n"
+        f"\nA difference is from {findings.reference} on these tasks alone: a mean over their "
+        "families, with the interval for new splits of the same data. It says nothing about other "
+        "data sets, and cannot be used to compare two approaches that were run on different "
+        "tasks.\n"
     )
-    yield from table(("metric", "approach", "difference", "95 %", "tasks", "families"), rows)
+    yield from table(("metric", "approach", "difference", "by itself", "tasks", "families"), rows)
 
 
-def _seeds(seeds: Sequence[SeedComparison], answered: Collection[int]) -> Iterator[str]:
+def _seeds(seeds: Sequence[SeedComparison]) -> Iterator[str]:
     for seed in seeds:
         yield f"## Another seed: {seed.second}\n"
-        part = "a" if seed.second in answered else "no"
-        yield f"Its runs are {part} part of the answers on this page."
+        yield "Its runs are not part of the answers on this page."
         yield from lines_of(seed)
 
 
 def _costs(findings: AtlasFindings) -> Iterator[str]:
     yield "## What they cost\n"
+    yield (
+        "*CPU seconds of a fit* is the median over all splits of all tasks. *Times the reference* "
+        f"is the cost divided by that of {findings.reference}, as a geometric mean over tasks.\n"
+    )
     yield from table(
-        ("approach", "tasks", "fit, CPU s", "times the reference", "group needed to predict"),
+        ("approach", "tasks", "CPU seconds of a fit", "times the reference", "needs the group"),
         (
             (
                 approach.name,
@@ -308,11 +404,6 @@ def _costs(findings: AtlasFindings) -> Iterator[str]:
 
 def _ends(lower: float, upper: float) -> str:
     return f"{lower:.4f} to {upper:.4f}"
-
-
-def _counts(verdicts: Iterable[str]) -> list[int]:
-    kept = list(verdicts)
-    return [kept.count(verdict) for verdict in (HOLDS, FAILS, OPEN)]
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

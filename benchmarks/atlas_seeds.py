@@ -235,8 +235,8 @@ def lines_of(found: SeedComparison) -> Iterator[str]:
     yield (
         f"Seed {found.second} drew other splits of {pluralise(len(tasks), 'task', 'tasks')} for "
         f"{pluralise(table['approach'].nunique(), 'approach', 'approaches')}: {found.repeats[1]} "
-        f"splits, where seed {found.first} has {found.repeats[0]}. Each difference from "
-        f"{found.reference} is measured by both; differences that are 0 in every split are left "
+        f"splits, where seed {found.first} has {found.repeats[0]}. Both seeds measure the same "
+        f"differences from {found.reference}. Differences that are 0 in every split are left "
         "out.\n"
     )
     yield from _told(found)
@@ -247,28 +247,28 @@ def lines_of(found: SeedComparison) -> Iterator[str]:
 
 def _told(found: SeedComparison) -> Iterator[str]:
     share, alone = found.share("corrected"), found.share("splits")
-    enough = "as many as" if share >= LEVEL else "fewer than"
+    as_expected = "that is so" if share >= LEVEL else "that is not so"
     low, high = np.quantile(found.dealt, [0.025, 0.975])
     usual = "so is this" if low <= alone <= high else "this is not"
     yield (
-        f"**Of {len(found.table)} differences, {share:.1%} agree**: the two seeds lie no further "
-        "apart than the 95 % interval of that distance, in which both have an error, corrected for "
-        "overlapping splits. At least 95 % are expected if the two measure the same, and this is "
-        f"{enough} that. More is no surprise: the correction is for other people, and both seeds "
-        "split the same ones.\n"
+        f"**Of {len(found.table)} differences, {share:.1%} agree.** Two measurements agree if "
+        "they are no further apart than the 95 % interval of their distance allows. The interval "
+        "counts the errors of both, corrected for overlapping splits. If both seeds measure the "
+        f"same, at least 95 % should agree, and {as_expected} here. More is no surprise: the "
+        "correction is for other people, and both seeds split the same people.\n"
     )
     yield (
         f"A stricter question is whether the {found.repeats[1]} splits could be any of "
         f"all {sum(found.repeats)}. By the errors of the splits alone, without the correction, "
-        f"{alone:.1%} agree. Approaches of a task have its splits in common, so that this share "
-        f"varies: where splits are dealt to the seeds by chance, 95 % of the shares are between "
-        f"{low:.1%} and {high:.1%}, and {usual}. It is a fair question where both seeds divide the "
-        "same rows, which they do not of data sets that are sampled.\n"
+        f"{alone:.1%} agree. The approaches of a task share its splits, and so this share varies. "
+        "If the splits are dealt to the two seeds at random, 95 % of such shares are between "
+        f"{low:.1%} and {high:.1%}, and {usual}. The question is fair only where both seeds divide "
+        "the same rows; of a data set from which rows are sampled, they do not.\n"
     )
     yield (
-        f"Of seed {found.second}'s differences, {found.share('band'):.1%} lie in the 95 % band "
-        f"that the model has for the task from seed {found.first}'s runs on all tasks, widened by "
-        "their own error.\n"
+        f"From seed {found.first}'s runs on all tasks, a multilevel model predicts a 95 % band for "
+        f"each difference. {found.share('band'):.1%} of seed {found.second}'s differences lie in "
+        "their band, widened by their own error.\n"
     )
     apart = found.surely_apart
     named = "; ".join(
@@ -277,8 +277,8 @@ def _told(found: SeedComparison) -> Iterator[str]:
         for row in apart.itertuples()
     )
     yield (
-        f"The seeds surely disagree, all differences at once at 95 %, on {len(apart)} of them"
-        + (f": {named}.\n" if named else ".\n")
+        f"The seeds surely disagree, with all differences judged at once at 95 %, on {len(apart)} "
+        "of them" + (f": {named}.\n" if named else ".\n")
     )
 
 

@@ -94,7 +94,9 @@ def test_it_is_part_of_claims_and_decides_none(plain, findings):
     assert parts and {part.verdict for part in parts} - {HOLDS}
     assert all(part.few_tasks and part.families == 4 for part in parts)
     assert len(claim.deciding_parts) == len(claim.parts) - len(parts)
-    assert shown_of_claim(claim).endswith(f"; {len(parts)} differences of few tasks not counted")
+    assert shown_of_claim(claim).endswith(
+        f" {len(parts)} differences, measured on few tasks, are not counted."
+    )
 
 
 def test_a_claim_of_few_tasks_alone_is_not_resolved():

@@ -11,6 +11,7 @@ from scipy import special
 from scipy.optimize import linprog
 
 import fairbench
+from benchmarks.atlas_findings import page
 from fairbench.comparison.atlas.frontiers import (
     compare_with_thresholds,
     margin_series,
@@ -21,7 +22,7 @@ from fairbench.comparison.atlas.ranks import (
     metric_standings,
 )
 from fairbench.comparison.atlas.report import atlas_findings, sentences
-from fairbench.comparison.atlas.values import AtlasValues
+from fairbench.comparison.atlas.values import NEEDS_GROUP, AtlasValues
 from fairbench.comparison.atlas.verdicts import (
     FAILS,
     HOLDS,
@@ -31,6 +32,7 @@ from fairbench.comparison.atlas.verdicts import (
     any_holds,
     larger,
     no_larger,
+    sign_in_words,
 )
 from fairbench.core.errors import UserError
 from tests.comparison import generated_atlas
@@ -111,13 +113,42 @@ def test_a_claim_of_several_figures_cites_those_that_decide_it(findings):
     by = {claim.name: claim for claim in findings.claims}
     for name in ("interventions_help_at_equal_error", "fairness_costs_accuracy"):
         cited = by[name].evidence
-        assert re.match(r"reweighing 0.25 changes the gap in [a-z ]+ by -0.03\d ", cited), cited
-        assert "and the error rate by +0.00" in cited and cited.endswith(
-            "on 10 tasks, each interval by itself"
-        )
+        start = r"On 10 tasks, reweighing 0.25 changes the gap in [a-z ]+ by -0.03\d "
+        assert re.match(start, cited), cited
+        assert "and the error rate by +0.00" in cited and "each interval by itself. So" in cited
     said = " ".join(dict(sentences(findings))["Claims of the literature"])
     assert by["interventions_help_at_equal_error"].evidence in said
     assert not re.search(r"\b1 (are|hold|fail)\b", said)
+
+
+def test_a_difference_is_called_by_its_size_and_not_by_what_the_claim_says(findings):
+    """Some claims say that a difference is above 0, and others that it is not."""
+    claims = {claim.name: claim for claim in findings.claims}
+    for claim in claims.values():
+        for part in claim.parts:
+            assert (sign_in_words(part) == "open") == (part.verdict == OPEN)
+            alone = sign_in_words(part, alone=True)
+            assert (alone == "open") == (part.alone == OPEN)
+            assert alone != "above 0" or part.lower > 0
+            assert alone != "under 0.01" or part.upper < 0.01
+    for name, word in (
+        ("unprocessing_dominates", "under 0.01"),
+        ("interventions_help_at_equal_error", "above 0"),
+    ):
+        holding = [part for part in claims[name].parts if part.verdict == HOLDS]
+        assert holding and {sign_in_words(part) for part in holding} == {word}
+
+
+def test_the_docs_open_with_every_claim_and_mark_who_needs_the_group(findings):
+    (first, *others) = findings.approaches
+    marked = replace(first, name=f"hardt ({NEEDS_GROUP})")
+    text = "\n".join(page(replace(findings, approaches=(marked, *others))))
+    brief, _, rest = text.partition("## What was run")
+    for claim in findings.claims:
+        row = next(line for line in brief.splitlines() if line.startswith(f"| {claim.statement}"))
+        assert f"| **{claim.verdict}** |" in row
+        assert f"### {claim.statement}" in rest and claim.criterion in rest
+    assert NEEDS_GROUP not in rest and "| hardt † |" in rest
 
 
 @pytest.mark.thorough

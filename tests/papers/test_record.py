@@ -72,8 +72,9 @@ def test_every_row_has_a_verdict_or_says_why_not(tiny):
     assert (absent.verdict, absent.note) == ("cannot be had", "the data were not released")
     text = page([tiny])
     assert "| [Tiny](../papers/tiny/findings.md) | 3 | 2 | 0 | 1 | 1 of 2 | 0 | 3 |" in text
-    assert "### Tables: `fairbench paper tiny table=N run=true`" in text
-    assert "| Table 1 | shares | agrees in part | 1 of 2 | 3 | 1 of the 3 printed are not" in text
+    assert "- **all is well** *Holds.* `python -c" in text
+    assert "`fairbench paper tiny table=N run=true` runs what a table needs" in text
+    assert "| Table 1 | shares | agrees in part | 1 of 2 | 3 | 1 of the 3 printed numbers" in text
 
 
 @pytest.mark.parametrize(
@@ -161,8 +162,9 @@ def test_contents_name_what_exists(name):
             assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(), row
 
 
-def test_the_page_of_the_papers_is_current():
+def test_the_page_of_the_papers_is_current_and_opens_with_an_answer_for_each():
     papers = [Paper.read(name, PAPERS) for name in papers_in(PAPERS)]
+    assert all(paper.brief["claims"] and paper.brief["found"] for paper in papers)
     written = page(papers)
     assert (ROOT / PAGE).read_text(encoding="utf-8") == written, (
         "write it anew: fairbench paper all record=true"

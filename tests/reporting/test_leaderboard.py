@@ -104,7 +104,7 @@ def test_all_is_there_without_javascript(page):
 
 
 def test_a_run_of_other_splits_is_left_out_and_the_page_says_so(page):
-    assert "1 more run is no part of these answers: of other splits" in page
+    assert "1 more run is not part of these answers. A run is left out if it has other" in page
 
 
 def test_every_row_can_be_downloaded(board, results):
@@ -261,7 +261,7 @@ def test_it_opens_with_the_answer_and_the_picture(document, told):
     titles = [title for title, _ in document.summary.parts]
     assert titles == ["What to use", "How sure this is", "What is not resolved"]
     by_size, best, *_ = document.summary.found
-    asked = "At the same gap thresholds for each group, which need the group at prediction, err"
+    asked = "At the same gap, thresholds for each group, which need the group at prediction, err"
     assert by_size.startswith(asked) and "rows" in by_size
     assert "error rate" in best
     sized, frontier = document.lead[:2]

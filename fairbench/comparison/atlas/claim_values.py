@@ -49,20 +49,27 @@ class Claim:
 
     Attributes
     ----------
-    rule : which differences the parts are, and when the claim holds or fails.
+    difference : the difference that each part is, in words that follow "the difference is".
+    rule : when the claim holds or fails.
     verdict : holds, fails or not resolved, by means over families.
-    evidence : a sentence with the figures that decide, where several parts decide together.
+    evidence : what was measured of the parts that decide, in sentences; empty if there are none.
     remarks : further sentences, such as ways in which the comparison is uneven.
     """
 
     name: str
     statement: str
     source: str
+    difference: str
     rule: str
     verdict: str
     parts: tuple[ClaimPart, ...]
     evidence: str = ""
     remarks: tuple[str, ...] = ()
+
+    @property
+    def criterion(self) -> str:
+        """Return what the differences are, and when the claim holds or fails."""
+        return f"The difference is {self.difference}. {self.rule}"
 
     @property
     def deciding_parts(self) -> tuple[ClaimPart, ...]:

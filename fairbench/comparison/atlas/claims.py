@@ -26,6 +26,7 @@ from fairbench.comparison.atlas.values import (
 from fairbench.comparison.atlas.verdicts import (
     FAILS,
     HOLDS,
+    NO_DIFFERENCE_IS_LARGE,
     OPEN,
     ClaimSeries,
     TwoVerdicts,
@@ -118,16 +119,22 @@ def intervention_claims(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, 
     parts = judge_parts(plain, series)
     deciding_parts = select_deciding(parts)
     verdict = some_intervention_helps(deciding_parts)
-    rule = (
-        "The differences are the intervention's error minus that without, and the gap without "
-        "minus the intervention's. A row holds if its difference is surely above 0 and can be "
-        "0.01 or more; it fails if the difference is surely under 0.01. "
+    difference = (
+        "the error with the intervention minus the error without it; for a gap, the gap without "
+        "the intervention minus the gap with it"
+    )
+    counted = (
+        "An intervention lowers a gap, or raises the error, if the difference is surely above 0 "
+        "and may be 0.01 or more. It surely does not if the difference is surely under 0.01. "
     )
     helps = Claim(
         name="interventions_help_at_equal_error",
-        statement="Some intervention lowers a gap and raises the error by nothing that matters.",
+        statement="Some intervention lowers a gap and does not raise the error by an amount that "
+        "matters.",
         source="Friedler et al. 2019, A comparative study of fairness-enhancing interventions",
-        rule=rule + "It holds if one intervention lowers a gap and does not raise the error.",
+        difference=difference,
+        rule=counted + "The claim holds if one intervention lowers a gap and surely does not raise "
+        "the error. It fails if every intervention surely lowers no gap or raises the error.",
         verdict=verdict,
         parts=parts,
         evidence=_evidence(deciding_parts),
@@ -136,8 +143,9 @@ def intervention_claims(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, 
         name="fairness_costs_accuracy",
         statement="Every intervention that lowers a gap raises the error.",
         source="Menon and Williamson 2018, The cost of fairness in binary classification",
-        rule=rule + "It holds if each of them surely lowers no gap or raises the error, and fails "
-        "if one lowers a gap and does not raise the error.",
+        difference=difference,
+        rule=counted + "The claim holds if every intervention surely lowers no gap or raises the "
+        "error. It fails if one intervention lowers a gap and surely does not raise the error.",
         verdict=_OPPOSITE[verdict],
         parts=parts,
         evidence=_evidence(deciding_parts),
@@ -157,7 +165,7 @@ def some_intervention_helps(parts: Sequence[ClaimPart]) -> str:
 
 
 def _evidence(parts: Sequence[ClaimPart]) -> str:
-    """Return a sentence on the intervention that lowers a gap most.
+    """Return two sentences on the intervention that lowers a gap most.
 
     It is the best of those that lower a gap and do not raise the error by simultaneous intervals;
     if there are none, of those that do by the intervals of each difference alone; then of all.
@@ -178,11 +186,19 @@ def _evidence(parts: Sequence[ClaimPart]) -> str:
     if gap is None:
         return ""
     cost = part_of[gap.label, ERROR]
+    helps = " So it lowers the gap at no error that matters"
+    sure = (
+        f"{helps}, also by intervals for all differences at once."
+        if at_once
+        else f"{helps}; by intervals for all differences at once, that is open."
+        if alone
+        else ""
+    )
     return (
-        f"{gap.label} changes the {metric_label(gap.metric)} by {signed(-gap.mean)} "
-        f"({interval(-gap.upper, -gap.lower)}) and the {metric_label(ERROR)} by "
-        f"{signed(cost.mean)} ({interval(cost.lower, cost.upper)}), on {gap.tasks} tasks, "
-        "each interval by itself"
+        f"On {gap.tasks} tasks, {gap.label} changes the {metric_label(gap.metric)} by "
+        f"{signed(-gap.mean)} ({interval(-gap.upper, -gap.lower)}) and the {metric_label(ERROR)} "
+        f"by {signed(cost.mean)} ({interval(cost.lower, cost.upper)}), each interval by itself."
+        f"{sure}"
     )
 
 
@@ -232,11 +248,14 @@ def ensemble_claim(values: AtlasValues, roles: ClaimRoles) -> Claim:
         name="ensembles_are_uncalibrated",
         statement="Ensembles are worse calibrated than the binomial likelihood.",
         source=FAIRLY_UNCERTAIN,
-        rule="The difference is the ensemble's loss minus that of the binomial likelihood around "
-        "the same learner. The claim holds if calibration error and log loss of the "
-        "ensemble's own probability are surely larger and can be larger by 0.01 or more. It fails "
-        "if one is surely not larger by 0.01. What the members' disagreement gives, which the "
-        "paper reads, is shown too.",
+        difference="the ensemble's loss minus that of the binomial likelihood around the same "
+        "learner",
+        rule="The claim holds if both the log loss and the calibration error of the ensemble's own "
+        "probability are surely larger, and may be larger by 0.01 or more. It fails if one of the "
+        "two is surely not larger by 0.01. The row on the members' disagreement, which the paper "
+        "scores, is shown but does not decide.",
+        measured="By its own probability, the ensemble's loss is {}",
+        words=("lower", "higher"),
         decided_by=[part for part in parts if part.metric in own_metrics],
         parts=parts,
     )
@@ -258,9 +277,10 @@ def binomial_claim(values: AtlasValues, roles: ClaimRoles) -> Claim:
         name="binomial_nll_is_best",
         statement="No uncertainty method has a smaller log loss than the binomial likelihood.",
         source=FAIRLY_UNCERTAIN,
-        rule="The difference is the log loss of the binomial likelihood minus the method's. A "
-        "difference under 0.01 is taken as none: the claim holds if every difference is surely "
-        "under 0.01. It fails if one is surely above 0 and can be 0.01 or more.",
+        difference="the log loss of the binomial likelihood minus the method's",
+        rule=NO_DIFFERENCE_IS_LARGE,
+        measured="The binomial likelihood's log loss is {} than another method's",
+        words=("lower", "higher"),
         parts=parts,
     )
 
@@ -278,17 +298,21 @@ def abstention_claims(values: AtlasValues) -> tuple[Claim, Claim]:
             "abstention_lowers_the_error",
             "Withholding the least certain fifth of the labels lowers the error, whichever method "
             "says what is certain.",
+            "the error rate among all people minus that among those who keep a label",
+            "Among those who keep a label, the error rate is {} than among all people",
             (ERROR,),
         ),
         (
             "abstention_lowers_gaps",
             "Withholding the least certain fifth of the labels lowers the gaps, whichever method "
             "says what is certain.",
+            "the gap among all people minus that among those who keep a label",
+            "Among those who keep a label, the gap is {} than among all people",
             GAPS,
         ),
     )
     claimed = []
-    for name, statement, metrics in names:
+    for name, statement, difference, measured, metrics in names:
         series = [
             ClaimSeries(label, metric, fall, larger)
             for label, metric, fall in falls
@@ -300,9 +324,11 @@ def abstention_claims(values: AtlasValues) -> tuple[Claim, Claim]:
                 name=name,
                 statement=statement,
                 source=FAIRLY_UNCERTAIN,
-                rule="The difference is the value of all people minus that of those who keep a "
-                "label. The claim holds if all are surely above 0 and can be 0.01 or more. "
-                "It fails if one is surely under 0.01.",
+                difference=difference,
+                rule="The claim holds if every difference is surely above 0 and may be 0.01 or "
+                "more. It fails if one is surely under 0.01.",
+                measured=measured,
+                words=("higher", "lower"),
                 parts=parts,
             )
         )
@@ -351,8 +377,10 @@ def recalibration_claim(values: AtlasValues, roles: ClaimRoles) -> Claim:
         statement="Multicalibrating a fitted model lowers no group's calibration error.",
         source="Hansen, Devic, Nakkiran and Sharan 2024, When is multicalibration post-processing "
         "necessary?",
-        rule="The difference is the largest calibration error of any group without minus that "
-        "with. A difference under 0.01 is taken as none: the claim holds if every difference is "
-        "surely under 0.01. It fails if one is surely above 0 and can be 0.01 or more.",
+        difference="the largest calibration error of any group without multicalibrating minus "
+        "that with it",
+        rule=NO_DIFFERENCE_IS_LARGE,
+        measured="After multicalibrating, the largest calibration error of any group is {}",
+        words=("higher", "lower"),
         parts=parts,
     )

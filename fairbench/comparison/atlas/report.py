@@ -28,14 +28,21 @@ from fairbench.comparison.atlas.frontiers import (
 from fairbench.comparison.atlas.ranks import RankedValues, metric_standings
 from fairbench.comparison.atlas.unprocessing import margins_by_size
 from fairbench.comparison.atlas.values import THRESHOLDS_NEED, AtlasValues
-from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN, pluralise
+from fairbench.comparison.atlas.verdicts import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    pluralise,
+    sign_in_words,
+    signed_in_words,
+)
 from fairbench.comparison.rank.answer import WRONG
 from fairbench.comparison.rank.sentences import RANKS_AND_BEST, simultaneous_sentence
 from fairbench.components import HOME
 from fairbench.core.errors import UserError
-from fairbench.core.formats import interval, number
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import COSTS
+from fairbench.metrics.registry import label
 
 METRICS = ("error_rate", "log_loss", "statistical_parity", "equalized_odds", "equal_opportunity")
 _ROLES = HOME / "conf/claims.yaml"
@@ -195,8 +202,8 @@ def _tasks(values: AtlasValues) -> Iterator[AtlasTask]:
 
 
 MEAN_OVER_FAMILIES = (
-    "A mean over families averages tasks within families, and counts families alike; what is said "
-    "of it is said of new families like these."
+    "A mean over families first averages the tasks of each family, and then counts every family "
+    "equally. Its interval is for new families like these."
 )
 
 
@@ -216,12 +223,13 @@ def sentences(findings: AtlasFindings) -> list[tuple[str, list[str]]]:
 def _run_sentences(findings: AtlasFindings) -> Iterator[str]:
     """Yield how much was run, and from what differences are taken."""
     yield (
-        f"{findings.runs} runs of {len(findings.approaches)} approaches on {len(findings.tasks)} "
-        f"tasks from {findings.families} families of data, {findings.repeats} paired splits each."
+        f"The atlas has {findings.runs} runs of {len(findings.approaches)} approaches on "
+        f"{len(findings.tasks)} tasks from {findings.families} families of data. Each task has "
+        f"{findings.repeats} splits, the same for every approach."
     )
     yield (
-        f"Differences are from {findings.reference}. {MEAN_OVER_FAMILIES} A new task is one of a "
-        "family that is not here."
+        f"Approaches are compared with a reference: {findings.reference}. {MEAN_OVER_FAMILIES} "
+        "A new task means a task of a family that is not here."
     )
     yield from few_tasks_sentences(findings)
 
@@ -232,9 +240,9 @@ def left_out_sentences(findings: AtlasFindings, runs: int) -> Iterator[str]:
     if left > 0:
         are = "is" if left == 1 else "are"
         yield (
-            f"{pluralise(left, 'more run', 'more runs')} {are} no part of these answers: of other "
-            "splits or other data than most runs of the same task, evaluated once more, or of "
-            "numbers, which have no error rate."
+            f"{pluralise(left, 'more run', 'more runs')} {are} not part of these answers. A run is "
+            "left out if it has other splits or other data than most runs of the same task, if it "
+            "was evaluated once more, or if it predicts numbers, which have no error rate."
         )
 
 
@@ -245,9 +253,10 @@ def few_tasks_sentences(findings: AtlasFindings) -> Iterator[str]:
         are, were, they = ("is", "was", "it") if few == 1 else ("are", "were", "they")
         yield (
             f"{few} of the {len(findings.approaches)} approaches {are} not ranked: {they} {were} "
-            f"run on fewer than {findings.fewest_tasks} of the {len(findings.tasks)} tasks, half "
-            f"of them, which is too little to say how {they} would do on others. "
-            f"What {they} did on the tasks that {they} {were} run on is shown without a rank."
+            f"run on fewer than {findings.fewest_tasks} of the {len(findings.tasks)} tasks, that "
+            f"is on fewer than half of them. This is too little to say how {they} would do on "
+            f"other tasks. What {they} did on the tasks that {they} {were} run on is shown without "
+            "a rank."
         )
 
 
@@ -279,51 +288,56 @@ def _rank_sentences(findings: AtlasFindings) -> Iterator[str]:
 
 
 def claim_sentences(findings: AtlasFindings) -> Iterator[str]:
-    """Yield every claim with its verdict, and how many of its differences hold and fail."""
+    """Yield every claim with its verdict and what was measured, with all remarks."""
     for claim in findings.claims:
-        label = "What is open" if claim.verdict == OPEN else "What decides"
-        evidence = f" {label}: {claim.evidence}." if claim.evidence else ""
-        sized = f" {size_sentence(findings.by_size)}" if claim.remarks and findings.by_size else ""
-        yield (
-            f"{claim.statement} {claim.verdict.upper()} ({claim.source}).{evidence} "
-            f"{_counts_sentence(claim)}{sized}{''.join(f' {remark}' for remark in claim.remarks)}"
-        )
+        told = [claim.evidence, counts_sentence(claim), *claim.remarks]
+        yield " ".join([f"{claim.statement} {claim.verdict.upper()} ({claim.source}).", *told])
 
 
 def size_sentence(by_size: MarginsBySize) -> str:
-    """Return the sentence on errors of thresholds and interventions at one gap, by size of data."""
-    phrases = []
-    for data in by_size.classes:
-        sign, word = (1, "more") if data.difference >= 0 else (-1, "less")
-        low, high = sorted([sign * data.lower, sign * data.upper])
-        phrases.append(
-            f"{number(abs(data.difference))} {word} ({interval(low, high)}) on data of "
-            f"{data.label}, {pluralise(data.families, 'family', 'families')}, and more on "
-            f"{data.positive} of its {pluralise(data.tasks, 'task', 'tasks')}"
-        )
+    """Return sentences on errors of thresholds and interventions at one gap, by size of data."""
+    families = " and ".join(str(data.families) for data in by_size.classes)
+    tasks = " and ".join(f"on {data.positive} of {data.tasks}" for data in by_size.classes)
     return (
-        f"At the same gap {THRESHOLDS_NEED} err, on average over all interventions and over "
-        f"families, {'; '.join(phrases)}. Where to divide the data was chosen after seeing them."
+        f"{size_means(by_size)} These are means over all interventions, and over {families} "
+        f"families of data. Thresholds err more {tasks} tasks. Where to divide small data from "
+        "large was chosen after seeing the results."
     )
 
 
-def _counts_sentence(claim: Claim) -> str:
-    """Return the sentence on how many differences of a claim hold, fail, or are not resolved."""
-    verdicts = [part.verdict for part in claim.deciding_parts]
-    alone = [part.alone for part in claim.deciding_parts]
-    holding, failing, open_ = (verdicts.count(verdict) for verdict in (HOLDS, FAILS, OPEN))
-    few = len(claim.parts) - len(verdicts)
-    few_text = (
-        f"; {pluralise(few, 'difference', 'differences')} of few tasks not counted" if few else ""
+def size_means(by_size: MarginsBySize) -> str:
+    """Return the first of these sentences."""
+    means = ", and ".join(
+        f"{signed_in_words(data.difference, data.lower, data.upper, ('less', 'more'))} on data of "
+        f"{data.label}"
+        for data in by_size.classes
     )
-    if not verdicts:
-        return f"No difference was measured on enough tasks to decide{few_text}."
+    return f"At the same gap, {THRESHOLDS_NEED} err {means}."
+
+
+def counts_sentence(claim: Claim) -> str:
+    """Return sentences on how many differences of a claim are above 0, too small, or open."""
+    parts = claim.deciding_parts
+    few = len(claim.parts) - len(parts)
+    few_text = f" {few_tasks_not_counted(few)}" if few else ""
+    if not parts:
+        return f"No difference was measured on enough tasks to decide.{few_text}"
+    small = f"under {parts[0].epsilon:g}"
+    at_once = [sign_in_words(part) for part in parts]
+    alone = [sign_in_words(part, alone=True) for part in parts]
     return (
-        f"Of {pluralise(len(verdicts), 'difference', 'differences')} "
-        f"{pluralise(holding, 'holds', 'hold')}, {pluralise(failing, 'fails', 'fail')}, "
-        f"{pluralise(open_, 'is', 'are')} not resolved, all at once; each by itself "
-        f"{pluralise(alone.count(HOLDS), 'holds', 'hold')} and "
-        f"{pluralise(alone.count(FAILS), 'fails', 'fail')}{few_text}."
+        f"Of {pluralise(len(parts), 'difference', 'differences')}, by intervals for all at once: "
+        f"{at_once.count('above 0')} surely above 0, {at_once.count(small)} surely {small}, "
+        f"{at_once.count('open')} open. By the interval of each by itself: "
+        f"{alone.count('above 0')} above 0, {alone.count(small)} {small}.{few_text}"
+    )
+
+
+def few_tasks_not_counted(few: int) -> str:
+    """Return the sentence that some differences were measured on too few tasks to count."""
+    return (
+        f"{pluralise(few, 'difference', 'differences')}, measured on few tasks, "
+        f"{'is' if few == 1 else 'are'} not counted."
     )
 
 
@@ -336,7 +350,7 @@ def _task_sentences(findings: AtlasFindings) -> Iterator[str]:
             for kind in (HOLDS, FAILS, OPEN)
         ]
         yield (
-            f"At the same {gap.replace('_', ' ')} {THRESHOLDS_NEED} do no worse than every "
-            f"intervention on {counts[0]} of {len(verdicts)} tasks, worse than one on {counts[1]}, "
-            f"and on {counts[2]} that is not resolved."
+            f"At the same {label(gap)}, {THRESHOLDS_NEED} do no worse than any intervention on "
+            f"{counts[0]} of {len(verdicts)} tasks, and worse than some intervention on "
+            f"{counts[1]}. On the other {counts[2]} tasks it is open."
         )

@@ -32,6 +32,7 @@ from fairbench.comparison.atlas.values import (
     option_values,
 )
 from fairbench.comparison.atlas.verdicts import (
+    NO_DIFFERENCE_IS_LARGE,
     ClaimSeries,
     claim_of_all,
     judge_parts,
@@ -43,8 +44,10 @@ from fairbench.core.arrays import Floats
 from fairbench.core.formats import interval, signed
 from fairbench.inference.comparing.family_means import family_means, mean_over_families
 from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES, MeasuredDifferences
+from fairbench.metrics.registry import label as metric_label
 from fairbench.results.runs import Run
 
+UNPROCESSING = "unprocessing_dominates"  # the claim's name
 FEW_ROWS = 1000  # data sets with fewer rows count as small
 _ROLES = HOME / "conf/claims.yaml"
 
@@ -64,13 +67,14 @@ def unprocessing_claim(
     """
     parts = judge_parts(values, _series(values, margins))
     return claim_of_all(
-        name="unprocessing_dominates",
+        name=UNPROCESSING,
         statement="Thresholds for each group on the unconstrained model, which need the group at "
         "prediction, do no worse than any intervention.",
         source="Cruz and Hardt 2024, Unprocessing seven years of algorithmic fairness",
-        rule="The difference is the error of thresholds minus that of the intervention at the same "
-        "gap. A difference under 0.01 is taken as none: the claim holds if every difference is "
-        "surely under 0.01. It fails if one is surely above 0 and can be 0.01 or more.",
+        difference="the error of thresholds minus that of the intervention at the same gap",
+        rule=NO_DIFFERENCE_IS_LARGE,
+        measured="At the same gap, thresholds err {} than an intervention",
+        words=("less", "more"),
         parts=parts,
         remarks=(
             *_validation_rows_remark(values, margins),
@@ -94,7 +98,7 @@ def _series(values: AtlasValues, margins: Sequence[MarginSeries]) -> list[ClaimS
         falls = np.full((len(margins_of_label), len(values.tasks), repeats), np.nan)
         for index, margin in enumerate(margins_of_label):
             falls[index, margin.task, : len(margin.margins)] = -margin.margins
-        text = f"{label}, at the same {gap_metric.replace('_', ' ')}"
+        text = f"{label}, at the same {metric_label(gap_metric)}"
         series.append(ClaimSeries(text, ERROR, finite_mean(falls), no_larger))
     return series
 
@@ -108,9 +112,9 @@ def _validation_rows_remark(values: AtlasValues, margins: Sequence[MarginSeries]
     n_without_group = int((~rows["group_at_prediction"].astype(bool)).sum())
     yield (
         "The thresholds are chosen on validation rows, which nothing else uses here: models and "
-        "interventions are fitted to training rows. They need the group at prediction; of the "
-        f"{pluralise(len(rows), 'intervention and strength', 'interventions and strengths')} "
-        f"{n_without_group} do not need it."
+        "interventions are fitted to training rows. Thresholds need the group at prediction. Of "
+        f"the {pluralise(len(rows), 'intervention and strength', 'interventions and strengths')} "
+        f"that they are compared with, {n_without_group} do not need it."
     )
 
 
@@ -127,9 +131,9 @@ def _training_rows_remark(
             for part in compared
         )
         yield (
-            f"Nearest to the same footing is {names}, which needs the group as well and chooses "
-            "thresholds on the training rows: the error of thresholds of validation rows less "
-            f"its own is {differences}, each interval by itself."
+            f"The fairest comparison is with {names}, which needs the group as well, but chooses "
+            "its thresholds on the training rows. The error of thresholds that are chosen on "
+            f"validation rows, minus its error, is {differences}; each interval is by itself."
         )
 
 

@@ -11,14 +11,21 @@ import numpy as np
 from fairbench.comparison.atlas.claim_values import Claim, ClaimPart, select_deciding
 from fairbench.comparison.atlas.values import AtlasValues, epsilon_of
 from fairbench.core.arrays import Floats
+from fairbench.core.formats import interval, number
 from fairbench.inference.comparing.family_means import family_means, mean_over_families
 from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES
+from fairbench.metrics.registry import label
 
 # Turns the lower and the upper limit of a difference, and its epsilon, into a verdict.
 Judge = Callable[[float, float, float], str]
 HOLDS, FAILS, OPEN = "holds", "fails", "not resolved"
 FEW_TASKS = (
-    "Differences on fewer than half of the tasks are shown, marked “few tasks”, and decide nothing."
+    "A difference that was measured on fewer than half of the tasks is marked “few tasks” and "
+    "decides nothing."
+)
+NO_DIFFERENCE_IS_LARGE = (
+    "A difference under 0.01 counts as none. The claim holds if every difference is surely under "
+    "0.01. It fails if one is surely above 0 and may be 0.01 or more."
 )
 
 
@@ -68,6 +75,21 @@ def larger(lower: float, upper: float, epsilon: float) -> str:
 def no_larger(lower: float, upper: float, epsilon: float) -> str:
     """Return whether a difference is too small to matter: the opposite of `larger`."""
     return {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}[larger(lower, upper, epsilon)]
+
+
+def sign_in_words(part: ClaimPart, *, alone: bool = False) -> str:
+    """Return whether a difference is ``above 0``, ``under`` its epsilon, or ``open``.
+
+    Unlike the verdict of a part, these words do not depend on what the claim says.
+
+    Parameters
+    ----------
+    alone : by the difference's own interval, in place of the one that is simultaneous with others.
+    """
+    if (part.alone if alone else part.verdict) == OPEN:
+        return "open"
+    limits = (part.lower, part.upper) if alone else (part.all_lower, part.all_upper)
+    return "above 0" if larger(*limits, part.epsilon) == HOLDS else f"under {part.epsilon:g}"
 
 
 def all_hold(parts: Sequence[StatementVerdict]) -> str:
@@ -173,19 +195,71 @@ def claim_of_all(
     name: str,
     statement: str,
     source: str,
+    difference: str,
     rule: str,
+    measured: str,
+    words: tuple[str, str],
     parts: tuple[ClaimPart, ...],
     decided_by: Sequence[ClaimPart] | None = None,
     remarks: tuple[str, ...] = (),
 ) -> Claim:
-    """Return a claim that holds if every part that decides it holds."""
+    """Return a claim that holds if every part that decides it holds.
+
+    Parameters
+    ----------
+    measured : a sentence on what was measured, with ``{}`` in the place of the differences.
+    words : the word for a difference below 0, and that for one above.
+    """
     deciding_parts = select_deciding(parts if decided_by is None else decided_by)
     return Claim(
         name=name,
         statement=statement,
         source=source,
+        difference=difference,
         rule=rule,
         verdict=all_hold(deciding_parts),
         parts=parts,
+        evidence=_evidence(measured, words, deciding_parts),
         remarks=remarks,
     )
+
+
+def _evidence(measured: str, words: tuple[str, str], parts: Sequence[ClaimPart]) -> str:
+    """Return a sentence on the means of the parts that decide: each of two, or their range."""
+    parts = [part for part in parts if part.mean == part.mean]
+    if not parts:
+        return ""
+    if len(parts) > 2:
+        means = [part.mean for part in parts]
+        span = _range_in_words(min(means), max(means), words)
+        return f"{measured.format(span)} ({len(parts)} comparisons)."
+    told = [signed_in_words(part.mean, part.lower, part.upper, words) for part in parts]
+    if len(parts) > 1:
+        told = [f"{text} in {label(part.metric)}" for text, part in zip(told, parts, strict=True)]
+    return f"{measured.format(' and '.join(told))}."
+
+
+def signed_in_words(mean: float, lower: float, upper: float, words: tuple[str, str]) -> str:
+    """Return a difference and its interval without sign, with a word for its direction.
+
+    Parameters
+    ----------
+    words : the word for a difference below 0, and that for one above.
+
+    Examples
+    --------
+    >>> signed_in_words(-0.003, -0.006, -0.001, ("less", "more"))
+    '0.003 less (0.001 to 0.006)'
+    """
+    sign = 1 if mean >= 0 else -1
+    low, high = sorted([sign * lower, sign * upper])
+    return f"{number(abs(mean))} {words[mean >= 0]} ({interval(low, high)})"
+
+
+def _range_in_words(least: float, most: float, words: tuple[str, str]) -> str:
+    """Return the ends of a range without sign, with a word for the direction of each."""
+    if least >= 0:
+        return f"{number(least)} to {number(most)} {words[1]}"
+    if most <= 0:
+        return f"{number(-most)} to {number(-least)} {words[0]}"
+    return f"between {number(-least)} {words[0]} and {number(most)} {words[1]}"

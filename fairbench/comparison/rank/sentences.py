@@ -18,7 +18,7 @@ from fairbench.inference.comparing.sign_flips import FEWEST
 
 NAMED = 6  # methods that a sentence lists
 RANKS_AND_BEST = "who may be the best is asked of each by itself, which resolves more than ranks do"
-_LENGTH = 80  # letters of a name in a sentence
+_LENGTH = 110  # letters of a name in a sentence
 PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
 
 

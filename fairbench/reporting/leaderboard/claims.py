@@ -16,9 +16,12 @@ from fairbench.comparison.atlas.findings import (
     TaskVerdict,
     UnprocessingMargin,
 )
-from fairbench.comparison.atlas.report import MEAN_OVER_FAMILIES, size_sentence
-from fairbench.comparison.atlas.verdicts import FAILS, FEW_TASKS, HOLDS, pluralise
-from fairbench.core.formats import interval, number
+from fairbench.comparison.atlas.report import (
+    MEAN_OVER_FAMILIES,
+    few_tasks_not_counted,
+    size_sentence,
+)
+from fairbench.comparison.atlas.verdicts import FAILS, FEW_TASKS, HOLDS, sign_in_words
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import (
@@ -75,41 +78,21 @@ def verdict_cell(verdict: str) -> TableCell:
     return TableCell(verdict, mark=_MARKS.get(verdict, "not-resolved"))
 
 
+def _part_cell(part: ClaimPart) -> TableCell:
+    """Return what is known of a difference; its mark says whether that agrees with the claim."""
+    return TableCell(sign_in_words(part), mark=verdict_cell(part.verdict).mark)
+
+
 def _slug(name: str) -> str:
     return "-".join(name.split())
 
 
 def evidence_text(claim: Claim) -> str:
-    """Return the claim's sentence on its evidence, or else its clearest part with its figures."""
-    measured_parts = [part for part in claim.deciding_parts if part.mean == part.mean]
-    if not measured_parts:
+    """Return what was measured of a claim, and how many differences do not count."""
+    if not claim.evidence:
         return "nothing on enough tasks to tell"
-    few_task_parts = len(claim.parts) - len(claim.deciding_parts)
-    few_text = (
-        f"; {pluralise(few_task_parts, 'difference', 'differences')} of few tasks not counted"
-        if few_task_parts
-        else ""
-    )
-    if claim.evidence:
-        return f"{claim.evidence}{few_text}"
-    agreeing = [part for part in measured_parts if part.verdict == claim.verdict]
-    clearest = max(agreeing or measured_parts, key=_clearness)
-    several = f"{len(measured_parts)} differences, such as " if len(measured_parts) > 1 else ""
-    return f"{several}{_part_in_words(clearest)}{few_text}"
-
-
-def _clearness(part: ClaimPart) -> float:
-    """Return how clearly a part differs from 0: its mean in widths of its interval."""
-    width = part.upper - part.lower
-    return abs(part.mean) / width if width > 0 else 0.0
-
-
-def _part_in_words(part: ClaimPart) -> str:
-    """Return the mean difference of a part of a claim, in words."""
-    return (
-        f"{part.label}, {metric_label(part.metric)}: {number(part.mean)} "
-        f"({interval(part.lower, part.upper)}), {part.tasks} tasks"
-    )
+    few = len(claim.parts) - len(claim.deciding_parts)
+    return f"{claim.evidence} {few_tasks_not_counted(few)}" if few else claim.evidence
 
 
 def _details(claim: Claim) -> Details:
@@ -117,22 +100,23 @@ def _details(claim: Claim) -> Details:
     columns = [Column("what"), Column("metric"), Column("mean over families", "estimate")]
     columns += [Column("all at once", "interval"), Column("matters from", "number")]
     columns += [Column("families", "count"), Column("tasks", "count")]
-    columns += [Column("above 0", "count"), Column("verdict")]
+    columns += [Column("tasks above 0", "count"), Column("difference")]
     rows = [
         [
             part.label, metric_label(part.metric), (part.mean, part.lower, part.upper),
             (part.all_lower, part.all_upper), part.epsilon, part.families, part.tasks,
-            part.positive, "few tasks" if part.few_tasks else verdict_cell(part.verdict),
+            part.positive, "few tasks" if part.few_tasks else _part_cell(part),
         ]
         for part in claim.parts
     ]  # fmt: skip
     tags = [{"metric": part.metric} for part in claim.parts]
     caption = (
-        "mean over families: with its own 95 % interval; all at once: the same, meant for all rows "
-        "together, by which verdicts are; above 0: on how many of the tasks the difference is"
+        "mean over families: with its own 95 % interval; all at once: the same, for all rows "
+        "together; tasks above 0: on how many of the tasks the difference is above 0; difference: "
+        "whether it is surely above 0, surely under what matters, or open, all at once"
     )
     blocks: list[Block] = [
-        Paragraph(" ".join([claim.rule, *claim.remarks, f"Source: {claim.source}"])),
+        Paragraph(" ".join([claim.criterion, *claim.remarks, f"Source: {claim.source}"])),
         *_picture(claim),
         Table(columns, rows, caption=caption, sortable=True, tags=tags),
     ]

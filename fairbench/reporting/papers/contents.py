@@ -21,18 +21,18 @@ ANSWERS = ("table", "figure", "command", "code", "dataset", "absent")
 CANNOT = "cannot be had"
 # Verdict -> its meaning, in the order in which a page lists claims.
 VERDICTS = {
-    "does not hold": "a claim that our runs contradict",
-    "holds in part": "a claim of which they bear out one part and not another",
-    "not resolved": "a claim that so few rows or labels cannot decide",
-    "holds": "a claim that they bear out",
-    "agrees": "ours shows what the paper's shows",
-    "agrees in part": "it does so in some respects",
-    "differs": "it does not",
-    "drawn": "a figure that is drawn, and cannot be compared with the paper's own",
-    "not comparable": "ours is computed; the paper's numbers are in no text that we have",
-    "implemented": "a definition, an algorithm or a data set that is there",
-    "substitute": "a data set of other people than the paper's",
-    "loader only": "a data set that can be read, and whose files are not at hand",
+    "does not hold": "Our runs contradict the claim.",
+    "holds in part": "Our runs support one part of the claim, and not another.",
+    "not resolved": "There are too few rows or labels to decide the claim.",
+    "holds": "Our runs support the claim.",
+    "agrees": "Ours shows what the paper's shows.",
+    "agrees in part": "Ours shows what the paper's shows in some respects, and not in others.",
+    "differs": "Ours does not show what the paper's shows.",
+    "drawn": "We drew the figure, but cannot compare it with the paper's own.",
+    "not comparable": "We computed it, but the paper's numbers are in no text that we have.",
+    "implemented": "The code has this definition, algorithm or data set.",
+    "substitute": "The data set has other people than the paper's.",
+    "loader only": "The data set can be read, but we do not have its files.",
 }
 
 

@@ -33,6 +33,8 @@ class Paper:
     ----------
     rows : the CSV as text, so that the number of printed digits is known.
     tables : table -> its rules and experiments.
+    title : the work, with its authors.
+    brief : what the work ``claims``, and what was ``found``, in a few sentences each.
     runs : the number of runs behind a published mean.
     spread : ``printed``, or ``ours`` where the paper prints no sd and its numbers are taken to
         scatter as ours do.
@@ -52,6 +54,7 @@ class Paper:
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     runs: int = 1
     title: str = ""
+    brief: Mapping[str, str] = field(default_factory=dict)
     spread: str = "printed"
     decimals: Mapping[str, int] = field(default_factory=dict)
     computations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

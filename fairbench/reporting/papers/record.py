@@ -148,53 +148,82 @@ def _table_answer(row: Row, numbers: pd.DataFrame) -> RowAnswer:
         verdict = "agrees" if agreeing == compared else verdict
     else:
         verdict = CANNOT if len(numbers) and (verdicts == ABSENT).all() else MISSING
-    notes = [note for note in (row.other_data, row.note) if note]
+    sentences = [note for note in (row.other_data, row.note) if note]
     unanswered = numbers[verdicts.isin(UNANSWERED)]
-    for reason, rows in unanswered.groupby(unanswered["reason"].replace("", "not run"), sort=False):
+    reasons = unanswered["reason"].replace("", "they were not run")
+    for reason, rows in unanswered.groupby(reasons, sort=False):
         all_of_them = len(rows) == len(numbers)
-        number = "none is" if all_of_them else f"{len(rows)} of the {len(numbers)} printed are not"
-        notes.append(f"{number} compared: {reason}")
+        number = "None" if all_of_them else f"{len(rows)} of the {len(numbers)} printed numbers"
+        compared_or_not = "is compared" if all_of_them else "are not compared"
+        sentences.append(f"{number} {compared_or_not}: {reason}.")
     counted = {"agreeing": agreeing, "within": within, "compared": compared}
-    return RowAnswer(row, verdict, "; ".join(notes), **counted, printed=len(numbers))
+    return RowAnswer(row, verdict, " ".join(sentences), **counted, printed=len(numbers))
 
 
 def page(papers: Sequence[Paper]) -> str:
     """Return the text of ``docs/papers.md``: every row of every work, from the record."""
     ordered = sorted(papers, key=lambda paper: paper.title.lower())
     every = [(paper, list(answers(paper, recorded(paper)))) for paper in ordered]
-    lines = [_summary(paper, rows) for paper, rows in every]
+    brief = [_brief(paper) for paper in ordered if paper.brief]
+    counts = [_summary(paper, rows) for paper, rows in every]
     sections = [line for paper, rows in every for line in _section(paper, rows)]
-    words = [f"| *{verdict}* | {meaning} |" for verdict, meaning in VERDICTS.items()]
-    return "\n".join([*_HEAD, *lines, "", *_WORDS, *words, "", *sections])
+    meanings = {**VERDICTS, **_NOT_JUDGED}
+    words = [f"| *{verdict}* | {meaning} |" for verdict, meaning in meanings.items()]
+    return "\n".join([*_HEAD, *brief, "", *_COUNTS, *counts, "", *_WORDS, *words, "", *sections])
 
 
-_HEAD = """# The five works, row by row
+_HEAD = """# The five works: what replicates
 
-Every table, figure, claim, definition, algorithm and data set of the works that fairbench
-implements, what answers it, and what came out. `make papers-all` runs everything and writes this
-page from `contents.yaml` and `verdicts.csv` in each folder of `papers/`. The findings of each work,
-linked below, say why numbers differ.
+For every work that fairbench implements, this page lists each table, figure, claim, definition,
+algorithm and data set. It says what answers each of them, and what came out. Two chapters of Ji's
+thesis are listed one by one.
 
-Of some works no full text was at hand, only their printed tables, their authors' code and what is
-quoted elsewhere. Rows of which nothing is known say "not seen".
+## In brief
+
+| work | what it claims | does it replicate? | read on |
+| --- | --- | --- | --- |""".splitlines()
+
+_COUNTS = """## How many numbers agree
 
 | work | rows | with an answer | not run | cannot be had | numbers that agree, of those compared | \
 more within the paper's sd | numbers printed |
 | --- | --: | --: | --: | --: | --: | --: | --: |""".replace("\\\n", "").splitlines()
 
-_WORDS = """Tables of other people's data than the paper's are not counted.
+_WORDS = """A row is a table, figure, claim, definition, algorithm or data set of the work. Numbers
+that agree do not include tables that we ran on other people's data than the paper's.
 
-A table's verdict is computed: a number *agrees* if the two means differ by at most two standard
-errors of that difference and half a printed digit. The error has our scatter over repeats in it,
-and the paper's where it prints one, so that numbers of few repeats agree easily. Every other
-verdict is our judgement:
+## How the verdicts were found
 
-| verdict | of |
+The verdict on a table is computed. A number *agrees* if the two means differ by at most two
+standard errors of that difference and half a printed digit. The error includes our scatter over
+repeats, and the paper's where it prints one. So numbers of few repeats agree easily. A number is
+*within the paper's sd* if it does not agree, but differs by at most the standard deviation that the
+paper prints. Every other verdict is our judgement.
+
+Of some works we had no full text, but only their printed tables, their authors' code and what is
+quoted elsewhere. A row of which nothing is known says "not seen". "Not at hand" means that we have
+not seen the text or the caption.
+
+`make papers-all` runs everything and writes this page from `contents.yaml` and `verdicts.csv` in
+each folder of `papers/`.
+
+| verdict | what it means |
 | --- | --- |""".splitlines()
+
+_NOT_JUDGED = {
+    OTHER_DATA: "We ran the table on other people than the paper's, so its numbers may differ.",
+    CANNOT: "What it takes was not published, or cannot be computed.",
+}
+
+
+def _brief(paper: Paper) -> str:
+    """Return a work's line of the first table."""
+    link = f"[findings](../papers/{paper.name}/findings.md)"
+    return _line([paper.title, paper.brief["claims"], paper.brief["found"], link])
 
 
 def _summary(paper: Paper, rows: Sequence[RowAnswer]) -> str:
-    """Return a work's line of the table on top."""
+    """Return a work's line of the table of counts."""
     verdicts = [answer.verdict for answer in rows]
     counted = [answer for answer in rows if answer.verdict != OTHER_DATA]
     agreeing, compared, within = (
@@ -215,6 +244,10 @@ def _summary(paper: Paper, rows: Sequence[RowAnswer]) -> str:
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
+# A title, its rows, a sentence that explains them, the headings, and what gives the cells of a row.
+_TableOfRows = tuple[str, list[RowAnswer], str, list[str], Callable[[RowAnswer], list[str]]]
+
+
 def _section(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
     """Yield a work's part of the page: its claims, tables and figures, then all else."""
     order = list(VERDICTS)
@@ -225,37 +258,51 @@ def _section(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
     shown_rows = [*claims, *tables, *figures]
     other_rows = [a for a in rows if a not in shown_rows]
     yield from (f"## {paper.title}", "")
-    parts: tuple[tuple[str, list[RowAnswer], list[str], Callable[[RowAnswer], list[str]]], ...] = (
-        ("Claims", claims, ["claim", "", "verdict", "what was seen", "command or code"], _claim),
+    if claims:
+        yield from ("### Claims", "", *(_claim(answer, paper.name) for answer in claims), "")
+    parts: tuple[_TableOfRows, ...] = (
         (
-            f"Tables: `fairbench paper {paper.name} table=N run=true`",
+            "Tables",
             tables,
-            ["table", "what it shows", "verdict", "agree", "printed", "what was seen"],
+            f"`fairbench paper {paper.name} table=N run=true` runs what a table needs, and prints "
+            "the paper's numbers with ours. *Agree* counts the numbers that agree, of those "
+            "compared; *printed* counts those that the paper prints.",
+            ["table", "what it shows", "verdict", "agree", "printed", "what we saw"],
             _table,
         ),
         (
-            f"Figures: `fairbench paper {paper.name} figure=N run=true`",
+            "Figures",
             figures,
-            ["figure", "what it shows", "N", "verdict", "what was seen"],
+            f"`fairbench paper {paper.name} figure=N run=true` runs what a figure needs and draws "
+            "it.",
+            ["figure", "what it shows", "N", "verdict", "what we saw"],
             _figure,
         ),
         (
             "Definitions, algorithms, data sets and the rest",
             other_rows,
-            ["row", "what it is", "verdict", "command or code", "what was seen"],
+            "",
+            ["row", "what it is", "verdict", "command or code", "what we saw"],
             _other,
         ),
     )
-    for title, chosen, headings, cells in parts:
+    for title, chosen, explanation, headings, cells in parts:
         if chosen:
-            yield from (f"### {title}", "", _line(headings), _line(["---"] * len(headings)))
+            yield from (f"### {title}", "")
+            if explanation:
+                yield from (explanation, "")
+            yield from (_line(headings), _line(["---"] * len(headings)))
             yield from (_line(cells(answer)) for answer in chosen)
             yield ""
 
 
-def _claim(answer: RowAnswer) -> list[str]:
-    name = answer.row.item.removeprefix("Claim").lstrip(",: ")
-    return [name, answer.row.what, answer.verdict, answer.note, _answered_by(answer.row)]
+def _claim(answer: RowAnswer, paper: str) -> str:
+    """Return a claim as an item of a list: what is claimed, the verdict, what we saw, by what."""
+    row = answer.row
+    verdict = f"*{answer.verdict[:1].upper()}{answer.verdict[1:]}.*"
+    code = row.command_of(paper) or row.code
+    told = [f"- **{row.what}**", verdict, answer.note, f"`{code}`" if code else ""]
+    return " ".join(filter(None, told))
 
 
 def _table(answer: RowAnswer) -> list[str]:

@@ -34,7 +34,10 @@ from fairbench.inference.few_labels.check import calibration_p_values
 from fairbench.inference.gaps import GroupLimits, largest_gap
 
 EPSILON, CHECKED = 0.05, 100
-HEADER = ("population", "wrong", "given", "by labels alone", "kept", "last named", "another named")
+HEADER = (
+    *("population", "wrong audits", "settled with scores", "settled without", "verdicts kept"),
+    *("the last group fails", "any other group fails"),
+)
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,14 @@ def show_delays(repetitions: int) -> None:
             mean, said, fixed = delay(rates, share, epsilon, gaps, repetitions)
             name = f"{rates[0]:g}, {rates[1]:g}; {share:.0%}; {epsilon:g}"
             rows.append((name, gaps, f"{mean:.0f}", f"{said:.0f}", f"{fixed:.0f}", mean / fixed))
-    header = ("rates; first's share; epsilon", "gaps", "found in", "as said", "fixed test", "ratio")
+    header = (
+        "rates; first's share; epsilon",
+        "gaps",
+        "found after",
+        "predicted",
+        "fixed test",
+        "ratio",
+    )
     show("Mean rows until a gap of 0.05 beyond epsilon is found", header, rows)
 
 

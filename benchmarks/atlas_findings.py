@@ -69,8 +69,8 @@ _HOW_TO_READ = f"""## How to read this page
   that share people or a source.
 - **Intervals.** All are 95 % intervals. *By itself* means that an interval is for one difference
   alone. *All at once* means that the intervals of a table are widened, so that together they are
-  all right with a chance of 95 %. With few families that promise is not kept: in a simulation of the
-  thresholds' differences, all intervals were right in 76 to 84 % of samples
+  all right with a chance of 95 %. With few families that promise is not kept: in a simulation of
+  the thresholds' differences, all intervals were right in 76 to 84 % of samples
   ([how that was tested](howto/atlas.md)).
 - **What is said of a difference.** It is *above 0* if its interval is above 0 and reaches 0.01 or
   more. It is *under 0.01* if its whole interval is; so small a difference does not matter. In all

@@ -63,8 +63,9 @@ ALL_SEGMENTS = "all segments"
 GRANTED = "granted"  # what the good decision is called where decision= names none
 _MOST_LEVELS = 50  # of a factor that is no number
 _SURE = (
-    "Each interval is a 95 % interval by itself, not adjusted for looking at several: made in the "
-    "same way from other samples of the same people, 19 of 20 hold the true value."
+    "Each interval is a 95 % interval by itself, not adjusted for looking at several: if many "
+    "samples of the same people were audited in this way, 19 of 20 such intervals would contain "
+    "the true value."
 )
 
 

@@ -45,8 +45,9 @@ from fairbench.reporting.document.model import Column, Document, ExecutiveSummar
 from fairbench.reporting.group_tables import table_of
 
 _SURE = (
-    "Every rate has its 95 % interval and the number of people that it rests on: made in the same "
-    "way from other samples of the same people, 19 of 20 such intervals hold the true value."
+    "Every rate has its 95 % interval and the number of people that it rests on. If many samples of "
+    "the same people were audited in this way, 19 of 20 such intervals would contain the true "
+    "value."
 )
 _NO_THRESHOLD = (
     "The Local Law sets no smallest impact ratio and asks for no action on one; four fifths is of "

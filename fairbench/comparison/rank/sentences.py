@@ -53,7 +53,7 @@ def first_names(names: Sequence[str], word: str = "and") -> str:
     listed = [short_name(name) for name in names[:NAMED]]
     if len(names) > NAMED:
         mark = ";" if any("," in name for name in listed) else ","
-        return f"{f'{mark} '.join(listed)} and {count(len(names) - NAMED)} more"
+        return f"{f'{mark} '.join(listed)} {word} {count(len(names) - NAMED)} more"
     return join_words(listed, word)
 
 
@@ -137,7 +137,8 @@ def open_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
     if len(answer.best) == total:
         yield f"Any of the {count(total)} {methods} may be the best on average."
     elif len(answer.best) > 1:
-        yield f"Which of {first_names(answer.best)} is the best."
+        best = first_names(answer.best, "or")
+        yield f"Which of {count(len(answer.best))} {methods} is the best on average: {best}."
     open_ = pairs - answer.told_apart
     if open_:
         yield f"{count(open_)} of {count(pairs)} pairs: either of the two may be the better one."

@@ -77,11 +77,11 @@ def _size_sentences(findings: AtlasFindings) -> Iterator[str]:
         yield size_sentence(findings.by_size)
 
 
-def _unequal_configurations(findings: AtlasFindings) -> Iterator[str]:
-    """Yield how the compared interventions were configured unequally."""
+def _caveats(findings: AtlasFindings) -> Iterator[str]:
+    """Yield the first thing to know of each claim's comparisons; the others stand under Claims."""
     for claim in findings.claims:
         if claim.remarks:
-            yield " ".join(["What is unlevel there:", *claim.remarks])
+            yield f"On “{claim.statement}” {claim.remarks[0]} More is under Claims."
 
 
 def _recommendation_sentences(
@@ -154,7 +154,7 @@ def _basis_sentences(findings: AtlasFindings) -> Iterator[str]:
         f"{pluralise(findings.families, 'family', 'families')} of data{repeats}. Data sets "
         "from one source count as one family; results apply to new families of this kind."
     )
-    yield from _unequal_configurations(findings)
+    yield from _caveats(findings)
     if findings.standings:
         yield ranks_sentence(findings)
     yield MEAN_OVER_FAMILIES
@@ -189,15 +189,15 @@ def _open_sentences(findings: AtlasFindings, ranked: Sequence[MetricStandings]) 
     """Yield the questions that the runs leave open."""
     if why := _unranked_reason(findings):
         yield why
-    for index, standings_of_metric in enumerate(ranked):
-        sentences: list[str] = []
-        if len(standings_of_metric.may_be_best) > 1:
-            sentences += standings_of_metric.unresolved[:1]
+    for index, standings in enumerate(ranked):
+        name = metric_label(standings.metric)
+        if len(standings.may_be_best) > 1:
+            yield (
+                f"Which of {len(standings.may_be_best)} approaches has the smallest {name} on "
+                "average over families."
+            )
         if index == 0:
-            sentences += standings_of_metric.resolving[:2]
-        yield from (
-            f"{metric_label(standings_of_metric.metric)}: {sentence}" for sentence in sentences
-        )
+            yield from (f"On the {name}: {sentence}" for sentence in standings.resolving[:2])
     open_claims = [claim.statement for claim in findings.claims if claim.verdict == OPEN]
     if open_claims:
         yield f"Of the literature's claims: “{'” “'.join(open_claims)}”"

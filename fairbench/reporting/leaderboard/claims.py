@@ -30,6 +30,7 @@ from fairbench.reporting.document.model import (
     Details,
     Figure,
     Gallery,
+    Items,
     Paragraph,
     Section,
     Table,
@@ -116,7 +117,8 @@ def _details(claim: Claim) -> Details:
         "whether it is surely above 0, surely under what matters, or open, all at once"
     )
     blocks: list[Block] = [
-        Paragraph(" ".join([claim.criterion, *claim.remarks, f"Source: {claim.source}"])),
+        Paragraph(f"{claim.criterion} Source: {claim.source}"),
+        *([Items(claim.remarks)] if claim.remarks else []),
         *_picture(claim),
         Table(columns, rows, caption=caption, sortable=True, tags=tags),
     ]

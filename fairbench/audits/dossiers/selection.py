@@ -45,8 +45,8 @@ from fairbench.reporting.document.model import Column, Document, ExecutiveSummar
 from fairbench.reporting.group_tables import table_of
 
 _SURE = (
-    "Every rate has its 95 % interval and the number of people that it rests on. If many samples of "
-    "the same people were audited in this way, 19 of 20 such intervals would contain the true "
+    "Every rate has its 95 % interval and the number of people that it rests on. If many samples "
+    "of the same people were audited in this way, 19 of 20 such intervals would contain the true "
     "value."
 )
 _NO_THRESHOLD = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -150,14 +151,13 @@ def check_run_words(names: Sequence[str], own: Sequence[str], root: Path) -> Non
     ------
     UserError : an unknown name; the message has the nearest.
     """
-    import yaml
+    from fairbench.cli.choices import options_of_run
 
-    text = (root / "conf" / "config.yaml").read_text("utf-8")
-    settings = [str(name) for name in yaml.safe_load(text) if name not in ("defaults", "hydra")]
+    valid = options_of_run(root / "conf")
     for name in names:
-        is_group = "." in name or "/" in name or (root / "conf" / name).is_dir()
-        if not is_group and name not in settings:
-            raise unknown_name("option", name, [*own, *settings, "dataset", "learner"])
+        group = re.split("[./]", name)[0]
+        if group not in (*valid, "hydra"):
+            raise unknown_name("option", group, [*own, *valid])
 
 
 def quote_for_hydra(text: str) -> str:

@@ -14,7 +14,7 @@ import pandas as pd
 from fairbench.components import imported
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Dataset, Datasheet, Source
-from fairbench.data.download import Archive
+from fairbench.data.download import Archive, MissingFileError
 from fairbench.data.encoding import onehot_names
 from fairbench.data.sequences import Sequences
 
@@ -151,8 +151,9 @@ def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
 
 def _why(error: UserError) -> str:
     """Return the reason without the folders that were searched: they differ between machines."""
-    file, missing, _ = str(error).partition(" not found in ")
-    return f"the {file} was missing when this page was written" if missing else file
+    if isinstance(error, MissingFileError):
+        return f"the file {error.path} was missing when this page was written"
+    return str(error)
 
 
 def _summary(name: str, data: Dataset) -> list[str]:
@@ -216,8 +217,8 @@ def check_file(archive: Archive, source: Source) -> FileCheck:
     except DataError as error:
         if before is not None:
             return FileCheck("wrong", source, str(error))
-        reason = str(error).partition("nor downloaded (")[2].partition("). Get it")[0]
-        return FileCheck("missing", source, f"{reason or error}; see {source.page}")
+        reason = error.reason if isinstance(error, MissingFileError) else error
+        return FileCheck("missing", source, f"{reason}; see {source.page}")
     path = archive.locate(source)
     note = f"{path}" if before else f"downloaded to {path}"
     return FileCheck(

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.errors import UserError, nearest, unknown_name, warn
+from fairbench.core.errors import UserError, did_you_mean, unknown_name, warn
 from fairbench.core.formats import count, shortened, visible
 from fairbench.results.index import listed_runs
 from fairbench.results.metric_tables import read_metrics
@@ -189,9 +189,8 @@ class Catalogue:
             raise unknown_name("key", name, KEYS)
         if self.runs and all(_value(run, name) is _NONE for run in self):
             names = self._options()
-            near_names = nearest(name, names)
-            hint = f"did you mean {' or '.join(near_names)}? " if near_names else ""
-            raise UserError(f"no run has an option '{name}': {hint}`show` prints a run's options")
+            hint = did_you_mean(name, names) or "fairbench store show RUN prints a run's options"
+            raise UserError(f"no run has an option '{name}': {hint}")
 
     def _options(self) -> set[str]:
         """Return the names of all runs' options; runs share the values of their configurations."""
@@ -253,16 +252,13 @@ class Catalogue:
 
     def _unknown_run(self, word: str) -> UserError:
         """Return the error of a word that means no run: it names the nearest, or the first ones."""
-        similar = [
-            shortened(name) for name in nearest(word, {*self.runs, *(run.name for run in self)})
-        ]
-        hint = f"did you mean {' or '.join(similar)}? " if similar else ""
+        hint = did_you_mean(word, {*self.runs, *(run.name for run in self)})
         runs = [f"{run.id} ({visible(run.name)})" for run in list(self)[:_MOST_LISTED]]
         if len(self.runs) > len(runs):
             runs.append(f"{count(len(self.runs) - len(runs))} more")
         finished = f"finished runs: {'; '.join(runs)}" if runs else "there is no finished run"
         place = visible(str(self.folder / "runs"))
-        return UserError(f"unknown run in {place} '{shortened(word)}': {hint}{finished}")
+        return UserError(f"unknown run in {place} '{shortened(word)}': {hint or finished}")
 
     def comparable(self) -> list[Catalogue]:
         """Return the sets of two or more runs that predict the same rows for the same groups."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairbench.cli import choices
+from fairbench.cli import choices, run_help
 from fairbench.cli.main import main
 from tests.harness import ROOT
 
@@ -25,10 +25,30 @@ def test_the_page_of_choices_is_made_from_the_files():
 
 
 def test_the_help_of_a_run_says_what_each_learner_intervention_and_method_is(capsys):
+    assert main(["run", "--help", "all"]) == 0
+    whole = " ".join(capsys.readouterr().out.split())
     assert main(["run", "--help"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    for group in ("learner", "intervention", "method"):
-        assert all(f"{name} {sentence}" in printed for name, sentence in choices.sentences(group))
+    first = capsys.readouterr().out
+    for group in ("split", "learner", "intervention", "method"):
+        assert all(f"{name} {sentence}" in whole for name, sentence in choices.sentences(group))
+        assert all(name in first for name in choices.names(group))
+
+
+@pytest.mark.parametrize("group", choices.GROUPS)
+def test_every_option_of_a_choice_is_explained_by_a_whole_phrase(group):
+    for choice in choices.names(group):
+        for option, meaning in run_help.meanings(group, choice).items():
+            where = f"{group}={choice}: {option}"
+            assert len(meaning.split()) > 1, where
+            assert meaning.split()[0] not in ("or", "of", "such", "at"), f"{where}: {meaning}"
+
+
+def test_the_data_sets_that_the_help_names_first_have_a_phrase_and_the_others_a_place(capsys):
+    assert main(["run", "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert "      german          Credit in Germany: " in printed
+    assert f"      and {len(choices.names('dataset')) - 7} more: fairbench data" in printed
+    assert "twins_under2000g" not in printed
 
 
 @pytest.mark.parametrize(

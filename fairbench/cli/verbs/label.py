@@ -69,7 +69,7 @@ class NextOptions(_State, Options):
         None,
         "What the question is about: accuracy (the usual one), true_positive_rate, brier_score or "
         "any other metric that needs labels; of numbers mae (the usual one), rmse or "
-        "mean_residual. An unknown name gets the valid ones.",
+        "mean_residual.",
         shown="METRIC",
     )
     stop: int | None = option(

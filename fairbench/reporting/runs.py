@@ -291,6 +291,11 @@ def _name(row: dict[object, object], parts: Sequence[str]) -> str:
 
 
 MATRIX = "P(row outperforms column), percent"
+_MATRIX_CAPTION = (
+    "row outperforms column: it is better in some objective by more than what matters, and worse "
+    "in none; what a pair's two numbers lack to 100 is the probability that neither outperforms "
+    "the other: they are practically equal, or each is better in another objective"
+)
 
 
 def pair_document(
@@ -439,7 +444,7 @@ def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
         [rank, *(None if i == j else outperforms[i, j] for j in order)]
         for rank, i in enumerate(order, start=1)
     ]
-    return Table(columns, rows, title=MATRIX, repeated=1)
+    return Table(columns, rows, title=MATRIX, caption=_MATRIX_CAPTION, repeated=1)
 
 
 _UNVERIFIED = "not verified (data.verify=false): they may be other files than the data set's own"

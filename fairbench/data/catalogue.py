@@ -13,7 +13,8 @@ import pandas as pd
 
 from fairbench.components import imported
 from fairbench.core.errors import DataError, UserError
-from fairbench.data.dataset import Dataset, Datasheet, Source
+from fairbench.core.formats import count
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive, MissingFileError
 from fairbench.data.encoding import onehot_names
 from fairbench.data.sequences import Sequences
@@ -198,6 +199,55 @@ def _groups(name: str, data: Dataset) -> list[list[str]]:
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     rule = ["---"] * len(head)
     return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
+
+
+def facts_of(entry: DatasetEntry, archive: Archive) -> list[tuple[str, str]]:
+    """Return how many rows a data set has, its target and its sensitive attributes.
+
+    They are read from the raw files; where one is missing, or the data set needs options, the
+    reason is given in their place.
+    """
+    try:
+        data = entry.load(archive)
+    except MissingFileError as error:
+        reason = f"not known, as {error.path} is not here; fairbench data check fetches what it can"
+        return [("rows, target and groups", reason)]
+    except UserError as error:
+        return [("rows, target and groups", f"not known before they are named: {error}")]
+    return [
+        ("rows", count(len(data))),
+        ("target", _target(data)),
+        ("sensitive attributes", "; ".join(_attributes(data))),
+    ]
+
+
+def _target(data: Dataset) -> str:
+    """Return what is predicted, what its values mean and how often they occur, in words."""
+    if data.classes:
+        order = "in this order" if data.ordered else "without an order"
+        shares = np.bincount(data.target.astype(int), minlength=len(data.classes)) / len(data)
+        names = [
+            f"{name} {100 * share:.1f} %" for name, share in zip(data.classes, shares, strict=True)
+        ]
+        return f"{data.target_name}; classes, {order}: {', '.join(names)}"
+    if data.task is Task.REGRESSION:
+        low, high = data.target.min(), data.target.max()
+        return f"{data.target_name}; a number from {low:.4g} to {high:.4g}"
+    label = f"label 1: {data.positive_label}, {100 * data.target.mean():.1f} % of the rows"
+    good = "" if data.favourable is None else f"; label {data.favourable} is good for the person"
+    return f"{data.target_name}; {label}{good}"
+
+
+def _attributes(data: Dataset) -> Iterator[str]:
+    """Yield each sensitive attribute with its groups and their sizes, the reference group first."""
+    for attribute in map(str, data.sensitive):
+        sizes = data.groups(attribute).value_counts(sort=False)
+        groups = [f"{label}: {count(size)}" for label, size in sizes.items()]
+        more = f", and {len(groups) - _MOST_GROUPS} more" if len(groups) > _MOST_GROUPS else ""
+        yield f"{attribute} ({', '.join(groups[:_MOST_GROUPS])}{more})"
+
+
+_MOST_GROUPS = 8  # of an attribute, that are named
 
 
 @dataclass(frozen=True)

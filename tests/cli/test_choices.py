@@ -74,6 +74,32 @@ def test_an_unknown_term_is_refused_with_the_nearest_choice(capsys):
     assert "did you mean binomial_nll?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("simulated", "group (majority: 1,515, minority: 485)"),
+        ("simulated_regression", "y; a number from "),
+        ("simulated_classes", "y; classes, in this order: low "),
+        ("table", "not known before they are named: dataset=table needs dataset.path=FILE"),
+        ("adult", "not known, as adult/adult.data is not here; fairbench data check fetches"),
+    ],
+)
+def test_rows_target_and_groups_are_printed_or_said_to_be_unknown(
+    name, expected, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["data", name, f"search_path=[{tmp_path}]"]) == 0
+    assert expected in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.data
+def test_a_data_set_has_its_rows_target_and_groups(capsys):
+    assert main(["data", "german"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "rows 1,000 target credit risk; label 1: bad risk, 30.0 % of the rows;" in printed
+    assert "age (age >= 25: 851, age < 25: 149); sex (male: 690, female: 310)" in printed
+
+
 def test_the_datasheet_of_a_data_set_is_printed_and_an_unknown_one_refused(capsys):
     assert main(["data", "german"]) == 0
     printed = capsys.readouterr().out

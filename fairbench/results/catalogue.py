@@ -234,6 +234,26 @@ class Catalogue:
             {id_ for id_ in chosen.runs if not id_starts or id_.startswith(id_starts)}
         )
 
+    def why_none(self, words: Sequence[str]) -> str:
+        """Return a sentence on why `words` select no run: the first word that no run matches."""
+        if not self.runs:
+            return f"{self.folder} has no finished run"
+        for word in words:
+            name, equals, text = word.partition("=")
+            if self.matching([word]).runs:
+                continue
+            if not equals:
+                return str(self._unknown_run(word))
+            there = sorted({str(_value(run, name)) for run in self} - {str(_NONE)})
+            wanted = text.strip("[]").split(",")
+            hints = (did_you_mean(value.strip(), there, f"{name}={{}}") for value in wanted)
+            hint = next(filter(None, hints), "")
+            more = f" and {len(there) - _MOST_LISTED} more" if len(there) > _MOST_LISTED else ""
+            values = f"values among the runs: {', '.join(there[:_MOST_LISTED])}{more}"
+            ending = f": {hint} V{values[1:]}" if hint else f"; {values}"
+            return f"no run has {shortened(word)}{ending}"
+        return f"no run has {' and '.join(words)} at once: fairbench store ls lists all"
+
     def one(self, word: str) -> Run:
         """Return the run that `word` means: the beginning of its id, or its name.
 
@@ -241,6 +261,10 @@ class Catalogue:
         ------
         UserError : no run, or several, of that id or name.
         """
+        if not word:
+            raise UserError(
+                "no run is named: give the beginning of its id; fairbench store ls lists them"
+            )
         runs = [run for run in self if run.id.startswith(word)]
         runs = runs or [run for run in self if run.name == word]
         if not runs:
@@ -307,7 +331,7 @@ def _cell(value: object) -> object:
     return value if type(value) is not int or abs(value) < _HUGE else str(value)
 
 
-_MOST_LISTED = 5  # finished runs in an error
+_MOST_LISTED = 5  # finished runs, or values of an option, in an error
 _HUGE = 2**53  # from which not every whole number is one of floating point
 
 

@@ -101,6 +101,31 @@ def narrow_options(options: Any, kind: type[T]) -> T:
     return kind(**{field.name: getattr(options, field.name) for field in declared})
 
 
+# The command that makes a file of a run's predictions.
+EXPORTED = "fairbench store export {} run.csv, and then this command with run.csv"
+
+
+def check_predictions(path: Path, of_run: str) -> None:
+    """Refuse a file of predictions that is not there, before its columns are asked for.
+
+    Parameters
+    ----------
+    of_run : the command that does the same, or comes first, for a finished run; ``{}`` is its id.
+
+    Raises
+    ------
+    UserError : there is no such file; names similar ones, or the command if it looks like an id.
+    """
+    from fairbench.data.any_table import check_file
+
+    if re.fullmatch("[0-9a-f]{3,12}", str(path)) and not path.exists():
+        command = of_run.format(path)
+        raise UserError(
+            f"{path} is not a file of predictions; if it is a finished run, give {command}"
+        )
+    check_file(path)
+
+
 def check_folder(out: Path, *, new: bool = False) -> None:
     """Refuse a path that cannot become a folder, before anything is computed.
 

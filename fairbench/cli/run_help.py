@@ -35,17 +35,6 @@ Examples
   All options   fairbench run --cfg job dataset=adult
 
 -m runs every combination of the values listed. In a checkout, python run.py does the same."""
-# The choices that are explained first; the help lists the others by name.
-_USUAL = {
-    "dataset": (
-        *("german", "adult", "compas", "acs_income", "law_school_bar", "simulated", "table"),
-    ),
-    "split": ("holdout", "kfold", "predefined"),
-    "learner": ("xgboost", "logistic_regression", "random_forest", "mlp"),
-    "intervention": ("none", "reweighing", "threshold_optimizer", "exponentiated_gradient"),
-    "method": ("baseline", "binomial_nll", "ensemble", "conformal"),
-}
-_LAST_EXPLAINED = "method"  # groups below it have few choices, and are listed without space
 _USUAL_OPTIONS = ("split", "learner")  # the groups whose options are explained unasked
 _FURTHER_SETTINGS = (
     ("resolve=METRIC", "of a sweep: add splits where they help most to tell approaches apart"),
@@ -91,9 +80,10 @@ def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
         "A run is made of one choice from each group. fairbench explain GROUP lists the choices of",
         "a group, as docs/choices.md does, and fairbench explain NAME says what one is.",
     ]
+    first = yaml.safe_load((HOME / "conf" / "help.yaml").read_text(encoding="utf-8"))
     for group, meaning in choices.GROUPS.items():
         names = choices.names(group)
-        usual = names if whole and group != "dataset" else _USUAL.get(group, ())
+        usual = names if whole and group in first and group != "dataset" else first.get(group, [])
         others = [name for name in names if name not in usual]
         default = f" (default: {defaults[group]})" if defaults[group] != "default" else ""
         lines += [""] * bool(usual)
@@ -106,7 +96,7 @@ def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
             lines.append(_filled(f"and {', '.join(others)}", 6))
         elif len(others) > 1:
             lines.append(_filled(", ".join(others), 6))
-        lines += [""] * (group == _LAST_EXPLAINED)
+        lines += [""] * (group == list(first)[-1])
     return "\n".join([*lines, *_experiments(whole=whole)])
 
 

@@ -215,7 +215,7 @@ def test_a_state_is_of_its_own_options(look, state):
 
 def test_no_state_is_named(capsys):
     assert main(["watch", "x.csv"]) == 2
-    assert "no state file is named" in capsys.readouterr().err
+    assert "no state file is named, in which the watch is kept" in capsys.readouterr().err
 
 
 def test_groups_that_come_later_are_named(look):

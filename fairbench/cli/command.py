@@ -251,7 +251,7 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
         *(f"[{_argument(argument)}]" for argument in arguments),
         *(["[OPTION=VALUE ...]"] if all_options else []),
     ]
-    parts = [" ".join([name, *words]), text.strip()]
+    parts = [" ".join([name, *words]), text.strip().replace("``", "")]
     if arguments:
         rows = [
             (_argument(argument), argument.metadata["sentence"] + _by_name(argument))

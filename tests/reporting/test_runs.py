@@ -77,6 +77,17 @@ def test_a_row_shows_mean_sd_interval_and_rows():
         assert row[5] == f"{expected['n']:.0f}"
 
 
+def test_an_interval_of_nearly_every_value_says_why():
+    summary = summarise(metrics_of())
+    is_f1 = (summary["metric"] == "f1_score") & (summary["attribute"] == "")
+    summary.loc[is_f1, ["lower", "upper", "n", "status"]] = 0.0, 1.0, 11, "ok"
+    table = run_document(summary, "a run", "sex").tables[0]
+    (row,) = [row for row in table.rows if row[0] == "f1 score"]
+    assert row[-1] == "wide: 11 rows are too few to tell"
+    assert "of a gap those of its smallest group" in table.caption
+    assert "(1 of 3) for 1 of 3 repeats" in table.caption
+
+
 def test_an_undefined_row_is_shown_with_its_reason():
     target, group = [0, 0, 0, 1, 1, 0] * 4, list("aaabbb") * 4
     table = evaluate(target, target, sensitive_features={"sex": group}).assign(**COLUMNS)

@@ -94,7 +94,7 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
     from fairbench.cli.command_line import choices_in_brackets, command_lines, hydra_of
 
     options = [word for word in arguments if word.startswith("-")]
-    if set(options) & {"-h", "--help"}:
+    if {*arguments} & {"-h", "--help", "help"}:
         from fairbench.cli.run_help import run_help
 
         print_line(run_help(arguments))

@@ -308,8 +308,8 @@ def _name(row: dict[object, object], parts: Sequence[str]) -> str:
 MATRIX = "P(row outperforms column), percent"
 _MATRIX_CAPTION = (
     "row outperforms column: it is better in some objective by more than what matters, and worse "
-    "in none; what a pair's two numbers lack to 100 is the probability that neither outperforms "
-    "the other: they are practically equal, or each is better in another objective"
+    "in none; what the two probabilities of a pair leave over is the probability that neither "
+    "outperforms the other: they are practically equal, or each is better in another objective"
 )
 
 

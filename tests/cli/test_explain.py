@@ -93,6 +93,7 @@ def test_terms_are_listed_by_theme(capsys):
         (["ratio"], "  ratio (of groups)  "),
         (["gap in precision"], "  gap in precision  The largest"),
         (["roc_auc"], "ROC AUC  The chance"),
+        (["method=ensemble"], "  method=ensemble  A bag of models"),
     ],
 )
 def test_headings_abbreviations_and_metrics_are_explained(words, expected, capsys):
@@ -107,3 +108,8 @@ def test_headings_abbreviations_and_metrics_are_explained(words, expected, capsy
 def test_an_unknown_term_gets_the_nearest_or_the_list(word, hint, capsys):
     assert main(["explain", word]) == 2
     assert f"unknown term '{word}': {hint}" in capsys.readouterr().err
+
+
+def test_an_unknown_choice_of_a_group_gets_the_nearest(capsys):
+    assert main(["explain", "method=ensembl"]) == 2
+    assert "unknown method 'ensembl': did you mean ensemble?" in capsys.readouterr().err

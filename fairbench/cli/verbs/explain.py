@@ -16,7 +16,7 @@ from pathlib import Path
 from fairbench.cli import choices
 from fairbench.cli.command import Command, table
 from fairbench.components import HOME
-from fairbench.core.errors import UserError, did_you_mean
+from fairbench.core.errors import UserError, did_you_mean, unknown_name
 from fairbench.core.formats import shortened
 from fairbench.core.options import option
 
@@ -31,6 +31,10 @@ class ExplainOptions:
 
     term: tuple[str, ...] = option((), "What is to be explained, such as calibration or ensemble.",
                                    argument="TERM")  # fmt: skip
+    choice: tuple[tuple[str, str], ...] = option(
+        (), "A choice of a run, such as method=ensemble.", argument="GROUP=CHOICE",
+        pairs=lambda name: name in choices.GROUPS,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,19 @@ def _key(name: str) -> str:
     return words.removesuffix("s")
 
 
+def _choice(group: str, name: str) -> tuple[str, str]:
+    """Return a choice of a run, such as ``method=ensemble``, with its sentence."""
+    sentences = dict(choices.sentences(group))
+    if name not in sentences:
+        raise unknown_name(group, name, sentences, listed_by=f"fairbench explain {group}")
+    sentence = sentences[name].removesuffix(".")
+    return f"{group}={name}", f"{sentence}. Options: fairbench run {group}={name} --help"
+
+
 def _choices(name: str) -> list[tuple[str, str]]:
-    """Return the choices of a run that have a name, such as ``method=ensemble``, with sentences."""
+    """Return the choices of a run that have a name, of any group, with sentences."""
     name = name.replace(" ", "_")
-    return [
-        (f"{group}={name}", f"{dict(choices.sentences(group))[name].removesuffix('.')}. Options: "
-         f"fairbench run {group}={name} --help")
-        for group in choices.groups_with(name)
-    ]  # fmt: skip
+    return [_choice(group, name) for group in choices.groups_with(name)]
 
 
 def _metrics(key: str) -> list[tuple[str, str]]:
@@ -109,8 +118,11 @@ def explain(options: ExplainOptions) -> None:
     """
     terms = glossary()
     wanted = " ".join(options.term)
-    if not wanted:
+    if options.choice:
+        print(table([_choice(group, name) for group, name in options.choice]))
+    elif not wanted:
         print(_overview(terms))
+    if not wanted:
         return
     rows = explained(wanted, terms) or [
         (term.name, term.sentence) for term in terms if _key(wanted) in _key(term.name)

@@ -208,7 +208,7 @@ def _check(
     minority_noise: float,
 ) -> None:
     if task not in list(Task):
-        raise UserError(f"dataset.task is '{task}': valid: {', '.join(Task)}")
+        raise UserError(f"dataset.task is '{task}'; valid: {', '.join(Task)}")
     if n < 20 or d < 3:
         raise UserError(
             f"dataset=simulated needs n_samples >= 20 and n_features >= 3, not {n} and {d}"

@@ -209,7 +209,7 @@ def _task(column: pd.Series, task: str | None, file: Path) -> Task:
     if task is None:
         return Task.BINARY if column.nunique() == 2 else Task.REGRESSION
     if task not in list(Task):
-        raise UserError(f"dataset.task is '{task}': valid: {', '.join(Task)}")
+        raise UserError(f"dataset.task is '{task}'; valid: {', '.join(Task)}")
     return Task(task)
 
 

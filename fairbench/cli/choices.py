@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import MappingProxyType
 
 import yaml
@@ -26,6 +27,13 @@ GROUPS = MappingProxyType(
         "tracking": "where finished runs are logged",
     }
 )
+
+
+def options_of_run(conf: Path) -> list[str]:
+    """Return what may stand before ``=`` or a dot in a run's words: its groups and settings."""
+    settings = yaml.safe_load((conf / "config.yaml").read_text(encoding="utf-8"))
+    groups = (path.name for path in conf.iterdir() if path.is_dir())
+    return sorted({*groups, *map(str, settings)} - {"defaults", "hydra"})
 
 
 def names(group: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -100,6 +101,31 @@ def narrow_options(options: Any, kind: type[T]) -> T:
     return kind(**{field.name: getattr(options, field.name) for field in declared})
 
 
+# The command that makes a file of a run's predictions.
+EXPORTED = "fairbench store export {} run.csv, and then this command with run.csv"
+
+
+def check_predictions(path: Path, of_run: str) -> None:
+    """Refuse a file of predictions that is not there, before its columns are asked for.
+
+    Parameters
+    ----------
+    of_run : the command that does the same, or comes first, for a finished run; ``{}`` is its id.
+
+    Raises
+    ------
+    UserError : there is no such file; names similar ones, or the command if it looks like an id.
+    """
+    from fairbench.data.any_table import check_file
+
+    if re.fullmatch("[0-9a-f]{3,12}", str(path)) and not path.exists():
+        command = of_run.format(path)
+        raise UserError(
+            f"{path} is not a file of predictions; if it is a finished run, give {command}"
+        )
+    check_file(path)
+
+
 def check_folder(out: Path, *, new: bool = False) -> None:
     """Refuse a path that cannot become a folder, before anything is computed.
 
@@ -150,14 +176,13 @@ def check_run_words(names: Sequence[str], own: Sequence[str], root: Path) -> Non
     ------
     UserError : an unknown name; the message has the nearest.
     """
-    import yaml
+    from fairbench.cli.choices import options_of_run
 
-    text = (root / "conf" / "config.yaml").read_text("utf-8")
-    settings = [str(name) for name in yaml.safe_load(text) if name not in ("defaults", "hydra")]
+    valid = options_of_run(root / "conf")
     for name in names:
-        is_group = "." in name or "/" in name or (root / "conf" / name).is_dir()
-        if not is_group and name not in settings:
-            raise unknown_name("option", name, [*own, *settings, "dataset", "learner"])
+        group = re.split("[./]", name)[0]
+        if group not in (*valid, "hydra"):
+            raise unknown_name("option", group, [*own, *valid])
 
 
 def quote_for_hydra(text: str) -> str:
@@ -226,7 +251,7 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
         *(f"[{_argument(argument)}]" for argument in arguments),
         *(["[OPTION=VALUE ...]"] if all_options else []),
     ]
-    parts = [" ".join([name, *words]), text.strip()]
+    parts = [" ".join([name, *words]), text.strip().replace("``", "")]
     if arguments:
         rows = [
             (_argument(argument), argument.metadata["sentence"] + _by_name(argument))

@@ -16,9 +16,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbench.cli.choices import options_of_run
 from fairbench.cli.options import items
 from fairbench.components import conf_folders
-from fairbench.core.errors import UserError, note, unknown_name
+from fairbench.core.errors import UserError, nearest, note, unknown_name
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -352,8 +353,10 @@ def _options(config: Mapping[str, Any], name: str, conf: Path) -> set[str]:
     part, dot, _ = name.partition(".")
     if dot and isinstance(config.get(part), dict):
         return {f"{part}.{key}" for key in config[part] if key not in ("_target_", "name")}
-    groups = {path.name for path in conf.iterdir() if path.is_dir()}
-    return {str(key) for key in config} | groups - {"hydra"}
+    parts = [str(key) for key in config if isinstance(config[key], dict)]
+    if dot and (near := nearest(part, parts, 1)):
+        return _options(config, f"{near[0]}.", conf)
+    return set(options_of_run(conf))
 
 
 def _resolve(config: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from fairbench.cli.command import ALL, TERMS, TYPED, Command, command_help, parts_help, table
-from fairbench.cli.options import read
+from fairbench.cli.options import options_of, read
 from fairbench.cli.output import outputs
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, refused, unknown_name
@@ -162,15 +162,24 @@ def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
         elif not part and (asks_for_help or "" not in commands):
             return _no_part(name, text, commands, asked=asks_for_help)
         if part and part not in commands:
-            raise unknown_name(
-                f"part of {name}", part, [command for command in commands if command]
-            )
+            raise _unknown_part(name, part, commands)
         if part:
             words.remove(part)
             name = f"{name} {part}"
             text = commands[part].sentence
         return run_words(name, text, commands[part], words)
     return run_words(name, text, module.COMMAND, words)
+
+
+def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> UserError:
+    """Return the error for a word that is no part of a verb; a file is what parts are given."""
+    of_files = [name for name, each in commands.items() if "path" in options_of(each.options)]
+    if of_files and Path(part).is_file():
+        return UserError(
+            f"{verb} needs to be told what to do with {part}: {', '.join(of_files)}; such as "
+            f"{verb} {of_files[0]} {part}"
+        )
+    return unknown_name(f"part of {verb}", part, filter(None, commands))
 
 
 def run_words(name: str, text: str, command: Command, words: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from fairbench.core.errors import UserError, check_minimum, nearest, unknown_name
+from fairbench.core.errors import UserError, check_minimum, did_you_mean, nearest, unknown_name
 
 T = TypeVar("T")
 
@@ -187,14 +187,26 @@ def _unknown_word(word: str, declared: dict[str, Option]) -> UserError:
         return UserError(f"'{word}' is no option: write {name}=true or {name}=false")
     if name in valid:
         return UserError(f"'{word}' has no value: write {name}={value_shown(declared[name])}")
+    if (equals or word.startswith("-")) and (group := _meant_of_run(name, valid)):
+        return UserError(
+            f"unknown option '{name}': {group}= is an option of fairbench run, not of this "
+            "command; --help lists its options"
+        )
     if equals or word.startswith("-"):
         return unknown_name("option", name, valid)
-    near_names = nearest(name, valid)
-    hint = f"did you mean {' or '.join(f'{near}=' for near in near_names)}? " if near_names else ""
+    hint = did_you_mean(name, valid, "{}=") or "--help lists the options"
     return UserError(
-        f"unexpected word '{word}': {hint}options are written name=value, and a value with a space "
-        f"needs quotes; valid: {', '.join(sorted(valid))}"
+        f"unexpected word '{word}': options are written name=value, and a value with a space "
+        f"needs quotes; {hint}"
     )
+
+
+def _meant_of_run(name: str, valid: Sequence[str]) -> str:
+    """Return the choice of a run that `name` is nearest to; empty if a valid option is nearer."""
+    from fairbench.cli.choices import GROUPS
+
+    nearest_name = next(iter(nearest(name, [*valid, *GROUPS, "experiment"])), "")
+    return "" if nearest_name in valid else nearest_name
 
 
 def items(text: str, name: str) -> tuple[str, ...]:

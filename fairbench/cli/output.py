@@ -117,6 +117,8 @@ def explain_hydra_errors(conf: Path) -> Iterator[None]:
 
 def hydra_error_sentence(error: Exception, conf: Path) -> str:
     """Return an error of Hydra about a command line as one sentence."""
+    from fairbench.cli.choices import GROUPS, groups_with
+
     missing = getattr(error, "missing_cfg_file", None)
     if missing:
         group, name = _group_of(str(missing), conf)
@@ -125,12 +127,18 @@ def hydra_error_sentence(error: Exception, conf: Path) -> str:
             for folder in {conf, *conf_folders()}
             for path in (folder / group).rglob("*.yaml")
         }
-        return str(unknown_name(group, name, sorted(choices)))
+        if not name:
+            return f"{group}= has no value: write {group}=NAME"
+        listed_by = f"fairbench explain {group}" if group in GROUPS else ""
+        return str(unknown_name(group, name, choices, listed_by=listed_by))
     word = getattr(error, "override", None)
     if word is not None:
         name, equals, _ = str(word).partition("=")
         if not equals and (conf / name).is_dir():
             return f"'{word}' has no value: write {word}=NAME"
+        if not equals and (groups := list(groups_with(name))):
+            meant = " or ".join(f"{group}={name}" for group in groups)
+            return f"'{word}' is no option: did you mean {meant}?"
         quoted = f", and quote a value with signs twice, such as \"{name}='...'\"" if equals else ""
         return f"'{word}' was not understood: write name=value{quoted}"
     key = re.search(r"Could not override '([^']+)'", str(error))

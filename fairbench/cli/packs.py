@@ -105,7 +105,7 @@ def pack(options: PackOptions) -> None:
         raise UserError(f"{options.results} has no finished run: there is nothing to pack")
     runs = list(whole.matching(words))
     if not runs:
-        raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")
+        raise UserError(whole.why_none(words))
     _print(write_pack([runs], options.out, contents), contents)
 
 

@@ -15,7 +15,7 @@ from fairbench.cli.jobs import carry_out_jobs, figure_drawer, protect_from_colle
 from fairbench.cli.output import explain_hydra_errors, print_line
 from fairbench.cli.progress import print_error
 from fairbench.components import FOLDER
-from fairbench.core.errors import UserError, refused
+from fairbench.core.errors import UserError, did_you_mean, refused
 from fairbench.core.memory import check_address_space, out_of_memory
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
     from fairbench.cli.command_line import choices_in_brackets, command_lines, hydra_of
 
     options = [word for word in arguments if word.startswith("-")]
-    if set(options) & {"-h", "--help"}:
+    if {*arguments} & {"-h", "--help", "help"}:
         from fairbench.cli.run_help import run_help
 
         print_line(run_help(arguments))
@@ -103,7 +103,7 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
         return _show(arguments, conf)
     several = bool(set(options) & {"-m", "--multirun"})
     if unknown := set(options) - {"-m", "--multirun"}:
-        raise UserError(f"unknown option '{unknown.pop()}': see --help")
+        raise _dashed(min(unknown), conf)
     resolving, words = Resolving.of([word for word in arguments if word not in options])
     several |= resolving is not None
     several |= any(len(choices_in_brackets(word, conf)) > 1 for word in words)
@@ -120,6 +120,15 @@ def _run(arguments: Sequence[str], conf: Path) -> int:
                 raise UserError("a folder of sweeps cannot be tuned: name one experiment")
             return tune(lines[0], locks)
         return _sweep(lines, words, locks) if several else _single(lines[0], locks)
+
+
+def _dashed(word: str, conf: Path) -> UserError:
+    """Return the error for a word that begins with a dash and is no option of Hydra's."""
+    from fairbench.cli.choices import options_of_run
+
+    name = word.lstrip("-").partition("=")[0].replace("-", "_")
+    hint = did_you_mean(name, options_of_run(conf), "{}=VALUE") or "--help lists them"
+    return UserError(f"unknown option '{word}': options of a run have no dashes; {hint}")
 
 
 def _show(arguments: Sequence[str], conf: Path) -> int:

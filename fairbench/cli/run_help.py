@@ -9,48 +9,50 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from fairbench.cli import choices
-from fairbench.cli.command import TERMS, table
+from fairbench.cli.command import ALL, TERMS, table
 from fairbench.components import HOME
 
 _WIDTH = 100
-_EXPLAINED = (
-    "split",
-    "learner",
-    "intervention",
-    "method",
-)  # whose choices are explained one by one
 _HEAD = """\
 fairbench run [-m] [GROUP=CHOICE ...] [OPTION=VALUE ...]
 
-Run one configuration, or with -m a sweep of them: fit, evaluate, store and log.
+Fit a model to a data set, measure its errors for each group, with intervals, and keep the run.
 
-  A run         fairbench run dataset=adult method=binomial_nll
+Examples
+  One run       fairbench run dataset=german method=binomial_nll
   with options  fairbench run dataset=adult learner.max_depth=4 split.repeats=20 n_jobs=2
   A sweep       fairbench run -m dataset=adult,german method=ensemble,binomial_nll
   on a cluster  fairbench run -m dataset=adult,german hydra/launcher=submitit_slurm
   on a budget   fairbench run experiment=NAME resolve=error_rate budget=2h
-  A plan        fairbench run plan=true dataset=adult
+  Only a plan   fairbench run plan=true dataset=adult
   All options   fairbench run --cfg job dataset=adult
 
-python run.py does the same in a checkout."""
+-m runs every combination of the values listed. In a checkout, python run.py does the same."""
+_USUAL_OPTIONS = ("split", "learner")  # the groups whose options are explained unasked
+_FURTHER_SETTINGS = (
+    ("resolve=METRIC", "of a sweep: add splits where they help most to tell approaches apart"),
+    ("budget=TIME", "how long resolve= may go on, such as 90s, 30m, 2h or 1d"),
+    ("hydra/launcher=NAME", "where a sweep is computed: {}"),
+)
 
 
 def run_help(words: Sequence[str]) -> str:
-    """Return the help text of a run.
+    """Return the help text of a run: what is usual, or with the word ``all`` everything.
 
     Parameters
     ----------
     words : the words of the command line; the help has the options of the components they choose.
     """
+    whole = ALL in words
     main = (HOME / "conf" / "config.yaml").read_text(encoding="utf-8")
-    chosen = {
+    defaults = {
         name: str(choice)
         for default in yaml.safe_load(main)["defaults"]
         if isinstance(default, dict)
@@ -58,34 +60,61 @@ def run_help(words: Sequence[str]) -> str:
         if name in choices.GROUPS
     }
     typed = dict(word.split("=", 1) for word in words if "=" in word)
-    chosen |= {name: choice for name, choice in typed.items() if name in chosen}
-    parts = [_HEAD, _choices(), _settings(main)]
+    chosen = defaults | {name: choice for name, choice in typed.items() if name in defaults}
+    explained = [group for group in chosen if whole or group in _USUAL_OPTIONS or group in typed]
+    parts = [_HEAD, _choices(defaults, whole=whole), _settings(main)]
     parts.append(
-        "Options of what is chosen; fairbench run learner=lightgbm --help has those of lightgbm"
+        "Options of these choices; fairbench run learner=lightgbm --help has those of lightgbm"
     )
-    parts += [text for group, choice in chosen.items() if (text := _options(group, choice))]
+    parts += [text for group in explained if (text := _options(group, chosen[group]))]
+    if not whole:
+        rest = [f"{group}={chosen[group]}" for group in chosen if group not in explained]
+        text = f"Further options, explained by fairbench run --help all: {' '.join(rest)}"
+        parts.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
     return "\n\n".join([*parts, TERMS])
 
 
-def _choices() -> str:
+def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
     """Return what there is to choose from, group by group."""
-    lines = ["Choices; fairbench explain NAME says what one is, as does docs/choices.md"]
+    lines = [
+        "A run is made of one choice from each group. fairbench explain GROUP lists the choices of",
+        "a group, as docs/choices.md does, and fairbench explain NAME says what one is.",
+    ]
+    first = yaml.safe_load((HOME / "conf" / "help.yaml").read_text(encoding="utf-8"))
     for group, meaning in choices.GROUPS.items():
-        lines.append(f"  {group}=  {meaning}")
-        if group in _EXPLAINED:
-            lines.append(table([(f"    {name}", text) for name, text in choices.sentences(group)]))
-        else:
-            lines.append(_filled(", ".join(choices.names(group))))
-    folders = sorted(path.parent for path in (HOME / "conf" / "experiment").glob("*/*.yaml"))
-    lines.append("  experiment=  a sweep that is configured, or all of a folder")
-    for folder in dict.fromkeys(folders):
+        names = choices.names(group)
+        usual = names if whole and group in first and group != "dataset" else first.get(group, [])
+        others = [name for name in names if name not in usual]
+        default = f" (default: {defaults[group]})" if defaults[group] != "default" else ""
+        lines += [""] * bool(usual)
+        lines.append(f"  {group}=  {meaning}{default}")
+        if usual:
+            lines.append(table([(f"    {name}", choices.sentence(group, name)) for name in usual]))
+        if group == "dataset" and not whole:
+            lines.append(f"      and {len(others)} more: fairbench data, or docs/datasets.md")
+        elif usual and others:
+            lines.append(_filled(f"and {', '.join(others)}", 6))
+        elif len(others) > 1:
+            lines.append(_filled(", ".join(others), 6))
+        lines += [""] * (group == list(first)[-1])
+    return "\n".join([*lines, *_experiments(whole=whole)])
+
+
+def _experiments(*, whole: bool) -> Iterator[str]:
+    """Yield lines on the sweeps that are configured."""
+    folders = sorted({path.parent for path in (HOME / "conf" / "experiment").glob("*/*.yaml")})
+    yield "  experiment=  a configured sweep, such as a table of a paper, or all of a folder"
+    if not whole:
+        counts = [f"{folder.name} ({len(list(folder.glob('*.yaml')))})" for folder in folders]
+        yield _filled(f"{', '.join(counts)}; conf/experiment/README.md", 6)
+        return
+    for folder in folders:
         names = [f"{folder.name}/{path.stem}" for path in sorted(folder.glob("*.yaml"))]
-        lines.append(_filled(", ".join([folder.name, *names])))
-    return "\n".join(lines)
+        yield _filled(", ".join([folder.name, *names]), 6)
 
 
-def _filled(text: str) -> str:
-    space = " " * 6
+def _filled(text: str, indent: int) -> str:
+    space = " " * indent
     return textwrap.fill(
         text, _WIDTH, initial_indent=space, subsequent_indent=space, break_on_hyphens=False
     )
@@ -101,24 +130,38 @@ def _settings(main: str) -> str:
             continue
         parts = value.items() if isinstance(value, dict) else [("", value)]
         for part, part_value in parts:
-            whole = f"{name}.{part}" if part else name
-            rows.append((f"{whole}={_as_word(part_value)}", comments.get(part or name, "")))
+            setting = f"{name}.{part}" if part else name
+            rows.append((f"{setting}={_as_word(part_value)}", comments.get(part or name, "")))
+    launchers = sorted(path.stem for path in (HOME / "conf/hydra/launcher").glob("*.yaml"))
+    rows += [(first, text.format(", ".join(launchers))) for first, text in _FURTHER_SETTINGS]
     return f"Settings\n{table(rows, max(len(first) for first, _ in rows))}"
 
 
 def _options(group: str, choice: str) -> str:
     """Return the options of a choice with their values; empty if there are none."""
-    text = choices.text_of(group, choice)
-    values: Mapping[str, Any] = yaml.safe_load(text) or {}
-    meant = _parameter_texts(str(values.get("_target_", ""))) | _comments(text)
+    values = _values(group, choice)
     rows = [
-        (f"{group}.{name}={_as_word(value)}", meant.get(name, ""))
-        for name, value in values.items()
-        if name not in ("_target_", "defaults")
+        (f"{group}.{name}={_as_word(values[name])}", meaning)
+        for name, meaning in meanings(group, choice).items()
     ]
     if not rows:
         return ""
     return f"  {group}={choice}  {choices.sentence(group, choice)}".rstrip() + f"\n{table(rows)}"
+
+
+def meanings(group: str, choice: str) -> dict[str, str]:
+    """Return what each option of a choice means: the comment in its file, or the docstring's words.
+
+    An option that neither explains has an empty text.
+    """
+    values = _values(group, choice)
+    meant = _parameter_texts(str(values.get("_target_", "")))
+    meant |= _comments(choices.text_of(group, choice))
+    return {name: meant.get(name, "") for name in values if name not in ("_target_", "defaults")}
+
+
+def _values(group: str, choice: str) -> Mapping[str, Any]:
+    return yaml.safe_load(choices.text_of(group, choice)) or {}
 
 
 def _comments(text: str) -> dict[str, str]:

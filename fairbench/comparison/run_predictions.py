@@ -277,10 +277,9 @@ class Shared:
 def read_shared(runs: Sequence[Run]) -> Shared:
     """Return the predictions of two runs or more, as `shared_rows` does."""
     if len(runs) < 2:
+        matches = "1 finished run matches" if runs else "no finished run matches"
         which = "".join(f" ({run.name}, {run.id})" for run in runs)
-        raise CannotChooseError(
-            f"{len(runs)} finished run matches{which}; a choice needs at least two"
-        )
+        raise CannotChooseError(f"{matches}{which}; a choice needs at least two")
     return shared_rows(runs)
 
 

@@ -115,7 +115,7 @@ class Settings:
             return shrinkage(1 / folds if self.rho == AT_MOST else float(self.rho), folds)
         except ValueError:
             valid = f"{AVERAGE}, {AT_MOST}, {RELATIVE}, {RELATIVE_UP}, or a number"
-            raise UserError(f"rho is '{self.rho}': valid: {valid}") from None
+            raise UserError(f"rho is '{self.rho}'; valid: {valid}") from None
 
     def _relative(self, folds: int, ratio: float | Floats | None) -> Floats:
         if ratio is None:

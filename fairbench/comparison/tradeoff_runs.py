@@ -63,7 +63,8 @@ def candidates(dataset: str, protect: str, catalogue: Catalogue) -> list[Candida
     if len(largest) < 2:
         attributes_text = f" by {protect}" if protect else ""
         raise UserError(
-            f"{catalogue.folder} has {len(largest)} finished run of {dataset}{attributes_text}; a "
+            f"{catalogue.folder} has {'1' if largest else 'no'} finished run of "
+            f"{dataset}{attributes_text}; a "
             "trade-off needs at least two of one split and seed"
         )
     names = {part: part_names([run.config[part] for run in largest]) for part in _PARTS}

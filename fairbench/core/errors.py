@@ -53,16 +53,23 @@ def note(sentence: str) -> None:
 
 _ALIKE = 0.6  # from which names are near: index is not near to gender
 _LESS = 0.2  # by which a name is less near than the nearest, and is not meant
-_FEW_SIGNS = 4  # of shorter names, one mistaken sign is much
+_TWO_SIGNS = 2  # of which one is half a name
+_FEW_SIGNS = 4  # too few for the beginning of a longer name
 _LONGEST = 300  # signs of a sentence that lists names
 
 
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
     """Return the valid names that look most like `name`, best first; none that is not near.
 
-    The only name that begins with it is near, however long it is.
+    The only name that begins with it is near, however long it is. Of dotted names that share their
+    first part, such as ``learner.gamma``, only what follows the dot is compared.
     """
-    alike = 0.5 if len(name) <= _FEW_SIGNS else _ALIKE
+    valid = list(valid)
+    part = name.rpartition(".")[0] + "."
+    if part != "." and valid and all(candidate.startswith(part) for candidate in valid):
+        lasts = [candidate.removeprefix(part) for candidate in valid]
+        return [part + last for last in nearest(name.removeprefix(part), lasts, limit)]
+    alike = 0.5 if len(name) <= _TWO_SIGNS else _ALIKE
     name_of_lower = {candidate[:_LONGEST].lower(): candidate for candidate in valid}
     lower_name = name[:_LONGEST].lower()
     matches = difflib.get_close_matches(lower_name, list(name_of_lower), limit, alike)
@@ -82,27 +89,45 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
     return [name_of_lower[candidate] for candidate in matches]
 
 
-def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
+def unknown_name(kind: str, name: str, valid: Iterable[str], *, listed_by: str = "") -> UserError:
     """Build the error for a name that does not exist, with the nearest valid ones.
+
+    All valid names are listed where none is near, or where there are few.
 
     Parameters
     ----------
     kind : what the name is for, such as ``"dataset"``.
     name : the name that was given.
     valid : every name that exists.
+    listed_by : a command that lists them, named where they are too many for a sentence.
     """
     valid = sorted(valid)
-    start = f"unknown {kind} '{shortened(name)}': "
+    start = f"unknown {kind} '{shortened(name)}'"
     if not valid:
-        return UserError(f"{start}there is none")
-    near_names = (
-        [shortened(candidate) for candidate in nearest(name, valid)] if len(valid) <= _MANY else []
-    )
-    hint = f"did you mean {' or '.join(near_names)}? " if near_names else ""
-    start += f"{hint}valid: "
-    return UserError(start + _listed(valid, _LONGEST - len(start)))
+        return UserError(f"{start}: there is none")
+    hint = did_you_mean(name, valid)
+    if hint and len(valid) > _FEW_NAMES:
+        return UserError(f"{start}: {hint}")
+    start += f": {hint} valid: " if hint else "; valid: "
+    names = _listed(valid, _LONGEST - len(start))
+    ending = f"; {listed_by} lists them" if listed_by and names.endswith(" more") else ""
+    return UserError(f"{start}{names}{ending}")
 
 
+def did_you_mean(name: str, valid: Iterable[str], shown: str = "{}") -> str:
+    """Return ``did you mean NAME or NAME?`` of the valid names near to `name`; empty if none is.
+
+    Parameters
+    ----------
+    shown : how a name is shown, such as ``{}=`` for options.
+    """
+    valid = list(valid)
+    near = nearest(name, valid) if len(valid) <= _MANY else []
+    names = [shown.format(shortened(candidate)) for candidate in near]
+    return f"did you mean {' or '.join(names)}?" if names else ""
+
+
+_FEW_NAMES = 8  # names that are listed although one of them is near
 _MANY = 10_000  # names, among which looking for the nearest takes seconds
 
 

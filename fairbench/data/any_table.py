@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from fairbench.core.errors import DataError, UserError, nearest, note, unknown_name
+from fairbench.core.errors import DataError, UserError, did_you_mean, note
 from fairbench.core.files import FIELD, check_memory, is_text, written_out
+from fairbench.core.formats import quoted
 from fairbench.data.arrow_stream import stream_size
 from fairbench.data.delimited import as_texts, check_text, header, read_parquet, read_table
 from fairbench.data.spreadsheet import sheet_as_text
@@ -59,10 +60,9 @@ def check_file(path: Path) -> None:
 
 def near_files(path: Path) -> str:
     """Return the end of a sentence on a missing file: files in its folder with a similar name."""
-    near = nearest(
-        path.name, [neighbour.name for neighbour in path.parent.glob("*") if neighbour.is_file()]
-    )
-    return f"; did you mean {' or '.join(near)}?" if near else ""
+    neighbours = [neighbour.name for neighbour in path.parent.glob("*") if neighbour.is_file()]
+    hint = did_you_mean(path.name, neighbours)
+    return f"; {hint}" if hint else ""
 
 
 def read_any_table(
@@ -145,9 +145,21 @@ def check_columns(file: str, named: Sequence[str], found: Sequence[str]) -> None
     """Refuse a column that a table does not have, or has twice."""
     for name in named:
         if name not in found:
-            raise unknown_name(f"column of {file}", name, found)
+            raise _missing_column(file, name, found)
         if list(found).count(name) > 1:
             raise DataError(f"{file}: {list(found).count(name)} columns are named '{name}'")
+
+
+def _missing_column(file: str, name: str, found: Sequence[str]) -> UserError:
+    """Return the error of a column that a table does not have, with the nearest or the first."""
+    start = f"{file} has no column {quoted(name)}"
+    if hint := did_you_mean(name, found, "'{}'"):
+        return UserError(f"{start}; {hint}")
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return UserError(f"{start}: its columns are {', '.join(map(quoted, found[:_SHOWN]))}{more}")
+
+
+_SHOWN = 12  # columns that a message lists
 
 
 def read_arrow(path: Path, content: Content, named: Sequence[str] | None) -> pa.Table:

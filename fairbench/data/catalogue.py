@@ -13,8 +13,9 @@ import pandas as pd
 
 from fairbench.components import imported
 from fairbench.core.errors import DataError, UserError
-from fairbench.data.dataset import Dataset, Datasheet, Source
-from fairbench.data.download import Archive
+from fairbench.core.formats import count
+from fairbench.data.dataset import Dataset, Datasheet, Source, Task
+from fairbench.data.download import Archive, MissingFileError
 from fairbench.data.encoding import onehot_names
 from fairbench.data.sequences import Sequences
 
@@ -151,8 +152,9 @@ def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
 
 def _why(error: UserError) -> str:
     """Return the reason without the folders that were searched: they differ between machines."""
-    file, missing, _ = str(error).partition(" not found in ")
-    return f"the {file} was missing when this page was written" if missing else file
+    if isinstance(error, MissingFileError):
+        return f"the file {error.path} was missing when this page was written"
+    return str(error)
 
 
 def _summary(name: str, data: Dataset) -> list[str]:
@@ -199,6 +201,55 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
 
 
+def facts_of(entry: DatasetEntry, archive: Archive) -> list[tuple[str, str]]:
+    """Return how many rows a data set has, its target and its sensitive attributes.
+
+    They are read from the raw files; where one is missing, or the data set needs options, the
+    reason is given in their place.
+    """
+    try:
+        data = entry.load(archive)
+    except MissingFileError as error:
+        reason = f"not known, as {error.path} is not here; fairbench data check fetches what it can"
+        return [("rows, target and groups", reason)]
+    except UserError as error:
+        return [("rows, target and groups", f"not known before they are named: {error}")]
+    return [
+        ("rows", count(len(data))),
+        ("target", _target(data)),
+        ("sensitive attributes", "; ".join(_attributes(data))),
+    ]
+
+
+def _target(data: Dataset) -> str:
+    """Return what is predicted, what its values mean and how often they occur, in words."""
+    if data.classes:
+        order = "in this order" if data.ordered else "without an order"
+        shares = np.bincount(data.target.astype(int), minlength=len(data.classes)) / len(data)
+        names = [
+            f"{name} {100 * share:.1f} %" for name, share in zip(data.classes, shares, strict=True)
+        ]
+        return f"{data.target_name}; classes, {order}: {', '.join(names)}"
+    if data.task is Task.REGRESSION:
+        low, high = data.target.min(), data.target.max()
+        return f"{data.target_name}; a number from {low:.4g} to {high:.4g}"
+    label = f"label 1: {data.positive_label}, {100 * data.target.mean():.1f} % of the rows"
+    good = "" if data.favourable is None else f"; label {data.favourable} is good for the person"
+    return f"{data.target_name}; {label}{good}"
+
+
+def _attributes(data: Dataset) -> Iterator[str]:
+    """Yield each sensitive attribute with its groups and their sizes, the reference group first."""
+    for attribute in map(str, data.sensitive):
+        sizes = data.groups(attribute).value_counts(sort=False)
+        groups = [f"{label}: {count(size)}" for label, size in sizes.items()]
+        more = f", and {len(groups) - _MOST_GROUPS} more" if len(groups) > _MOST_GROUPS else ""
+        yield f"{attribute} ({', '.join(groups[:_MOST_GROUPS])}{more})"
+
+
+_MOST_GROUPS = 8  # of an attribute, that are named
+
+
 @dataclass(frozen=True)
 class FileCheck:
     """The state of a raw file, ``there``, ``missing`` or ``wrong``, and a note that explains it."""
@@ -216,8 +267,8 @@ def check_file(archive: Archive, source: Source) -> FileCheck:
     except DataError as error:
         if before is not None:
             return FileCheck("wrong", source, str(error))
-        reason = str(error).partition("nor downloaded (")[2].partition("). Get it")[0]
-        return FileCheck("missing", source, f"{reason or error}; see {source.page}")
+        reason = error.reason if isinstance(error, MissingFileError) else error
+        return FileCheck("missing", source, f"{reason}; see {source.page}")
     path = archive.locate(source)
     note = f"{path}" if before else f"downloaded to {path}"
     return FileCheck(

@@ -31,6 +31,21 @@ def default_search_path() -> tuple[Path, ...]:
     return (*configured, Path("data"), CHECKOUT / "data", CHECKOUT.parent / "shared" / "data")
 
 
+class MissingFileError(DataError):
+    """A raw file is in none of the folders, and could not be downloaded.
+
+    Attributes
+    ----------
+    path : the file, as its source names it.
+    reason : why it was not downloaded.
+    """
+
+    def __init__(self, message: str, path: str, reason: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class Archive:
     """Where raw files are looked for, and what may be done when they are not there.
@@ -93,9 +108,9 @@ class Archive:
     def _download(self, source: Source) -> Path:
         """Download a file from the first of its addresses that works; return its path."""
         if not source.urls:
-            raise DataError(self._missing(source, "no address to download it from is known"))
+            raise self._missing(source, "no address to download it from is known")
         if not self.download:
-            raise DataError(self._missing(source, "downloading is off (data.download=false)"))
+            raise self._missing(source, "downloading is off (data.download=false)")
         reasons = []
         for url in source.urls:
             try:
@@ -106,16 +121,19 @@ class Archive:
                 reasons.append(f"{url}: {_reason(error)}")
             else:
                 return _write(content, self.store / source.path)
-        raise DataError(self._missing(source, "; ".join(reasons)))
+        raise self._missing(source, "; ".join(reasons))
 
-    def _missing(self, source: Source, why: str) -> str:
-        """Return the message that a file is neither in the folders nor was downloaded."""
+    def _missing(self, source: Source, reason: str) -> MissingFileError:
+        """Return the error of a file that is neither in the folders nor was downloaded."""
         looked_in = (*self.search_path, self.store)
         folders = ", ".join(dict.fromkeys(map(str, looked_in)))
-        return (
-            f"file {source.path} not found in {folders}, nor downloaded ({why}). Get it from "
-            f"{source.page}, and set data.search_path=[FOLDER] or FAIRBENCH_DATA=FOLDER so that "
-            f"FOLDER/{source.path} is it"
+        return MissingFileError(
+            f"the raw file {source.path} is missing. It is in none of these folders: {folders}. "
+            f"It was not downloaded: {reason}. Get it from {source.page}, save it as "
+            f"FOLDER/{source.path}, and name that folder by data.search_path=[FOLDER] or by the "
+            "environment variable FAIRBENCH_DATA",
+            source.path,
+            reason,
         )
 
 

@@ -100,14 +100,14 @@ class Evaluator:
         """Refuse settings that would make a metric meaningless."""
         if self.interval not in INTERVALS:
             raise UserError(
-                f"evaluator.interval is '{self.interval}': valid: {', '.join(INTERVALS)}"
+                f"evaluator.interval is '{self.interval}'; valid: {', '.join(INTERVALS)}"
             )
         if self.spread_residual not in ("probability", "label"):
             raise UserError(
-                f"evaluator.spread_residual is '{self.spread_residual}': valid: probability, label"
+                f"evaluator.spread_residual is '{self.spread_residual}'; valid: probability, label"
             )
         if self.choose_on not in ("validation", "test"):
-            raise UserError(f"evaluator.choose_on is '{self.choose_on}': valid: validation, test")
+            raise UserError(f"evaluator.choose_on is '{self.choose_on}'; valid: validation, test")
         if not self.choose_by or set(self.choose_by) - set(OBJECTIVES):
             raise UserError(f"evaluator.choose_by names any of {', '.join(OBJECTIVES)}")
         for name in ("abstention_rates", "feature_shift_rates"):

@@ -247,7 +247,7 @@ def pooled(
     check_share("epsilon", epsilon, zero=True)
     check_minimum("draws", draws, 100, whole=True)
     if worst not in ("smallest", "largest"):
-        raise UserError(f"worst is '{worst}': valid: smallest, largest")
+        raise UserError(f"worst is '{worst}'; valid: smallest, largest")
     columns = {str(name): list(values) for name, values in (attributes or {}).items()}
     names = _names(groups, columns, len(n))
     codes = _codes(list(columns.values())) if columns else None

@@ -53,7 +53,7 @@ def executor(options: Mapping[str, Any], n_jobs: int, minutes: float | None = No
     units_per_job = launcher_options.pop("cells_per_task")
     if kind in ("local", "slurm"):
         return Submitit(kind, folder, launcher_options, n_jobs, units_per_job, minutes)
-    raise UserError(f"executor is '{kind}' in the launcher's file: valid: joblib, local, slurm")
+    raise UserError(f"executor is '{kind}' in the launcher's file; valid: joblib, local, slurm")
 
 
 def processes(n_jobs: int, minutes: float | None = None) -> Executor:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
-from fairbench.core.errors import UserError, nearest
+from fairbench.core.errors import UserError, did_you_mean
 from fairbench.evaluation.headlines import HEADLINES, estimate, headlines, task_of
 from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION, label, metrics_of
 from fairbench.reporting.document.model import Column, Document, Section, Table
@@ -86,9 +86,8 @@ def _check(metrics: Sequence[str], summaries: Iterable[pd.DataFrame]) -> None:
     available = {str(name) for summary in summaries for name in summary["metric"].unique()}
     for name in metrics:
         if name not in available:
-            close = nearest(name, available)
-            hint = f": did you mean {' or '.join(close)}?" if close else ""
-            raise UserError(f"no run of these has a metric '{name}'{hint}")
+            hint = did_you_mean(name, available)
+            raise UserError(f"none of these runs has a metric '{name}'{hint and ': '}{hint}")
 
 
 _OF = {MULTICLASS: "of several classes, ", REGRESSION: "of regressions, "}

@@ -11,6 +11,7 @@ from rich.table import Table as RichTable
 
 from fairbench.core.arrays import Floats
 from fairbench.core.escaping import terminal
+from fairbench.core.formats import count
 from fairbench.evaluation.columns import COSTS, POOLED, VALUE, WORST, status_text, values_of
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.inference.comparing.practical_difference import (
@@ -19,7 +20,7 @@ from fairbench.inference.comparing.practical_difference import (
     PRACTICALLY_EQUAL,
     Comparison,
 )
-from fairbench.metrics.registry import declared, label
+from fairbench.metrics.registry import declared, find, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
 from fairbench.reporting.set_tables import set_tables
 from fairbench.results.runs import Run
@@ -36,9 +37,10 @@ _COLUMNS = (
 )
 _CAPTION = (
     "mean and sd: over repeats; 95 % interval: {}; the interval of a gap is for the gap between "
-    "the groups' mean rates, and may begin at 0; rows: how many rows the value rests on; all "
-    "metrics are in metrics.parquet"
+    "the groups' mean rates, and may begin at 0; rows: how many rows the value rests on, of a gap "
+    "those of its smallest group; {}all metrics are in metrics.parquet"
 )
+_STATUS_CAPTION = "status: n stands for rows, and (1 of 3) for 1 of 3 repeats; "
 
 
 def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
@@ -87,9 +89,10 @@ def run_document(
     headlines = headline(summary, protect)
     parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
-    table = Table(
-        _COLUMNS, list(_rows(headlines)), "", _CAPTION.format(about(headlines)), rules=rules
-    )
+    rows = list(_rows(headlines))
+    status_caption = _STATUS_CAPTION if any(row[-1] for row in rows) else ""
+    caption = _CAPTION.format(about(headlines), status_caption)
+    table = Table(_COLUMNS, rows, "", caption, rules=rules)
     tables = [
         table,
         *(t for of in (_classes, set_tables, _pooled_groups_table) for t in of(summary, protect)),
@@ -227,9 +230,21 @@ def _rows(headlines: pd.DataFrame) -> Iterator[list[object]]:
     """Yield the cells of each headline metric."""
     for row in headlines.itertuples():
         where = f"{row.attribute}: {row.group}" if row.group else str(row.attribute)
-        status = "" if row.status == "ok" else status_text(str(row.status), str(row.reason))
+        status = _too_wide(str(row.metric), row.upper - row.lower, row.n)
+        if row.status != "ok":
+            status = status_text(str(row.status), str(row.reason))
         ends = row.lower, row.upper
         yield [label(str(row.metric)), where, row.mean, row.sd, ends, row.n, status]
+
+
+_WIDE = 0.9  # the share of all possible values from which on an interval tells nearly nothing
+
+
+def _too_wide(name: str, width: float, rows: float) -> str:
+    """Return why the interval of a share or a gap has nearly every value; empty if it has not."""
+    metric = find(name)
+    is_share = metric is not None and (metric.is_gap or metric.interval in ("rate", "auc"))
+    return f"wide: {count(rows)} rows are too few to tell" if is_share and width >= _WIDE else ""
 
 
 _TRADEOFF_COLUMNS = (
@@ -291,6 +306,11 @@ def _name(row: dict[object, object], parts: Sequence[str]) -> str:
 
 
 MATRIX = "P(row outperforms column), percent"
+_MATRIX_CAPTION = (
+    "row outperforms column: it is better in some objective by more than what matters, and worse "
+    "in none; what the two probabilities of a pair leave over is the probability that neither "
+    "outperforms the other: they are practically equal, or each is better in another objective"
+)
 
 
 def pair_document(
@@ -439,7 +459,7 @@ def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
         [rank, *(None if i == j else outperforms[i, j] for j in order)]
         for rank, i in enumerate(order, start=1)
     ]
-    return Table(columns, rows, title=MATRIX, repeated=1)
+    return Table(columns, rows, title=MATRIX, caption=_MATRIX_CAPTION, repeated=1)
 
 
 _UNVERIFIED = "not verified (data.verify=false): they may be other files than the data set's own"

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.errors import UserError, nearest, unknown_name, warn
+from fairbench.core.errors import UserError, did_you_mean, unknown_name, warn
 from fairbench.core.formats import count, shortened, visible
 from fairbench.results.index import listed_runs
 from fairbench.results.metric_tables import read_metrics
@@ -189,9 +189,8 @@ class Catalogue:
             raise unknown_name("key", name, KEYS)
         if self.runs and all(_value(run, name) is _NONE for run in self):
             names = self._options()
-            near_names = nearest(name, names)
-            hint = f"did you mean {' or '.join(near_names)}? " if near_names else ""
-            raise UserError(f"no run has an option '{name}': {hint}`show` prints a run's options")
+            hint = did_you_mean(name, names) or "fairbench store show RUN prints a run's options"
+            raise UserError(f"no run has an option '{name}': {hint}")
 
     def _options(self) -> set[str]:
         """Return the names of all runs' options; runs share the values of their configurations."""
@@ -235,6 +234,26 @@ class Catalogue:
             {id_ for id_ in chosen.runs if not id_starts or id_.startswith(id_starts)}
         )
 
+    def why_none(self, words: Sequence[str]) -> str:
+        """Return a sentence on why `words` select no run: the first word that no run matches."""
+        if not self.runs:
+            return f"{self.folder} has no finished run"
+        for word in words:
+            name, equals, text = word.partition("=")
+            if self.matching([word]).runs:
+                continue
+            if not equals:
+                return str(self._unknown_run(word))
+            there = sorted({str(_value(run, name)) for run in self} - {str(_NONE)})
+            wanted = text.strip("[]").split(",")
+            hints = (did_you_mean(value.strip(), there, f"{name}={{}}") for value in wanted)
+            hint = next(filter(None, hints), "")
+            more = f" and {len(there) - _MOST_LISTED} more" if len(there) > _MOST_LISTED else ""
+            values = f"values among the runs: {', '.join(there[:_MOST_LISTED])}{more}"
+            ending = f": {hint} V{values[1:]}" if hint else f"; {values}"
+            return f"no run has {shortened(word)}{ending}"
+        return f"no run has {' and '.join(words)} at once: fairbench store ls lists all"
+
     def one(self, word: str) -> Run:
         """Return the run that `word` means: the beginning of its id, or its name.
 
@@ -242,6 +261,10 @@ class Catalogue:
         ------
         UserError : no run, or several, of that id or name.
         """
+        if not word:
+            raise UserError(
+                "no run is named: give the beginning of its id; fairbench store ls lists them"
+            )
         runs = [run for run in self if run.id.startswith(word)]
         runs = runs or [run for run in self if run.name == word]
         if not runs:
@@ -253,16 +276,13 @@ class Catalogue:
 
     def _unknown_run(self, word: str) -> UserError:
         """Return the error of a word that means no run: it names the nearest, or the first ones."""
-        similar = [
-            shortened(name) for name in nearest(word, {*self.runs, *(run.name for run in self)})
-        ]
-        hint = f"did you mean {' or '.join(similar)}? " if similar else ""
+        hint = did_you_mean(word, {*self.runs, *(run.name for run in self)})
         runs = [f"{run.id} ({visible(run.name)})" for run in list(self)[:_MOST_LISTED]]
         if len(self.runs) > len(runs):
             runs.append(f"{count(len(self.runs) - len(runs))} more")
         finished = f"finished runs: {'; '.join(runs)}" if runs else "there is no finished run"
         place = visible(str(self.folder / "runs"))
-        return UserError(f"unknown run in {place} '{shortened(word)}': {hint}{finished}")
+        return UserError(f"unknown run in {place} '{shortened(word)}': {hint or finished}")
 
     def comparable(self) -> list[Catalogue]:
         """Return the sets of two or more runs that predict the same rows for the same groups."""
@@ -311,7 +331,7 @@ def _cell(value: object) -> object:
     return value if type(value) is not int or abs(value) < _HUGE else str(value)
 
 
-_MOST_LISTED = 5  # finished runs in an error
+_MOST_LISTED = 5  # finished runs, or values of an option, in an error
 _HUGE = 2**53  # from which not every whole number is one of floating point
 
 

@@ -22,8 +22,8 @@ def with_value(column, row, value):
 
 
 FAULTS = {
-    "missing column": (predictions(60), {"score": "scroe"}, r"'scroe': did you mean score"),
-    "missing group": (predictions(60), {"group": "[sex,rcae]"}, r"'rcae': did you mean race"),
+    "missing column": (predictions(60), {"score": "scroe"}, r"'scroe'; did you mean 'score'"),
+    "missing group": (predictions(60), {"group": "[sex,rcae]"}, r"'rcae'; did you mean 'race'"),
     "score over 1": (with_value("score", 4, 1.2), {}, r"column 'score', row 5: '1.2' is not a pr"),
     "negative score": (with_value("score", 0, -0.1), {}, r"'score', row 1: '-0.1'"),
     "missing score": (with_value("score", 6, None), {}, r"column 'score', row 7: '' is no number"),

@@ -230,8 +230,8 @@ def test_without_within_the_page_says_nothing_of_strata():
         (["within=[sex]"], "within= names 'sex', which group= names"),
         (["within=[label]"], "within= names 'label', which target= names"),
         (["within=[decision]"], "within= names 'decision', which prediction= names"),
-        (["within=[departmnt]"], "unknown column of predictions.csv 'departmnt': did you mean "
-                                 "department?"),
+        (["within=[departmnt]"], "predictions.csv has no column 'departmnt'; did you mean "
+                                 "'department'?"),
         (["within=[id]"], "'id' holds 1200 different values; a within column has 2 to 50"),
         (["within=[same]"], "'same' holds 1 different values ('x'); a within column has 2 to 50"),
         (["within=[age:40,30]"], "within=age:40,30: the limits of bands rise"),

@@ -221,7 +221,7 @@ CASES = {
     "form": (["formats=[docx]"], "unknown form 'docx'"),
     "worth": (["worth=0"], "worth is 0.0; it must be between 0 and 1"),
     "seconds": (["cpu_seconds=0"], "cpu_seconds is 0; it must be above 0"),
-    "no run": (["stored=true", "dataset=simulated"], "0 finished run matches"),
+    "no run": (["stored=true", "dataset=simulated"], "no finished run matches"),
 }
 
 
@@ -266,7 +266,7 @@ def test_stored_runs_are_searched_and_nothing_bounds_what_others_would_gain(stor
 STORED_CASES = {
     "other data": (["stored=true", "split.validation=0.25"], "they differ in dataset.n_samples"),
     "no validation rows": (["stored=true", "seed=7"], "have no validation rows to choose by"),
-    "no run": (["stored=true", "dataset=german"], "0 finished run matches"),
+    "no run": (["stored=true", "dataset=german"], "no finished run matches"),
     "one run": ([*APART, "learner=gaussian_nb", "intervention=none"], "1 finished run matches"),
     "words in use": ([*APART, "in_use=[learner=xgboost]"], "the model in use is a finished run"),
     "unknown in use": ([*APART, "in_use=zzz"], "zzz"),

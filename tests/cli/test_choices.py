@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairbench.cli import choices
+from fairbench.cli import choices, run_help
 from fairbench.cli.main import main
 from tests.harness import ROOT
 
@@ -25,10 +25,30 @@ def test_the_page_of_choices_is_made_from_the_files():
 
 
 def test_the_help_of_a_run_says_what_each_learner_intervention_and_method_is(capsys):
+    assert main(["run", "--help", "all"]) == 0
+    whole = " ".join(capsys.readouterr().out.split())
+    assert main(["run", "--help"]) == main(["help", "run"]) == 0
+    first = capsys.readouterr().out
+    for group in ("split", "learner", "intervention", "method"):
+        assert all(f"{name} {sentence}" in whole for name, sentence in choices.sentences(group))
+        assert all(name in first for name in choices.names(group))
+
+
+@pytest.mark.parametrize("group", choices.GROUPS)
+def test_every_option_of_a_choice_is_explained_by_a_whole_phrase(group):
+    for choice in choices.names(group):
+        for option, meaning in run_help.meanings(group, choice).items():
+            where = f"{group}={choice}: {option}"
+            assert len(meaning.split()) > 1, where
+            assert meaning.split()[0] not in ("or", "of", "such", "at"), f"{where}: {meaning}"
+
+
+def test_the_data_sets_that_the_help_names_first_have_a_phrase_and_the_others_a_place(capsys):
     assert main(["run", "--help"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    for group in ("learner", "intervention", "method"):
-        assert all(f"{name} {sentence}" in printed for name, sentence in choices.sentences(group))
+    printed = capsys.readouterr().out
+    assert "      german          Credit in Germany: " in printed
+    assert f"      and {len(choices.names('dataset')) - 7} more: fairbench data" in printed
+    assert "twins_under2000g" not in printed
 
 
 @pytest.mark.parametrize(
@@ -52,6 +72,32 @@ def test_terms_of_the_field_and_choices_are_explained(words, expected, capsys):
 def test_an_unknown_term_is_refused_with_the_nearest_choice(capsys):
     assert main(["explain", "binomial_nl"]) == 2
     assert "did you mean binomial_nll?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("simulated", "group (majority: 1,515, minority: 485)"),
+        ("simulated_regression", "y; a number from "),
+        ("simulated_classes", "y; classes, in this order: low "),
+        ("table", "not known before they are named: dataset=table needs dataset.path=FILE"),
+        ("adult", "not known, as adult/adult.data is not here; fairbench data check fetches"),
+    ],
+)
+def test_rows_target_and_groups_are_printed_or_said_to_be_unknown(
+    name, expected, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["data", name, f"search_path=[{tmp_path}]"]) == 0
+    assert expected in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.data
+def test_a_data_set_has_its_rows_target_and_groups(capsys):
+    assert main(["data", "german"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "rows 1,000 target credit risk; label 1: bad risk, 30.0 % of the rows;" in printed
+    assert "age (age >= 25: 851, age < 25: 149); sex (male: 690, female: 310)" in printed
 
 
 def test_the_datasheet_of_a_data_set_is_printed_and_an_unknown_one_refused(capsys):

@@ -164,13 +164,20 @@ def test_an_option_that_no_choice_has_is_refused_with_the_nearest_of_all(hydra):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["german"], "error: 'german' was not understood: write name=value"),
+        (["german"], "error: 'german' is no option: did you mean dataset=german?"),
+        (["germn"], "error: 'germn' was not understood: write name=value"),
+        (["dataset="], "error: dataset= has no value: write dataset=NAME"),
+        (["lerner.max_depth=3"], "error: unknown option 'lerner.max_depth': did you mean learner."),
+        (["dataset=zzz"], "and 39 more; fairbench explain dataset lists them"),
         (["dataset", "german"], "error: 'dataset' has no value: write dataset=NAME"),
         (["dataset=germn"], "error: unknown dataset 'germn': did you mean german"),
         (["-m", "hydra/launcher=jobli"], "error: unknown hydra/launcher 'jobli': did you mean job"),
         (["experiment=fairlyuncertain/tabl1"], "did you mean fairlyuncertain/table1"),
         (["hydra.swep.dir=x"], "error: unknown option 'hydra.swep.dir'"),
-        (["--config-name", "foo"], "error: unknown option '--config-name': see --help"),
+        (
+            ["--config-name", "foo"],
+            "error: unknown option '--config-name': options of a run have no ",
+        ),
     ],
 )
 def test_what_hydra_refuses_is_said_in_one_line(words, message, capsys, monkeypatch):

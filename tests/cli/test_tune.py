@@ -128,7 +128,7 @@ def test_an_option_that_another_split_has_is_refused_in_words(tmp_path, capsys):
         ("cpu_seconds=nan", "cpu_seconds is 'nan'; it must be a number"),
         ("weights=[nan]", "weights is 'nan'; it must be a number"),
         ("objectives=[eror_rate]", "unknown objective to tune for 'eror_rate'"),
-        ("format=pdf", "unknown format 'pdf': valid: html, json"),
+        ("format=pdf", "unknown format 'pdf'; valid: html, json"),
     ],
 )
 def test_the_sweepers_options_are_refused_as_those_of_the_verb(word, message, tmp_path, capsys):

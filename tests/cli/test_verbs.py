@@ -77,6 +77,17 @@ def test_every_verb_refuses_what_it_does_not_know(words, capsys):
         (["reprot"], "unknown verb 'reprot': did you mean report"),
         (["store", "sl"], "unknown part of fairbench store 'sl': did you mean ls"),
         (["store"], "fairbench store needs to be told what: ls, show"),
+        (["label", "README.md"], "to do with README.md: next, ask, report; such as fairbench"),
+        (["store", "README.md"], "unknown part of fairbench store 'README.md'; valid: evaluate"),
+        (["audit", "README.md", "datset=german"], "'datset': dataset= is an option of fairbench"),
+        (["audit", "README.md", "dataset=german"], "dataset= is an option of fairbench run, not"),
+        (["gate"], "nothing to judge: give a file of predictions, such as fairbench gate"),
+        (["gate", "3f2a"], "if it is a finished run, give fairbench audit 3f2a 'fail_if="),
+        (["gate", "READ.md"], "READ.md is not a file; did you mean README.md?"),
+        (["watch", "README.md"], "no state file is named, in which the watch is kept: give state="),
+        (["watch", "3f2a", "state=none.json"], "give fairbench store export 3f2a run.csv, and"),
+        (["label", "next", "README.md"], "no state file is named, in which labels are kept: give "),
+        (["label", "next", "3f2a", "state=none.json"], "give fairbench store export 3f2a run.csv"),
         (["results=x"], "no verb is given"),
         (["tradeoff", "german", "adult"], "unexpected word 'adult': "),
         (["tradeoff", "--dataset", "german"], "'--dataset' has no value: write dataset=NAME"),
@@ -195,11 +206,7 @@ def test_help_explains_what_is_usual_and_names_the_rest(capsys):
     assert set(known["rare"].metadata["sentence"].split()) <= set(whole.split())
 
 
-def test_a_term_is_explained_and_an_unknown_one_refused(capsys):
+def test_a_term_is_explained(capsys):
     assert main(["explain", "cannot", "be", "known"]) == 0
     assert capsys.readouterr().out.startswith("  cannot be known  A verdict: ")
     assert main(["explain", "statistical_parity"]) == 0
-    assert main(["explain"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) > 200
-    assert main(["explain", "calibratoin"]) == 2
-    assert "did you mean calibration" in capsys.readouterr().err

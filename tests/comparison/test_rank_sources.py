@@ -79,7 +79,7 @@ def test_leaderboards_of_several_tasks_are_a_folder(tmp_path):
     [
         (["{samples}/lm_eval"], "4 scores: acc, acc_norm, exact_match/strict-match"),
         (["{samples}/lm_eval", "score=accc"], "did you mean acc"),
-        (["{samples}/inspect_eval", "method=who"], "unknown column of inspect_eval 'who'"),
+        (["{samples}/inspect_eval", "method=who"], "inspect_eval has no column 'who'"),
         (["{samples}/inspect_eval", "item=none"], "of inspect_ai logs no aggregates are read"),
         (["{samples}/amlb.csv"], "say what such a score counts, crashed=worst"),
         (["{tmp}"], "holds no results that are read here: the folder is empty"),

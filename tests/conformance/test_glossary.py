@@ -12,9 +12,11 @@ from tests.harness import ROOT
 def test_terms_are_in_order_and_explained_in_a_sentence():
     lines = (ROOT / "docs/glossary.md").read_text().splitlines()
     rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")][2:]
-    terms = [term.lower() for term, _ in rows]
+    terms = [term.lower() for term, _, _ in rows]
     assert terms == sorted(set(terms))
-    assert all(sentence[0].isupper() and sentence.endswith(".") for _, sentence in rows)
+    assert all(sentence[0].isupper() and sentence.endswith(".") for _, sentence, _ in rows)
+    sizes = Counter(theme for _, _, theme in rows)
+    assert len(sizes) <= 12 and min(sizes.values()) > 5, sizes
     text = " ".join(terms)
     gaps = [metric.label for metric in declared() if metric.is_gap and "gap" not in metric.label]
     for term in (*gaps, "insufficient", "undefined", "invalid", "cell", "run", "fold", "rope"):

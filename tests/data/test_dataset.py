@@ -229,7 +229,7 @@ def test_groups_of_an_unknown_attribute_name_the_nearest(make_dataset):
     with pytest.raises(UserError) as refusal:
         make_dataset(10).groups(["sex", "rase"])
     assert str(refusal.value) == (
-        "unknown sensitive attribute of toy 'rase': did you mean race or sex? valid: race, sex"
+        "unknown sensitive attribute of toy 'rase': did you mean race? valid: race, sex"
     )
 
 

@@ -52,7 +52,7 @@ def test_values_are_written_as_in_a_file():
     ("source", "sentence"),
     [
         ([1, 2], "a list is no table: give a DataFrame"),
-        (predictions(60).drop(columns="sex"), "unknown column of frame 'sex'"),
+        (predictions(60).drop(columns="sex"), "frame has no column 'sex': its columns are '"),
         (predictions(60).iloc[:0], "no rows"),
         (predictions(60).assign(sex=[["Male"]] * 60), "column 'sex' holds lists or records"),
         (pd.concat([predictions(60), predictions(60)[["sex"]]], axis=1), "2 columns are named"),

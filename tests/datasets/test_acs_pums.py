@@ -116,8 +116,8 @@ def test_files_are_looked_for_where_the_census_has_them():
         ({"year": 2013}, r"dataset.year is 2013; it must be from 2014 to 20\d\d$"),
         ({"year": 20188}, r"dataset.year is 20188; it must be from 2014 to 20\d\d$"),
         ({"horizon": "2-Year"}, "unknown dataset.horizon '2-Year'"),
-        ({"year": 2016}, "file acs/2016/1-Year/ss16pny.csv not found in"),
-        ({"year": 2021}, r"Get it from https://www2.census.gov/\S+/pums/2021/1-Year, and set"),
+        ({"year": 2016}, "the raw file acs/2016/1-Year/ss16pny.csv is missing"),
+        ({"year": 2021}, r"Get it from https://www2.census.gov/\S+/pums/2021/1-Year, save it as"),
     ],
 )
 def test_what_is_refused(options, message, archive):

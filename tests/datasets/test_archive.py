@@ -71,9 +71,10 @@ def test_a_missing_file_without_an_address(tmp_path):
         archive_of(tmp_path).read(SOURCE)
     result, store = tmp_path / "found", tmp_path / "store"
     assert str(caught.value) == (
-        f"file toy/toy.csv not found in {result}, {store}, nor downloaded (no address to download "
-        "it from is known). Get it from https://toy.example, and set data.search_path=[FOLDER] or "
-        "FAIRBENCH_DATA=FOLDER so that FOLDER/toy/toy.csv is it"
+        "the raw file toy/toy.csv is missing. It is in none of these folders: "
+        f"{result}, {store}. It was not downloaded: no address to download it from is known. Get "
+        "it from https://toy.example, save it as FOLDER/toy/toy.csv, and name that folder by "
+        "data.search_path=[FOLDER] or by the environment variable FAIRBENCH_DATA"
     )
 
 
@@ -122,7 +123,10 @@ def test_no_network(tmp_path, monkeypatch):
     server, read = fetch(monkeypatch, tmp_path, OSError("Max retries exceeded with url: /"))
     with pytest.raises(DataError) as caught:
         read()
-    assert "(https://one.example: no network; https://two.example: no network)" in str(caught.value)
+    assert (
+        "downloaded: https://one.example: no network; https://two.example: no network. Get"
+        in str(caught.value)
+    )
     assert everything_in(tmp_path) == []
 
 

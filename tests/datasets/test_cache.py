@@ -125,7 +125,7 @@ def test_a_changed_raw_file_is_never_served_from_the_cache(cached, save):
 def test_a_raw_file_that_is_gone_is_missed(cached, tmp_path):
     cached()
     (tmp_path / german.GERMAN.path).unlink()
-    with pytest.raises(DataError, match="not found in"):
+    with pytest.raises(DataError, match="is missing. It is in none of"):
         cached()
 
 

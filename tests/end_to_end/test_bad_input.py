@@ -18,10 +18,10 @@ CASES = {
     ),
     "unknown option": (
         ["learner.max_dept=3"],
-        "error: unknown option 'learner.max_dept': did you mean learner.max_depth or ",
+        "error: unknown option 'learner.max_dept': did you mean learner.max_depth?\n",
     ),
-    "unknown setting": (["sede=1"], "error: unknown option 'sede': did you mean seed? "),
-    "unknown group": (["datset=adult"], "error: unknown option 'datset': did you mean dataset? "),
+    "unknown setting": (["sede=1"], "error: unknown option 'sede': did you mean seed?\n"),
+    "unknown group": (["datset=adult"], "error: unknown option 'datset': did you mean dataset?\n"),
     "not a number": (
         ["learner.max_depth=deep"],
         "error: learner.max_depth is 'deep'; it must be a whole number\n",
@@ -49,7 +49,7 @@ CASES = {
     ),
     "attribute": (
         ["protect=race"],
-        "error: unknown sensitive attribute of simulated 'race': valid: group\n",
+        "error: unknown sensitive attribute of simulated 'race'; valid: group\n",
     ),
     "partition": (
         ["split=predefined"],
@@ -63,10 +63,10 @@ CASES = {
     ),
     "data missing": (
         ["dataset=adult", "data.search_path=[nowhere]", "data.download=false"],
-        "error: file adult/adult.data not found in nowhere, data, nor downloaded (downloading is "
-        "off (data.download=false)). Get it from https://archive.ics.uci.edu/dataset/2/adult, and "
-        "set data.search_path=[FOLDER] or FAIRBENCH_DATA=FOLDER so that FOLDER/adult/adult.data is "
-        "it\n",
+        "error: the raw file adult/adult.data is missing. It is in none of these folders: nowhere, "
+        "data. It was not downloaded: downloading is off (data.download=false). Get it from "
+        "https://archive.ics.uci.edu/dataset/2/adult, save it as FOLDER/adult/adult.data, and name "
+        "that folder by data.search_path=[FOLDER] or by the environment variable FAIRBENCH_DATA\n",
     ),
 }
 
@@ -88,7 +88,8 @@ def test_data_missing_and_no_network(tmp_path):
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
     assert last.startswith(
-        "error: file german/german.data not found in nowhere, data, nor downloaded ("
+        "error: the raw file german/german.data is missing. It is in none of these folders: "
+        "nowhere, data. It was not downloaded: "
     )
     assert "no network" in last
     assert "https://archive.ics.uci.edu/dataset/144/" in last

@@ -197,7 +197,7 @@ def test_other_formats_have_the_same_runs(results, kind, capsys):
         (["split=kfold", "where=error_rate<=15"], "a number between 0 and 1"),
         (["split=kfold", "error_rate<=0.1"], "is a comparison: write where="),
         (["split=kfold", "level=1"], "level is 1.0"),
-        (["split=kfold", "learner=svm"], "0 finished run matches"),
+        (["split=kfold", "learner=svm"], "no finished run matches"),
         (["minimize=error_rate"], "unknown option 'minimize'"),
         (["from=nothing"], "unknown experiment 'nothing'"),
     ],

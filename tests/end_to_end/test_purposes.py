@@ -176,7 +176,7 @@ def test_runs_are_removed_and_what_others_share_stays(removable, capsys):
     ("words", "message"),
     [
         ([], "nothing is named: fairbench store rm RUN, or purpose=demo"),
-        (["purpose=tuning"], "no run of .* is as was asked"),
+        (["purpose=tuning"], "no run has purpose=tuning; values among the runs: "),
         (["purpose=demos"], "unknown purpose 'demos': did you mean demo"),
         (["pupose=demo"], "unknown key 'pupose': did you mean purpose"),
         (["{near}"], "unknown run in .*: did you mean {id}"),

@@ -50,7 +50,7 @@ def test_runs_of_one_split_are_found_once_each_and_named(results):
 
 
 def test_fewer_than_two_runs_are_refused(results):
-    with pytest.raises(UserError, match=r"has 0 finished run of german by sex; a trade-off needs"):
+    with pytest.raises(UserError, match=r"has no finished run of german by sex; a trade-off needs"):
         candidates("german", "sex", Catalogue(results[0]))
 
 

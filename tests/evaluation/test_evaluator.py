@@ -174,7 +174,7 @@ GOOD = {
             {"sensitive_features": np.full((4, 2), "a")},
             "sensitive feature group has shape (4, 2); it must have one dimension",
         ),
-        ({"task": "ranking"}, "unknown task 'ranking': valid: binary, multiclass, regression"),
+        ({"task": "ranking"}, "unknown task 'ranking'; valid: binary, multiclass, regression"),
         (
             {"task": "regresion"},
             "unknown task 'regresion': did you mean regression? valid: binary, multiclass, "
@@ -182,7 +182,7 @@ GOOD = {
         ),
         (
             {"privileged": {"sex": "a"}},
-            "unknown sensitive feature in privileged 'sex': valid: group",
+            "unknown sensitive feature in privileged 'sex'; valid: group",
         ),
     ],
 )

@@ -72,7 +72,7 @@ def test_nothing_varied_gives_no_variant():
         ),
         (
             {"vary": "max_depth", "values": [1, 2]},
-            "unknown component in consistency.vary 'max_depth': ",
+            "unknown component in consistency.vary 'max_depth'; ",
         ),
         ({"vary": "learner", "values": [1, 2]}, "unknown option of the learner in "),
         (

@@ -63,7 +63,7 @@ def test_an_unknown_option_is_refused_in_a_line_that_names_the_valid_ones(
     printed = capsys.readouterr()
     assert printed.out == "" and printed.err.count("\n") == 1
     valid = ", ".join(sorted(options_of(options_class(command))))
-    said = f"unknown option 'nobody': valid: {valid}" if valid else "this command has no options"
+    said = f"unknown option 'nobody'; valid: {valid}" if valid else "this command has no options"
     assert said in printed.err
 
 

@@ -137,9 +137,9 @@ def test_interventions_and_abstention_are_found_by_what_was_chosen():
 def test_unknown_paper_and_table():
     with pytest.raises(UserError, match="unknown paper 'fairly': did you mean fairlyuncertain"):
         Paper.read("fairly", PAPERS)
-    with pytest.raises(UserError, match="has no figure '99' here: valid: 2, "):
+    with pytest.raises(UserError, match="has no figure '99' here; valid: 2, "):
         draw_figure(Paper.read("fairlyuncertain", PAPERS), "99", CONF, PAPERS)
-    with pytest.raises(UserError, match="has no table '99' here: valid: 1, "):
+    with pytest.raises(UserError, match="has no table '99' here; valid: 1, "):
         Paper.read("fairlyuncertain", PAPERS).experiments("99")
 
 

@@ -172,7 +172,7 @@ def test_labels_and_numbers_need_no_quotes(frame):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"groups": "sexx"}, "unknown column of predictions 'sexx': did you mean sex"),
+        ({"groups": "sexx"}, "predictions has no column 'sexx'; did you mean 'sex'"),
         (
             {"groups": "sex", "group": "race"},
             "unknown option of audit 'group'",

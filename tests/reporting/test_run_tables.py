@@ -135,8 +135,11 @@ def test_one_run_has_its_own_table(swept, runs, capsys):
     ("words", "message"),
     [
         (("zz",), "unknown run in"),
-        (("dataset=adult",), "is as was asked"),
-        (("metrics=[accurracy]", "all"), "no run of these has a metric 'accurracy': did you mean"),
+        (("dataset=adult",), "no run has dataset=adult; values among the runs: simulated"),
+        (
+            ("metrics=[accurracy]", "all"),
+            "none of these runs has a metric 'accurracy': did you mean",
+        ),
         (("out=a.xlsx",), "out=a.xlsx: end it in .csv, .tex or .md, or give format="),
         (("datset=adult",), "unknown key 'datset': did you mean dataset"),
     ],

@@ -14,7 +14,7 @@ from fairbench.evaluation.summary import summarise
 from fairbench.inference.comparing.practical_difference import Comparison
 from fairbench.reporting.document.model import Table
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.runs import headline, pair_document, run_document
+from fairbench.reporting.runs import headline, pair_document, ranking_document, run_document
 from tests.evaluation.labelled import labelled
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
@@ -75,6 +75,23 @@ def test_a_row_shows_mean_sd_interval_and_rows():
         if not np.isnan(expected["lower"]):
             assert row[4] == f"{expected['lower']:.3f} to {expected['upper']:.3f}"
         assert row[5] == f"{expected['n']:.0f}"
+
+
+def test_a_matrix_of_probabilities_says_what_the_rest_is():
+    document = ranking_document(np.full((2, 2), 0.2), np.array([1, 1]), "ab", "12", "title")
+    caption = document.tables[1].caption
+    assert "leave over is the probability that neither outperforms the other" in caption
+
+
+def test_an_interval_of_nearly_every_value_says_why():
+    summary = summarise(metrics_of())
+    is_f1 = (summary["metric"] == "f1_score") & (summary["attribute"] == "")
+    summary.loc[is_f1, ["lower", "upper", "n", "status"]] = 0.0, 1.0, 11, "ok"
+    table = run_document(summary, "a run", "sex").tables[0]
+    (row,) = [row for row in table.rows if row[0] == "f1 score"]
+    assert row[-1] == "wide: 11 rows are too few to tell"
+    assert "of a gap those of its smallest group" in table.caption
+    assert "(1 of 3) for 1 of 3 repeats" in table.caption
 
 
 def test_an_undefined_row_is_shown_with_its_reason():

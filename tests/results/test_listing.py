@@ -67,6 +67,25 @@ def test_words_choose_runs(results, words, expected):
     assert {run.id for run in Catalogue(results).matching(words)} == expected
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["dataset=germn"], "did you mean dataset=german? Values among the runs: adult, german"),
+        (["method=conformal"], "no run has method=conformal; values among the runs: "),
+        (["learner.max_depth=9"], "no run has learner.max_depth=9; values among the runs: 3, 6"),
+        (["dataset=german", "seed=0"], "no run has dataset=german and seed=0 at once: "),
+        (["zz"], "'zz': finished runs: "),
+    ],
+)
+def test_why_no_run_matches_is_said(results, words, sentence):
+    assert sentence in Catalogue(results).why_none(words)
+
+
+def test_a_run_that_is_not_named_is_asked_for(results):
+    with pytest.raises(UserError, match="no run is named: give the beginning of its id"):
+        Catalogue(results).one("")
+
+
 def test_an_unknown_key_is_refused_with_the_nearest(results):
     with pytest.raises(UserError, match="unknown key 'methd': did you mean method"):
         Catalogue(results).matching(["methd=ensemble"])

@@ -52,13 +52,13 @@ class PageOptions(DataOptions):
 
 
 def list_data_sets(options: DatasheetOptions) -> None:
-    """Print every data set and whether its raw files are here, or the datasheet of one.
+    """Print every data set and whether its raw files are here, or what one is and its datasheet.
 
     Raises
     ------
     UserError : there is none of this name.
     """
-    from fairbench.data.catalogue import entries
+    from fairbench.data.catalogue import entries, facts_of
 
     archive = options.archive(download=False)
     data_sets = {entry.name: entry for entry in entries(components_folder() / "conf")}
@@ -76,6 +76,7 @@ def list_data_sets(options: DatasheetOptions) -> None:
     sheet = entry.datasheet
     rows = [
         ("data set", f"{_missing(entry, archive)}{entry.title}"),
+        *facts_of(entry, archive),
         ("source", sheet.source),
         ("licence", sheet.licence),
         ("in the papers, and here", sheet.paper_differences),

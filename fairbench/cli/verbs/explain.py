@@ -1,21 +1,22 @@
 """Explain a term of the commands, tables and pages, or a choice of a run, in a sentence.
 
-Terms are those of the glossary: names of metrics, statuses, verdicts, and words that have a meaning
-of their own here. Choices are those of a run, such as ensemble; learner, intervention or method
-lists all of them. Without a term, the glossary's terms are listed.
+Terms are those of the glossary: metrics, statuses, verdicts, headings of tables, and words that
+have a meaning of their own here. Choices are those of a run, such as ensemble; learner,
+intervention or method lists all of them. Without a term, all terms are listed by theme.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairbench.cli import choices
 from fairbench.cli.command import Command, table
 from fairbench.components import HOME
-from fairbench.core.errors import UserError, nearest
+from fairbench.core.errors import UserError, did_you_mean, unknown_name
 from fairbench.core.formats import shortened
 from fairbench.core.options import option
 
@@ -30,65 +31,138 @@ class ExplainOptions:
 
     term: tuple[str, ...] = option((), "What is to be explained, such as calibration or ensemble.",
                                    argument="TERM")  # fmt: skip
+    choice: tuple[tuple[str, str], ...] = option(
+        (), "A choice of a run, such as method=ensemble.", argument="GROUP=CHOICE",
+        pairs=lambda name: name in choices.GROUPS,
+    )  # fmt: skip
 
 
-def glossary() -> dict[str, str]:
-    """Return every term with its sentence."""
+@dataclass(frozen=True)
+class Term:
+    """A term of the glossary, with the sentence that explains it and the theme it belongs to."""
+
+    name: str
+    sentence: str
+    theme: str
+
+    @property
+    def names(self) -> list[str]:
+        """All its names: ``ECE (expected calibration error)`` has three, and aliases follow."""
+        short, _, rest = self.name.partition(" (")
+        in_brackets = [] if rest.startswith("of ") else [rest.removesuffix(")")]
+        also = re.findall(r"\(also: ([^)]*)\)", self.sentence)
+        aliases = [name for names in also for name in names.split(", ")]
+        return [name for name in (self.name, short, *in_brackets, *aliases) if name]
+
+
+def glossary() -> list[Term]:
+    """Return every term."""
     path = next(candidate for candidate in _GLOSSARY_PATHS if candidate.is_file())
-    rows = (line.strip("| ").split(" | ") for line in path.read_text(encoding="utf-8").splitlines()
-            if line.startswith("| "))  # fmt: skip
-    terms = {row[0]: row[1] for row in rows if len(row) == 2}
-    return {term: terms[term] for term in list(terms)[2:]}  # without the header of the table
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    return [Term(*row) for row in rows[2:]]  # without the header of the table
 
 
-def _aliases(terms: Mapping[str, str]) -> dict[str, str]:
-    """Return other names of terms, as ``(also: recall, TPR)`` gives them, with the terms."""
-    return {
-        alias.lower(): term
-        for term, text in terms.items()
-        for names in re.findall(r"\(also: ([^)]*)\)", text)
-        for alias in names.split(", ")
-    }
+def _key(name: str) -> str:
+    """Return a name as it is looked up: ``P(<0.05)`` is the heading of ``P(<0.8)``."""
+    words = re.sub(r"\d+(\.\d+)?", "#", name.lower())
+    words = " ".join(words.replace("#%", "# %").replace("_", " ").replace("-", " ").split())
+    return words.removesuffix("s")
+
+
+def _choice(group: str, name: str) -> tuple[str, str]:
+    """Return a choice of a run, such as ``method=ensemble``, with its sentence."""
+    sentences = dict(choices.sentences(group))
+    if name not in sentences:
+        raise unknown_name(group, name, sentences, listed_by=f"fairbench explain {group}")
+    sentence = sentences[name].removesuffix(".")
+    return f"{group}={name}", f"{sentence}. Options: fairbench run {group}={name} --help"
 
 
 def _choices(name: str) -> list[tuple[str, str]]:
-    """Return the choices of a run that have a name, such as ``method=ensemble``, with sentences."""
+    """Return the choices of a run that have a name, of any group, with sentences."""
     name = name.replace(" ", "_")
+    return [_choice(group, name) for group in choices.groups_with(name)]
+
+
+def _metrics(key: str) -> list[tuple[str, str]]:
+    """Return the metrics that have a name or a label, with what each is."""
+    from fairbench.metrics.registry import BINARY, declared
+
     return [
-        (f"{group}={name}", f"{dict(choices.sentences(group))[name].removesuffix('.')}. Options: "
-         f"fairbench run {group}={name} --help")
-        for group in choices.groups_with(name)
-    ]  # fmt: skip
+        (
+            metric.label if metric.task == BINARY else f"{metric.label} ({metric.task})",
+            f"{metric.sentence.removesuffix('.')}. Its name is {metric.name}.",
+        )
+        for metric in declared()
+        if key in (_key(metric.name), _key(metric.label))
+    ]
+
+
+def explained(name: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
+    """Return the terms, choices of a run and metrics that have this name, with a sentence each."""
+    key, choice = _key(name), name.lower().replace("-", " ").replace("_", " ")
+    rows = [(term.name, term.sentence) for term in terms if key in map(_key, term.names)]
+    rows += _choices(choice)
+    if choice in choices.GROUPS:
+        rows += choices.sentences(choice)
+    return rows or _metrics(key)
 
 
 def explain(options: ExplainOptions) -> None:
-    """Print a term, a choice of a run, or those whose names have it, or all.
+    """Print a term, a choice of a run or a metric, those whose names have it, or all terms.
 
     Raises
     ------
     UserError : there is none; names the nearest.
     """
-    terms, term_text = glossary(), " ".join(options.term).replace("_", " ").replace("-", " ")
-    if not term_text:
-        print("fairbench explain TERM says what one of these terms means:")
-        print("\n".join(terms))
+    terms = glossary()
+    wanted = " ".join(options.term)
+    if options.choice:
+        print(table([_choice(group, name) for group, name in options.choice]))
+    elif not wanted:
+        print(_overview(terms))
+    if not wanted:
         return
-    wanted = term_text.lower()
-    term = _aliases(terms).get(wanted, wanted)
-    rows = [
-        row for row in terms.items() if row[0].lower().replace("-", " ") == term.replace("-", " ")
+    rows = explained(wanted, terms) or [
+        (term.name, term.sentence) for term in terms if _key(wanted) in _key(term.name)
     ]
-    rows += _choices(wanted)
-    if wanted in choices.GROUPS:
-        rows += choices.sentences(wanted)
-    rows = rows or [row for row in terms.items() if wanted in row[0].lower().replace("-", " ")]
     if not rows:
-        names = [name.partition(" (")[0] for name in terms] + list(_aliases(terms))
-        names += [name for group in choices.GROUPS for name in choices.names(group)]
-        similar = nearest(wanted, names)
-        hint = f"did you mean {' or '.join(similar)}? " if similar else ""
-        raise UserError(f"unknown term '{shortened(term_text)}': {hint}fairbench explain lists all")
+        name = wanted.lower().replace("_", " ")
+        names = [known for term in terms for known in term.names]
+        names += [known for group in choices.GROUPS for known in choices.names(group)]
+        hint = did_you_mean(name, names) or "fairbench explain lists all terms"
+        raise UserError(f"unknown term '{shortened(wanted)}': {hint}")
     print(table(rows))
+
+
+def _overview(terms: Sequence[Term]) -> str:
+    """Return the names of all terms under the headings of their themes."""
+    by_theme: dict[str, list[str]] = {}
+    for term in terms:
+        names = by_theme.setdefault(term.theme, [])
+        short = term.name.partition(" (")[0]
+        names += [short] if short not in names else []
+    parts = ["fairbench explain TERM says what one of these terms means:"]
+    for theme in sorted(by_theme):
+        names_text = "; ".join(by_theme[theme])
+        parts.append(f"{theme}\n{_filled(names_text, '  ')}")
+    parts.append(
+        _filled(
+            "It also explains every metric and every choice of a run; fairbench explain GROUP "
+            f"lists the choices of a group: {', '.join(choices.GROUPS)}."
+        )
+    )
+    return "\n\n".join(parts)
+
+
+def _filled(text: str, indent: str = "") -> str:
+    return textwrap.fill(
+        text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
+_WIDTH = 100
 
 
 COMMAND = Command(
@@ -98,6 +172,7 @@ COMMAND = Command(
         "fairbench explain",
         "fairbench explain calibration",
         "fairbench explain cannot be known",
+        "fairbench explain 'P(<0.8)'",
         "fairbench explain method",
     ),
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fairbench.audits.gate.options import GatedOptions, Gating
 from fairbench.audits.question import Options
-from fairbench.cli.command import ALL, SUMMARY, Command, narrow_options
+from fairbench.cli.command import ALL, SUMMARY, Command, check_predictions, narrow_options
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.core.errors import UserError
 from fairbench.core.options import hidden, option
@@ -62,16 +62,16 @@ def gate(options: _Options) -> int:
     options = with_policy(options, GatedOptions)
     if options.path == Path():
         raise UserError(
-            "there is nothing to judge: give a file of predictions, or name one in the policy as "
-            "predictions"
+            "nothing to judge: give a file of predictions, such as fairbench gate loans.csv "
+            "target=repaid score=score group=sex 'fail_if=impact_ratio<0.8', or name one in the "
+            "policy as predictions"
         )
     if options.fail_if:
         check_asked(options)
     from fairbench.audits.columns import read_frame
     from fairbench.audits.gate.verdict import gate_of
-    from fairbench.data.any_table import check_file
 
-    check_file(options.path)
+    check_predictions(options.path, "fairbench audit {} 'fail_if=impact_ratio<0.8'")
     gate_options = narrow_options(options, GatedOptions)
     verdict = gate_of(gate_options, read_frame(gate_options))
     if options.detail == ALL:

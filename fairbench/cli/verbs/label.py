@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.audits.question import Options
-from fairbench.cli.command import ALL, Command, Results, narrow_options
+from fairbench.cli.command import ALL, EXPORTED, Command, Results, check_predictions, narrow_options
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, check_minimum
 from fairbench.core.options import hidden, option
@@ -49,7 +49,10 @@ class _State(Results):
         from fairbench.audits.labelling.state import StateFile
 
         if not self.state:
-            raise UserError("no state file is named: state=audit.json")
+            raise UserError(
+                "no state file is named, in which labels are kept: give state=audit.json, or "
+                "another name, with every command of fairbench label"
+            )
         return StateFile(Path(self.state))
 
 
@@ -69,7 +72,7 @@ class NextOptions(_State, Options):
         None,
         "What the question is about: accuracy (the usual one), true_positive_rate, brier_score or "
         "any other metric that needs labels; of numbers mae (the usual one), rmse or "
-        "mean_residual. An unknown name gets the valid ones.",
+        "mean_residual.",
         shown="METRIC",
     )
     stop: int | None = option(
@@ -108,6 +111,7 @@ class NextOptions(_State, Options):
                 f"{self.file.path} does not exist yet: to start it, give a file of predictions, "
                 "and its columns as score=, target= and group="
             )
+        check_predictions(self.path, EXPORTED)
         if self.selected:
             raise UserError(
                 "selected= is of an audit: to label, give a file of those who were selected"

@@ -102,10 +102,12 @@ def ls(options: ListOptions) -> None:
 
     check_keys(options.keys)
     words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
-    runs = Catalogue(options.results).matching(words)
+    catalogue = Catalogue(options.results)
+    runs = catalogue.matching(words)
     if runs.runs:
         print("\n".join(map(visible, runs_lines(runs))))
-    print_line(f"{len(runs)} finished runs of {options.results}")
+    reason = f": {catalogue.why_none(words)}" if catalogue.runs and not runs.runs else ""
+    print_line(f"{len(runs)} finished runs of {options.results}{reason}")
 
 
 _SHOWN = ("dataset", "split", "learner", "intervention", "method", "protect", "seed")
@@ -298,9 +300,10 @@ def _selected_runs(options: RemoveOptions | EvaluateOptions) -> Catalogue:
     catalogue = (
         all_runs.only([all_runs.one(run_id) for run_id in options.ids]) if options.ids else all_runs
     )
-    selected = catalogue.matching([f"{name}={text}" for name, text in options.keys])
+    words = [f"{name}={text}" for name, text in options.keys]
+    selected = catalogue.matching(words)
     if not selected.runs:
-        raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")
+        raise UserError(catalogue.why_none(words))
     return selected
 
 

@@ -98,9 +98,10 @@ def _selected(options: TableOptions) -> Catalogue:
     for run_id in ids:
         if not any(id_.startswith(run_id) for id_ in catalogue.runs):
             catalogue.one(run_id)  # refused, with the nearest
-    matching = catalogue.matching([*ids, *(f"{name}={text}" for name, text in options.keys)])
+    words = [*ids, *(f"{name}={text}" for name, text in options.keys)]
+    matching = catalogue.matching(words)
     if not matching.runs:
-        raise UserError(f"no run of {options.results} is as was asked: `fairbench store ls`")
+        raise UserError(catalogue.why_none(words))
     return matching
 
 

@@ -53,7 +53,10 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     if not options.dataset:
         raise UserError("no data set is named, such as dataset=german")
     results = options.results
-    runs_of_data = Catalogue(results).matching([f"dataset={options.dataset}"])
+    catalogue, words = Catalogue(results), [f"dataset={options.dataset}"]
+    runs_of_data = catalogue.matching(words)
+    if not runs_of_data.runs:
+        raise UserError(f"{catalogue.why_none(words)}; a trade-off needs two runs or more")
     counted = with_note(*runs_of_data.counted(options.purpose))
     tradeoff_candidates = candidates(options.dataset, options.protect, counted)
     protect = tradeoff_candidates[0].run.protect

@@ -20,7 +20,7 @@ from pathlib import Path
 from fairbench.audits.gate.options import Gating
 from fairbench.audits.watching.state import WatchOptions
 from fairbench.audits.watching.state_file import WatchFile
-from fairbench.cli.command import Command, Results, narrow_options
+from fairbench.cli.command import EXPORTED, Command, Results, check_predictions, narrow_options
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core.errors import UserError
@@ -58,10 +58,18 @@ def watch(options: _Options) -> int:
     check_asked(options)
     conditions = conditions_of(options.fail_if)
     if not options.state:
-        raise UserError("no state file is named: state=watch.json")
+        raise UserError(
+            "no state file is named, in which the watch is kept: give state=watch.json with every "
+            "look, and at the first one the predictions, their columns and groups too"
+        )
     file = WatchFile(Path(options.state))
     if not file.exists() and options.path == Path():
-        raise UserError(f"{file.path} does not exist yet: to start it, give a file of predictions")
+        raise UserError(
+            f"{file.path} does not exist yet: to start it, give a file of predictions, and its "
+            "columns as score=, target= and group="
+        )
+    if options.path != Path():
+        check_predictions(options.path, EXPORTED)
     if conditions:
         watch_options = (
             file.read().options if file.exists() else narrow_options(options, WatchOptions)

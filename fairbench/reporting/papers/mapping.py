@@ -93,7 +93,7 @@ class Paper:
         """
         if table not in self.tables:
             raise UserError(
-                f"{self.name} has no table '{table}' here: valid: {', '.join(self.tables)}"
+                f"{self.name} has no table '{table}' here; valid: {', '.join(self.tables)}"
             )
         return self.tables[table]
 
@@ -119,7 +119,7 @@ class Paper:
         """
         if figure not in self.figures:
             raise UserError(
-                f"{self.name} has no figure '{figure}' here: valid: {', '.join(self.figures)}"
+                f"{self.name} has no figure '{figure}' here; valid: {', '.join(self.figures)}"
             )
         return self.figures[figure]
 

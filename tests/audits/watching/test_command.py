@@ -170,7 +170,10 @@ FAULTS = {
     "other score": (lambda frame: frame.assign(score=0.5), "are not those that were seen"),
     "row in between": (lambda frame: pd.concat([frame[:1], frame]), "are not those that were seen"),
     "other file": (lambda frame: rows(300, seed=7), "are not those that were seen"),
-    "other columns": (lambda frame: frame.rename(columns={"sex": "s"}), "column of p.csv"),
+    "other columns": (
+        lambda frame: frame.rename(columns={"sex": "s"}),
+        "p.csv has no column 'sex'",
+    ),
     "third label": (lambda frame: pd.concat([frame, frame.assign(label="2")]), "row 301: '2'"),
     "score": (lambda frame: pd.concat([frame, frame.assign(score=300)]), "a probability"),
     "empty": (lambda frame: frame[:0], "no rows below the header"),
@@ -194,7 +197,7 @@ WORDS = {
     "metric": ([*USUAL, "metrics=[equal_oportunity]"], "did you mean equal_opportunity"),
     "labels": (["score=score", "group=sex", "metrics=[accuracy_gap]"], "needs labels"),
     "one group": ([*USUAL[:2], "group=one"], "column 'one' holds 1 different values"),
-    "no column": ([*USUAL, "time=wek"], "unknown column of p.csv 'wek'"),
+    "no column": ([*USUAL, "time=wek"], "p.csv has no column 'wek'"),
     "epsilon": ([*USUAL, "epsilon=2"], "epsilon is 2"),
 }
 
@@ -212,7 +215,7 @@ def test_a_state_is_of_its_own_options(look, state):
 
 def test_no_state_is_named(capsys):
     assert main(["watch", "x.csv"]) == 2
-    assert "no state file is named" in capsys.readouterr().err
+    assert "no state file is named, in which the watch is kept" in capsys.readouterr().err
 
 
 def test_groups_that_come_later_are_named(look):

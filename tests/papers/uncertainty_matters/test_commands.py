@@ -32,7 +32,7 @@ def test_an_unknown_algorithm_is_one_line(monkeypatch, capsys, tmp_path):
         run_main(ground_truth.main, ground_truth.Options)
     assert refused.value.code == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]
-    assert last.startswith("error: unknown algorithm 'Nobody': valid: ")
+    assert last.startswith("error: unknown algorithm 'Nobody'; valid: ")
 
 
 def test_nothing_needs_to_be_run_for_any_of_the_13():

@@ -1,0 +1,115 @@
+"""The verb explain: terms by theme, their other names, and every heading that a table has."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.cli.main import main
+from fairbench.cli.verbs.explain import explained, glossary
+from fairbench.evaluation.headlines import HEADLINES
+from fairbench.evaluation.summary import summarise
+from fairbench.inference.comparing.practical_difference import Comparison
+from fairbench.reporting.document import terminal
+from fairbench.reporting.runs import pair_document, ranking_document, run_document
+from tests.audits.tables import predictions, written
+from tests.comparison.test_rank import scores
+from tests.reporting.test_runs import metrics_of
+
+
+@pytest.fixture
+def printed(monkeypatch):
+    """The documents that commands print."""
+    documents = []
+    for name in ("print_document", "print_summary"):
+        monkeypatch.setattr(terminal, name, documents.append)
+    return documents
+
+
+def unexplained(documents, but=()):
+    """Return the headings of the documents' tables that no term, choice or metric is called."""
+    tables = [table for each in documents for table in each.tables]
+    titles = {column.title for table in tables for column in table.columns} - {"", *but}
+    terms = glossary()
+    numbers = {title for title in titles if title.replace(",", "").isdecimal()}
+    return sorted(title for title in titles - numbers if not explained(title, terms))
+
+
+def test_the_headings_of_an_audit_and_of_a_gate_are_explained(tmp_path, printed):
+    frame = predictions(600, bias=0.2).assign(city=["north", "south"] * 300)
+    path = str(written(frame, tmp_path))
+    common = [path, "target=label", "favourable=1", f"results={tmp_path}"]
+    score = [*common, "score=score"]
+    assert main(["audit", *score, "group=[sex,race]", "within=[city]"]) == 0
+    assert main(["audit", *score, "group=[sex,race]", f"out={tmp_path / 'b'}"]) == 0
+    gate = ["gate", path, *common[1:3], "score=score", "group=sex", "detail=all"]
+    assert main([*gate, "fail_if=impact_ratio<0.8"]) in (0, 1, 3)
+    assert len(printed) == 3
+    assert not unexplained(printed, ["city", "Male", "Female"])
+
+
+def test_the_headings_of_a_run_and_of_comparisons_are_explained():
+    draws = np.random.default_rng(0).normal(0, 0.1, (100, 2))
+    comparison = Comparison(("accuracy", "equal_opportunity"), draws, np.array([0.01, 0.01]))
+    events = pd.DataFrame([{"A >> B": 0.5, "A ~ B": 0.5}] * 2)
+    documents = [
+        run_document(summarise(metrics_of(("A", "B", "C"))), "a run", "sex"),
+        pair_document(events, events, comparison, ["one", "other"], 0.95, looked_at="of these"),
+        ranking_document(np.full((2, 2), 0.5), np.array([1, 1]), ["a", "b"], ["1", "2"], "title"),
+    ]
+    assert not unexplained(documents)
+    for title in ("id", "run", *HEADLINES["binary"], "95 % interval", "P(row outperforms column)"):
+        assert explained(title, glossary()), title
+
+
+def test_the_headings_of_a_ranking_are_explained(tmp_path, printed):
+    scores(splits=2).to_csv(tmp_path / "scores.csv", index=False)
+    words = [
+        "rank",
+        str(tmp_path / "scores.csv"),
+        "split=fold",
+        "score=accuracy",
+        f"out={tmp_path / 'page'}",
+    ]
+    assert main(words) == 0
+    assert not unexplained(printed, ["mean accuracy"])
+
+
+def test_terms_are_listed_by_theme(capsys):
+    assert main(["explain"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 80 and max(map(len, lines)) <= 100
+    assert "Intervals and verdicts" in lines and "Headings of tables" in lines
+    assert any("calibration; classwise calibration error" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["rows"], "  n  How many rows"),
+        (["P(<0.05)"], "  P(<0.8)  The probability"),
+        (["95% interval"], "  interval  "),
+        (["groups"], "  group  "),
+        (["expected calibration error"], "  ECE "),
+        (["ratio"], "  ratio (of groups)  "),
+        (["gap in precision"], "  gap in precision  The largest"),
+        (["roc_auc"], "ROC AUC  The chance"),
+        (["method=ensemble"], "  method=ensemble  A bag of models"),
+    ],
+)
+def test_headings_abbreviations_and_metrics_are_explained(words, expected, capsys):
+    assert main(["explain", *words]) == 0
+    assert expected in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("calibratoin", "did you mean calibration"), ("xyzzy", "fairbench explain lists all terms")],
+)
+def test_an_unknown_term_gets_the_nearest_or_the_list(word, hint, capsys):
+    assert main(["explain", word]) == 2
+    assert f"unknown term '{word}': {hint}" in capsys.readouterr().err
+
+
+def test_an_unknown_choice_of_a_group_gets_the_nearest(capsys):
+    assert main(["explain", "method=ensembl"]) == 2
+    assert "unknown method 'ensembl': did you mean ensemble?" in capsys.readouterr().err

@@ -37,8 +37,8 @@ from fairbench.data.groups import CROSSED
 
 _MOST_NAMED = 5  # groups in a sentence
 STRICTER = (
-    "A verdict takes more certainty than an interval, because a page asks many questions. So a row "
-    "can be open although its interval lies beyond the limit."
+    "a verdict takes more certainty than one interval, because all verdicts of a page share an "
+    "error rate of 5 %."
 )
 
 # A sentence by what it is about and the verdict; `first` is the first of the findings it words.
@@ -56,12 +56,12 @@ _TEMPLATES: Mapping[tuple[str, str], str] = {
     "any of {candidates}",
     (LOWEST, NOT_MEASURED): "The {first.measure} of each {first.attribute} is not known: "
     "{first.needs}",
-    (RATIO, LARGE): "{by}the share {first.decided} of {ratios} is less than four fifths of that of "
+    (RATIO, LARGE): "{by}{ratios} {are} {first.decided} less than four fifths as often as "
     "{reference}",
-    (RATIO, SMALL): "{by}the share {first.decided} of {ratios} is at least four fifths of that of "
+    (RATIO, SMALL): "{by}{ratios} {are} {first.decided} at least four fifths as often as "
     "{reference}",
-    (RATIO, OPEN): "{by}it is open whether the share {first.decided} of {ratios} is at least four "
-    "fifths of that of {reference}",
+    (RATIO, OPEN): "{by}it is open whether {ratios} {are} {first.decided} at least four fifths as "
+    "often as {reference}",
     (RATIO, NOT_MEASURED): "{by}there is no impact ratio of {named}: {first.needs}",
     (EXCESS, LARGE): "{by}scores of {first.groups[0]} are too {side} on average (by {size} in "
     "these rows, 95 % interval {ends_of_size})",
@@ -342,7 +342,7 @@ def _groups(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
     rates = [f"{finding.groups[0]} ({number(finding.value)})" for finding in with_groups]
     percents = zip(first.groups, first.values, strict=False)
     places, of_rows = first.values if first.about == SHARE else (np.nan, np.nan)
-    reference = " ".join(filter(None, [f"the group {first.decided} most often", first.scope]))
+    reference = ", ".join(filter(None, [f"the group {first.decided} most often", first.scope]))
     if len(first.groups) > 1:
         reference = first.groups[1]
     return {
@@ -355,6 +355,7 @@ def _groups(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         "named": listed(names, _MOST_NAMED),
         "all_named": ", ".join(names),
         "ratios": listed(ratios),
+        "are": "is" if len(ratios) == 1 else "are",
         "reference": reference,
         "rates": listed(rates, 3 if brief else 8),
     }

@@ -23,7 +23,8 @@ from fairbench.metrics.rates import selection_rate
 FEWEST_ROWS, SMALLEST_SHARE = 10, 0.02
 LARGE_ENOUGH = f"of at least {FEWEST_ROWS} rows and {100 * SMALLEST_SHARE:g} % of all"
 COMPARED_WITH = (
-    f"That group is looked for among the groups {LARGE_ENOUGH}, if there are two such groups."
+    f"Groups of fewer than {FEWEST_ROWS} rows or {100 * SMALLEST_SHARE:g} % of all are not taken "
+    "as the group that others are compared with, unless fewer than two groups are larger."
 )
 
 

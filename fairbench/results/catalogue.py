@@ -282,7 +282,7 @@ class Catalogue:
             runs.append(f"{count(len(self.runs) - len(runs))} more")
         finished = f"finished runs: {'; '.join(runs)}" if runs else "there is no finished run"
         place = visible(str(self.folder / "runs"))
-        return UserError(f"unknown run in {place} '{shortened(word)}': {hint or finished}")
+        return UserError(f"unknown run '{shortened(word)}' in {place}: {hint or finished}")
 
     def comparable(self) -> list[Catalogue]:
         """Return the sets of two or more runs that predict the same rows for the same groups."""

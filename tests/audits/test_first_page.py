@@ -130,14 +130,14 @@ def test_key_figures_are_of_all_that_is_found_and_say_why_a_row_is_open():
                     values=(0.5, 0.3), value=0.2, lower=0.15, upper=0.25)  # fmt: skip
     pair = Finding(PAIR, "sex", "true positive rate", LARGE, ("men", "women"), values=(0.6, 0.5))
     shown = key_figures([gap, large, pair], ["sex"], "true positive rate")
-    assert [(row[1], row[3], row[5].value) for row in shown.rows] == [
-        ("gap in true positive rate", (0.06, 0.14), "differ; size open"),
+    assert [(row[1], row[3], f"{row[5].value}{row[5].after}") for row in shown.rows] == [
+        ("gap in true positive rate", (0.06, 0.14), "differ; size open †"),
         ("gap in selection rate: men and women", (0.15, 0.25), "large"),
     ]
-    assert "can be open although its interval lies beyond the limit" in shown.caption
+    assert "†: the interval of this row alone lies beyond the limit" in shown.caption
     within = key_figures([replace(gap, lower=-0.14, upper=0.02)], ["sex"], "")
-    assert "although" not in within.caption
-    assert within.rows[0][5].value == "open"
+    assert "†" not in within.caption
+    assert (within.rows[0][5].value, within.rows[0][5].after) == ("open", "")
 
 
 def test_a_page_can_be_made_again_from_itself(tmp_path, capsys):

@@ -39,8 +39,8 @@ def test_the_default_is_the_four_fifths_rules_group(tmp_path):
     assert female.below > 0.99
     said = sentences_of(impact_findings([male, female], [male, female], "selected"))
     assert said == [
-        "By sex, the share selected of Female (ratio 0.62) is less than four fifths of that of the "
-        "group selected most often.",
+        "By sex, Female (ratio 0.62) is selected less than four fifths as often as the group "
+        "selected most often.",
     ]
 
 
@@ -75,8 +75,8 @@ def test_nobody_is_compared_with_a_very_small_group(tmp_path):
     assert sentences_of(
         impact_findings(female, female, "selected", attributes_of_large(result))
     ) == [
-        "By sex, the share selected of Female (ratio 0.62) is less than four fifths of that of the "
-        "group selected most often of the groups of at least 10 rows and 2 % of all."
+        "By sex, Female (ratio 0.62) is selected less than four fifths as often as the group "
+        "selected most often, of the groups of at least 10 rows and 2 % of all."
     ]
 
 

@@ -116,7 +116,7 @@ def test_texts_of_the_file_are_escaped_on_the_page(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["score=score", "against=othre"], "'othre': did you mean other"),
+        (["score=score", "against=othre"], "no column 'othre'; did you mean 'other'"),
         (["score=score", "against=other", "prediction=label"], "give score= alone"),
         (["prediction=label", "against=other"], "give score= alone"),
         (

@@ -116,7 +116,9 @@ def test_that_the_highest_group_reaches_four_fifths_of_the_highest_is_not_said()
     ratio = Finding(RATIO, "sex", "impact ratio", SMALL, ("men",), value=1.0, decided="selected")
     other = replace(ratio, groups=("women",), value=0.95)
     (sentence,) = sentences_of([ratio, other])
-    assert sentence.startswith("By sex, the share selected of women (ratio 0.95) is at least four")
+    assert sentence.startswith(
+        "By sex, women (ratio 0.95) is selected at least four fifths as often"
+    )
     named = replace(other, groups=("women", "men"), value=1.2)  # reference=men
     assert "women (ratio 1.20)" in sentence_of(named)
     assert sentences_of([ratio]) == []

@@ -238,7 +238,7 @@ def test_without_labels_there_are_selection_rates_alone(tmp_path, capsys):
         (["group=men"], {}, "proxy= stands for group=: leave one of them out"),
         (["selected=men"], {}, "selected= does not apply to an audit of groups by their"),
         (["proxy=[men,men]"], {}, "proxy=[men,men] names a column twice"),
-        (["proxy=[men,woman]"], {}, "did you mean women"),
+        (["proxy=[men,woman]"], {}, "did you mean 'women'"),
         ([], {"men": 1.5}, "column 'men', row 1: '1.5' is not a probability"),
         ([], {"men": "a"}, "column 'men', row 1: 'a' is no number"),
         ([], {"men": 0.5, "women": 0.1}, "row 1: the probabilities of the 2 groups sum to 0.6"),

@@ -31,7 +31,7 @@ def test_the_authors_files_are_read(archive, save):
 def test_where_to_ask_is_said_when_there_are_no_files(archive):
     with pytest.raises(DataError) as refused:
         dvlog.load(archive)
-    assert "file dvlog/labels.csv not found" in str(refused.value)
+    assert "the raw file dvlog/labels.csv is missing" in str(refused.value)
     assert "sites.google.com/view/jeewoo-yoon/dataset" in str(refused.value)
 
 

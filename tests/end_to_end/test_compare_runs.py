@@ -142,7 +142,7 @@ def test_runs_are_found_by_id_prefix_or_name(results):
     name = Run(folder / "runs" / ids["folds_lr"]).environment["name"]
     with pytest.raises(UserError, match=f"'{name}' means 3 runs: .*; name one by its id"):
         Catalogue(folder).one(name)
-    with pytest.raises(UserError, match="unknown run .* 'zzz'"):
+    with pytest.raises(UserError, match="unknown run 'zzz' in"):
         Catalogue(folder).one("zzz")
     assert len(Catalogue(folder)) == len(RUNS)
 
@@ -175,7 +175,7 @@ def test_all_compares_every_group_of_runs_and_names_what_it_leaves_out(results, 
         (["draws=500"], "nothing to compare"),
         (["runs=[{lr},{nb}]", "rope=[0.01]"], "rope is .* each of 2"),
         (["runs=[{lr},{nb}]", "rope=[a,b]"], "rope is 'a'; it must be a number"),
-        (["runs=[{lr},{nb}]", "rho=half"], "rho is 'half': valid"),
+        (["runs=[{lr},{nb}]", "rho=half"], "rho is 'half'; valid"),
         (["runs=[{lr},{nb}]", "repeats=all"], "repeats"),
         (["runs=[{lr},{nb}]", "predictive=true"], "needs repeats=typical"),
         (["runs=[{lr},{nb}]", "paired=maybe"], "it must be true or false"),

@@ -179,8 +179,8 @@ def test_runs_are_removed_and_what_others_share_stays(removable, capsys):
         (["purpose=tuning"], "no run has purpose=tuning; values among the runs: "),
         (["purpose=demos"], "unknown purpose 'demos': did you mean demo"),
         (["pupose=demo"], "unknown key 'pupose': did you mean purpose"),
-        (["{near}"], "unknown run in .*: did you mean {id}"),
-        (["{id}", "nothing"], "unknown run in .* 'nothing'"),
+        (["{near}"], "unknown run .*: did you mean {id}"),
+        (["{id}", "nothing"], "unknown run 'nothing'"),
     ],
 )
 def test_what_is_not_there_or_not_one_is_refused_and_nothing_goes(removable, words, message):

@@ -134,7 +134,7 @@ def test_one_run_has_its_own_table(swept, runs, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("zz",), "unknown run in"),
+        (("zz",), "unknown run 'zz' in"),
         (("dataset=adult",), "no run has dataset=adult; values among the runs: simulated"),
         (
             ("metrics=[accurracy]", "all"),
@@ -197,7 +197,7 @@ def test_an_audit_of_a_run_knows_what_is_favourable_and_what_belongs_together(
 def test_an_audit_of_neither_a_file_nor_a_run_says_so(swept, capsys):
     assert main(["audit", "./plan", f"results={swept[0]}"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("error: plan is not a file; unknown run in ")
+    assert error.startswith("error: plan is not a file; unknown run 'plan' in ")
     assert error.count("\n") == 1
 
 

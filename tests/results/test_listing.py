@@ -74,7 +74,7 @@ def test_words_choose_runs(results, words, expected):
         (["method=conformal"], "no run has method=conformal; values among the runs: "),
         (["learner.max_depth=9"], "no run has learner.max_depth=9; values among the runs: 3, 6"),
         (["dataset=german", "seed=0"], "no run has dataset=german and seed=0 at once: "),
-        (["zz"], "'zz': finished runs: "),
+        (["zz"], "unknown run 'zz' in "),
     ],
 )
 def test_why_no_run_matches_is_said(results, words, sentence):
@@ -125,7 +125,7 @@ def test_one_run_is_found_by_the_beginning_of_its_id_or_its_name(results):
     with pytest.raises(UserError, match=r"finished runs: aa01 \(adult, ensemble\); aa02 \("):
         Catalogue(results).one("zz")
     for word in ("zz", "/aa"):
-        with pytest.raises(UserError, match="unknown run in .*runs"):
+        with pytest.raises(UserError, match="unknown run .* in .*runs"):
             Catalogue(results).one(word)
 
 

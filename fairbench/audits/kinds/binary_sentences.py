@@ -228,7 +228,8 @@ def todo_after(assessment: Assessment) -> Iterator[str]:
     most = _MOST_MORE * max(len(assessment.table), 1)
     reachable = [gap for gap in assessment.gaps if (gap.needed.enough or most + 1) <= most]
     if OPEN in verdicts and reachable:
-        nearest = min(reachable, key=lambda gap: gap.needed.enough or 0)
+        single = [gap for gap in reachable if gap.attribute in assessment.options.group]
+        nearest = min(single or reachable, key=lambda gap: gap.needed.enough or 0)
         likely = likely_numbers(nearest.needed)
         how_many = f"about {likely[0]}" if len(likely) == 1 else " to ".join(likely)
         kind = kind_of_labels(nearest.needed)

@@ -8,6 +8,7 @@ import numpy as np
 
 from fairbench.audits.assessment import Assessment, Size
 from fairbench.audits.direction import Direction
+from fairbench.audits.impact import attributes_of_large
 from fairbench.audits.question import RATIO
 from fairbench.audits.thresholds import ConstrainedThreshold, ThresholdCurves
 from fairbench.core.formats import count, interval, number
@@ -57,8 +58,10 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
     if False in are_given:
         allowance = (
             f"Which group truly is {granted} most often is not known of a sample; the interval "
-            f"allows for each. {COMPARED_WITH} "
+            "allows for each. "
         )
+        if attributes_of_large(ratios):
+            allowance += f"{COMPARED_WITH} "
     yield table_of(
         ratios,
         [

@@ -27,6 +27,7 @@ from fairbench.reporting.document.model import Column, Figure, Table, TableCell
 _MOST_FIGURES = 9  # rows of the key figures
 _MOST_DRAWN = 10  # attributes of the chart
 _LETTERS = 36  # of a name
+_BEYOND = "†"  # of a row that is open although its interval lies beyond its limit
 _DIFFERENCES = (GAP, COMPARISON)  # what a tolerance is about
 
 
@@ -65,18 +66,21 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
             "Gap: the largest difference between two groups. Up to its limit, it makes no "
             "practical difference."
         )
-    if any(finding.verdict == OPEN and _is_beyond(finding) for finding in shown):
-        yield STRICTER
+    if any(map(_mark, shown)):
+        yield f"{_BEYOND}: the interval of this row alone lies beyond the limit, but {STRICTER}"
     if any(finding.about == SHARE for finding in shown):
         yield (
             "Share: the share that a group gets of the places, over its share of the rows. At the "
             "limit, 1, it gets exactly its share."
         )
-    for word in dict.fromkeys(finding.decided for finding in shown if finding.about == RATIO):
+    ratios = [finding for finding in shown if finding.about == RATIO]
+    for word in dict.fromkeys(ratio.decided for ratio in ratios):
         yield (
             f"Impact ratio: the share {word} of a group over that of the group {word} most often. "
-            f"Under 0.8, four fifths, it is commonly looked into. {COMPARED_WITH}"
+            "Under 0.8, four fifths, it is commonly looked into."
         )
+    if any(ratio.scope for ratio in ratios):
+        yield COMPARED_WITH
 
 
 def _is_beyond(finding: Finding) -> bool:
@@ -133,6 +137,11 @@ def _also_concluded(findings: Sequence[Finding], shown: Finding) -> Iterator[Fin
     yield from map(_unsigned, concluded)
 
 
+def _mark(finding: Finding) -> str:
+    """Return the mark of an open row whose interval lies beyond its limit."""
+    return f" {_BEYOND}" if finding.verdict == OPEN and _is_beyond(finding) else ""
+
+
 def _unsigned(gap: Finding) -> Finding:
     """Return a gap of two groups with its size, and the interval of its size."""
     lower, upper = sorted(map(abs, gap.interval))
@@ -178,7 +187,7 @@ def _row(finding: Finding, *, differs: bool) -> list[object]:
         finding.value,
         finding.interval,
         finding.bound or None,
-        TableCell(verdict, mark=finding.verdict),
+        TableCell(verdict, mark=finding.verdict, after=_mark(finding)),
     ]
 
 

@@ -131,7 +131,7 @@ def _gaps_caption(assessment: Assessment) -> str:
     if not assessment.of_decisions:
         caption += " more labels: how many would probably settle the verdict."
     if any(gap.verdict == OPEN for gap in assessment.gaps):
-        caption += f" {STRICTER}"
+        caption += f" A gap can be open although its interval lies beyond the bound: {STRICTER}"
     if assessment.assumed is not None:
         caption += _ALIKE
     return caption

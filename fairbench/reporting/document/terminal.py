@@ -74,9 +74,9 @@ def print_document(document: Document, console: Console | None = None) -> None:
         _print_conclusions(console, verdict)
 
 
-MOST_LINES = 48  # of a summary, with the lines that the command prints after it
+MOST_LINES = 60  # of a summary, with the lines that the command prints after it
 _LINES_AFTER = 3  # lines that the command prints after a summary: the path of the page
-_LONGEST = 5  # lines of a sentence, at most
+_LONGEST = 8  # lines of a sentence, at most
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,7 @@ def print_summary(document: Document, console: Console | None = None) -> None:
     for part in parts:
         if part in printed_parts:
             if part.heading and part.heading != heading:
+                console.print()
                 console.print(shown_text(part.heading, style="bold"))
             for line in part.lines:
                 console.print(line, soft_wrap=True)
@@ -119,7 +120,9 @@ def print_summary(document: Document, console: Console | None = None) -> None:
 
 
 def _height(parts: Sequence[_Part]) -> int:
-    return sum(len(part.lines) for part in parts) + len({p.heading for p in parts if p.heading})
+    """Return how many lines parts take, with a blank line and a heading before each section."""
+    headings = {part.heading for part in parts if part.heading}
+    return sum(len(part.lines) for part in parts) + 2 * len(headings)
 
 
 _IMPORTANCE = (

@@ -1,7 +1,7 @@
 """Compare finished runs: which is more accurate, and which treats groups more alike.
 
-Of two runs, A and B, it prints how probable it is that one is better, and how far A is ahead in each
-metric. Three runs or more are ranked.
+Of two runs, A and B, it prints how probable it is that one is better, and how far A is ahead in
+each metric. Three runs or more are ranked.
 """
 
 from __future__ import annotations

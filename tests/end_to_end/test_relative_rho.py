@@ -114,10 +114,11 @@ def test_command_prints_fractions_and_ratios(results, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert "The rows of 5 pooled folds count as" in printed
     assert "(run B, variance ratio" in printed
-    assert "paired at the smaller" in printed
+    assert "pairs of rows as the smaller of the two" in printed
     run_command(["compare", *words, "rho_per=group", "paired=false", f"results={folder}"])
     (first, *others) = ratios(results, per="group")(load(results, "lr")).ravel()
-    assert f"(r {first:.3f}/{others[0]:.3f}" in " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"variance ratio {first:.3f}/{others[0]:.3f}" in printed
 
 
 def test_missing_half_splits_are_named_with_the_command_that_makes_them(results, tmp_path):

@@ -191,7 +191,8 @@ def _pooled(runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios |
             f"{fraction} (run {name}, variance ratio {_numbers(ratios(run))})"
             for name, fraction, run in zip("AB", fractions, runs, strict=True)
         )
-    lesser = ", paired at the smaller" if ratios is not None and settings.paired else ""
+    is_lesser = ratios is not None and settings.paired
+    lesser = ", and pairs of rows as the smaller of the two" if is_lesser else ""
     return [
         f"The rows of {folds} pooled folds count as {counted} of as many independent rows{lesser}."
     ]

@@ -36,6 +36,7 @@ from fairbench.inference.posterior import (
 )
 from fairbench.inference.repeats import mean_table_draws, no_narrower
 from fairbench.metrics.rates import binary_confusion
+from fairbench.metrics.registry import find
 from fairbench.results.labels_and_groups import People
 
 _PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed
@@ -43,10 +44,17 @@ _PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed
 
 @dataclass(frozen=True, eq=False)
 class PairComparison:
-    """The comparison of two runs: one of averaged repeats, or one per repeat."""
+    """The comparison of two runs: one of averaged repeats, or one per repeat.
+
+    Attributes
+    ----------
+    names : the names of both runs.
+    comparisons, repeats : each comparison, and the repeats that it is of.
+    """
 
     names: tuple[str, str]
     comparisons: list[Comparison]
+    repeats: list[list[int]]
 
     def events(self, regions: list[Region] | None = None) -> pd.DataFrame:
         """Return the probabilities of the events, a row per comparison, within `regions`."""
@@ -101,7 +109,7 @@ def compare_pair(
         settings=settings,
     )
     comparisons = [pair.compare(some_repeats) for some_repeats in repeats_of_comparisons]
-    return PairComparison((first.name, second.name), comparisons)
+    return PairComparison((first.name, second.name), comparisons, repeats_of_comparisons)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +269,25 @@ def _labels(people: People, protect: tuple[str, ...]) -> Labels:
     groups = people.groups(protect)
     codes = groups.cat.codes.to_numpy(np.int64)
     return Labels(people.target.to_numpy(np.int64), codes, len(groups.cat.categories))
+
+
+def observed_values(run: RunPredictions, settings: Settings, repeats: Sequence[int]) -> Floats:
+    """Return a run's values (m,) of what it is compared by: in test rows, means over repeats.
+
+    A repeat's folds are pooled. Gaps and errors have their own sign; a ratio above 1 is inverted. A
+    value is NaN where no repeat defines it.
+    """
+    labels = Labels.of(run, settings.protect)
+    tables = np.stack([labels.counts(run.repeats[repeat]).sum(axis=0) for repeat in repeats])
+    return np.array([_mean_value(name, tables) for name in settings.objectives])
+
+
+def _mean_value(name: str, tables: NDArray[np.int64]) -> float:
+    """Return the mean of an objective over tables (J, G, 4), in the sign of its metric."""
+    values = objective(name)(tables)
+    defined = values[~np.isnan(values)]
+    sign = -1.0 if (metric := find(name)) and metric.better == "lower" else 1.0
+    return sign * float(defined.mean()) if len(defined) else np.nan
 
 
 def effective_sample_fraction(

@@ -31,7 +31,9 @@ class Settings:
     """Options for comparing two runs: those of `fairbench compare`."""
 
     objectives: tuple[str, ...] = option(
-        ("accuracy", "equal_opportunity"), "What the runs are compared by.", shown="[METRIC,...]"
+        ("accuracy", "equal_opportunity"),
+        "The metrics by which runs are compared; of a gap between groups, smaller is better.",
+        shown="[METRIC,...]",
     )
     rope: tuple[float, ...] = option(
         (),
@@ -73,7 +75,9 @@ class Settings:
     )
     alpha: float = option(1.0, "The prior pseudo-count of a cell of the confusion matrix.")
     draws: int = option(10000, "How many posterior draws are made.")
-    level: float = option(0.95, "The probability of the region of the most credible differences.")
+    level: float = option(
+        0.95, "The level of intervals, and of the region of the most credible differences."
+    )
     protect: tuple[str, ...] = option(
         (), "The sensitive attributes whose groups are compared; those of the first run by default."
     )

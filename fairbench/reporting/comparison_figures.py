@@ -23,6 +23,7 @@ from fairbench.inference.comparing.practical_difference import (
     Region,
     event_name,
 )
+from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE, letters_text, with_styles
 
 _PALE_BLUE = "#56B4E9"
@@ -53,9 +54,9 @@ def comparison_figure(
     else:
         _contours(axes, region.density)
     _events(axes, comparison, region)
-    x, y = (name.replace("_", " ") for name in comparison.objectives)
-    axes.set_xlabel(f"Δ {x}, A - B  (A better →)", fontsize=13)
-    axes.set_ylabel(f"Δ {y}, A - B  (A better →)", fontsize=13)
+    x, y = map(metric_label, comparison.objectives)
+    axes.set_xlabel(f"{x}: A ahead by  (A better →)", fontsize=13)
+    axes.set_ylabel(f"{y}: A ahead by  (A better →)", fontsize=13)
     axes.set_title(mathtext(title), fontsize=13)
     axes.tick_params(labelsize=12)
     figure.text(0.02, 0.055, mathtext(f"A: {names[0]}"), fontsize=12, color=BLUE)

@@ -1,4 +1,4 @@
-"""The documents of runs: the table of one, a comparison of several, a trade-off of many."""
+"""The documents of runs: the table of one, and a trade-off of many."""
 
 from __future__ import annotations
 
@@ -6,22 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from rich.table import Table as RichTable
 
-from fairbench.core.arrays import Floats
 from fairbench.core.escaping import terminal
 from fairbench.core.formats import count
 from fairbench.evaluation.columns import COSTS, POOLED, VALUE, WORST, status_text, values_of
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
-from fairbench.inference.comparing.practical_difference import (
-    A_BETTER,
-    B_BETTER,
-    PRACTICALLY_EQUAL,
-    Comparison,
-)
 from fairbench.metrics.registry import declared, find, label
-from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
+from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.set_tables import set_tables
 from fairbench.results.runs import Run
 
@@ -303,163 +295,6 @@ def _table(rows: pd.DataFrame, metric: str, caption: str) -> Table:
 def _name(row: dict[object, object], parts: Sequence[str]) -> str:
     best = not row["dominated"] and row["gap"] == row["gap"]
     return f"{'*' if best else ' '} {', '.join(str(row[part]) for part in parts)}"
-
-
-MATRIX = "P(row outperforms column), percent"
-_MATRIX_CAPTION = (
-    "row outperforms column: it is better in some objective by more than what matters, and worse "
-    "in none; what the two probabilities of a pair leave over is the probability that neither "
-    "outperforms the other: they are practically equal, or each is better in another objective"
-)
-
-
-def pair_document(
-    everywhere: pd.DataFrame,
-    inside: pd.DataFrame,
-    shown: Comparison,
-    names: Sequence[str],
-    level: float,
-    *,
-    looked_at: str = "",
-) -> Document:
-    """Return the comparison of two runs.
-
-    Parameters
-    ----------
-    everywhere, inside : (repeats, events) probabilities over all draws, and within the region.
-    shown : the repeat whose differences are shown.
-    names : the names of A and B.
-    level : the level of the intervals.
-    looked_at : what is compared and by how many rows, such as ``of these fits, by 500 rows``; with
-        it, the document tells which differences can hardly be seen.
-    """
-    title = "\n".join(f"{letter}: {name}" for letter, name in zip("AB", names, strict=True))
-    blocks: list[Block] = [
-        Paragraph(_answer(everywhere.median())),
-        _events(everywhere, inside),
-        _differences(shown, level, looked_at),
-    ]
-    return Document(title, [Section("", blocks)])
-
-
-_SURE = 0.95  # nineteen in twenty: the probability from which an event is stated
-
-
-def _answer(probabilities: pd.Series) -> str:
-    """Return the most probable event of a comparison as a sentence, and whether it is sure."""
-    event = str(probabilities.idxmax())
-    probability = float(probabilities.max())
-    better = {A_BETTER: ("A", "B"), B_BETTER: ("B", "A")}
-    if event in better:
-        text = "{} is better than {} in some objective, and worse in none".format(*better[event])
-    elif event == PRACTICALLY_EQUAL:
-        text = "A and B differ in no objective by more than the limit below"
-    else:
-        text = " and ".join(
-            f"{letter} is better in {objective.replace('_', ' ')}"
-            for letter, _, objective in (part.partition(" ") for part in event.split(", "))
-        )
-    if probability >= _SURE:
-        return f"{text[0].upper()}{text[1:]}; the probability is over nineteen in twenty."
-    return (
-        "It is open which is better, as no event below has a probability of nineteen in twenty. "
-        f"Most probably, {text}."
-    )
-
-
-_EVENTS_CAPTION = (
-    "A >> B: A is better in some objective, and worse in none; A ~ B: no difference is larger than "
-    "the limit below; columns: the probability, of all draws of the posterior and of those in the "
-    "region that holds most of it"
-)
-
-
-def _events(everywhere: pd.DataFrame, inside: pd.DataFrame) -> Table:
-    """Return the table of probabilities of the events, medians over repeats."""
-    several = len(inside) > 1
-    columns = [
-        Column("event"),
-        Column("all draws", "number"),
-        Column("inside the region", "number"),
-    ]
-    rows = [
-        [
-            str(name).replace("_", " "),
-            everywhere[name].median(),
-            inside[name].median(),
-            (inside[name].min(), inside[name].max()),
-        ]
-        for name in everywhere.columns
-    ]
-    if several:
-        columns.append(Column("over repeats", "interval"))
-    caption = _EVENTS_CAPTION
-    if several:
-        caption += f"; medians of {len(inside)} repeats, which need not sum to 1"
-    return Table(columns, [row[: len(columns)] for row in rows], caption=caption)
-
-
-def _differences(comparison: Comparison, level: float, looked_at: str) -> Table:
-    """Return the table of differences of two runs, with their intervals."""
-    ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    means = comparison.delta.mean(axis=0)
-    columns = [
-        Column("objective"),
-        Column("mean", "number"),
-        Column(f"{level:.0%} interval", "interval"),
-        Column("no difference up to", "general"),
-    ]
-    rows: list[list[object]] = [
-        [name.replace("_", " "), means[i], (ends[0, i], ends[1, i]), comparison.rope[i]]
-        for i, name in enumerate(comparison.objectives)
-    ]
-    caption = ""
-    if looked_at:
-        visible_from = comparison.reach(level)
-        columns.append(Column("found from", "number"))
-        rows = [[*row, visible] for row, visible in zip(rows, visible_from, strict=True)]
-        caption = (
-            f"{looked_at}; found from: of true differences under this, more than one in five would "
-            "be missed"
-        )
-    return Table(columns, rows, title="A - B, more is better", caption=caption)
-
-
-def ranking_document(
-    outperforms: Floats,
-    ranks: NDArray[np.int64],
-    names: Sequence[str],
-    ids: Sequence[str],
-    title: str,
-) -> Document:
-    """Return the comparison of all pairs of several runs, in the order of their ranks.
-
-    Parameters
-    ----------
-    outperforms : (R, R) probabilities that the row's run outperforms the column's.
-    ranks : (R,), from 1; equal ones are tied.
-    """
-    order = np.argsort(ranks, kind="stable")
-    places = [[rank_of(ranks, i), rank, names[i], ids[i]] for rank, i in enumerate(order, start=1)]
-    columns = [Column("rank", right=True), Column("", "count"), Column("run"), Column("id")]
-    return Document(title, [Section("", [Table(columns, places), _matrix(outperforms, order)])])
-
-
-def rank_of(ranks: NDArray[np.int64], i: int) -> str:
-    """Return a run's rank, with = if it is tied."""
-    is_tied = (ranks == ranks[i]).sum() > 1
-    return f"{ranks[i]}=" if is_tied else f"{ranks[i]}"
-
-
-def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
-    """Return every pair's probability; ``<1`` is no impossibility."""
-    columns = [Column("", "count", narrow=True)]
-    columns += [Column(str(i), "percent", narrow=True) for i in range(1, len(order) + 1)]
-    rows = [
-        [rank, *(None if i == j else outperforms[i, j] for j in order)]
-        for rank, i in enumerate(order, start=1)
-    ]
-    return Table(columns, rows, title=MATRIX, caption=_MATRIX_CAPTION, repeated=1)
 
 
 _UNVERIFIED = "not verified (data.verify=false): they may be other files than the data set's own"

@@ -9,8 +9,9 @@ from fairbench.cli.verbs.explain import explained, glossary
 from fairbench.evaluation.headlines import HEADLINES
 from fairbench.evaluation.summary import summarise
 from fairbench.inference.comparing.practical_difference import Comparison
+from fairbench.reporting.comparisons import PairFindings, pair_document, ranking_document
 from fairbench.reporting.document import terminal
-from fairbench.reporting.runs import pair_document, ranking_document, run_document
+from fairbench.reporting.runs import run_document
 from tests.audits.tables import predictions, written
 from tests.comparison.test_rank import scores
 from tests.reporting.test_runs import metrics_of
@@ -51,13 +52,24 @@ def test_the_headings_of_a_run_and_of_comparisons_are_explained():
     draws = np.random.default_rng(0).normal(0, 0.1, (100, 2))
     comparison = Comparison(("accuracy", "equal_opportunity"), draws, np.array([0.01, 0.01]))
     events = pd.DataFrame([{"A >> B": 0.5, "A ~ B": 0.5}] * 2)
+    findings = PairFindings(
+        names=["one", "other"],
+        everywhere=events,
+        inside=events,
+        shown=comparison,
+        observed=np.full((2, 2), 0.5),
+        level=0.95,
+        tested="like these rows",
+    )
     documents = [
         run_document(summarise(metrics_of(("A", "B", "C"))), "a run", "sex"),
-        pair_document(events, events, comparison, ["one", "other"], 0.95, looked_at="of these"),
-        ranking_document(np.full((2, 2), 0.5), np.array([1, 1]), ["a", "b"], ["1", "2"], "title"),
+        pair_document(findings, regions=True),
+        ranking_document(
+            np.full((2, 2), 0.5), np.array([1, 1]), ["a", "b"], ["1", "2"], "title", certainty=0.95
+        ),
     ]
     assert not unexplained(documents)
-    for title in ("id", "run", *HEADLINES["binary"], "95 % interval", "P(row outperforms column)"):
+    for title in ("id", "run", *HEADLINES["binary"], "95 % interval", "outperforms"):
         assert explained(title, glossary()), title
 
 

@@ -6,9 +6,15 @@ import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.comparison.run_predictions import load_predictions
-from fairbench.comparison.runs import compare_pair, outperformance, typical_repeat
+from fairbench.comparison.runs import (
+    compare_pair,
+    observed_values,
+    outperformance,
+    typical_repeat,
+)
 from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
+from fairbench.evaluation.columns import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.inference.comparing.ranking import probability_better
 from fairbench.metrics.rates import binary_confusion
@@ -150,20 +156,41 @@ def test_runs_are_found_by_id_prefix_or_name(results):
 def test_command_prints_events_and_writes_table_and_figure(results):
     folder, ids = results
     words = (f"runs=[{ids['folds_lr']},{ids['folds_nb'][:8]}]", "rope=[0.01,0.02]")
-    done = fairbench("compare", *words, f"results={folder}", cwd=folder)
-    assert "A accuracy, B equal opportunity" in done.stdout
-    assert "5 folds pooled, effective sample fraction 0.735" in done.stdout
-    assert "of these fits, by 300 rows, all tested" in " ".join(done.stdout.split())
+    done = fairbench("compare", *words, "detail=all", f"results={folder}", cwd=folder)
+    assert "A is better in accuracy, B in the gap in true positive rate" in done.stdout
+    assert "inside the region" in done.stdout
+    assert "The rows of 5 pooled folds count as 0.735 of as many independent rows" in done.stdout
+    assert "300 rows of the data, all of which are tested" in " ".join(done.stdout.split())
     stem = folder / "report" / "comparison" / f"{ids['folds_lr']}_{ids['folds_nb']}"
     assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     events = pd.read_csv(stem.with_suffix(".csv"), index_col="repeat")
     np.testing.assert_allclose(events.sum(axis=1), 1)
 
 
+def test_the_answer_comes_without_the_details(results, capsys):
+    folder, ids = results
+    run_command(["compare", ids["lr"], ids["nb"], f"results={folder}"])
+    printed = capsys.readouterr().out
+    assert "the region" not in printed and "independent rows" not in printed
+    assert "detail=all" in printed.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["lr", "nb"])
+def test_the_values_of_a_run_are_those_of_its_own_table(results, name):
+    run = load(results, name)
+    accuracy, gap = observed_values(run, Settings(), list(run.repeats))
+    summary = values_of(Catalogue(results[0]).one(run.id).summary())
+    summary = summary[(summary["variant"] == "") & (summary["group"] == "")]
+    means = summary.groupby(["metric", "attribute"])["mean"].first()
+    assert accuracy == pytest.approx(1 - means["error_rate", ""])
+    assert gap == pytest.approx(means["equal_opportunity", run.protect[0]])
+    assert gap > 0
+
+
 def test_all_compares_every_group_of_runs_and_names_what_it_leaves_out(results, capsys):
     run_command(["compare", "runs=all", f"results={results[0]}", "draws=500"])
     printed = capsys.readouterr().out
-    assert printed.count("P(row outperforms column)") == 3
+    assert printed.count("Probability that the run of the row outperforms") == 3
     assert "rank" in printed
 
 

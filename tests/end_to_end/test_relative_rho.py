@@ -109,14 +109,16 @@ def test_reference_itself_has_ratio_one(results):
 
 def test_command_prints_fractions_and_ratios(results, capsys):
     folder, ids = results
-    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative", "draws=500"]
+    words = [f"runs=[{ids['lr']},{ids['nb']}]", "rho=relative", "draws=500", "detail=all"]
     run_command(["compare", *words, f"results={folder}"])
     printed = " ".join(capsys.readouterr().out.split())
-    assert "5 folds pooled, effective sample fractions" in printed
-    assert "paired at the smaller" in printed
+    assert "The rows of 5 pooled folds count as" in printed
+    assert "(run B, variance ratio" in printed
+    assert "pairs of rows as the smaller of the two" in printed
     run_command(["compare", *words, "rho_per=group", "paired=false", f"results={folder}"])
     (first, *others) = ratios(results, per="group")(load(results, "lr")).ravel()
-    assert f"(r {first:.3f}/{others[0]:.3f}" in " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"variance ratio {first:.3f}/{others[0]:.3f}" in printed
 
 
 def test_missing_half_splits_are_named_with_the_command_that_makes_them(results, tmp_path):

@@ -25,8 +25,8 @@ def normal():
 def test_axes_say_which_side_is_better_and_the_algorithms_are_named(normal):
     figure, _, _ = drawn(normal)
     (axes,) = figure.axes
-    assert axes.get_xlabel() == "Δ accuracy, A - B  (A better →)"
-    assert axes.get_ylabel() == "Δ equal opportunity, A - B  (A better →)"
+    assert axes.get_xlabel() == "accuracy: A ahead by  (A better →)"
+    assert axes.get_ylabel() == "gap in true positive rate: A ahead by  (A better →)"
     assert axes.get_title() == "german by age"
     assert [text.get_text() for text in figure.texts] == ["A: ferm", "B: svm"]
 

@@ -1,13 +1,20 @@
-"""The matrix of all pairs stays legible, however many runs there are."""
+"""Comparisons in words, and a matrix of all pairs that stays legible, however many there are."""
 
 from io import StringIO
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
+from fairbench.inference.comparing.practical_difference import Comparison, event_names
+from fairbench.reporting.comparisons import (
+    MATRIX,
+    PairFindings,
+    pair_document,
+    ranking_document,
+)
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.runs import MATRIX, ranking_document
 
 
 def printed(outperforms, ranks, names=None, ids=None):
@@ -15,7 +22,7 @@ def printed(outperforms, ranks, names=None, ids=None):
     runs = len(ranks)
     names, ids = names or ["run"] * runs, ids or ["id"] * runs
     console = Console(width=100, file=StringIO())
-    print_document(ranking_document(outperforms, ranks, names, ids, "all"), console)
+    print_document(ranking_document(outperforms, ranks, names, ids, "all", certainty=0.95), console)
     lines = console.file.getvalue().splitlines()
     assert MATRIX in lines
     return lines, sum(line.startswith("──") for line in lines) - 1
@@ -50,3 +57,125 @@ def test_ranking_names_runs_with_ties():
     assert rows == [
         ["1", "1", "svm", "b2"], ["2=", "2", "lr", "a1"], ["2=", "3", "nb", "c3"],
     ]  # fmt: skip
+
+
+def test_a_matrix_of_probabilities_says_what_the_rest_is():
+    outperforms = np.array([[np.nan, 0.002], [0.94, np.nan]])
+    document = ranking_document(outperforms, np.array([1, 1]), "ab", "12", "title", certainty=0.9)
+    ranked, matrix = document.tables
+    assert "a probability of 0.9 or more" in ranked.caption
+    assert "run 1 outperforms run 2 is less than 1%, and that run 2 outperforms run 1 is 94%" in (
+        matrix.caption
+    )
+    assert "left to 100% is the probability that neither outperforms the other" in matrix.caption
+
+
+TWO = ("accuracy", "equal_opportunity")
+TESTED = "like the 500 rows of the data, 100 of which are tested in 1 repeat"
+
+
+def document_of(probabilities, objectives=TWO, scale=0.01, repeats=1, tested=TESTED, **options):
+    """Return the document of two runs with these probabilities."""
+    draws = np.random.default_rng(0).normal(scale=scale, size=(1000, len(objectives)))
+    events = pd.DataFrame([probabilities] * repeats)
+    observed = np.linspace(0.1, 0.4, 2 * len(objectives)).reshape(2, -1)
+    findings = PairFindings(
+        names=["one", "other"],
+        everywhere=events,
+        inside=events,
+        shown=Comparison(objectives, draws, np.full(len(objectives), 0.01)),
+        observed=observed,
+        level=0.95,
+        tested=tested,
+    )
+    return pair_document(findings, **options)
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "lines"),
+    [
+        (
+            {"A >> B": 0.003, "B >> A": 0.806, "A ~ B": 0.191},
+            [
+                "Not decided: no outcome has the probability of 0.95 that a decision needs.",
+                "The most probable outcome, with 0.806: B is better in at least one metric and "
+                "worse in none.",
+            ],
+        ),
+        (
+            {"A >> B": 0.97, "B >> A": 0.01, "A ~ B": 0.02},
+            [
+                "Decided: A is better in at least one metric and worse in none. The probability is "
+                "0.970, and 0.95 is needed."
+            ],
+        ),
+        (
+            {"A >> B": 0.1, "A ~ B": 0.2, "B accuracy, A equal_opportunity": 0.7},
+            [
+                "Not decided: no outcome has the probability of 0.95 that a decision needs.",
+                "The most probable outcome, with 0.700: B is better in accuracy, A in the gap in "
+                "true positive rate.",
+            ],
+        ),
+        (
+            {"A >> B": 0.01, "B >> A": 0.01, "A ~ B": 0.98},
+            [
+                "Decided: no difference that matters in practice. The probability is 0.980, and "
+                "0.95 is needed."
+            ],
+        ),
+    ],
+)
+def test_a_comparison_of_two_runs_begins_with_its_answer(probabilities, lines):
+    answer = document_of(probabilities, tested="").sections[0].blocks[0].text
+    assert answer.splitlines() == lines
+
+
+def test_an_open_comparison_says_what_it_often_misses():
+    event = {"A >> B": 0.5, "A ~ B": 0.5}
+    *_, line = document_of(event).sections[0].blocks[0].text.splitlines()
+    assert line.startswith("With this many rows and repeats, true differences of less than 0.03")
+    *_, line = document_of(event, scale=1).sections[0].blocks[0].text.splitlines()
+    assert "of any size in accuracy and any size in the gap in true positive rate" in line
+
+
+def test_every_event_has_a_name_of_its_own_in_plain_words():
+    three = (*TWO, "disparate_impact")
+    for objectives in (("accuracy",), TWO, three):
+        names = event_names(objectives)
+        outcomes, _ = document_of(dict.fromkeys(names, 0.1), objectives).tables
+        labels = [row[0] for row in outcomes.rows]
+        assert len(set(labels)) == len(names)
+        assert not any(mark in text for text in labels for mark in (">", "~", "_"))
+    event = "A accuracy, B equal_opportunity, A disparate_impact"
+    assert labels[names.index(event)] == (
+        "A is better in accuracy and the ratio of selection rates, B in the gap in true positive "
+        "rate"
+    )
+
+
+def test_a_lead_says_how_it_follows_from_both_values():
+    event = {"A >> B": 0.5, "A ~ B": 0.5}
+    _, differences = document_of(event).tables
+    assert [row[:3] for row in differences.rows] == [
+        ["accuracy", pytest.approx(0.1), pytest.approx(0.3)],
+        ["gap in true positive rate", pytest.approx(0.2), pytest.approx(0.4)],
+    ]
+    assert (
+        "A - B in accuracy (larger is better) and B - A in the gap in true positive rate (smaller "
+        "is better); positive if A is better." in differences.caption
+    )
+    assert "beyond what is possible" not in differences.caption
+    _, wide = document_of(event, scale=1).tables
+    assert "beyond what is possible" in wide.caption
+
+
+def test_probabilities_inside_the_region_are_details():
+    event = {"A >> B": 0.5, "A ~ B": 0.5}
+    titles = [column.title for column in document_of(event).tables[0].columns]
+    assert titles == ["outcome", "probability"]
+    outcomes, _ = document_of(event, repeats=2, regions=True).tables
+    titles = [column.title for column in outcomes.columns]
+    assert titles == ["outcome", "probability", "inside the region", "over repeats"]
+    assert "region that holds 95% of all draws" in outcomes.caption
+    assert "medians of 2 repeats" in outcomes.caption

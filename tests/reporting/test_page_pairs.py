@@ -88,7 +88,9 @@ def test_the_command_on_the_page_prints_the_page(results, page, capsys):
     (command,) = re.findall(r"fairbench (compare runs=.*draws=\d+)", page)
     run_command([*command.split(), f"results={results}"])
     printed = capsys.readouterr().out
-    matrix = printed[printed.index("P(row outperforms column)") :].splitlines()
+    matrix = printed[
+        printed.index("Probability that the run of the row outperforms") :
+    ].splitlines()
     of_command = [line.split()[1:] for line in matrix if re.match(r"\s*\d+\s+\D?\d", line)]
     cells = re.findall(r'<td class="pair (?!same)[^>]*>\W*?([<>]?\d+)</td>', page)
     assert len(cells) == 6

@@ -11,10 +11,9 @@ from rich.console import Console
 from fairbench import Evaluator, evaluate
 from fairbench.evaluation.columns import values_of
 from fairbench.evaluation.summary import summarise
-from fairbench.inference.comparing.practical_difference import Comparison
 from fairbench.reporting.document.model import Table
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.runs import headline, pair_document, ranking_document, run_document
+from fairbench.reporting.runs import headline, run_document
 from tests.evaluation.labelled import labelled
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
@@ -75,12 +74,6 @@ def test_a_row_shows_mean_sd_interval_and_rows():
         if not np.isnan(expected["lower"]):
             assert row[4] == f"{expected['lower']:.3f} to {expected['upper']:.3f}"
         assert row[5] == f"{expected['n']:.0f}"
-
-
-def test_a_matrix_of_probabilities_says_what_the_rest_is():
-    document = ranking_document(np.full((2, 2), 0.2), np.array([1, 1]), "ab", "12", "title")
-    caption = document.tables[1].caption
-    assert "leave over is the probability that neither outperforms the other" in caption
 
 
 def test_an_interval_of_nearly_every_value_says_why():
@@ -229,36 +222,3 @@ def test_groups_estimated_together_have_the_figures_of_the_summary():
         assert worst == by_place.loc[(metric, "worst", group)].iloc[0]["mean"]
         assert (pooled, interval) == (expected["mean"], (expected["lower"], expected["upper"]))
         assert rows == expected["n"]
-
-
-@pytest.mark.parametrize(
-    ("probabilities", "sentence"),
-    [
-        (
-            {"A >> B": 0.003, "B >> A": 0.806, "A ~ B": 0.191},
-            "It is open which is better, as no event below has a probability of nineteen in "
-            "twenty. Most probably, B is better than A in some objective, and worse in none.",
-        ),
-        (
-            {"A >> B": 0.97, "B >> A": 0.01, "A ~ B": 0.02},
-            "A is better than B in some objective, and worse in none; the probability is over "
-            "nineteen in twenty.",
-        ),
-        (
-            {"A >> B": 0.1, "A ~ B": 0.2, "A accuracy, B equal_opportunity": 0.7},
-            "It is open which is better, as no event below has a probability of nineteen in "
-            "twenty. Most probably, A is better in accuracy and B is better in equal opportunity.",
-        ),
-        (
-            {"A >> B": 0.01, "B >> A": 0.01, "A ~ B": 0.98},
-            "A and B differ in no objective by more than the limit below; the probability is over "
-            "nineteen in twenty.",
-        ),
-    ],
-)
-def test_a_comparison_of_two_runs_begins_with_its_answer(probabilities, sentence):
-    draws = np.random.default_rng(0).normal(size=(100, 2))
-    comparison = Comparison(("accuracy", "equal_opportunity"), draws, np.array([0.01, 0.01]))
-    events = pd.DataFrame([probabilities])
-    document = pair_document(events, events, comparison, ["one", "other"], 0.95)
-    assert document.sections[0].blocks[0].text == sentence

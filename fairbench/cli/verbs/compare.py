@@ -1,7 +1,7 @@
 """Compare finished runs: which is more accurate, and which treats groups more alike.
 
-Two runs are compared by the posterior of their differences: how probable it is that one is better
-than the other, by one objective or by all. More runs are ranked.
+Of two runs, A and B, it prints how probable it is that one is better, and how far A is ahead in
+each metric. Three runs or more are ranked.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.cli.command import Command, Results, components_folder
+from fairbench.cli.command import ALL, SUMMARY, Command, Results, components_folder
 from fairbench.cli.output import print_line
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import (
     Ratios,
     compare_pair,
     effective_sample_fraction,
+    observed_values,
     outperformance,
     typical_repeat,
 )
@@ -30,15 +31,20 @@ from fairbench.core.files import atomic, write_text
 from fairbench.core.formats import csv_text
 from fairbench.core.options import option
 from fairbench.inference.comparing.ranking import ranking
+from fairbench.reporting.comparisons import (
+    PairFindings,
+    pair_document,
+    ranking_document,
+    ranking_title,
+)
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.runs import pair_document, ranking_document
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.packs import written_beside
 from fairbench.results.runs import Run
 
 SECTION = "Compare finished runs"
 
-ALL = ("all",)
+EVERY_RUN = ("all",)
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,12 @@ class CompareOptions(Results, Settings):
         argument="RUN", shown="[RUN,RUN,...]|all",
     )  # fmt: skip
     certainty: float = option(0.95, "From which probability on one run ranks above another.")
+    detail: str = option(
+        SUMMARY,
+        "What is printed of two runs: the answer and its figures, or also the probabilities inside "
+        "the region of the most credible differences, its size, and how folds are pooled.",
+        choices=(SUMMARY, ALL),
+    )
 
     def settings(self) -> Settings:
         """Return how runs are compared."""
@@ -64,12 +76,17 @@ def compare(options: CompareOptions) -> None:
     certainty = options.certainty
     results = options.results
     conf = components_folder() / "conf"
-    if options.runs == ALL:
+    if options.runs == EVERY_RUN:
         sets = Catalogue(results).comparable()
         if not sets:
             raise UserError(
                 f"no two finished runs of {results} predict the same rows for the same groups: "
                 "comparing needs two"
+            )
+        if len(sets) > 1:
+            print(
+                f"There are {len(sets)} rankings, as only runs that predict the same rows for "
+                "the same groups can be compared.\n"
             )
         for comparable_runs in sets:
             _matrix(list(comparable_runs), settings, certainty, conf, results)
@@ -81,7 +98,7 @@ def compare(options: CompareOptions) -> None:
     if len(folders) == 2:
         first, second = (load_predictions(folder) for folder in folders)
         ratios = _ratios([first, second], settings, conf, results)
-        _pair(first, second, settings, ratios, results)
+        _pair(first, second, settings, ratios, results, detailed=options.detail == ALL)
     else:
         _matrix(folders, settings, certainty, conf, results)
 
@@ -106,23 +123,25 @@ def _pair(
     settings: Settings,
     ratios: Ratios | None,
     results: Path,
+    *,
+    detailed: bool,
 ) -> None:
     """Print the comparison of two runs, and write its probabilities and its figure."""
     compared = compare_pair(first, second, settings, ratios)
     regions = compared.regions(settings.level)
     everywhere, inside = compared.events(), compared.events(regions)
     shown_repeat = typical_repeat(inside)
-    names = [f"{run.name} ({run.id})" for run in (first, second)]
-    print_document(
-        pair_document(
-            everywhere,
-            inside,
-            compared.comparisons[shown_repeat],
-            names,
-            settings.level,
-            looked_at=_looked_at(first, settings),
-        )
+    repeats = compared.repeats[shown_repeat]
+    findings = PairFindings(
+        names=[f"{run.name} ({run.id})" for run in (first, second)],
+        everywhere=everywhere,
+        inside=inside,
+        shown=compared.comparisons[shown_repeat],
+        observed=np.stack([observed_values(run, settings, repeats) for run in (first, second)]),
+        level=settings.level,
+        tested=_tested(first, settings),
     )
+    print_document(pair_document(findings, regions=detailed))
     stem = written_beside(results) / "comparison" / f"{first.id}_{second.id}"
     probabilities = inside if settings.repeats == TYPICAL else inside.set_axis(["all"])
     write_text(stem.with_suffix(".csv"), csv_text(probabilities, index_label="repeat"))
@@ -138,21 +157,25 @@ def _pair(
         with atomic(stem.with_suffix(".png")) as file:
             figure.savefig(file, format="png")
         written.append(f"{stem}.png")
-    repeat = f" (repeat {shown_repeat}, the nearest to the medians)" if len(regions) > 1 else ""
-    size = f"{settings.level:.0%} region of size {regions[shown_repeat].size:.4g}{repeat}"
-    pooled = _pooled([first, second], settings, ratios)
-    print("; ".join([*pooled, size, f"files: {', '.join(written)}"]))
+    if detailed:
+        several = len(regions) > 1
+        where = f" of repeat {shown_repeat}, the nearest to the medians," if several else ""
+        size = f"{regions[shown_repeat].size:.4g}"
+        region = f"The {settings.level:.0%} region{where} has the size {size}."
+        print(" ".join([*_pooled([first, second], settings, ratios), region]))
+    hint = "" if detailed else f" (print how it was computed: detail={ALL})"
+    print(f"written: {', '.join(written)}{hint}")
 
 
-def _looked_at(run: RunPredictions, settings: Settings) -> str:
-    """Say what a comparison is about, and on how many rows it rests; nothing of a typical one."""
+def _tested(run: RunPredictions, settings: Settings) -> str:
+    """Say how many rows a comparison rests on; nothing if each repeat is compared by itself."""
     if settings.repeats == TYPICAL:
         return ""
     folds = next(iter(run.repeats.values()))
     repeats = len(run.repeats)
     times = f"each of {repeats} repeats" if repeats > 1 else "1 repeat"
     tested = "all" if len(folds) > 1 else f"{len(folds[0].rows)}"
-    return f"of these fits, by {len(run.people)} rows, {tested} tested in {times}"
+    return f"like the {len(run.people)} rows of the data, {tested} of which are tested in {times}"
 
 
 def _pooled(runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None) -> list[str]:
@@ -162,13 +185,17 @@ def _pooled(runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios |
         return []
     fractions = [_numbers(effective_sample_fraction(run, settings, ratios)) for run in runs]
     if ratios is None:
-        return [f"{folds} folds pooled, effective sample fraction {fractions[0]}"]
-    texts = [
-        f"{fraction} of {name} (r {_numbers(ratios(run))})"
-        for name, fraction, run in zip("AB", fractions, runs, strict=True)
+        counted = fractions[0]
+    else:
+        counted = " and ".join(
+            f"{fraction} (run {name}, variance ratio {_numbers(ratios(run))})"
+            for name, fraction, run in zip("AB", fractions, runs, strict=True)
+        )
+    is_lesser = ratios is not None and settings.paired
+    lesser = ", and pairs of rows as the smaller of the two" if is_lesser else ""
+    return [
+        f"The rows of {folds} pooled folds count as {counted} of as many independent rows{lesser}."
     ]
-    lesser = ", paired at the smaller" if settings.paired else ""
-    return [f"{folds} folds pooled, effective sample fractions {' and '.join(texts)}{lesser}"]
 
 
 def _numbers(values: NDArray[np.float64]) -> str:
@@ -185,10 +212,10 @@ def _matrix(
     outperforms = outperformance(runs, settings, _ratios(runs, settings, conf, results))
     ranks = ranking(outperforms, certainty)
     by = " x ".join(settings.protect or runs[0].protect)
-    objectives = ", ".join(settings.objectives)
     names, ids = [run.name for run in runs], [run.id for run in runs]
-    title = f"{runs[0].people.name} by {by}: ranked by {objectives}"
-    print_document(ranking_document(outperforms, ranks, names, ids, title))
+    title = ranking_title(runs[0].people.name, by, settings.objectives)
+    document = ranking_document(outperforms, ranks, names, ids, title, certainty=certainty)
+    print_document(document)
 
 
 def _classifiers(folders: Sequence[Run], conf: Path) -> list[RunPredictions]:

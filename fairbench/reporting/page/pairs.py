@@ -26,6 +26,7 @@ from fairbench.inference.comparing.ranking import (
     ranking,
 )
 from fairbench.metrics.registry import label as metric_label
+from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document.model import (
     Block,
     Column,
@@ -39,7 +40,6 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.page.blocks import MeasuredBlock
 from fairbench.reporting.page.metric_table import CERTAIN
-from fairbench.reporting.runs import rank_of
 from fairbench.results.runs import Run
 
 MOST = 8  # runs in the table of pairs: more would be hard to read

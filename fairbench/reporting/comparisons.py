@@ -1,0 +1,299 @@
+"""The documents of compared runs: which of two is better and by how much, and a rank for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core import formats
+from fairbench.core.arrays import Floats
+from fairbench.inference.comparing.practical_difference import (
+    A_BETTER,
+    B_BETTER,
+    PRACTICALLY_EQUAL,
+    Comparison,
+)
+from fairbench.metrics.registry import Metric, find, label
+from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairFindings:
+    """What is known about two compared runs, A and B.
+
+    Attributes
+    ----------
+    names : the names of A and B.
+    everywhere, inside : (repeats, events) probabilities over all draws, and within the
+        highest-density region.
+    shown : the comparison whose differences are shown.
+    observed : (2, m) each run's values of the metrics in its test rows, A's first.
+    level : the level of the intervals and of the region.
+    tested : how many rows were tested how often, such as ``like the 500 rows of the data, all of
+        which are tested in 1 repeat``; empty if each repeat is compared by itself. With it, the
+        document tells which differences can hardly be seen.
+    """
+
+    names: Sequence[str]
+    everywhere: pd.DataFrame
+    inside: pd.DataFrame
+    shown: Comparison
+    observed: Floats
+    level: float
+    tested: str = ""
+
+
+def pair_document(findings: PairFindings, *, regions: bool = False) -> Document:
+    """Return the comparison of two runs.
+
+    Parameters
+    ----------
+    regions : whether probabilities within the highest-density region are shown too.
+    """
+    title = "\n".join(
+        f"{letter}: {name}" for letter, name in zip("AB", findings.names, strict=True)
+    )
+    probabilities = findings.everywhere.median()
+    answer = _answer(probabilities, findings.shown.objectives)
+    if findings.tested and not _is_decided(probabilities):
+        answer.append(_hardly_seen(findings.shown, findings.level))
+    blocks: list[Block] = [
+        Paragraph("\n".join([*answer, ""])),
+        _outcomes(findings, regions=regions),
+        _differences(findings),
+    ]
+    if findings.tested:
+        about = f"All of this is about these fitted models, on new people {findings.tested}."
+        blocks.append(Paragraph(about, style="note"))
+    return Document(title, [Section("", blocks)])
+
+
+_SURE = 0.95  # the probability from which an outcome is stated
+
+
+def _is_decided(probabilities: pd.Series) -> bool:
+    return float(probabilities.max()) >= _SURE
+
+
+def _answer(probabilities: pd.Series, objectives: Sequence[str]) -> list[str]:
+    """Return whether an outcome of a comparison is sure, and the most probable one, in words."""
+    outcome = _outcome_label(str(probabilities.idxmax()), objectives)
+    probability = formats.number(float(probabilities.max()), 3)
+    if _is_decided(probabilities):
+        return [f"Decided: {outcome}. The probability is {probability}, and {_SURE} is needed."]
+    return [
+        f"Not decided: no outcome has the probability of {_SURE} that a decision needs.",
+        f"The most probable outcome, with {probability}: {outcome}.",
+    ]
+
+
+def _outcome_label(event: str, objectives: Sequence[str]) -> str:
+    """Return an event of :meth:`Comparison.events` in plain words."""
+    if event == PRACTICALLY_EQUAL:
+        return "no difference that matters in practice"
+    if event in (A_BETTER, B_BETTER):
+        several = " in at least one metric and worse in none" if len(objectives) > 1 else ""
+        return f"{event[0]} is better{several}"
+    wins: dict[str, list[str]] = {}
+    for part in event.split(", "):
+        letter, _, objective = part.partition(" ")
+        wins.setdefault(letter, []).append(_in_a_sentence(objective))
+    (first, its_metrics), (second, other_metrics) = wins.items()
+    return f"{first} is better in {_listed(its_metrics)}, {second} in {_listed(other_metrics)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _metric(objective: str) -> Metric:
+    """Return the metric that an objective is made of."""
+    metric = find(objective)
+    if metric is None:
+        raise ValueError(f"the objective {objective} is no metric")
+    return metric
+
+
+def _in_a_sentence(objective: str) -> str:
+    """Return the label of an objective's metric with the article that a sentence needs."""
+    between_groups = _metric(objective).interval in ("widest", "difference")
+    return f"the {label(objective)}" if between_groups else label(objective)
+
+
+def _largest_difference(objective: str) -> float:
+    """Return the largest difference that two runs can have: of shares 1, of signed ones 2."""
+    return 2.0 if _metric(objective).interval == "difference" else 1.0
+
+
+def _hardly_seen(comparison: Comparison, level: float) -> str:
+    """Say which true differences such a comparison would often miss."""
+    limits = zip(comparison.objectives, comparison.reach(level), strict=True)
+    missed = [
+        f"less than {formats.number(limit, 3)} in {_in_a_sentence(name)}"
+        if limit < _largest_difference(name)
+        else f"any size in {_in_a_sentence(name)}"
+        for name, limit in limits
+    ]
+    return (
+        f"With this many rows and repeats, true differences of {_listed(missed)} are often missed."
+    )
+
+
+_OUTCOMES_CAPTION = (
+    "A run is better in a metric if it is ahead by more than 'equal up to' in the next table."
+)
+_MEDIANS = "\nThe probabilities are medians of {} repeats, which need not add up to 1."
+_REGION_CAPTION = (
+    "\ninside the region: the probability within the smallest region that holds {:.0%} of all "
+    "draws of the posterior, as in the paper Uncertainty Matters."
+)
+
+
+def _outcomes(findings: PairFindings, *, regions: bool) -> Table:
+    """Return the table of the outcomes' probabilities, medians over repeats."""
+    everywhere, inside = findings.everywhere, findings.inside
+    several = len(inside) > 1
+    columns = [Column("outcome"), Column("probability", "number")]
+    caption = _OUTCOMES_CAPTION
+    if regions:
+        columns.append(Column("inside the region", "number"))
+        if several:
+            columns.append(Column("over repeats", "interval"))
+        caption += _REGION_CAPTION.format(findings.level)
+    if several:
+        caption += _MEDIANS.format(len(inside))
+    rows = [
+        [
+            _outcome_label(str(name), findings.shown.objectives),
+            everywhere[name].median(),
+            inside[name].median(),
+            (inside[name].min(), inside[name].max()),
+        ]
+        for name in everywhere.columns
+    ]
+    title = "How probable each outcome is"
+    return Table(columns, [row[: len(columns)] for row in rows], title, caption)
+
+
+def _differences(findings: PairFindings) -> Table:
+    """Return the table of both runs' values and of their differences, with intervals."""
+    comparison, level, averaged = findings.shown, findings.level, bool(findings.tested)
+    ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    means = comparison.delta.mean(axis=0)
+    columns = [
+        Column("metric"),
+        Column("A", "number"),
+        Column("B", "number"),
+        Column("A ahead by", "number"),
+        Column(f"{level:.0%} interval", "interval"),
+        Column("equal up to", "general"),
+    ]
+    first, second = findings.observed
+    rows: list[list[object]] = [
+        [label(name), first[i], second[i], means[i], (ends[0, i], ends[1, i]), comparison.rope[i]]
+        for i, name in enumerate(comparison.objectives)
+    ]
+    explained = [
+        f"A, B: the value in the test rows{', a mean over repeats' if averaged else ''}.",
+        f"A ahead by: {_directions(comparison.objectives)} This is the posterior mean, an average "
+        "over all differences that the tested rows leave possible, and so need not equal the "
+        "difference of the columns A and B.",
+    ]
+    largest = np.array([_largest_difference(name) for name in comparison.objectives])
+    if (np.abs(ends) > largest).any():
+        explained.append(
+            "An interval that goes beyond what is possible means that there are too few repeats "
+            "to tell."
+        )
+    explained.append("equal up to: a smaller lead makes no difference in practice.")
+    if averaged:
+        columns.append(Column("missed below", "number"))
+        limits = comparison.reach(level)
+        rows = [[*row, limit] for row, limit in zip(rows, limits, strict=True)]
+        explained.append(
+            "missed below: of true differences smaller than this, such a comparison would "
+            "miss more than one in five."
+        )
+    title = "How far A is ahead of B" + ("" if averaged else ", in the typical repeat")
+    return Table(columns, rows, title, "\n".join(explained))
+
+
+def _directions(objectives: Sequence[str]) -> str:
+    """Say how a lead is computed from both runs' values, and when it is positive."""
+    ways = [
+        f"{'B - A' if _metric(name).better == 'lower' else 'A - B'} in {_in_a_sentence(name)} "
+        f"({_metric(name).direction or 'larger counts as better, whichever group it favours'})"
+        for name in objectives
+    ]
+    text = f"{_listed(ways)}; positive if A is better."
+    is_ratio = any(isinstance(_metric(name).better, float) for name in objectives)
+    return f"{text} Of a ratio above 1, its inverse is taken." if is_ratio else text
+
+
+MATRIX = "Probability that the run of the row outperforms the run of the column, in percent"
+_MATRIX_CAPTION = (
+    "A run outperforms another if it is better in at least one metric, by more than what matters "
+    "in practice, and worse in none.\n"
+    "Example: the probability that run 1 outperforms run 2 is {}%, and that run 2 outperforms run "
+    "1 is {}%. What is left to 100% is the probability that neither outperforms the other: there "
+    "is no difference that matters, or each is better in another metric."
+)
+_RANKS_CAPTION = (
+    "A run's rank is one more than the number of runs that outperform it with a probability of "
+    "{:g} or more; = marks a tie. The number before a run's name is its row and column below."
+)
+
+
+def ranking_document(
+    outperforms: Floats,
+    ranks: NDArray[np.int64],
+    names: Sequence[str],
+    ids: Sequence[str],
+    title: str,
+    *,
+    certainty: float,
+) -> Document:
+    """Return the comparison of all pairs of several runs, in the order of their ranks.
+
+    Parameters
+    ----------
+    outperforms : (R, R) probabilities that the row's run outperforms the column's.
+    ranks : (R,), from 1; equal ones are tied.
+    certainty : the probability from which a run ranks above another.
+    """
+    order = np.argsort(ranks, kind="stable")
+    places = [[rank_of(ranks, i), rank, names[i], ids[i]] for rank, i in enumerate(order, start=1)]
+    columns = [Column("rank", right=True), Column("", "count"), Column("run"), Column("id")]
+    ranked = Table(columns, places, caption=_RANKS_CAPTION.format(certainty))
+    return Document(title, [Section("", [ranked, _matrix(outperforms, order)])])
+
+
+def ranking_title(data: str, groups: str, objectives: Sequence[str]) -> str:
+    """Return the title of a ranking of the runs of a data set."""
+    by = _listed([_in_a_sentence(name) for name in objectives])
+    return f"{data}, groups by {groups}: runs ranked by {by}"
+
+
+def rank_of(ranks: NDArray[np.int64], i: int) -> str:
+    """Return a run's rank, with = if it is tied."""
+    is_tied = (ranks == ranks[i]).sum() > 1
+    return f"{ranks[i]}=" if is_tied else f"{ranks[i]}"
+
+
+def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
+    """Return every pair's probability; ``<1`` is no impossibility."""
+    columns = [Column("", "count", narrow=True)]
+    columns += [Column(str(i), "percent", narrow=True) for i in range(1, len(order) + 1)]
+    rows = [
+        [rank, *(None if i == j else outperforms[i, j] for j in order)]
+        for rank, i in enumerate(order, start=1)
+    ]
+    first, second = order[:2]
+    pair = (outperforms[first, second], outperforms[second, first])
+    texts = [formats.percent(value).replace("<", "less than ") for value in pair]
+    caption = _MATRIX_CAPTION.format(*(text.replace(">", "more than ") for text in texts))
+    return Table(columns, rows, title=MATRIX, caption=caption, repeated=1)

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from rich.table import Table as RichTable
 
 from fairbench.core.arrays import Floats
+from fairbench.core.errors import UserError
 from fairbench.core.escaping import terminal
 from fairbench.core.formats import count
+from fairbench.data.dataset import Task
 from fairbench.evaluation.columns import COSTS, POOLED, VALUE, WORST, status_text, values_of
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.inference.comparing.practical_difference import (
@@ -23,6 +25,7 @@ from fairbench.inference.comparing.practical_difference import (
 from fairbench.metrics.registry import declared, find, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
 from fairbench.reporting.set_tables import set_tables
+from fairbench.results.labels_and_groups import Description
 from fairbench.results.runs import Run
 
 FITS = ("constraint_active", *COSTS)
@@ -70,13 +73,52 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
 
 
 def document_of(run: Run) -> Document:
-    """Return the headline metrics of a finished run, and its groups unlike everyone else."""
+    """Return the headline metrics of a finished run, and its groups unlike everyone else.
+
+    What labels mean is left out where the results hold no labels, as of data that may not be
+    passed on.
+    """
     unlike = unlike_everyone_else(run.all_metrics())
-    return run_document(run.summary(), run.name, run.protect, unlike)
+    try:
+        meaning = labels_in_words(run.people().about)
+    except UserError:
+        meaning = ""
+    return run_document(run.summary(), run.name, run.protect, unlike, meaning=meaning)
+
+
+def labels_in_words(about: Description) -> str:
+    """Return what the labels of a data set mean, and what a selection rate is a share of."""
+    if about.task is Task.REGRESSION:
+        return (
+            f"The target, {about.target_name}, is a number. The gap in selection rate is between "
+            "the groups' shares of predictions above one value, where that gap is largest."
+        )
+    if about.task is Task.MULTICLASS:
+        names = [f"'{name}'" for name in about.classes]
+        order = ", in this order" if about.ordered else ""
+        text = (
+            f"The classes are {', '.join(names)}{order}. The selection rate of a class is the "
+            "share predicted to be in it."
+        )
+    else:
+        names = ["Label 0", "Label 1"]
+        text = "The selection rate is the share predicted 1."
+        if about.positive_label:
+            text = (
+                f"Label 1 is '{about.positive_label}'; the selection rate is the share predicted 1."
+            )
+    if about.favourable is None:
+        return text
+    return f"{text} {names[about.favourable]} is good for the person."
 
 
 def run_document(
-    summary: pd.DataFrame, name: str, protect: str, unlike: pd.DataFrame | None = None
+    summary: pd.DataFrame,
+    name: str,
+    protect: str,
+    unlike: pd.DataFrame | None = None,
+    *,
+    meaning: str = "",
 ) -> Document:
     """Return the headline metrics of a run as a document.
 
@@ -85,6 +127,7 @@ def run_document(
     summary : the result of :func:`fairbench.evaluation.summary.summarise`.
     protect : the attribute whose gaps and groups are shown.
     unlike : the result of :func:`fairbench.evaluation.many_groups.unlike_everyone_else`.
+    meaning : what the labels mean, in sentences.
     """
     headlines = headline(summary, protect)
     parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
@@ -99,7 +142,8 @@ def run_document(
     ]
     if unlike is not None and len(unlike):
         tables.append(_unlike(unlike))
-    return Document(name, [Section("", tables)])
+    lead = [Paragraph(meaning)] if meaning else []
+    return Document(name, [Section("", [*lead, *tables])])
 
 
 _CLASS_COLUMNS = (

@@ -9,12 +9,20 @@ import pytest
 from rich.console import Console
 
 from fairbench import Evaluator, evaluate
+from fairbench.data.dataset import Task
 from fairbench.evaluation.columns import values_of
 from fairbench.evaluation.summary import summarise
 from fairbench.inference.comparing.practical_difference import Comparison
-from fairbench.reporting.document.model import Table
+from fairbench.reporting.document.model import Paragraph, Table
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.runs import headline, pair_document, ranking_document, run_document
+from fairbench.reporting.runs import (
+    headline,
+    labels_in_words,
+    pair_document,
+    ranking_document,
+    run_document,
+)
+from fairbench.results.labels_and_groups import Description
 from tests.evaluation.labelled import labelled
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
@@ -81,6 +89,39 @@ def test_a_matrix_of_probabilities_says_what_the_rest_is():
     document = ranking_document(np.full((2, 2), 0.2), np.array([1, 1]), "ab", "12", "title")
     caption = document.tables[1].caption
     assert "leave over is the probability that neither outperforms the other" in caption
+
+
+@pytest.mark.parametrize(
+    ("task", "facts", "expected"),
+    [
+        (
+            Task.BINARY,
+            {"positive_label": "bad risk", "favourable": 0},
+            "Label 1 is 'bad risk'; the selection rate is the share predicted 1. Label 0 is good "
+            "for the person.",
+        ),
+        (Task.BINARY, {}, "The selection rate is the share predicted 1."),
+        (
+            Task.MULTICLASS,
+            {"classes": ("low", "middle", "high"), "ordered": True, "favourable": 2},
+            "The classes are 'low', 'middle', 'high', in this order. The selection rate of a class "
+            "is the share predicted to be in it. 'high' is good for the person.",
+        ),
+        (
+            Task.REGRESSION,
+            {},
+            "The target, grade, is a number. The gap in selection rate is between the groups' "
+            "shares of predictions above one value, where that gap is largest.",
+        ),
+    ],
+)
+def test_the_table_begins_with_what_labels_and_selected_mean(task, facts, expected):
+    unknown = {"positive_label": "", "favourable": None, "redistributable": False}
+    about = Description("grades", task, {}, "grade", **{**unknown, **facts})
+    meaning = labels_in_words(about)
+    assert meaning == expected
+    document = run_document(summarise(metrics_of()), "a run", "sex", meaning=meaning)
+    assert document.sections[0].blocks[0] == Paragraph(expected)
 
 
 def test_an_interval_of_nearly_every_value_says_why():

@@ -14,7 +14,15 @@ from fairbench.core.errors import UserError
 from fairbench.core.escaping import terminal
 from fairbench.core.formats import count
 from fairbench.data.dataset import Task
-from fairbench.evaluation.columns import COSTS, POOLED, VALUE, WORST, status_text, values_of
+from fairbench.evaluation.columns import (
+    COSTS,
+    POOLED,
+    VALUE,
+    WORST,
+    status_text,
+    values_of,
+    without_interval,
+)
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.inference.comparing.practical_difference import (
     A_BETTER,
@@ -272,13 +280,32 @@ def has_means_of_gaps(summary: pd.DataFrame) -> bool:
 
 def _rows(headlines: pd.DataFrame) -> Iterator[list[object]]:
     """Yield the cells of each headline metric."""
+    groups = list(dict.fromkeys(str(group) for group in headlines["group"] if group))
     for row in headlines.itertuples():
-        where = f"{row.attribute}: {row.group}" if row.group else str(row.attribute)
-        status = _too_wide(str(row.metric), row.upper - row.lower, row.n)
+        name = str(row.metric)
+        detail = row.group or _compared(name, groups)
+        where = f"{row.attribute}: {detail}" if detail else str(row.attribute)
         if row.status != "ok":
             status = status_text(str(row.status), str(row.reason))
+        elif np.isnan(row.lower):
+            status = without_interval(name)
+        else:
+            status = _too_wide(name, row.upper - row.lower, row.n)
         ends = row.lower, row.upper
-        yield [label(str(row.metric)), where, row.mean, row.sd, ends, row.n, status]
+        yield [label(name), where, row.mean, row.sd, ends, row.n, status]
+
+
+def _compared(name: str, groups: Sequence[str]) -> str:
+    """Return which group's rate is divided by whose, of a ratio; empty of any other metric.
+
+    Parameters
+    ----------
+    groups : the groups of the attribute, the reference first.
+    """
+    metric = find(name)
+    if metric is None or metric.interval != "widest" or metric.is_gap or len(groups) < 2:
+        return ""
+    return f"{groups[1]} over {groups[0]}" if len(groups) == 2 else "smallest over largest"
 
 
 _WIDE = 0.9  # the share of all possible values from which on an interval tells nearly nothing

@@ -50,7 +50,8 @@ class Finding:
     measure : what is measured, in words, such as ``true positive rate``.
     verdict : `LARGE`, `SMALL`, `OPEN` or `NOT_MEASURED`. The error rate covers the first two.
     groups : the groups that the answer names; for a large gap, the one with the higher rate first.
-    value, lower, upper : the measured value, with its 95 % interval.
+    value, lower, upper : the measured value, with its 95 % interval; of a difference between two
+        groups that are named, that of the first minus that of the second.
     values : the measure of each of `groups` in these rows.
     bound : the number that the value is compared with.
     is_share : whether the value is a share, which a reader may want in percentage points.
@@ -188,6 +189,21 @@ def answer_gap(
         widest = for_large.apart[0]
         return GapAnswer(LARGE, widest, list(dict.fromkeys([widest, *pairs_apart])))
     return GapAnswer(OPEN, pairs=pairs_apart)
+
+
+def as_named(
+    answer: GapAnswer, estimate: tuple[float, float, float], *, signed: bool
+) -> tuple[float, float, float]:
+    """Return the value and the limits of a gap as its finding names the groups.
+
+    Parameters
+    ----------
+    estimate : the gap with both limits of its interval.
+    signed : whether it is the rate of the second of two groups minus that of the first. Where the
+        answer names the first one first, as its rate is higher, the difference is turned round.
+    """
+    value, lower, upper = estimate
+    return (-value, -upper, -lower) if signed and answer.named == (0, 1) else estimate
 
 
 def pair_findings(

@@ -19,6 +19,7 @@ from fairbench.audits.findings import (
     Finding,
     GapAnswer,
     answer_gap,
+    as_named,
 )
 from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, RATE_OF, Bounds
 from fairbench.audits.question import Options
@@ -268,9 +269,7 @@ def within_findings(
     too_few = f"no two have enough rows among people of the same {shared_traits(options)}"
     for gap in gaps:
         answer = gap.answer
-        lower, upper = gap.lower, gap.upper
-        if answer.named and gap.signed and gap.upper < 0:
-            lower, upper = -gap.upper, -gap.lower
+        value, lower, upper = as_named(answer, (gap.value, gap.lower, gap.upper), signed=gap.signed)
         template = Finding(
             GAP, gap.attribute, gap.rate_name, gap.verdict, bound=epsilon, n=gap.rows, scope=scope
         )
@@ -278,7 +277,7 @@ def within_findings(
         yield replace(
             template,
             groups=tuple(gap.names[group] for group in named),
-            value=gap.value,
+            value=value,
             lower=lower,
             upper=upper,
             values=(gap.rates[named[0]][named[1]], gap.rates[named[1]][named[0]]) if named else (),

@@ -149,12 +149,12 @@ def _read(text: str) -> Condition:
             f"fail_if={condition_text} is no condition: write a measure, < or >, and a number, "
             f"{_EXAMPLE}"
         )
-    metric = _metric_name(match["metric"].strip())
-    failing = _failing_signs(metric)
     sign = match["sign"]
     bound = match["bound"].strip()
     attribute = (match["attribute"] or "").strip()
     whose = f"{attribute}:" if attribute else ""
+    metric = _metric_name(match["metric"].strip(), whose, bound)
+    failing = _failing_signs(metric)
     if sign.rstrip("=") not in (BELOW, ABOVE) or sign != sign.rstrip("="):
         ways = " or ".join(f"{whose}{metric}{right}{bound}" for right in failing)
         raise UserError(
@@ -173,8 +173,14 @@ def _read(text: str) -> Condition:
     return condition
 
 
-def _metric_name(name: str) -> str:
-    """Return the name of a measure, which may be given as tables call it."""
+def _metric_name(name: str, whose: str, bound: str) -> str:
+    """Return the name of a measure, which may be given as tables call it.
+
+    Parameters
+    ----------
+    whose, bound : what is written before the measure, and after the sign, in the condition that an
+        error proposes.
+    """
     plain = "_".join(name.lower().split())
     by_label = {"_".join(one.label.split()): key for key, one in judged_metrics().items()}
     of_gap = f"gap_in_{plain.removesuffix('_gap')}"
@@ -191,7 +197,41 @@ def _metric_name(name: str) -> str:
             f"fail_if= takes no {plain}, which compares with the first group alone: use {instead}, "
             "which is about all groups"
         )
+    if match := _OF_GAP.fullmatch(plain):
+        gap = _gap_of(match["of"] or match["whose"])
+        raise UserError(
+            f"unknown measure of fail_if '{shortened(name)}': for the gap between groups write "
+            f"{whose}{gap.name}>{bound} or '{whose}{gap.label}>{bound}'"
+        )
     raise unknown_name("measure of fail_if", name, [*judged_metrics(), IMPACT_RATIO])
+
+
+# How people write the gap in a rate: gap.selection_rate, gap(selection_rate), selection_rate_gap.
+_OF_GAP = re.compile(r"gap[._( -]+(?:(?:in|of)_)?(?P<of>.+?)\)?|(?P<whose>.+?)[._ -]gap")
+# Rates whose gap is that of another: the rate itself under another name, or 1 less the rate.
+_SAME_GAP = {
+    "error_rate": "accuracy",
+    "recall": "true_positive_rate",
+    "false_negative_rate": "true_positive_rate",
+    "specificity": "false_positive_rate",
+    "true_negative_rate": "false_positive_rate",
+}
+
+
+def _gap_of(rate: str) -> Metric:
+    """Return the gap in a rate, which is given by its own name or label, or by that of the gap.
+
+    Raises
+    ------
+    UserError : no gap is declared in such a rate; names the gaps.
+    """
+    gaps = [metric for metric in judged_metrics().values() if metric.is_gap]
+    for gap in gaps:
+        names = {gap.name, "_".join(gap.label.removeprefix("gap in ").split())}
+        names |= {gap.rates[0].name} if len(gap.rates) == 1 else set()
+        if _SAME_GAP.get(rate, rate) in names:
+            return gap
+    raise unknown_name("gap of fail_if", rate, [gap.name for gap in gaps])
 
 
 # What other libraries call the same.

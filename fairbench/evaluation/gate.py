@@ -110,11 +110,43 @@ class Statement:
 
 @dataclass(frozen=True)
 class Gate:
-    """Statements about conditions, and the verdict that follows from all of them.
+    """The verdict on predictions by conditions that must not hold.
+
+    :func:`fairbench.gate` returns one, :func:`fairbench.audit` has one in its report, and a
+    :class:`fairbench.GateError` carries one. It is true in an ``if`` only where it passes.
 
     Attributes
     ----------
-    require : `VERDICT`, an open gate has a status of its own; or `PASS`, it fails.
+    statements : the finding on each condition, for each attribute that it is about: its value and
+        interval, the groups that are compared, and its own verdict.
+    require : ``verdict`` or ``pass``. With ``pass``, an open gate has the exit status of a failure.
+    outcome : ``passes`` if every condition is surely not met, ``fails`` if one surely is met, and
+        ``open`` if the rows cannot tell.
+    exit_status : what a command ends with: 0 if the gate passes, 1 if it fails, 3 if it is open.
+    line : the outcome and its reason, in one line.
+    rows : every statement as a dictionary of plain values.
+    data : the whole gate in plain values, as JSON holds it.
+
+    Examples
+    --------
+    Half of the women and all of the men are hired. The ratio of these rates is surely below 0.8,
+    and their difference is surely not above 0.6:
+
+    >>> import fairbench, pandas as pd
+    >>> people = pd.DataFrame({"sex": ["women", "men"] * 400, "hired": [1, 1, 0, 1] * 200})
+    >>> gate = fairbench.gate(
+    ...     people, prediction="hired", groups="sex",
+    ...     fail_if=["impact_ratio<0.8", "statistical_parity>0.6"],
+    ... )
+    >>> gate.outcome, bool(gate), gate.exit_status
+    ('fails', False, 1)
+    >>> for statement in gate.statements:
+    ...     print(f"{statement.condition} {statement.verdict}: {statement.value:.2f}")
+    sex:impact_ratio<0.8 fails: 0.50
+    sex:statistical_parity>0.6 passes: 0.50
+    >>> gate.check()
+    Traceback (most recent call last):
+    fairbench.evaluation.gate.GateError: gate fails: the impact ratio by sex is 0.500 (women and ...
     """
 
     statements: tuple[Statement, ...]

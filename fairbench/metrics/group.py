@@ -122,7 +122,8 @@ STATISTICAL_PARITY = _group_metric(
 DISPARATE_IMPACT = _group_metric(
     disparate_impact,
     "ratio of selection rates",
-    "The share predicted 1 of one group over another's, of several the smallest over the largest.",
+    "The share predicted 1 of the other group over that of the reference group; of three groups or "
+    "more, the smallest over the largest.",
     selection_rate,
     better=1.0,
 )

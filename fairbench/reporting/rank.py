@@ -134,11 +134,43 @@ def report_of(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RankReport(DocumentReport):
-    """What a benchmark says: a notebook shows it, ``print`` prints it, and it can be saved.
+    """The report on a benchmark, which :func:`fairbench.rank` returns.
+
+    A notebook shows its summary as a page, and ``print(report)`` prints all of it.
+    ``report.save("rank.html")`` writes it; other endings give other forms, such as ``.docx``,
+    ``.pdf``, ``.tex``, ``.md``, ``.json`` and ``.csv``.
 
     Attributes
     ----------
+    table : a data frame with a row for each method and score: its possible ranks, whether it may
+        be the best, and its difference from the method of the best mean, with an interval.
+    findings : a data frame with a row for each pair of methods and score: their difference, its
+        interval and the verdict (``better``, ``worse`` or ``open``). The intervals hold for all
+        pairs at once.
+    plans : a data frame with a row for each pair that matters most and is open: the leader and a
+        rival that may be the best, or neighbours in the ranking if the best is settled; and how
+        many tasks would tell them apart.
+    tables : the tables of the page as data frames, by their titles.
     answers : the ranking by each score.
+    document : the report as headings, sentences, tables and figures.
+
+    Examples
+    --------
+    On 40 tasks, the forest is the best method; the other two cannot be told apart:
+
+    >>> import fairbench, numpy as np, pandas as pd
+    >>> random = np.random.default_rng(0)
+    >>> scores = pd.DataFrame({
+    ...     "method": np.repeat(["forest", "linear", "nearest"], 40),
+    ...     "task": np.tile(np.arange(40), 3),
+    ...     "accuracy": np.repeat([0.85, 0.80, 0.80], 40) + random.normal(0, 0.02, 120),
+    ... })
+    >>> report = fairbench.rank(scores, score="accuracy")
+    >>> report.findings[["first", "second", "verdict"]].values.tolist()
+    [['forest', 'linear', 'better'], ['forest', 'nearest', 'better'], ['linear', 'nearest', 'open']]
+    >>> difference = report.difference("forest", "nearest")
+    >>> round(difference.value, 2), difference.lower > 0.03
+    (0.05, True)
     """
 
     answers: tuple[Ranking, ...] = ()
@@ -156,7 +188,7 @@ class RankReport(DocumentReport):
 
     @cached_property
     def plans(self) -> pd.DataFrame:
-        """A row for each rival that may be the best: what would tell it from the leader."""
+        """A row for each pair that matters most and is open: what would tell the two apart."""
         rows = [
             {"score": answer.scores.score, **_plain_plan(plan)}
             for answer in self.answers

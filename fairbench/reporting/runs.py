@@ -8,13 +8,24 @@ import numpy as np
 import pandas as pd
 from rich.table import Table as RichTable
 
+from fairbench.core.errors import UserError
 from fairbench.core.escaping import terminal
 from fairbench.core.formats import count
-from fairbench.evaluation.columns import COSTS, POOLED, VALUE, WORST, status_text, values_of
+from fairbench.data.dataset import Task
+from fairbench.evaluation.columns import (
+    COSTS,
+    POOLED,
+    VALUE,
+    WORST,
+    status_text,
+    values_of,
+    without_interval,
+)
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.metrics.registry import declared, find, label
-from fairbench.reporting.document.model import Column, Document, Section, Table
+from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
 from fairbench.reporting.set_tables import set_tables
+from fairbench.results.labels_and_groups import Description
 from fairbench.results.runs import Run
 
 FITS = ("constraint_active", *COSTS)
@@ -62,13 +73,52 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
 
 
 def document_of(run: Run) -> Document:
-    """Return the headline metrics of a finished run, and its groups unlike everyone else."""
+    """Return the headline metrics of a finished run, and its groups unlike everyone else.
+
+    What labels mean is left out where the results hold no labels, as of data that may not be
+    passed on.
+    """
     unlike = unlike_everyone_else(run.all_metrics())
-    return run_document(run.summary(), run.name, run.protect, unlike)
+    try:
+        meaning = labels_in_words(run.people().about)
+    except UserError:
+        meaning = ""
+    return run_document(run.summary(), run.name, run.protect, unlike, meaning=meaning)
+
+
+def labels_in_words(about: Description) -> str:
+    """Return what the labels of a data set mean, and what a selection rate is a share of."""
+    if about.task is Task.REGRESSION:
+        return (
+            f"The target, {about.target_name}, is a number. The gap in selection rate is between "
+            "the groups' shares of predictions above one value, where that gap is largest."
+        )
+    if about.task is Task.MULTICLASS:
+        names = [f"'{name}'" for name in about.classes]
+        order = ", in this order" if about.ordered else ""
+        text = (
+            f"The classes are {', '.join(names)}{order}. The selection rate of a class is the "
+            "share predicted to be in it."
+        )
+    else:
+        names = ["Label 0", "Label 1"]
+        text = "The selection rate is the share predicted 1."
+        if about.positive_label:
+            text = (
+                f"Label 1 is '{about.positive_label}'; the selection rate is the share predicted 1."
+            )
+    if about.favourable is None:
+        return text
+    return f"{text} {names[about.favourable]} is good for the person."
 
 
 def run_document(
-    summary: pd.DataFrame, name: str, protect: str, unlike: pd.DataFrame | None = None
+    summary: pd.DataFrame,
+    name: str,
+    protect: str,
+    unlike: pd.DataFrame | None = None,
+    *,
+    meaning: str = "",
 ) -> Document:
     """Return the headline metrics of a run as a document.
 
@@ -77,6 +127,7 @@ def run_document(
     summary : the result of :func:`fairbench.evaluation.summary.summarise`.
     protect : the attribute whose gaps and groups are shown.
     unlike : the result of :func:`fairbench.evaluation.many_groups.unlike_everyone_else`.
+    meaning : what the labels mean, in sentences.
     """
     headlines = headline(summary, protect)
     parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
@@ -91,7 +142,8 @@ def run_document(
     ]
     if unlike is not None and len(unlike):
         tables.append(_unlike(unlike))
-    return Document(name, [Section("", tables)])
+    lead = [Paragraph(meaning)] if meaning else []
+    return Document(name, [Section("", [*lead, *tables])])
 
 
 _CLASS_COLUMNS = (
@@ -220,13 +272,32 @@ def has_means_of_gaps(summary: pd.DataFrame) -> bool:
 
 def _rows(headlines: pd.DataFrame) -> Iterator[list[object]]:
     """Yield the cells of each headline metric."""
+    groups = list(dict.fromkeys(str(group) for group in headlines["group"] if group))
     for row in headlines.itertuples():
-        where = f"{row.attribute}: {row.group}" if row.group else str(row.attribute)
-        status = _too_wide(str(row.metric), row.upper - row.lower, row.n)
+        name = str(row.metric)
+        detail = row.group or _compared(name, groups)
+        where = f"{row.attribute}: {detail}" if detail else str(row.attribute)
         if row.status != "ok":
             status = status_text(str(row.status), str(row.reason))
+        elif np.isnan(row.lower):
+            status = without_interval(name)
+        else:
+            status = _too_wide(name, row.upper - row.lower, row.n)
         ends = row.lower, row.upper
-        yield [label(str(row.metric)), where, row.mean, row.sd, ends, row.n, status]
+        yield [label(name), where, row.mean, row.sd, ends, row.n, status]
+
+
+def _compared(name: str, groups: Sequence[str]) -> str:
+    """Return which group's rate is divided by whose, of a ratio; empty of any other metric.
+
+    Parameters
+    ----------
+    groups : the groups of the attribute, the reference first.
+    """
+    metric = find(name)
+    if metric is None or metric.interval != "widest" or metric.is_gap or len(groups) < 2:
+        return ""
+    return f"{groups[1]} over {groups[0]}" if len(groups) == 2 else "smallest over largest"
 
 
 _WIDE = 0.9  # the share of all possible values from which on an interval tells nearly nothing

@@ -234,3 +234,29 @@ def test_findings_and_figures_are_tables_of_plain_columns():
             ), kind
         said = table[table["verdict"].isin([LARGE, SMALL]) & (table["about"] != PAIR)]
         assert (said["sentence"] != "").all(), kind
+
+
+def gaps_in_both_directions():
+    """Yield audits of two groups, either of which has the higher rates, raw and within strata."""
+    for ahead in ("Male", "Female"):
+        frame = predictions(1500)
+        frame["hired"] = (frame["score"] + 0.3 * (frame["sex"] == ahead) > 0.5).astype(int)
+        decisions = {"prediction": "hired", "groups": "sex"}
+        yield f"{ahead}, decisions", fairbench.audit(frame, **decisions, favourable=1)
+        yield f"{ahead}, labels", fairbench.audit(frame, **decisions, target="label")
+        strata = {"target": "label", "within": ["race"]}
+        yield f"{ahead}, strata", fairbench.audit(frame, **decisions, **strata)
+
+
+def test_no_value_of_a_finding_lies_outside_its_interval():
+    turned = 0
+    for kind, report in [*reports(), *gaps_in_both_directions()]:
+        found = report.findings
+        measured = found[found["value"].notna() & found["lower"].notna()]
+        assert (measured["lower"] <= measured["value"] + 1e-12).all(), kind
+        assert (measured["value"] <= measured["upper"] + 1e-12).all(), kind
+        of_two = measured[(measured["about"] == GAP) & measured["groups"].str.contains("; ")]
+        assert (of_two["value"] > 0).all(), kind
+        turned += (of_two["groups"] == "Male; Female").any()
+        turned += (of_two["groups"] == "Female; Male").any()
+    assert turned >= 6

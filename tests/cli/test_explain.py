@@ -115,11 +115,30 @@ def test_headings_abbreviations_and_metrics_are_explained(words, expected, capsy
 
 @pytest.mark.parametrize(
     ("word", "hint"),
-    [("calibratoin", "did you mean calibration"), ("xyzzy", "fairbench explain lists all terms")],
+    [
+        ("calibratoin", "did you mean calibration"),
+        ("spread eror", "did you mean spread error"),
+        (
+            "xyzzy",
+            "no term, metric or choice of a run has a name near to it; fairbench explain lists",
+        ),
+    ],
 )
 def test_an_unknown_term_gets_the_nearest_or_the_list(word, hint, capsys):
     assert main(["explain", word]) == 2
     assert f"unknown term '{word}': {hint}" in capsys.readouterr().err
+
+
+def test_a_word_that_only_sentences_have_leads_to_their_terms(capsys):
+    assert main(["explain", "resample"]) == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "No term is called 'resample'; these sentences mention it:"
+    assert "  bootstrap  A random resample" in "\n".join(lines)
+
+
+def test_a_metric_that_is_the_same_in_several_tasks_is_explained_once(capsys):
+    assert main(["explain", "spread error"]) == 0
+    assert capsys.readouterr().out.count("Its name is spread_error") == 1
 
 
 def test_an_unknown_choice_of_a_group_gets_the_nearest(capsys):

@@ -74,6 +74,12 @@ REFUSED = {
     "impact_ratoi<0.8": "did you mean impact_ratio",
     "equal_oportunity>0.1": "did you mean equal_opportunity",
     "rmse>3": "unknown measure",
+    "gap.selection_rate>0.1": "for the gap between groups write statistical_parity>0.1 or 'gap in "
+    "selection rate>0.1'",
+    "sex:gap(true_positive_rate)>0.2": "write sex:equal_opportunity>0.2 or 'sex:gap in true",
+    "gap_in_false_negative_rate>0.1": "write equal_opportunity>0.1",
+    "error_rate_gap>0.1": "write accuracy_gap>0.1 or 'gap in accuracy>0.1'",
+    "gap.f1_score>0.1": "unknown gap of fail_if 'f1_score'; valid: accuracy_gap, equal_opportunity",
     "disparate_impact<0.8": "use impact_ratio",
     "equal_opportunity_difference>0.1": "use equal_opportunity",
     "demographic_parity_difference>0.1": "that is statistical_parity here",

@@ -9,11 +9,13 @@ import pytest
 from rich.console import Console
 
 from fairbench import Evaluator, evaluate
+from fairbench.data.dataset import Task
 from fairbench.evaluation.columns import values_of
 from fairbench.evaluation.summary import summarise
-from fairbench.reporting.document.model import Table
+from fairbench.reporting.document.model import Paragraph, Table
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.runs import headline, run_document
+from fairbench.reporting.runs import headline, labels_in_words, run_document
+from fairbench.results.labels_and_groups import Description
 from tests.evaluation.labelled import labelled
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
@@ -68,12 +70,73 @@ def test_a_row_shows_mean_sd_interval_and_rows():
         (("gap in equalized odds", "sex"), ("equalized_odds", "sex", "")),
         (("selection rate", "sex: Female"), ("selection_rate", "sex", "Female")),
     ):
-        row = cells_of(printed(metrics), *cells)
+        row = cells_of(printed(metrics, width=140), *cells)
         (expected,) = summary.loc[[key]].to_dict("records")
         assert row[2:4] == [f"{expected['mean']:.4f}", f"{expected['sd']:.4f}"]
         if not np.isnan(expected["lower"]):
             assert row[4] == f"{expected['lower']:.3f} to {expected['upper']:.3f}"
         assert row[5] == f"{expected['n']:.0f}"
+
+
+@pytest.mark.parametrize(
+    ("task", "facts", "expected"),
+    [
+        (
+            Task.BINARY,
+            {"positive_label": "bad risk", "favourable": 0},
+            "Label 1 is 'bad risk'; the selection rate is the share predicted 1. Label 0 is good "
+            "for the person.",
+        ),
+        (Task.BINARY, {}, "The selection rate is the share predicted 1."),
+        (
+            Task.MULTICLASS,
+            {"classes": ("low", "middle", "high"), "ordered": True, "favourable": 2},
+            "The classes are 'low', 'middle', 'high', in this order. The selection rate of a class "
+            "is the share predicted to be in it. 'high' is good for the person.",
+        ),
+        (
+            Task.REGRESSION,
+            {},
+            "The target, grade, is a number. The gap in selection rate is between the groups' "
+            "shares of predictions above one value, where that gap is largest.",
+        ),
+    ],
+)
+def test_the_table_begins_with_what_labels_and_selected_mean(task, facts, expected):
+    unknown = {"positive_label": "", "favourable": None, "redistributable": False}
+    about = Description("grades", task, {}, "grade", **{**unknown, **facts})
+    meaning = labels_in_words(about)
+    assert meaning == expected
+    document = run_document(summarise(metrics_of()), "a run", "sex", meaning=meaning)
+    assert document.sections[0].blocks[0] == Paragraph(expected)
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [(("Male", "Female"), "sex: {1} over {0}"), (("A", "B", "C"), "sex: smallest over largest")],
+)
+def test_a_ratio_says_whose_rate_is_divided_by_whose(groups, expected):
+    summary = values_of(summarise(metrics_of(groups)))
+    rate_rows = (summary["metric"] == "selection_rate") & (summary["group"] != "")
+    rates = summary[rate_rows].set_index("group")["mean"]
+    names = list(rates.index)
+    table = run_document(summary, "a run", "sex").tables[0]
+    (row,) = [row for row in table.rows if row[0] == "ratio of selection rates"]
+    assert row[1] == expected.format(*names)
+    if len(names) == 2:
+        assert (row[2] > 1) == (rates[names[1]] > rates[names[0]])
+
+
+def test_every_row_without_an_interval_says_why():
+    metrics = metrics_of(uncertainty=np.linspace(0, 0.5, 60))
+    row = {"metric": "fit_seconds", "attribute": "", "value": 1.0, "n": 60, "status": "ok"}
+    cost = metrics.groupby("repeat").head(1).assign(**row, lower=np.nan, upper=np.nan, group="")
+    summary = summarise(pd.concat([metrics, cost], ignore_index=True))
+    rows = run_document(summary, "a run", "sex").tables[0].rows
+    without = {row[0]: row[-1] for row in rows if np.isnan(row[4][0])}
+    assert without["spread error"] == "no interval: none is known to hold"
+    assert without["fit seconds"] == "no interval: it was measured"
+    assert all(without.values())
 
 
 def test_an_interval_of_nearly_every_value_says_why():

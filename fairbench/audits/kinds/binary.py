@@ -18,6 +18,7 @@ from fairbench.audits.findings import (
     OPEN,
     SMALL,
     Finding,
+    as_named,
     pair_findings,
 )
 from fairbench.audits.gaps import ASSUMED, NEEDS_NO_LABELS, TOO_FEW
@@ -115,16 +116,16 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
     epsilon = assessment.bounds.epsilon
     for gap in assessment.gaps:
-        lower, upper = gap.lower, gap.upper
-        if gap.named and gap.signed and gap.upper < 0:
-            lower, upper = -gap.upper, -gap.lower
+        value, lower, upper = as_named(
+            gap.answer, (gap.value, gap.lower, gap.upper), signed=gap.signed
+        )
         finding = Finding(
             GAP,
             gap.attribute,
             gap.rate_name,
             gap.verdict,
             tuple(gap.named),
-            value=gap.value,
+            value=value,
             lower=lower,
             upper=upper,
             values=tuple(gap.rates[group] for group in gap.answer.named),

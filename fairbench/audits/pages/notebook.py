@@ -228,11 +228,43 @@ def _can_be_typed(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditReport(DocumentReport):
-    """What an audit found: a notebook shows it, ``print`` prints it, and it can be saved.
+    """The report of an audit, which :func:`fairbench.audit` returns.
+
+    A notebook shows its summary as a page, and ``print(report)`` prints all of it.
+    ``report.save("audit.html")`` writes it; other endings give other forms, such as ``.docx``,
+    ``.pdf``, ``.tex``, ``.md``, ``.json`` and ``.csv``.
 
     Attributes
     ----------
-    gate : whether the conditions of `fail_if` hold; None where none were given.
+    findings : a data frame of the conclusions about the people that the rows are a sample of, each
+        with its value, interval, verdict (``large``, ``small``, ``open`` or ``not measured``) and
+        sentence.
+    table : a data frame of every figure, a row each.
+    tables : the tables of the page as data frames, by their titles.
+    figures : the figures as matplotlib drawings, by their names.
+    gate : the verdict on the conditions of `fail_if`; None if none were given.
+    document : the report as headings, sentences, tables and figures.
+
+    Examples
+    --------
+    Men are hired above a lower score than women:
+
+    >>> import fairbench, numpy as np, pandas as pd
+    >>> random = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"sex": random.choice(["women", "men"], 2000)})
+    >>> threshold = np.where(people["sex"] == "men", 0.4, 0.6)
+    >>> people["hired"] = (random.uniform(size=2000) > threshold).astype(int)
+    >>> report = fairbench.audit(people, prediction="hired", groups="sex")
+    >>> gap = report.findings.iloc[0]
+    >>> gap["verdict"], gap["groups"], gap["measure"]
+    ('large', 'men; women', 'selection rate')
+    >>> gap[["value", "lower", "upper"]].astype(float).round(2).tolist()
+    [0.2, 0.16, 0.24]
+    >>> rates = report.table.query("metric == 'selection_rate' and attribute == 'sex'")
+    >>> rates.query("statistic == 'value'")["value"].round(1).tolist()
+    [0.6, 0.4]
+    >>> list(report.tables)[:3]
+    ['Impact ratios', 'Gaps between groups', 'Rates by group']
     """
 
     gate: Gate | None = None

@@ -89,14 +89,13 @@ def _metrics(key: str) -> list[tuple[str, str]]:
     """Return the metrics that have a name or a label, with what each is."""
     from fairbench.metrics.registry import BINARY, declared
 
-    return [
-        (
-            metric.label if metric.task == BINARY else f"{metric.label} ({metric.task})",
-            f"{metric.sentence.removesuffix('.')}. Its name is {metric.name}.",
-        )
-        for metric in declared()
-        if key in (_key(metric.name), _key(metric.label))
-    ]
+    matching = [metric for metric in declared() if key in (_key(metric.name), _key(metric.label))]
+    rows: dict[tuple[str, str], str] = {}  # a metric that is the same in several tasks is one row
+    for metric in sorted(matching, key=lambda metric: metric.task):
+        sentence = f"{metric.sentence.removesuffix('.')}. Its name is {metric.name}."
+        label = metric.label if metric.task == BINARY else f"{metric.label} ({metric.task})"
+        rows.setdefault((metric.label, sentence), label)
+    return [(label, sentence) for (_, sentence), label in rows.items()]
 
 
 def explained(name: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
@@ -110,7 +109,9 @@ def explained(name: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
 
 
 def explain(options: ExplainOptions) -> None:
-    """Print a term, a choice of a run or a metric, those whose names have it, or all terms.
+    """Print a term, a choice of a run or a metric; or what has it in its name or its sentence.
+
+    Without a term, all terms are printed.
 
     Raises
     ------
@@ -128,12 +129,31 @@ def explain(options: ExplainOptions) -> None:
         (term.name, term.sentence) for term in terms if _key(wanted) in _key(term.name)
     ]
     if not rows:
-        name = wanted.lower().replace("_", " ")
-        names = [known for term in terms for known in term.names]
-        names += [known for group in choices.GROUPS for known in choices.names(group)]
-        hint = did_you_mean(name, names) or "fairbench explain lists all terms"
-        raise UserError(f"unknown term '{shortened(wanted)}': {hint}")
+        rows = _mentioned(wanted, terms)
+        print(f"No term is called '{shortened(wanted)}'; these sentences mention it:")
     print(table(rows))
+
+
+def _mentioned(wanted: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
+    """Return the terms whose sentences have a word that is no term itself.
+
+    Raises
+    ------
+    UserError : no sentence has it; names the nearest term, metric or choice.
+    """
+    from fairbench.metrics.registry import declared
+
+    word = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)", re.IGNORECASE)
+    if rows := [(term.name, term.sentence) for term in terms if word.search(term.sentence)]:
+        return rows
+    names = [known for term in terms for known in term.names]
+    names += [known for group in choices.GROUPS for known in choices.names(group)]
+    names += [known for metric in declared() for known in (metric.name, metric.label)]
+    hint = did_you_mean(wanted.lower().replace("_", " "), names) or (
+        "no term, metric or choice of a run has a name near to it; fairbench explain lists all "
+        "terms, fairbench run --help all every option of a run"
+    )
+    raise UserError(f"unknown term '{shortened(wanted)}': {hint}")
 
 
 def _overview(terms: Sequence[Term]) -> str:

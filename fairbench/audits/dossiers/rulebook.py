@@ -169,7 +169,7 @@ class RulePack:
         return "not yet in force" if waits else self.status
 
     def standing(self, day: date) -> str:
-        """Return in a line whose rules these are, whether they are in force, and how far checked."""
+        """Return whose rules these are, whether they are in force, and how many are verified."""
         rules = self.on(day)
         verified = sum(rule.verified for rule in rules)
         return (

@@ -43,7 +43,7 @@ class SeedComparison:
     Attributes
     ----------
     repeats : how many splits a task has of each.
-    table : a row a metric, task and approach: its difference by the ``first`` and the ``second``
+    table : a row per metric, task and approach: the difference by the ``first`` and the ``second``
         seed, and the chance of two so far apart if they measured the same: ``corrected`` for
         overlapping splits, by the ``splits`` alone, and of the second's distance from the ``band``
         that the model of all tasks has for this one.

@@ -24,7 +24,7 @@ SWEEPS, MOST, ATLAS = ("9_reductions", "9_boosted_reductions"), 50, 10
 
 
 def main(words: Sequence[str]) -> int:
-    """Print a line a fit, and how many converge within the atlas's iterations and within all."""
+    """Print a line per fit, and how many converge within the atlas's iterations and within all."""
     result = list(fits(words))
     for names, iterations, gap, tolerance in result:
         end = "converged" if gap < tolerance else "did not converge"

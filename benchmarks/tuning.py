@@ -3,7 +3,7 @@
 ``python -m benchmarks.tuning splits=20 trials=15`` tunes every task of `TASKS` on that many splits
 (seeds), three repeats each, and prints, for each objective, how often the promised interval of the
 gain on fresh rows covers the gain that the test rows show, and how often it would without the
-correction for the choice. It costs about two CPU seconds a task and split.
+correction for the choice. It costs about two CPU seconds per task and split.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.coverage.families import FAMILIES
 from benchmarks.coverage.simulate import BEFORE, CERTAINTY, OURS, REQUIRED
 from fairbench.core.errors import UserError
+from fairbench.metrics.registry import label
 
 Row = Mapping[str, str]
 # How the line that names the lowest coverages of a construction begins.
@@ -29,12 +30,16 @@ _TITLE = "# How often the intervals cover the truth"
 _OPENING = """\
 The intervals and findings of fairbench were tested in simulations in which the truth is known.
 The first table compares what is promised with what was measured. It is computed from the tables
-of the sections below."""
-_READING = """\
-A *setting* is one simulated situation, such as two groups of 50 rows with a rate of 0.3 each. Where
-a section is about several intervals, this table counts a setting once for each of them. A setting
-fails if its coverage is surely under {required} %. *lowest* is the minimum of many estimates, which
-chance alone puts below the others."""
+of the sections below.
+
+- A *setting* is one simulated situation, such as two groups of 50 rows with a rate of 0.3 each.
+  Where a section is about several intervals, the table counts a setting once for each of them.
+- A setting *fails* if its coverage is surely under {required} %. Since coverage is estimated, a
+  figure under {required} % does not show this by itself: a setting of 200 samples fails at 86 % or
+  less, and one of 2,000 samples at 91 % or less. [Statements]({statements}) and
+  [rankings](#rankings-of-methods) have stricter rules, which are stated there.
+- *lowest* is the smallest figure of all settings, and *where* is the setting that it was measured
+  in. Chance alone puts the smallest of many estimates below the others."""
 _MEASURED = """\
 `make coverage` repeats the simulations, `python -m benchmarks.rank write=FILE` and `python -m
 benchmarks.rank_beside write=FILE` those of rankings. Seeds are fixed, so the figures come out the
@@ -65,7 +70,20 @@ rate covers at least 92.3 %, and least where about seven people with the outcome
 The fewer samples a setting has, the less it can show: with 200 samples, a setting fails if its
 coverage is 86 % or less; with 600, 89 %; with 2,000, 91 %. So judge a table by all of its settings
 together, not by a single one."""
-HEAD_HEADER = ("intervals or claims", "simulated in", "promised", "measured", "lowest", "sections")
+HEAD_HEADER = (
+    *("intervals or claims", "simulated in", "promised", "measured"),
+    *("lowest", "where", "sections"),
+)
+# What the names of settings say, in words that need no section: patterns and replacements.
+_PLAIN = (
+    (r"(\d+) of correlation ([\d.]+)", r"\1 candidates whose estimates are correlated by \2"),
+    (r"unfair by ([\d.]+) errors", r"true gaps of \1 standard errors each"),
+    (r"^(\d+) alike\b", r"\1 groups that do not differ"),
+    (r"(\d+) and (\d+) rows", r"groups of \1 and \2 rows"),
+    (r"contaminated errors of sd", "errors with outliers, standard deviation"),
+    (r"weights vary by", "weights with a coefficient of variation of"),
+    (r"scores of beta\(", "scores of the distribution beta("),
+)
 
 
 @dataclass(frozen=True)
@@ -171,8 +189,9 @@ def page(sections: Mapping[str, str], statements: str = "") -> str:
         raise UserError(f"no benchmark writes the section '{min(unknown)}' of this page: remove it")
     kept = [(title, sections[title]) for title in order if title in sections]
     limits = {"required": round(100 * REQUIRED), "certainty": 100 * CERTAINTY}
-    reading, measured = (text.format(**limits) for text in (_READING, _MEASURED))
-    parts = [f"{_TITLE}\n\n{_OPENING}\n\n{head(sections, statements)}\n\n{reading}"]
+    opening = _OPENING.format(statements=STATEMENTS, **limits)
+    measured = _MEASURED.format(**limits)
+    parts = [f"{_TITLE}\n\n{opening}\n\n{head(sections, statements)}"]
     parts += [f"## {_HOW}\n\n{measured}", f"## {_OVERVIEW}\n\n{overview(sections)}"]
     parts += [f"## {title}\n\n{text}" for title, text in kept]
     return "\n\n".join(parts) + "\n"
@@ -265,7 +284,8 @@ def _of_intervals(promise: Promise, sections: Mapping[str, str]) -> Sequence[str
         f"{settings:,} {unit}",
         promise.promised,
         f"{mean:.1f} % on average; {failed or 'no'} {unit[:-1] if failed < 2 else unit} failed",
-        f"{worst.worst:.1f} %: {worst.where}",
+        f"{worst.worst:.1f} %",
+        _in_plain_words(worst.where),
         ", ".join(_link(family.title) for family in there),
     )
 
@@ -311,7 +331,8 @@ def _of_statements(text: str) -> Sequence[str]:
         f"{len(rows)} settings, {audits:,} pages",
         "95 % of pages have no wrong finding",
         f"{100 - wrong:.1f} % of pages; {failed or 'no'} setting{'s' * (failed > 1)} failed",
-        f"{100 - _percent(worst['wrong pages']):.1f} %: {worst['population']}",
+        f"{100 - _percent(worst['wrong pages']):.1f} %",
+        _in_plain_words(worst["population"]),
         f"[Statements]({STATEMENTS})",
     )
 
@@ -322,13 +343,15 @@ def _of_rankings(section: str, *, beside: bool) -> Iterator[Sequence[str]]:
     whole = claims[-1]
     failed = whole["settings that failed"]
     some = f"{failed} setting{'' if failed in ('no', '1') else 's'} failed"
+    lowest, _, where = whole["lowest"].partition(": ")
     parts = _link(RANKINGS) + (f", {_link(BESIDE_RANKINGS)}" if beside else "")
     yield (
         "Ranks, all differences and which methods may be the best, together (`fairbench rank`)",
         f"{whole['settings']} settings, {whole['benchmarks']} benchmarks",
         "95 % of benchmarks",
         f"{whole['holds in']} of benchmarks; {some}",
-        f"{whole['lowest']}",
+        lowest,
+        where,
         parts,
     )
     off = {row["stated"]: abs(float(row["too high by"].split()[0])) for row in tenths}
@@ -341,10 +364,23 @@ def _of_rankings(section: str, *, beside: bool) -> Iterator[Sequence[str]]:
         "probabilities are right within 3 points, plans within 20 %",
         f"{near} of {len(tenths)} ranges of probabilities; plans in {plan['right within 20 %']} of "
         "settings",
-        f"{worst['too high by']} points too high (standard error {worst['standard error']}) for "
+        f"{worst['too high by']} points too high (standard error {worst['standard error']})",
         f"stated probabilities of {worst['stated']}, {worst['share of all']} of all",
         _link(RANKINGS),
     )
+
+
+def _in_plain_words(where: str) -> str:
+    """Return the name of a setting in words that need no section, and its metrics by their labels.
+
+    Examples
+    --------
+    >>> _in_plain_words("positive_predictive_value of every group, 10 alike")
+    'precision of every group, 10 alike'
+    """
+    for pattern, words in _PLAIN:
+        where = re.sub(pattern, words, where)
+    return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", lambda found: label(found[0]), where)
 
 
 def _percent(text: str) -> float:

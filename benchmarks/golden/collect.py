@@ -1,4 +1,4 @@
-"""Collecting a tree's answers: plain columns, lists, texts and numbers, a name each."""
+"""Collecting a tree's answers: plain columns, lists, texts and numbers, each with a name."""
 
 from __future__ import annotations
 

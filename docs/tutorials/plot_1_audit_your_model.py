@@ -11,7 +11,7 @@ table for a paper. You need ``pip install "fairbench-harness[audit]"`` and nothi
 # The predictions
 # ---------------
 #
-# A table with a row a person: what became true (``repaid``), the score of the model (the
+# A table with one row per person: what became true (``repaid``), the score of the model (the
 # predicted probability that the loan is repaid), and the groups to compare. Here are 3,000
 # simulated loans. In this world, women of the same income repay as often as men; the model,
 # however, has learned to give women a lower score.

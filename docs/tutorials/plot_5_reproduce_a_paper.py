@@ -11,8 +11,8 @@ sets are simulated, so that nothing has to be downloaded.
 # What was printed
 # ----------------
 #
-# The numbers of every paper lie in ``papers/<paper>/published.csv``, a row each, with the run
-# that they are claimed of.
+# The numbers of every paper lie in ``papers/<paper>/published.csv``, one per row, with the
+# run that each is claimed of.
 
 import tempfile
 from pathlib import Path

@@ -18,7 +18,7 @@ were published in. The documents themselves were not read again here.
 # A table of counts
 # -----------------
 #
-# An audit that Cigna published in 2023 (https://perma.cc/8FUT-SLLJ). A row a category, with the
+# An audit that Cigna published in 2023 (https://perma.cc/8FUT-SLLJ). It has one row per category, with the
 # number of people and how many were selected: that is all that an audit of counts needs.
 
 import pandas as pd

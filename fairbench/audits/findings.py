@@ -98,7 +98,7 @@ class Finding:
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return findings, as mappings with the ``sentence`` of each, in plain columns, a row each."""
+    """Return findings, as mappings with the ``sentence`` of each, in plain columns, one per row."""
     plain = [{**row, "groups": "; ".join(row["groups"])} for row in rows]
     rest = [name for name in Finding.__dataclass_fields__ if name not in (*_FIRST, "values")]
     return pd.DataFrame(plain, columns=[*_FIRST, *rest])

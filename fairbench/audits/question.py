@@ -91,7 +91,7 @@ class Options:
 
     path: Path = option(
         Path,
-        "A file with one row a person: CSV, Excel, Parquet or Arrow; packed or not.",
+        "A file with one row per person: CSV, Excel, Parquet or Arrow, compressed or not.",
         argument="PREDICTIONS",
     )
     group: tuple[str, ...] = option(

@@ -56,7 +56,7 @@ class Audit:
     title : what it is called; after the file without one.
     label_names : what label 0 and label 1 are called, where there are two.
     files : name -> text of further files in the folder of the page.
-    figures : every figure in plain columns, a row each, where `data` has no ``metrics``.
+    figures : every figure in plain columns, one per row, where `data` has no ``metrics``.
     audited : how the rows were read: which way is good, and what a decision means.
     rates : what the rates are that groups are compared by.
     counted : what was counted, where it is not rows with and without a label.

@@ -1,7 +1,7 @@
 """What a run is made of: the groups of choices, the choices of each, and a sentence on each.
 
-All is read from the files in ``conf``, whose first comment says what a choice is; no component is
-imported.
+All is read from the files in ``conf``, whose first comment says what a choice is. Only the page of
+the documentation imports components, for the tasks that they work on.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from types import MappingProxyType
 import yaml
 
 from fairbench.components import HOME, conf_folders
+from fairbench.core.errors import UserError
 
 GROUPS = MappingProxyType(
     {
@@ -89,20 +90,54 @@ A run is made of one choice from each group, such as `method=ensemble` on the co
 `fairbench run method=ensemble --help` lists the options of a choice, and
 `fairbench explain ensemble` says what it is. The [data sets](datasets.md) have a page of their own.
 Papers are cited in full where a choice is implemented, in `algorithms/`.
+
+A run takes the choice that is marked **default** unless you name another. The column *tasks* says
+what a choice can predict: *two classes*, *several classes*, *numbers*, or *all* of them.
 """
+_TASKS = MappingProxyType(
+    {"binary": "two classes", "multiclass": "several classes", "regression": "numbers"}
+)
 
 
 def page() -> str:
     """Return the page of the documentation that lists the choices, as Markdown."""
+    settings = yaml.safe_load((HOME / "conf/config.yaml").read_text(encoding="utf-8"))
+    usual = {
+        group: name
+        for entry in settings["defaults"]
+        if isinstance(entry, dict)
+        for group, name in entry.items()
+    }
     parts = [_PAGE_HEAD]
     for group, meaning in GROUPS.items():
-        if group != "dataset":
-            rows = [f"| `{name}` | {text} |" for name, text in sentences(group)]
-            header = f"| `{group}=` | what it is |"
-            parts.append(
-                "\n".join([f"## {group}: {meaning}\n", header, "| --- | --- |", *rows, ""])
-            )
+        if group == "dataset":
+            continue
+        tasks = _tasks(group) if group in ("learner", "intervention", "method") else {}
+        header = [f"`{group}=`", "what it is", *["tasks"] * bool(tasks)]
+        rows = [header, ["---"] * len(header)]
+        for name, text in sentences(group):
+            mark = " **default**" if usual.get(group) == name and len(names(group)) > 1 else ""
+            rows.append([f"`{name}`{mark}", text, *[tasks.get(name, "")] * bool(tasks)])
+        table = [f"| {' | '.join(row)} |" for row in rows]
+        parts.append("\n".join([f"## {group}: {meaning}\n", *table, ""]))
     return "\n".join(parts)
+
+
+def _tasks(group: str) -> dict[str, str]:
+    """Return the tasks that each choice of a group works on, in words."""
+    from fairbench.experiments.build import constructor
+    from fairbench.experiments.configuration import configurations
+
+    tasks = {}
+    for name, options in configurations(group).items():
+        try:
+            works_on = {task.value for task in constructor(group, options)().capabilities.tasks}
+        except UserError:  # it has an option without a default, such as a file of weights
+            tasks[name] = "known once its options are given"
+            continue
+        words = [words for task, words in _TASKS.items() if task in works_on]
+        tasks[name] = "all" if len(words) == len(_TASKS) else ", ".join(words)
+    return tasks
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ class GateFiles:
 
     policy: str = option(
         "",
-        "A YAML file of options and conditions, a line each, as Python and pytest read it too; "
+        "A YAML file of options and conditions, one per line, which Python and pytest read, too; "
         "options of the command line override those in the file.",
         shown="FILE.yaml",
     )

@@ -1,4 +1,4 @@
-"""Reading a table from any common file: delimited text, Excel, Parquet or Arrow, packed or not.
+"""Reading a table from any common file: delimited text, Excel, Parquet or Arrow, compressed or not.
 
 The separator, the packing, the encoding and decimal commas are detected. What was detected is
 printed in one line.

@@ -303,7 +303,7 @@ def check_lengths(target: Floats, columns: Mapping[str, object]) -> None:
 def sensitive_frame(
     features: SensitiveFeatures, *, what: str = "sensitive feature", name: str = "group"
 ) -> pd.DataFrame:
-    """Return groups as categorical columns, a column an attribute.
+    """Return groups as categorical columns, one per attribute.
 
     Parameters
     ----------

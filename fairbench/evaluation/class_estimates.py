@@ -103,7 +103,7 @@ def estimates_by_group(
 def in_long_form(
     estimates: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield every estimate of what `estimates_by_group` returns, a row each.
+    """Yield every estimate of what `estimates_by_group` returns, one per row.
 
     Parameters
     ----------

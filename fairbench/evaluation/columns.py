@@ -86,7 +86,7 @@ def setting_codes(metrics: pd.DataFrame) -> tuple[NDArray[np.intp], pd.DataFrame
 
     Returns
     -------
-    (n,) codes 0, 1 ... in the order of their first rows, and a data frame of one row a code with
+    (n,) codes 0, 1 ... in the order of their first rows, and a data frame of one row per code with
     the columns of `SETTINGS` and `STRATA` that `metrics` has.
     """
     names = [name for name in (*SETTINGS, *STRATA) if name in metrics]

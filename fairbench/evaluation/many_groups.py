@@ -213,7 +213,7 @@ def pooled(
 
     Returns
     -------
-    One row a group, by name:
+    One row per group, by name:
 
     n, raw, raw_lower, raw_upper : the group's rows, and its rate and interval from them alone.
     pooled, lower, upper : the estimate from all groups, and its credible interval.
@@ -314,7 +314,7 @@ def unlike_everyone_else(metrics: pd.DataFrame, false_discovery_rate: float = 0.
 
 
 def _against_the_rest(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a rate and group, with the p-value of all repeats and its adjusted one."""
+    """Return one row per rate and group, with the p-value of all repeats and its adjusted one."""
     metrics = values_of(metrics)
     of_groups = (metrics["variant"] == "") & (metrics["group"] != "") & (metrics["n"] > 0)
     of_groups &= metrics["value"].between(0, 1)  # which only a table made elsewhere may not be

@@ -74,7 +74,7 @@ def shares_of_places(
 
 
 def in_long_form(shares: pd.DataFrame) -> pd.DataFrame:
-    """Return shares and ratios, of what `shares_of_places` returns, a row each.
+    """Return shares and ratios, of what `shares_of_places` returns, one per row.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Tuning: a search over options by the predictions for validation rows alone.
 
-Every trial is made of ordinary cells, one a repeat, so that nothing is fitted twice, whoever asks.
-The study is a folder of the results: the space it searches, and a line for each trial that ended.
+Every trial is made of ordinary cells, one per repeat, so nothing is fitted twice, whoever asks. The
+study is a folder of the results: the space it searches, and a line for each trial that ended.
 Proposals depend on the seed and the earlier trials alone, so that the same command continues after
 a kill as if nothing had happened.
 """

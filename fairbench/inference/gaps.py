@@ -401,7 +401,7 @@ def distance_limits(
     Parameters
     ----------
     distance : (..., G, G) distances between the empirical distribution functions of any two groups
-        (Kolmogorov and Smirnov's), or of means of distribution functions, one a row.
+        (Kolmogorov and Smirnov's), or of means of distribution functions, one per row.
     size : (..., G) rows of each group, at least 1.
     level : the level of the interval.
     known : whether the distance of each pair is known. If not, all distances are equal to the

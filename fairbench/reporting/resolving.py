@@ -203,7 +203,7 @@ def _tasks_table(noise: Sequence[TaskNoise], last: Round) -> Table:
             ("splits", Column("splits at first", "count")),
             (lambda task: last.splits[task.task], Column("splits now", "count")),
             (lambda task: task.noise**0.5, Column("spread of a split", "number", decimals=4)),
-            ("seconds", Column("seconds a split", "number", decimals=2)),
+            ("seconds", Column("seconds per split", "number", decimals=2)),
         ],
         by="",
         caption="spread: the standard deviation of one split's score around the approach's mean",

@@ -312,7 +312,7 @@ class Catalogue:
         return runs_html(list(self), str(self.folder))
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return a row a run: id, name, choices, protected attributes, seed, every option."""
+        """Return one row per run: id, name, choices, protected attributes, seed, every option."""
         import pandas as pd
 
         rows = [

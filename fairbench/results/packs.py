@@ -35,7 +35,7 @@ KINDS: Mapping[str, str] = {
     "data": "data",
     "cells": "cell",
 }
-CONFIG = "config."  # begins the columns of a run's configuration, one a group
+CONFIG = "config."  # begins the columns of a run's configuration, one per group
 _AGAIN = "fairbench store verify {0} names what is lost"
 _LARGEST = 1 << 26  # bytes of an index that are read
 

@@ -9,7 +9,11 @@ from benchmarks.atlas_findings import page
 from fairbench.comparison.atlas.claims import ClaimRoles
 from fairbench.comparison.atlas.frontiers import margin_series
 from fairbench.comparison.atlas.report import atlas_findings, size_sentence
-from fairbench.comparison.atlas.unprocessing import margins_by_size, unequal_terms_remarks
+from fairbench.comparison.atlas.unprocessing import (
+    fairest_differences,
+    margins_by_size,
+    unequal_terms_remarks,
+)
 from fairbench.comparison.atlas.values import NEEDS_GROUP, AtlasValues
 from fairbench.comparison.atlas.verdicts import FAILS, HOLDS, OPEN
 from fairbench.core.formats import interval, signed
@@ -147,7 +151,11 @@ def test_thresholds_of_the_same_rows_are_set_beside_the_claim():
     assert first.label == f"reweighing 0.25 ({NEEDS_GROUP}), at the same gap in equalized odds"
     assert claim.remarks[1].startswith(
         "The fairest comparison is with reweighing, which needs the group as well, but chooses its "
-        "thresholds on the training rows. The error of thresholds that are chosen on validation "
-        f"rows, minus its error, is {signed(first.mean)} ({interval(first.lower, first.upper)}) "
-        "with 0.25, at the same gap in equalized odds; "
+        "thresholds on the training rows."
     )
+    assert claim.fairest == claim.parts
+    heads, (row, *_) = fairest_differences(claim)
+    assert heads[:2] == ["compared with", "at the same gap in equalized odds"]
+    assert row[:2] == [
+        "reweighing 0.25", f"{signed(first.mean)} ({interval(first.lower, first.upper)})"
+    ]  # fmt: skip

@@ -60,7 +60,7 @@ def test_the_way_of_a_run_is_the_one_on_the_map(tmp_path, monkeypatch, capsys):
     assert "fairbench/experiments/build.py" in visits
     assert max(visits.values()) <= 3, sorted(walk.steps)
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    way = page.partition("## The way of a run")[2].partition("## ")[0]
+    way = page.partition("## What happens during a run")[2].partition("## ")[0]
     listed = re.findall(r"^ {3}(fairbench/\S+\.py) ", way, re.M)
     # Evaluating is a step of its own, handed arrays; the first two compose the configuration.
     evaluation = {file for file in visits if file.startswith("fairbench/evaluation/")}

@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import date, timedelta
+from html import unescape
 
 import pandas as pd
 import pytest
@@ -112,9 +113,9 @@ def test_rules_that_have_all_ended_are_refused():
 
 def test_what_is_not_sure_is_said():
     pack = toy(RULE.replace('quote = "Calculate the rate."\nsource = "text"\n', ""))
-    assert pack.warnings(date(2026, 6, 1)) == [
-        "Not verified: no published text was found of 1 of the 1 rules used here (1(a))."
-    ]
+    (said,) = pack.unverified(date(2026, 6, 1))
+    assert said.startswith("1 of 1 item could not be checked against a published text: ")
+    assert said.endswith(" (1(a)).") and not toy().unverified(date(2026, 6, 1))
     assert "may no longer hold" in toy().warnings(date(2026, 6, 2))[0]
     assert not toy().warnings(date(2026, 6, 1))
     assert "Before 1 January 2020" in toy().warnings(date(2019, 1, 1))[-1]
@@ -175,9 +176,12 @@ def test_rules_that_are_not_verified_are_named_on_the_first_page(people, kind, c
     result, page = made(people, kind)
     printed = " ".join(capsys.readouterr().out.split())
     unread = [question for question in result["asked"] if not question["quote"]]
-    assert bool(unread) == ("Not verified" in first_page(page)) == ("Not verified" in printed)
+    rules = pack_of(kind).on(rulebook.today())
+    assert f"{sum(rule.verified for rule in rules)} of {len(rules)} items verified" in printed
+    words = "could not be checked against a published text"
+    assert bool(unread) == (words in first_page(page))
     for question in unread:
-        assert question["citation"] in first_page(page)
+        assert f"{question['what']} ({question['citation']})" in unescape(first_page(page))
 
 
 @pytest.mark.parametrize("kind", DOSSIERS)

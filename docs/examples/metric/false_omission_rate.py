@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from fairbench.metrics.group import gap
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import BINARY, Metric
 
@@ -21,4 +24,17 @@ FALSE_OMISSION_RATE = Metric(
     function=false_omission_rate,
     rates=(false_omission_rate,),
     shown=("groups",),
+)
+
+FALSE_OMISSION_RATE_GAP = Metric(
+    name="false_omission_rate_gap",
+    label="gap in false omission rate",
+    sentence="The largest difference between two groups in the false omission rate.",
+    task=BINARY,
+    better="lower",
+    needs=("prediction", "groups"),
+    interval="widest",
+    function=partial(gap, false_omission_rate),
+    rates=(false_omission_rate,),
+    shown=("gaps",),
 )

@@ -29,7 +29,7 @@ NOTICE = (
     "These are measurements, and what people said. Whether a law or a rule is kept is for "
     "people to judge, who know more than is here."
 )
-NOT_VERIFIED = "not verified: no text of it was found"
+NOT_VERIFIED = "not verified: no published text was found"
 _STYLES = {MEASURED: "small", GIVEN: "assumed", MISSING: "large"}
 
 
@@ -84,6 +84,7 @@ def dossier(
         made=measured.made or made_from(options.path, options.seed),
         summary=replace(
             summary,
+            sure=[*pack.unverified(day), *summary.sure],
             unseen=[*unseen, *summary.unseen],
             todo=[*todo, *summary.todo],
             audited=[("Rules", pack.standing(day)), *summary.audited],
@@ -110,8 +111,9 @@ def _on_missing(asked: Sequence[AnsweredRule]) -> tuple[list[str], list[str]]:
         "listed under what to do next."
     )
     todo = (
-        "Answer the questions of the section 'What is asked for' in a text file, a line each such "
-        f"as '{missing[0].rule.key}: ...', and run this again with facts=FILE. Missing: {keys}."
+        "Answer the questions of the section 'What is asked for' in a text file, one per line, "
+        f"such as '{missing[0].rule.key}: ...', and run this again with facts=FILE. Missing: "
+        f"{keys}."
     )
     return [NOTICE, unseen], [todo, _AGAIN]
 
@@ -129,11 +131,11 @@ def _plain_pack(pack: RulePack, day: date, asked: Sequence[AnsweredRule]) -> dic
         "as_of": day.isoformat(),
         "verified": sum(answer.rule.verified for answer in asked),
         "asked": len(asked),
-        "warnings": pack.warnings(day),
+        "warnings": [*pack.warnings(day), *pack.unverified(day)],
     }
 
 
-_READ = "Each sentence with the text that it was read in, the date of that text, and since when"
+_READ = "Each rule's words, the text that they are from, its date, and when the rule applies"
 _AGAIN = "Repeat this when the model changes, or the people it is used on."
 
 
@@ -148,7 +150,7 @@ def _questions_table(asked: Sequence[AnsweredRule], day: date) -> Table:
         asked,
         [
             ("what", Column("asked for")),
-            (cited, Column("by")),
+            (cited, Column("asked by")),
             (
                 lambda answer: TableCell(answer.status, mark=_STYLES[answer.status]),
                 Column("status"),
@@ -180,11 +182,11 @@ def _quotations(asked: Sequence[AnsweredRule]) -> Table:
     return table_of(
         list(places.values()),
         [
-            (lambda answer: answer.rule.citation, Column("by")),
-            (quotation, Column("text")),
-            (text_date, Column("of")),
+            (lambda answer: answer.rule.citation, Column("asked by")),
+            (quotation, Column("words")),
+            (text_date, Column("text dated")),
             (lambda answer: answer.rule.effective.isoformat(), Column("applies from")),
         ],
         by="",
-        caption=f"texts that were read: {texts or 'none'}",
+        caption=f"quoted texts: {texts or 'none'}",
     )

@@ -18,13 +18,16 @@ def list_of_packs(day: date) -> Document:
             ("name", Column("dossier")),
             ("jurisdiction", Column("jurisdiction")),
             (lambda pack: pack.status_on(day), Column("status")),
-            (lambda pack: pack.version.isoformat(), Column("text of")),
-            (lambda pack: pack.checked.isoformat(), Column("read on", left_out=1)),
-            (lambda pack: pack.review_by.isoformat(), Column("read again by")),
+            (lambda pack: pack.version.isoformat(), Column("text dated")),
+            (lambda pack: pack.checked.isoformat(), Column("checked on", left_out=1)),
+            (lambda pack: pack.review_by.isoformat(), Column("check again by")),
             (lambda pack: _verified(pack, day), Column("verified")),
         ],
         by="",
-        caption="verified: of the rules of that day, how many were read in a text that is named",
+        caption=(
+            "text dated: the date of the rules' text; verified: how many of the rules that hold on "
+            "that day were checked against a published text"
+        ),
     )
     sentences = [sentence for pack in packs for sentence in _description(pack, day)]
     title = f"Rules of dossiers, as of {written_day(day)}"
@@ -39,5 +42,5 @@ def _verified(pack: RulePack, day: date) -> str:
 
 
 def _description(pack: RulePack, day: date) -> list[str]:
-    said = pack.warnings(day) if pack.rules else []
+    said = [*pack.warnings(day), *pack.unverified(day)] if pack.rules else []
     return [f"{pack.name}: {pack.title}. {pack.about}", *(f"{pack.name}: {text}" for text in said)]

@@ -128,26 +128,21 @@ class RulePack:
     def warnings(self, day: date) -> list[str]:
         """Return what a reader has to know before relying on the pack on a day.
 
-        That it is past its date, that some of it was not read, and that some does not apply yet.
+        That it is past its date, that the day is before its text, and that some of it does not
+        apply yet.
         """
         rules = self.on(day)
         warnings = []
         if day > self.review_by:
             warnings.append(
-                f"These rules were read on {written_day(self.checked)} and were to be read again "
-                f"by {written_day(self.review_by)}: on {written_day(day)} they may no longer hold."
+                f"These rules were checked on {written_day(self.checked)} and were to be checked "
+                f"again by {written_day(self.review_by)}: on {written_day(day)} they may no longer "
+                "hold."
             )
         if day < self.version:
             warnings.append(
-                f"These are the rules of {written_day(self.version)}: what held on "
+                f"These rules are dated {written_day(self.version)}: those that held on "
                 f"{written_day(day)} may differ."
-            )
-        unread = [rule for rule in rules if not rule.verified]
-        if unread:
-            citations = "; ".join(dict.fromkeys(rule.citation for rule in unread))
-            warnings.append(
-                f"Not verified: no published text was found of {len(unread)} of the {len(rules)} "
-                f"rules used here ({citations})."
             )
         if later := sorted({rule.effective for rule in rules if rule.effective > day}):
             waiting = sum(rule.effective > day for rule in rules)
@@ -155,17 +150,32 @@ class RulePack:
             warnings.append(f"Before {days}, {waiting} of {len(rules)} rules do not apply.")
         return warnings
 
+    def unverified(self, day: date) -> list[str]:
+        """Return a sentence that names the rules whose words were not read; none if all were."""
+        rules = self.on(day)
+        unread = [rule for rule in rules if not rule.verified]
+        if not unread:
+            return []
+        named = "; ".join(f"{rule.what} ({rule.citation})" for rule in unread)
+        items = "item" if len(rules) == 1 else "items"
+        return [
+            f"{len(unread)} of {len(rules)} {items} could not be checked against a published text: "
+            f"{named}."
+        ]
+
     def status_on(self, day: date) -> str:
         """Return its status, unless nothing of it applies yet on a day."""
         waits = self.rules and all(rule.effective > day for rule in self.rules)
         return "not yet in force" if waits else self.status
 
     def standing(self, day: date) -> str:
-        """Return in a line whose rules these are, of which date, and whether they are in force."""
+        """Return whose rules these are, whether they are in force, and how many are verified."""
+        rules = self.on(day)
+        verified = sum(rule.verified for rule in rules)
         return (
-            f"{self.title} ({self.jurisdiction}); {self.status_on(day)}; text of "
-            f"{written_day(self.version)}, read on {written_day(self.checked)}; as of "
-            f"{written_day(day)}. {self.about}"
+            f"{self.title} ({self.jurisdiction}); {self.status_on(day)}; text dated "
+            f"{written_day(self.version)}, checked on {written_day(self.checked)}; {verified} of "
+            f"{len(rules)} items verified; rules as of {written_day(day)}. {self.about}"
         )
 
 

@@ -29,8 +29,8 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
 
     Parameters
     ----------
-    frame : the path of a file, or a table of pandas, polars or Arrow with a row a person; without
-        it, the file that the policy names.
+    frame : the path of a file, or a table of pandas, polars or Arrow with one row per person;
+        without it, the file that the policy names.
     policy : a YAML file of options and conditions, as ``fairbench gate`` reads it. What is given
         here goes before what it says.
     options : any option of ``fairbench gate``, such as ``fail_if="impact_ratio<0.8"``,

@@ -1,4 +1,4 @@
-"""The audit of counts: a published table with a row a category, as bias audits are published.
+"""The audit of counts: a published table with one row per category, as bias audits are published.
 
 Of each category the table says how many people there were, and how many were selected, or which
 share. Where rows name several attributes, a row with a blank or "Total" in one of them is of all

@@ -43,7 +43,7 @@ def audit(
 
     Parameters
     ----------
-    frame : a row a person: a pandas, polars or Arrow table, or the path of a file.
+    frame : a pandas, polars or Arrow table with one row per person, or the path of a file.
     target : the column of labels, empty where a label is unknown.
     score : the column of the predicted probability of the positive label; of three classes and
         more, a list with one column for each class.
@@ -272,7 +272,7 @@ class AuditReport(DocumentReport):
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """Every figure of the report in one tidy table, a row each.
+        """Every figure of the report in one tidy table, one per row.
 
         Of two classes and of numbers, in the columns that `fairbench.evaluate` returns: metric,
         attribute, group, value, lower and upper end of the 95 % interval, n, status and reason.
@@ -282,7 +282,7 @@ class AuditReport(DocumentReport):
 
     @cached_property
     def findings(self) -> pd.DataFrame:
-        """What the report says of the people that its rows are a sample of, a row each.
+        """What the report says of the people that its rows are a sample of, one finding per row.
 
         Columns are about, attribute, groups, measure, value, lower, upper, n, verdict and sentence,
         then the others of :class:`fairbench.audits.findings.Finding`.

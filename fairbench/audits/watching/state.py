@@ -30,8 +30,8 @@ class WatchOptions:
 
     path: Path = option(
         Path,
-        "A file with one row a person (CSV, Excel, Parquet or Arrow, packed or not): the same file "
-        "growing, or with time= a new file each week.",
+        "A file with one row per person (CSV, Excel, Parquet or Arrow, compressed or not): one "
+        "file that grows, or with time= a new file each week.",
         argument="PREDICTIONS",
     )
     group: tuple[str, ...] = option(

@@ -46,8 +46,8 @@ class AuditedOptions(Results, Printed, Options):
 
     path: Path = option(
         Path,
-        "A CSV, Excel, Parquet or Arrow file with one row a person, packed or not; or a finished "
-        "run, by the beginning of its id, whose columns need not be named.",
+        "A CSV, Excel, Parquet or Arrow file with one row per person, compressed or not; or a "
+        "finished run, by the beginning of its id, whose columns need not be named.",
         argument="PREDICTIONS|RUN",
     )
     repeat: int = option(0, "Of a run: which repeat of its split.")

@@ -138,8 +138,8 @@ class AskOptions(_State):
     )
     labels: str = option(
         "",
-        "A file of labels (CSV, Excel, Parquet or Arrow, packed or not), with the columns row, or "
-        "that of id=, and label.",
+        "A file of labels (CSV, Excel, Parquet or Arrow, compressed or not). It has the column "
+        "row, or that of id=, and the column label.",
         shown="FILE",
     )
     overwrite: bool = option(False, "Replace labels that are there.")

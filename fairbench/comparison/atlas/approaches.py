@@ -94,7 +94,7 @@ def approach_table(
         labels are withheld; ``seed, repeat, run``; ``group_at_prediction``, whether a person's
         group must be known to predict; ``test_share``, of the rows trained on or tested; facts
         about the task (``rows, features, positive_share, smallest_group_share, groups``); and
-        one column a metric, in the unit of the metric, NaN where it is undefined.
+        one column per metric, in the unit of the metric, NaN where it is undefined.
     """
     compared = _comparable(runs)
     if not compared:

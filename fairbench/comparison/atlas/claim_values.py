@@ -54,6 +54,7 @@ class Claim:
     verdict : holds, fails or not resolved, by means over families.
     evidence : what was measured of the parts that decide, in sentences; empty if there are none.
     remarks : further sentences, such as ways in which the comparison is uneven.
+    fairest : the parts that compare on the most equal terms, if a remark names them.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Claim:
     parts: tuple[ClaimPart, ...]
     evidence: str = ""
     remarks: tuple[str, ...] = ()
+    fairest: tuple[ClaimPart, ...] = ()
 
     @property
     def criterion(self) -> str:

@@ -137,7 +137,10 @@ def intervention_claims(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, 
         "the error. It fails if every intervention surely lowers no gap or raises the error.",
         verdict=verdict,
         parts=parts,
-        evidence=_evidence(deciding_parts),
+        evidence=_evidence(
+            deciding_parts,
+            "it lowers the gap and does not raise the error by an amount that matters",
+        ),
     )
     costly = Claim(
         name="fairness_costs_accuracy",
@@ -148,7 +151,11 @@ def intervention_claims(values: AtlasValues, roles: ClaimRoles) -> tuple[Claim, 
         "error. It fails if one intervention lowers a gap and surely does not raise the error.",
         verdict=_OPPOSITE[verdict],
         parts=parts,
-        evidence=_evidence(deciding_parts),
+        evidence=_evidence(
+            deciding_parts,
+            "this contradicts the claim: the intervention lowers the gap and does not raise the "
+            "error by an amount that matters",
+        ),
     )
     return helps, costly
 
@@ -164,11 +171,16 @@ def some_intervention_helps(parts: Sequence[ClaimPart]) -> str:
     return any_holds([_lowers_gap_at_no_error(falls[label], cost) for label, cost in costs.items()])
 
 
-def _evidence(parts: Sequence[ClaimPart]) -> str:
-    """Return two sentences on the intervention that lowers a gap most.
+def _evidence(parts: Sequence[ClaimPart], conclusion: str) -> str:
+    """Return what was measured of the intervention that lowers a gap most, and what follows.
 
     It is the best of those that lower a gap and do not raise the error by simultaneous intervals;
     if there are none, of those that do by the intervals of each difference alone; then of all.
+
+    Parameters
+    ----------
+    parts : the parts that decide the claim.
+    conclusion : what follows if it lowers a gap and does not raise the error.
     """
     part_of = {(part.label, part.metric): part for part in parts}
     gap_parts = [part for part in parts if part.metric in GAPS and (part.label, ERROR) in part_of]
@@ -186,11 +198,11 @@ def _evidence(parts: Sequence[ClaimPart]) -> str:
     if gap is None:
         return ""
     cost = part_of[gap.label, ERROR]
-    helps = " So it lowers the gap at no error that matters"
+    all_differences = f"llowing for all {len(parts)} differences at once, that is"
     sure = (
-        f"{helps}, also by intervals for all differences at once."
+        f" So {conclusion}. A{all_differences} shown, too."
         if at_once
-        else f"{helps}; by intervals for all differences at once, that is open."
+        else f" Judged by these two intervals, {conclusion}. But a{all_differences} not shown."
         if alone
         else ""
     )

@@ -66,6 +66,11 @@ def unprocessing_claim(
     on_training_rows : the interventions that choose such thresholds on the training rows.
     """
     parts = judge_parts(values, _series(values, margins))
+    fairest = tuple(
+        part
+        for part in select_deciding(parts)
+        if part.label.split()[0] in on_training_rows and part.mean == part.mean
+    )
     return claim_of_all(
         name=UNPROCESSING,
         statement="Thresholds for each group on the unconstrained model, which need the group at "
@@ -78,9 +83,10 @@ def unprocessing_claim(
         parts=parts,
         remarks=(
             *_validation_rows_remark(values, margins),
-            *_training_rows_remark(parts, on_training_rows),
+            *_training_rows_remark(fairest),
             *remarks,
         ),
+        fairest=fairest,
     )
 
 
@@ -118,28 +124,31 @@ def _validation_rows_remark(values: AtlasValues, margins: Sequence[MarginSeries]
     )
 
 
-def _training_rows_remark(
-    parts: Sequence[ClaimPart], interventions: Sequence[str]
-) -> Iterator[str]:
+def _training_rows_remark(fairest: Sequence[ClaimPart]) -> Iterator[str]:
     """Yield a remark on interventions that also choose thresholds, but on training rows."""
-    compared = [part for part in select_deciding(parts) if part.label.split()[0] in interventions]
-    compared = [part for part in compared if part.mean == part.mean]
-    if compared:
-        names = " and ".join(dict.fromkeys(part.label.split()[0] for part in compared))
-        differences = "; ".join(
-            f"{signed(part.mean)} ({interval(part.lower, part.upper)}) with {_strength(part)}"
-            for part in compared
-        )
+    if fairest:
+        names = " and ".join(dict.fromkeys(part.label.split()[0] for part in fairest))
         yield (
             f"The fairest comparison is with {names}, which needs the group as well, but chooses "
-            "its thresholds on the training rows. The error of thresholds that are chosen on "
-            f"validation rows, minus its error, is {differences}; each interval is by itself."
+            "its thresholds on the training rows. The table below has its differences."
         )
 
 
-def _strength(part: ClaimPart) -> str:
-    """Return the strength of an intervention: its label without name and without `NEEDS_GROUP`."""
-    return part.label.partition(" ")[2].replace(f" ({NEEDS_GROUP})", "")
+def fairest_differences(claim: Claim) -> tuple[list[str], list[list[str]]]:
+    """Return the table of the fairest comparisons of a claim: its heads and its rows.
+
+    A row is an intervention at one strength, and a column is the gap at which it is compared. A
+    cell has the difference with its own interval, or ``-`` if there is none.
+    """
+    of_cell: dict[tuple[str, str], str] = {}
+    for part in claim.fairest:
+        intervention, _, gap = part.label.replace(f" ({NEEDS_GROUP})", "").partition(", ")
+        of_cell[intervention, gap] = f"{signed(part.mean)} ({interval(part.lower, part.upper)})"
+    interventions, gaps = (list(dict.fromkeys(names)) for names in zip(*of_cell, strict=True))
+    return ["compared with", *gaps], [
+        [intervention, *(of_cell.get((intervention, gap), "-") for gap in gaps)]
+        for intervention in interventions
+    ]
 
 
 def unequal_terms_remarks(runs: Sequence[Run], path: Path = _ROLES) -> list[str]:

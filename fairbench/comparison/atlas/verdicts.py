@@ -202,6 +202,7 @@ def claim_of_all(
     parts: tuple[ClaimPart, ...],
     decided_by: Sequence[ClaimPart] | None = None,
     remarks: tuple[str, ...] = (),
+    fairest: tuple[ClaimPart, ...] = (),
 ) -> Claim:
     """Return a claim that holds if every part that decides it holds.
 
@@ -221,6 +222,7 @@ def claim_of_all(
         parts=parts,
         evidence=_evidence(measured, words, deciding_parts),
         remarks=remarks,
+        fairest=fairest,
     )
 
 

@@ -52,7 +52,7 @@ class _Log:
     ----------
     name : the name of its file, for messages.
     about : what it tells of the evaluation.
-    rows : one row a sample: ``item``, ``split``, and the values of each score by its name.
+    rows : one row per sample: ``item``, ``split``, and the values of each score by its name.
     failed : samples that ended in an error.
     status : ``success``, or how far it came.
     """

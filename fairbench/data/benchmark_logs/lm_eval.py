@@ -1,8 +1,8 @@
 """lm-evaluation-harness's files: scores of tasks (``results_*.json``), and of documents.
 
 A results file is of one model on several tasks, with an aggregate and its standard error for every
-metric. Documents are in ``samples_TASK_DATE.jsonl`` beside it, a line each and filter; which model
-answered is said in the results file of the same date, or by the name of the folder.
+metric. Documents are in ``samples_TASK_DATE.jsonl`` beside it, one line per document and filter.
+Which model answered is said in the results file of the same date, or by the name of the folder.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ class BenchmarkTable:
 
     Attributes
     ----------
-    frame : a row a method, task and, where there are, split and item, with the columns ``method``,
+    frame : one row per method, task, and any split and item, with the columns ``method``,
         ``task``, ``split``, ``item`` and ``family`` (texts; the last three only where there are
-        such), one column a score and one a cost. A row without a score has NaN.
+        such), one column per score and per cost. A row without a score has NaN.
     format : the format in which it was read, such as ``inspect_ai logs``.
     scores : the facts about each score.
     costs : the columns of what a row took, in seconds.

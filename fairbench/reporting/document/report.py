@@ -78,7 +78,7 @@ class DocumentReport:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """Every figure of the report in one tidy table, a row each; none by default."""
+        """Every figure of the report in one tidy table, one per row; none by default."""
         return pd.DataFrame()
 
     @cached_property

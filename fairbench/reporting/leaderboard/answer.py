@@ -209,7 +209,7 @@ Styles = dict[str, dict[str, Any]]
 
 
 def frontier_figure(points: Sequence[MeanFrontierPoint], style_of: Styles) -> Figure | None:
-    """Return a panel for each gap: a line an intervention, from its weakest to its strongest."""
+    """Return a panel for each gap: one line per intervention, from its weakest to its strongest."""
     gaps = list(dict.fromkeys(point.gap_metric for point in points))
     if not gaps:
         return None

@@ -178,7 +178,7 @@ def _picture(claim: Claim) -> Iterator[Gallery]:
 
 
 def _task_verdicts_details(findings: AtlasFindings) -> Details:
-    """Return the table of verdicts on thresholds against interventions, one row a task and gap."""
+    """Return the table of verdicts on thresholds against interventions, a row per task and gap."""
     columns = [Column("task"), Column("gap"), Column("compared", "count")]
     columns += [Column("no worse", "count"), Column("worse", "count"), Column("verdict")]
     columns += [Column("worst margin", "estimate")]

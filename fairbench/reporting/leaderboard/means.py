@@ -37,7 +37,7 @@ class TaskMeans:
     Attributes
     ----------
     first : a row of the task, for its facts.
-    rows : a row an approach: the columns of `APPROACH`, ``group_at_prediction``, and of every
+    rows : one row per approach: the columns of `APPROACH`, ``group_at_prediction``, and of every
         metric the mean and the ends of its interval, ``name``, ``name lower`` and ``name upper``.
     """
 

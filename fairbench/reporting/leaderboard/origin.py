@@ -145,7 +145,7 @@ def downloads(board: BoardTable, drawings: Mapping[str, str]) -> dict[str, str]:
 
 
 def whole_table(board: BoardTable) -> bytes:
-    """Return the table, a row a repeat, as compressed CSV: the same bytes of the same table."""
+    """Return the table, one row per repeat, as compressed CSV; equal tables give equal bytes."""
     return gzip.compress(_csv(board.table), 6, mtime=0)
 
 

@@ -83,7 +83,7 @@ def print_contents(paper: Paper, answers: Sequence[RowAnswer]) -> None:
 
 
 def print_changes(paper: Paper, changed: pd.DataFrame) -> None:
-    """Print the numbers whose verdict is not the recorded one, a line each.
+    """Print the numbers whose verdict is not the recorded one, one per line.
 
     Those of a smaller size than the paper's are only counted.
     """

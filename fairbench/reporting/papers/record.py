@@ -175,8 +175,8 @@ def page(papers: Sequence[Paper]) -> str:
 _HEAD = """# The five works: what replicates
 
 For every work that fairbench implements, this page lists each table, figure, claim, definition,
-algorithm and data set. It says what answers each of them, and what came out. Two chapters of Ji's
-thesis are listed one by one.
+algorithm and data set. It says what answers each of them, and what came out. The five works have
+six rows in the tables below, because Ji's thesis has two: one for chapter 2 and one for chapter 3.
 
 ## In brief
 

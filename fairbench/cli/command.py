@@ -83,7 +83,7 @@ class Printed:
 
     detail: str = option(
         SUMMARY,
-        "What is printed: the summary, in at most 48 lines, or all that is on the page.",
+        "What is printed: the summary, in at most 60 lines, or all that is on the page.",
         choices=(SUMMARY, ALL),
     )
 

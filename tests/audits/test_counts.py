@@ -190,7 +190,7 @@ def test_counts_that_cannot_be_are_refused_in_a_line(tmp_path, capsys, rows, wor
         (["total=n", "group=r"], "either by selected="),
         (["total=n", "selected=s"], "no categories"),
         (["total=n", "rates=s", "group=r"], "of percents give scale=percent"),
-        (["total=m", "selected=s", "group=r"], "unknown column"),
+        (["total=m", "selected=s", "group=r"], "has no column"),
     ],
 )
 def test_options_that_say_too_little_are_refused_in_a_line(tmp_path, capsys, words, said):

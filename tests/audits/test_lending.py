@@ -171,7 +171,7 @@ def test_a_group_of_whom_nobody_is_granted_has_a_ratio_of_0(tmp_path):
         ([*DECIDED, "price=[product]"], "is no price"),
         ([*DECIDED, "price=[race]"], "which group= names"),
         ([*DECIDED, "price=[apr,apr]"], "names a column twice"),
-        ([*DECIDED, "price=[cost]"], "unknown column"),
+        ([*DECIDED, "price=[cost]"], "has no column"),
         ([*DECIDED, "price=[apr]", "factors=[apr]"], "leave one out"),
         ([*DECIDED, "factors=[income]"], "name score= or price="),
         ([*DECIDED, "score=risk", "good_scores=low", "factors=[apr]"], "every row needs one"),

@@ -184,7 +184,7 @@ REFUSED = {
     "no methods": (lambda table: table.rename(columns={"model": "x"}), {}, "give method=COLUMN"),
     "no tasks": (lambda table: table.rename(columns={"dataset": "x"}), {}, "give task=COLUMN"),
     "no scores": (lambda table: table, {"score": ()}, "give score=COLUMN, one of accuracy"),
-    "an unknown column": (lambda table: table, {"score": "acuracy"}, "did you mean accuracy?"),
+    "an unknown column": (lambda table: table, {"score": "acuracy"}, "did you mean 'accuracy'?"),
     "a blank name": (lambda table: table.replace("m0", " "), {}, "the cell is empty"),
     "no rows": (lambda table: table.iloc[:0], {}, "no rows below the header"),
     "a family of two": (

@@ -76,7 +76,7 @@ def test_a_new_metric_is_evaluated_from_the_cells_of_finished_runs(checkout):
     assert "0 evaluated again from their cells, 1 as" in fairbench(checkout, "store", "evaluate")
     (checkout / "fairbench/metrics/false_omission_rate.py").unlink()
     assert "nothing to fit" in run(checkout)
-    assert "no run of these has a metric 'false_omission_rate'" in fairbench(
+    assert "none of these runs has a metric 'false_omission_rate'" in fairbench(
         checkout, "table", "all", "metrics=[false_omission_rate]", status=2
     )
     # Cells of other code are not read for it: they would have to be fitted again.

@@ -151,7 +151,7 @@ def test_a_pack_is_only_read(folder):
         (["pack", "results={mine}", "out={pack}"], "is there already"),
         (["pack", "results={mine}"], "name the pack, out=PACK"),
         (["pack", "results={mine}", "out=p", "metrics=err_rate"], "did you mean error_rate"),
-        (["pack", "results={mine}", "out=p", "9"], "no run of"),
+        (["pack", "results={mine}", "out=p", "9"], "'9': finished runs: "),
         (["pack", "results={mine}", "out=p", "datset=a"], "did you mean dataset"),
         (["pack", "results={mine}", "out={file}/p"], "README is a file; name another place"),
         (["pack", "results={mine}", "out={pack}/p"], "is a pack, which stays as it is"),

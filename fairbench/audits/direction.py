@@ -395,7 +395,7 @@ def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column:
         as_second = f" puts {_percent(area)} of pairs in the right order"
         as_first = f" {_percent(1 - area)}"
     return (
-        f"which of them '{shortened(column, 30)}' is the probability of is not sure. Its mean is "
+        f"it is unclear which of them '{shortened(column, 30)}' is the probability of. Its mean is "
         f"{second_mean} for '{second}' and {first_mean} for '{first}': "
         f"positive={second}{as_second}, positive={first}{as_first}. Give the one that is right"
     )

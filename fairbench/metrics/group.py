@@ -122,8 +122,8 @@ STATISTICAL_PARITY = _group_metric(
 DISPARATE_IMPACT = _group_metric(
     disparate_impact,
     "ratio of selection rates",
-    "The share predicted 1 of the other group over that of the reference group; of three groups or "
-    "more, the smallest over the largest.",
+    "The other group's share predicted 1 over the reference group's; of three or more, the "
+    "smallest over the largest.",
     selection_rate,
     better=1.0,
 )

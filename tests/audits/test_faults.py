@@ -124,7 +124,7 @@ FAULTS = {
     "text labels": (
         predictions(60).assign(label=["bad", "good"] * 30),
         {},
-        r"'label' holds 'bad' and 'good'; which of them 'score' .*positive=good.*positive=bad",
+        r"'bad' and 'good'; it is unclear which of them 'score' .*positive=good.*positive=bad",
     ),
     "wrong positive": (
         predictions(60).assign(label=["no", "yes"] * 30),

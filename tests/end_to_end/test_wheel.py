@@ -75,7 +75,7 @@ def test_it_explains_itself(python):
     assert "of the people given 0.7" in " ".join(
         python("-m", "fairbench", "explain", "calibration").stdout.split()
     )
-    printed = python("-m", "fairbench", "run", "--help").stdout
+    printed = python("-m", "fairbench", "run", "--help", "all").stdout
     assert "learner.max_depth=6" in printed and "evaluator.draws=1000" in printed
 
 

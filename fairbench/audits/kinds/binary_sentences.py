@@ -230,14 +230,15 @@ def todo_after(assessment: Assessment) -> Iterator[str]:
     if OPEN in verdicts and reachable:
         single = [gap for gap in reachable if gap.attribute in assessment.options.group]
         nearest = min(single or reachable, key=lambda gap: gap.needed.enough or 0)
-        likely = likely_numbers(nearest.needed)
-        how_many = f"about {likely[0]}" if len(likely) == 1 else " to ".join(likely)
+        *few, enough = likely_numbers(nearest.needed)
+        at_best = f" ({few[0]} more with one of 20 %)" if few else ""
         kind = kind_of_labels(nearest.needed)
         if nearest.metric == NEEDS_NO_LABELS and nearest.needed.remaining is None:
             kind = "more rows"
         yield (
-            f"Collect {kind}: {how_many} more would probably settle "
-            f"{nearest.rate_name} by {nearest.attribute}, the question that takes the fewest."
+            f"Collect {kind}: about {enough} more would settle {nearest.rate_name} by "
+            f"{nearest.attribute} with a probability of 80 %{at_best}. It is the question that "
+            "takes the fewest."
         )
     elif OPEN in verdicts and any(gap.needed.labels for gap in assessment.gaps):
         yield (

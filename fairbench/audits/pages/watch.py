@@ -60,9 +60,9 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
         | {"gaps": dict(mark.limits)}
         for mark in state.marks
     ]
-    alarms_begin = "1 alarm was given; it begins"
+    alarms = "1 alarm was given: it is the first sentence"
     if len(state.alarms) > 1:
-        alarms_begin = f"{count(len(state.alarms))} alarms were given; they begin"
+        alarms = f"{count(len(state.alarms))} alarms were given: they are the first sentences"
     return Document(
         f"Watch of {state.options.path.name}",
         [
@@ -75,7 +75,7 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
             can_be_concluded(findings),
             cannot_be_concluded(findings),
             list(_basis(state, new, len(gaps), len(scores))),
-            f"{alarms_begin} what can be concluded." if state.alarms else "",
+            f"{alarms} under “Can be concluded”." if state.alarms else "",
         ),
         notes=list(_notes(state)),
         origin=f"fairbench {VERSION}.",
@@ -201,9 +201,11 @@ def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Table:
             (lambda gap: _rows(gap["change"]), Column("change", right=True, left_out=2)),
         ],
         caption=(
-            f"found in: mean rows until an alarm if the gap is {epsilon + BEYOND:g} from the first "
-            f"row on; from now: further rows if it becomes so now; change: if it moves by "
-            f"{BEYOND:g} from now on; never: rows so far say too little of what was before."
+            "found in: how many rows an alarm takes on average, if the gap is "
+            f"{epsilon + BEYOND:g} (epsilon and {BEYOND:g} more) from the first row on; from now: "
+            "how many further rows it takes, if the gap becomes as large now; change: how many it "
+            f"takes, if the gap moves by {BEYOND:g} now; never: there are too few rows so far to "
+            "notice a change."
         ),
         reading=(
             "Rows of the file, of all groups together, at the shares and rates seen so far, "

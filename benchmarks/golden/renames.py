@@ -18,6 +18,9 @@ KEYS: Mapping[str, str] = {}
 TEXTS: Mapping[str, str] = {}
 # Parts of longer texts, such as sentences of an audit and statuses that hold a number.
 PHRASES: Mapping[str, str] = {
+    "It is open which has the higher accuracy": "For everyone, it is open which has the higher "
+    "accuracy",
+    "Accuracy is not compared": "For everyone, accuracy is not compared",
     # With favourable= alone, rates have the field's names.
     "share predicted 'yes' of those with 'yes'": "true positive rate",
     "share predicted 'yes' of those with 'no'": "false positive rate",

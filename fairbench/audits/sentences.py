@@ -123,7 +123,7 @@ def sentences_of(findings: Iterable[Finding], *, brief: bool = False) -> list[st
 
 
 def _goes_without_saying(finding: Finding) -> bool:
-    """Say whether it is that the group with the highest rate reaches four fifths of the highest."""
+    """Return whether a finding is trivial: the highest rate is at least four fifths of itself."""
     is_highest = len(finding.groups) == 1 and finding.value >= 1
     return (finding.about, finding.verdict) == (RATIO, SMALL) and is_highest
 
@@ -277,8 +277,10 @@ def _sentence(findings: Sequence[Finding], brief: bool) -> str:
             template = _IN_PERCENT
     elif first.about == PAIR and brief and first.is_share:
         template = _PAIR_IN_PERCENT if len(findings) == 1 else _PAIRS_IN_PERCENT
-    text = template.format(first=first, **_template_values(findings, brief))
-    if template.startswith("{by}"):
+    values = _template_values(findings, brief)
+    text = template.format(first=first, **values)
+    # Names of columns and groups are never changed, so only the sentence's own words are.
+    if values["by"] or template.removeprefix("{by}")[:1].isalpha():
         text = f"{text[:1].upper()}{text[1:]}"
     return text and f"{text}."
 
@@ -301,6 +303,8 @@ def _bound_and_scope(findings: Sequence[Finding], brief: bool) -> dict[str, str]
     first = findings[0]
     attributes = listed([finding.attribute for finding in findings], _MOST_NAMED)
     by = f"by {attributes}" if attributes else ""
+    if first.about == COMPARISON and not attributes:
+        by = "for everyone"
     bound = f"{first.bound:g}" if first.is_share else number(first.bound)
     if brief and first.is_share and first.about == GAP:
         bound = f"{100 * first.bound:.3g} percentage points"

@@ -64,7 +64,7 @@ class Option:
         """Return a single value of the option's type."""
         choices = self.metadata.get("choices")
         if choices and text not in choices:
-            raise unknown_name(self.name, text, choices)
+            raise unknown_name(self.name, text, filter(None, choices))
         if self.kind is bool:
             return self._truth(text)
         if self.kind in (int, float):
@@ -176,6 +176,10 @@ def _words_by_option(
             raise _unknown_word(word, declared)
 
 
+# What other commands and libraries call the columns of groups.
+_COLUMNS_OF_GROUPS = ("sensitive", "sensitive_features", "protect", "protected", "attribute")
+
+
 def _unknown_word(word: str, declared: dict[str, Option]) -> UserError:
     """Return the error for a word that no option takes."""
     name, equals, _ = word.partition("=")
@@ -185,8 +189,12 @@ def _unknown_word(word: str, declared: dict[str, Option]) -> UserError:
         return UserError(f"unexpected word '{word}': this command has no options")
     if name in valid and declared[name].kind is bool:
         return UserError(f"'{word}' is no option: write {name}=true or {name}=false")
+    if name in valid and equals:
+        return UserError(f"'{word}' begins with dashes: write {word.lstrip('-')}")
     if name in valid:
         return UserError(f"'{word}' has no value: write {name}={value_shown(declared[name])}")
+    if name in _COLUMNS_OF_GROUPS and "group" in valid:
+        return UserError(f"unknown option '{name}': columns of groups are named with group=")
     if (equals or word.startswith("-")) and (group := _meant_of_run(name, valid)):
         return UserError(
             f"unknown option '{name}': {group}= is an option of fairbench run, not of this "
@@ -231,7 +239,7 @@ def value_shown(option: Option) -> str:
     if declared := option.metadata.get("shown"):
         return str(declared)
     if choices := option.metadata.get("choices"):
-        return "|".join(choices)
+        return "|".join(filter(None, choices))
     placeholder = {bool: "true|false", int: "NUMBER", float: "NUMBER", Path: "PATH"}.get(
         option.kind, "NAME"
     )

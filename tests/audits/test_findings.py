@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from fairbench.audits.findings import (
     LARGE,
@@ -125,3 +126,29 @@ def test_a_gap_that_is_called_small_is_probably_small():
         bounds = replace(bounds_of(float(epsilon), 10), budget=ErrorBudget(1))
         (gap,) = gaps_of([counted], bounds, assumed=False, metrics=["statistical_parity"])
         assert gap.small >= 0.95 or gap.verdict == OPEN
+
+
+@pytest.mark.parametrize("size", [100, 108])
+def test_one_question_about_two_alike_groups_is_answered_wrongly_in_under_5_percent(size):
+    """Every table of two groups is counted; at exactly 95 % it would be 6.2 % of samples."""
+    counts = np.arange(size + 1)
+    tables = np.stack(np.meshgrid(counts, counts, indexing="ij"), axis=-1)
+
+    def wrong(level):
+        limits = GroupLimits.of(tables, np.full(tables.shape, size), level=level)
+        differ = GapInterval.of(limits).lower > 0
+        rates = np.linspace(0.002, 0.5, 200)
+        of_group = stats.binom.pmf(counts[:, None], size, rates)
+        return np.einsum("ip,ij,jp->p", of_group, differ.astype(float), of_group).max()
+
+    assert wrong(1 - ErrorBudget(1).risk) < 0.045
+    assert wrong(0.95) > 0.06
+
+
+def test_no_gap_is_small_beside_a_limit_that_its_interval_crosses():
+    crossing = [[400, 390], [400, 385], [400, 398]]
+    for successes in crossing:
+        limits = GroupLimits.of(np.array(successes), np.full(2, 1000))
+        upper = float(GapInterval.of(limits).upper)
+        verdict = _answer(successes, 1000, risk=ErrorBudget(1).risk).verdict
+        assert (verdict == SMALL) == (upper < 0.05)

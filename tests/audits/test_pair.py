@@ -90,7 +90,7 @@ def test_a_score_against_itself_is_alike(tmp_path, capsys):
     words = ["target=label", "score=score", "against=other", "group=sex", f"out={tmp_path / 'out'}"]
     assert audit([str(path), *words]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "Score and other differ by less than 0.05 in accuracy" in said
+    assert "For everyone, score and other differ by less than 0.05 in accuracy" in said
 
 
 def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
@@ -101,7 +101,7 @@ def test_without_labels_only_decisions_are_concluded_on(tmp_path, capsys):
     conclusions = json.loads((out / "pair.json").read_text())["conclusions"]
     assert all("selection rate" in sentence for sentence in conclusions["can"])
     everyone, _, sex = conclusions["cannot"]
-    assert everyone == "Accuracy is not compared: there are no labels."
+    assert everyone == "For everyone, accuracy is not compared: there are no labels."
     assert sex.startswith("By sex, the gap in true positive rate, false positive rate, precision")
 
 

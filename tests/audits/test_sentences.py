@@ -8,6 +8,7 @@ import pytest
 
 import fairbench
 from fairbench.audits.findings import (
+    COMPARISON,
     EXCESS,
     GAP,
     LARGE,
@@ -99,6 +100,17 @@ def test_a_summary_gives_the_rates_of_groups_that_differ_by_an_unknown_amount():
         "By sex, groups differ in selection rate, but by how much is open: that of men (40.0 %) is "
         "higher than that of women (34.0 %) and others (30.0 %)."
     ]
+
+
+def test_names_of_columns_are_written_as_they_are():
+    finding = Finding(COMPARISON, "", "accuracy", LARGE, ("score_a", "xgb_v2"), value=0.1)
+    assert sentence_of(finding).startswith("For everyone, xgb_v2 has a higher accuracy than score_")
+
+
+def test_that_groups_reach_four_fifths_is_said_where_no_gap_is_large():
+    ratio = Finding(RATIO, "sex", "impact ratio", SMALL, ("women",), value=0.9, decided="selected")
+    assert any("four fifths" in sentence for sentence in in_short([ratio, SMALL_GAP]))
+    assert not any("four fifths" in sentence for sentence in in_short([ratio, LARGE_GAP]))
 
 
 def test_attributes_with_the_same_open_gaps_share_a_sentence():

@@ -91,6 +91,8 @@ def test_every_verb_refuses_what_it_does_not_know(words, capsys):
         (["results=x"], "no verb is given"),
         (["tradeoff", "german", "adult"], "unexpected word 'adult': "),
         (["tradeoff", "--dataset", "german"], "'--dataset' has no value: write dataset=NAME"),
+        (["tradeoff", "--dataset=german"], "begins with dashes: write dataset=german"),
+        (["audit", "a.csv", "sensitive=sex"], "columns of groups are named with group="),
         (["store", "gc", "--dry-run"], "write dry_run=true or dry_run=false"),
         (["store", "gc", "dry_run=maybe"], "dry_run is 'maybe'; it must be true or false"),
         (["store", "gc", "hours=1", "hours=2"], "hours is given twice"),

@@ -102,7 +102,7 @@ COMMAND = Command(
     alternative,
     examples=(
         "fairbench alternative dataset=german within=0.005",
-        "fairbench alternative dataset=adult learner=xgboost in_use=[learner=xgboost] trials=40",
+        "fairbench alternative dataset=adult learner=xgboost in_use=learner=xgboost trials=40",
         "fairbench alternative dataset=german gap=equal_opportunity without_group=true",
         "fairbench alternative stored=true dataset=adult in_use=3f2a within=0.01",
     ),

@@ -233,8 +233,7 @@ COMMAND = Command(
     CompareOptions,
     compare,
     examples=(
-        "fairbench compare runs=[3f2a,b71c] objectives=[accuracy,equal_opportunity] "
-        "rope=[0.01,0.01]",
+        "fairbench compare runs=3f2a,b71c objectives=accuracy,equal_opportunity rope=0.01,0.01",
         "fairbench compare runs=all results=elsewhere/results",
         "fairbench compare 3f2a b71c rho=relative",
     ),

@@ -206,7 +206,7 @@ COMMANDS = {
         four_fifths,
         sentence="The four-fifths rule of the Uniform Guidelines, with whether chance explains it.",
         examples=(
-            "fairbench dossier four-fifths candidates.csv prediction=hired group=[sex,race]",
+            "fairbench dossier four-fifths candidates.csv prediction=hired 'group=[sex,race]'",
         ),
     ),
     **{
@@ -223,8 +223,8 @@ COMMANDS = {
         lending,
         sentence="A lender's ratios, odds and mean differences, of decisions, scores and prices.",
         examples=(
-            "fairbench dossier lending loans.csv prediction=approved favourable=1 group=[race,sex]",
-            "fairbench dossier lending loans.csv score=pd favourable=0 group=[race] price=[apr]",
+            "fairbench dossier lending loans.csv prediction=approved favourable=1 group=race,sex",
+            "fairbench dossier lending loans.csv score=pd favourable=0 group=race price=apr",
         ),
     ),
     "list": Command(

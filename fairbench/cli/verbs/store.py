@@ -13,7 +13,7 @@ from fairbench.cli import packs
 from fairbench.cli.command import Command, Results, check_keys, components_folder
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, check_minimum
-from fairbench.core.formats import visible
+from fairbench.core.formats import count, visible
 from fairbench.core.options import option
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def ls(options: ListOptions) -> None:
     if runs.runs:
         print("\n".join(map(visible, runs_lines(runs))))
     reason = f": {catalogue.why_none(words)}" if catalogue.runs and not runs.runs else ""
-    print_line(f"{len(runs)} finished runs of {options.results}{reason}")
+    finished = "1 finished run" if len(runs) == 1 else f"{count(len(runs))} finished runs"
+    print_line(f"{finished} of {options.results}{reason}")
 
 
 _SHOWN = ("dataset", "split", "learner", "intervention", "method", "protect", "seed")

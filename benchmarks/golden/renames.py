@@ -21,6 +21,7 @@ PHRASES: Mapping[str, str] = {
     "It is open which has the higher accuracy": "For everyone, it is open which has the higher "
     "accuracy",
     "Accuracy is not compared": "For everyone, accuracy is not compared",
+    "Other has a lower accuracy": "For everyone, other has a lower accuracy",
     # With favourable= alone, rates have the field's names.
     "share predicted 'yes' of those with 'yes'": "true positive rate",
     "share predicted 'yes' of those with 'no'": "false positive rate",

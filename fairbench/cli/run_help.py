@@ -139,28 +139,28 @@ def _settings(main: str) -> str:
 
 def _options(group: str, choice: str) -> str:
     """Return the options of a choice with their values; empty if there are none."""
-    values = _values(group, choice)
+    values = _option_values(group, choice)
     rows = [
         (f"{group}.{name}={_as_word(values[name])}", meaning)
-        for name, meaning in meanings(group, choice).items()
+        for name, meaning in option_meanings(group, choice).items()
     ]
     if not rows:
         return ""
     return f"  {group}={choice}  {choices.sentence(group, choice)}".rstrip() + f"\n{table(rows)}"
 
 
-def meanings(group: str, choice: str) -> dict[str, str]:
+def option_meanings(group: str, choice: str) -> dict[str, str]:
     """Return what each option of a choice means: the comment in its file, or the docstring's words.
 
     An option that neither explains has an empty text.
     """
-    values = _values(group, choice)
+    values = _option_values(group, choice)
     meant = _parameter_texts(str(values.get("_target_", "")))
     meant |= _comments(choices.text_of(group, choice))
     return {name: meant.get(name, "") for name in values if name not in ("_target_", "defaults")}
 
 
-def _values(group: str, choice: str) -> Mapping[str, Any]:
+def _option_values(group: str, choice: str) -> Mapping[str, Any]:
     return yaml.safe_load(choices.text_of(group, choice)) or {}
 
 

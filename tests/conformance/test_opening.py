@@ -68,7 +68,7 @@ def _of_folder(call):
 
 
 @pytest.mark.parametrize("path", BEHIND, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_file_is_reached_beside_the_door(path):
+def test_nothing_opens_files_but_the_one_function_that_checks_them(path):
     assert not [f"line {call.lineno}: {ast.unparse(call)}" for call in calls(path)]
 
 

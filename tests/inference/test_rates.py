@@ -74,7 +74,7 @@ def test_at_the_edges_they_are_the_modified_ones():
     np.testing.assert_allclose(1 - limits.upper[::-1], limits.lower)
 
 
-def test_of_one_row_and_of_none():
+def test_limits_of_a_single_row_and_of_no_row():
     limits = rate_limits([0, 1, 0], [1, 1, 0])
     assert np.isnan(limits.value[2])
     np.testing.assert_allclose(limits.lower, [0, 0.025, 0])

@@ -62,14 +62,14 @@ def print_document(document: Document, console: Console | None = None) -> None:
         told = ("found", "still_open") if verdict.can or verdict.cannot else ()
         for name, (title, sentences) in summary.named_parts.items():
             if name not in told:
-                _list(console, title, sentences)
+                _print_list(console, title, sentences)
         console.print(shown_text(summary.audited_title, style="bold"))
-        _sentences(console, [f"{term}: {plain(text)}" for term, text in document.audited])
+        _print_sentences(console, [f"{term}: {plain(text)}" for term, text in document.audited])
         console.print()
-    _sentences(console, verdict.basis)
+    _print_sentences(console, verdict.basis)
     for block in (*document.lead, *document.sections):
         _print_block(console, block)
-    _list(console, "Notes", document.notes)
+    _print_list(console, "Notes", document.notes)
     if summary is None:  # the end of an output is seen first
         _print_conclusions(console, verdict)
 
@@ -179,23 +179,23 @@ def _wrap(text: Text, console: Console) -> list[Text]:
 def _figure_lines(table: Table, console: Console) -> list[Text]:
     """Return a small table in lines."""
     with console.capture() as captured:
-        for part in _parts(table, console.width):
+        for part in _tables_that_fit(table, console.width):
             console.print(part)
     return [Text.from_ansi(line) for line in captured.get().splitlines()]
 
 
 def _print_conclusions(console: Console, verdict: Verdict) -> None:
-    _list(console, "Can be concluded", verdict.can)
-    _list(console, "Cannot be concluded", verdict.cannot)
+    _print_list(console, "Can be concluded", verdict.can)
+    _print_list(console, "Cannot be concluded", verdict.cannot)
 
 
-def _list(console: Console, title: str, sentences: Sequence[str]) -> None:
+def _print_list(console: Console, title: str, sentences: Sequence[str]) -> None:
     if sentences:
         console.print(shown_text(title, style="bold"))
-        _sentences(console, [f"- {sentence}" for sentence in sentences])
+        _print_sentences(console, [f"- {sentence}" for sentence in sentences])
 
 
-def _sentences(console: Console, sentences: Sequence[str]) -> None:
+def _print_sentences(console: Console, sentences: Sequence[str]) -> None:
     for sentence in sentences:
         console.print(shown_text(sentence))
 
@@ -217,9 +217,9 @@ def _print_block(console: Console, block: Block) -> None:
         sentences = [plain(item) for item in block.items] or (
             [block.nothing] if block.nothing else []
         )
-        _sentences(console, [f"- {sentence}" for sentence in sentences])
+        _print_sentences(console, [f"- {sentence}" for sentence in sentences])
     elif isinstance(block, Definitions):
-        _sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])
+        _print_sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])
     elif isinstance(block, Commands):
         for line in block.lines:
             console.print(shown_text(line, style="dim"), soft_wrap=True)
@@ -241,7 +241,7 @@ def _print_table(console: Console, table: Table) -> None:
     """Print a table, in parts that fit the width, between its title and its remarks."""
     if table.title:
         console.print(shown_text(table.title, style="italic"))
-    for part in _parts(table, console.width):
+    for part in _tables_that_fit(table, console.width):
         console.print(part)
     remarks = "; ".join(_remarks(table))
     if remarks:
@@ -249,7 +249,7 @@ def _print_table(console: Console, table: Table) -> None:
     console.print()
 
 
-def _parts(table: Table, width: int) -> Iterator[RichTable]:
+def _tables_that_fit(table: Table, width: int) -> Iterator[RichTable]:
     """Yield a table with the columns that fit, or in several tables if none may be left out."""
     shown_columns = [i for i, column in enumerate(table.columns) if _is_shown(column)]
     texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in shown_columns]
@@ -259,14 +259,14 @@ def _parts(table: Table, width: int) -> Iterator[RichTable]:
     if table.repeated:
         yield from _split_columns(table, widths, width, table.repeated)
         return
-    while _sum(table, widths) > width:
+    while _total_width(table, widths) > width:
         last = max(widths, key=lambda i: (table.columns[i].left_out, i))
         if not table.columns[last].left_out:
             break
         del widths[last]
     words = {i: _longest_word(texts[shown_columns.index(i)]) for i in widths}
     least = {i: words[i] if table.columns[i].kind == "text" else widths[i] for i in widths}
-    if _sum(table, least) > width:  # too narrow for all columns side by side
+    if _total_width(table, least) > width:  # too narrow for all columns side by side
         names = next((n for n, i in enumerate(widths) if table.columns[i].kind != "text"), 1)
         yield from _split_columns(table, widths, width, max(names, 1))
         return
@@ -283,7 +283,7 @@ def _width(column: Column, texts: Sequence[str]) -> int:
     return min(longest, _FOLDED) if column.kind == "text" else longest
 
 
-def _sum(table: Table, widths: Mapping[int, int]) -> int:
+def _total_width(table: Table, widths: Mapping[int, int]) -> int:
     gaps = sum(1 if table.columns[i].narrow else 2 for i in widths)
     return sum(widths.values()) + gaps
 
@@ -297,7 +297,9 @@ def _split_columns(
         size = 1
         while size < len(remaining):
             if (
-                _sum(table, {i: widths[i] for i in [*repeated_places, *remaining[: size + 1]]})
+                _total_width(
+                    table, {i: widths[i] for i in [*repeated_places, *remaining[: size + 1]]}
+                )
                 > width
             ):
                 break

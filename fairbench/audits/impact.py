@@ -39,7 +39,7 @@ def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[ImpactRatio
     ]
 
 
-def attributes_of_large(ratios: Sequence[ImpactRatio]) -> set[str]:
+def attributes_with_small_groups(ratios: Sequence[ImpactRatio]) -> set[str]:
     """Return the attributes of which some group is too small to be compared with.
 
     Parameters
@@ -56,7 +56,7 @@ def impact_findings(
     ratios: Sequence[ImpactRatio],
     wider: Sequence[ImpactRatio],
     granted: str,
-    of_large: Collection[str] = (),
+    with_small_groups: Collection[str] = (),
 ) -> Iterator[Finding]:
     """Yield whether each group is granted something at least four fifths as often as another.
 
@@ -65,7 +65,7 @@ def impact_findings(
     ratios : the impact ratios with 95 % intervals.
     wider : the ratios of the same groups with intervals at the level of verdicts.
     granted : what somebody is who is counted, such as ``approved``.
-    of_large : the attributes of which only groups that are large enough are compared with.
+    with_small_groups : the attributes of which only groups that are large enough are compared with.
     """
     for ratio, judged in zip(ratios, wider, strict=True):
         if ratio.is_given_reference:
@@ -87,7 +87,7 @@ def impact_findings(
             bound=FOUR_FIFTHS,
             n=ratio.rows,
             scope=f"of the groups {LARGE_ENOUGH}"
-            if ratio.attribute in of_large and not ratio.given
+            if ratio.attribute in with_small_groups and not ratio.given
             else "",
             decided=granted,
             needs=f"nobody was {granted}" if verdict == NOT_MEASURED else "",

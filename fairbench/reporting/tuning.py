@@ -42,7 +42,7 @@ def _sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
     remarks += [f"{failed} without a value"] if failed else []
     tried = f"{count} trial{'s' if count > 1 else ''}"
     if remarks:
-        tried += f" ({','.join(remarks)})"
+        tried += f" ({', '.join(remarks)})"
     by = " plus ".join(f"the {promised.goal.label}" for promised in answer.promises)
     return (
         f"Of {tried}, {values_text} has the smallest {by.removeprefix('the ')} on the validation "

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.impact import attributes_of_large, impact_findings, impact_ratios
+from fairbench.audits.impact import attributes_with_small_groups, impact_findings, impact_ratios
 from fairbench.audits.sentences import sentences_of
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
@@ -73,7 +73,7 @@ def test_nobody_is_compared_with_a_very_small_group(tmp_path):
     assert other.ratio == pytest.approx(2.5)
     female = [ratio for ratio in result if ratio.group == "Female"]
     assert sentences_of(
-        impact_findings(female, female, "selected", attributes_of_large(result))
+        impact_findings(female, female, "selected", attributes_with_small_groups(result))
     ) == [
         "By sex, Female (ratio 0.62) is selected less than four fifths as often as the group "
         "selected most often, of the groups of at least 10 rows and 2 % of all."
@@ -83,7 +83,7 @@ def test_nobody_is_compared_with_a_very_small_group(tmp_path):
 def test_of_two_groups_a_very_small_one_is_compared_with(tmp_path):
     result = ratios(people(men=(500, 200), women=(8, 8)), tmp_path, "group=sex")
     assert {ratio.reference for ratio in result} == {"Female"}
-    assert attributes_of_large(result) == set()
+    assert attributes_with_small_groups(result) == set()
 
 
 def test_who_is_selected_needs_no_label(tmp_path):

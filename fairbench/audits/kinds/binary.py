@@ -22,7 +22,7 @@ from fairbench.audits.findings import (
     pair_findings,
 )
 from fairbench.audits.gaps import ASSUMED, NEEDS_NO_LABELS, TOO_FEW
-from fairbench.audits.impact import attributes_of_large, impact_findings, impact_ratios
+from fairbench.audits.impact import attributes_with_small_groups, impact_findings, impact_ratios
 from fairbench.audits.kinds.binary_sentences import (
     basis_of,
     notes_on,
@@ -107,7 +107,9 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         everyone = table.everyone or table
         singles = replace(everyone, groups={name: everyone.groups[name] for name in options.group})
         wider = impact_ratios(singles, level=1 - 2 * risk)
-        findings += impact_findings(ratios, wider, everyone.granted, attributes_of_large(ratios))
+        findings += impact_findings(
+            ratios, wider, everyone.granted, attributes_with_small_groups(ratios)
+        )
         findings += excess_findings(scores, risk)
     return findings
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fairbench.audits.dossiers.categories import Category, section_of, with_rules_ratio
 from fairbench.audits.dossiers.unknown import says_nothing
 from fairbench.audits.findings import LEVEL, OPEN, ErrorBudget, Finding
-from fairbench.audits.impact import attributes_of_large, impact_findings
+from fairbench.audits.impact import attributes_with_small_groups, impact_findings
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
 from fairbench.audits.sentences import listed
@@ -409,7 +409,7 @@ def _findings(
     single = list(compress(ratios, judged))
     budget = ErrorBudget(sum(not ratio.is_given_reference for ratio in single))
     wider = list(compress(_ratios(table, references, 1 - 2 * budget.risk), judged))
-    return list(impact_findings(single, wider, SELECTED, attributes_of_large(ratios)))
+    return list(impact_findings(single, wider, SELECTED, attributes_with_small_groups(ratios)))
 
 
 def _notes_on_small(

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairbench.audits.assessment import Assessment, Size
 from fairbench.audits.direction import Direction
-from fairbench.audits.impact import attributes_of_large
+from fairbench.audits.impact import attributes_with_small_groups
 from fairbench.audits.question import RATIO
 from fairbench.audits.thresholds import ConstrainedThreshold, ThresholdCurves
 from fairbench.core.formats import count, interval, number
@@ -60,7 +60,7 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
             f"Which group truly is {granted} most often is not known of a sample; the interval "
             "allows for each. "
         )
-        if attributes_of_large(ratios):
+        if attributes_with_small_groups(ratios):
             allowance += f"{COMPARED_WITH} "
     yield table_of(
         ratios,

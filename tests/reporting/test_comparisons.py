@@ -168,6 +168,17 @@ def test_a_lead_says_how_it_follows_from_both_values():
     assert "beyond what is possible" not in differences.caption
     _, wide = document_of(event, scale=1).tables
     assert "beyond what is possible" in wide.caption
+    assert "inverse" not in differences.caption
+    _, ratio = document_of(event, ("accuracy", "disparate_impact")).tables
+    assert "Of a ratio above 1, its inverse is taken." in ratio.caption
+
+
+def test_a_signed_difference_of_groups_can_differ_by_two_between_runs():
+    signed = ("accuracy", "equal_opportunity_difference")
+    event = {"A >> B": 0.5, "A ~ B": 0.5}
+    *_, line = document_of(event, signed, scale=0.45).sections[0].blocks[0].text.splitlines()
+    assert "any size in accuracy" in line
+    assert "less than 1." in line
 
 
 def test_probabilities_inside_the_region_are_details():

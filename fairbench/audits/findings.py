@@ -184,7 +184,7 @@ def answer_gap(
     risk : the error rate of the answer.
     may_be_small : whether there are enough labels to call the gap small.
     """
-    for_small = at(max(LEVEL, 1 - 2 * risk))  # so that none is small beside a limit it crosses
+    for_small = at(one_sided_level(risk))
     for_large = at(1 - risk)
     if for_small.upper < bound and may_be_small:
         return GapAnswer(SMALL)
@@ -196,6 +196,14 @@ def answer_gap(
         widest = for_large.apart[0]
         return GapAnswer(LARGE, widest, list(dict.fromkeys([widest, *pairs_apart])))
     return GapAnswer(OPEN, pairs=pairs_apart)
+
+
+def one_sided_level(risk: float) -> float:
+    """Return the level of an interval of which one end gives an answer at this error rate.
+
+    It is at least that of the intervals that are printed, so that no answer contradicts them.
+    """
+    return max(LEVEL, 1 - 2 * risk)
 
 
 def as_named(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from fairbench.audits.findings import ERROR_RATE
+from fairbench.audits.findings import ERROR_RATE, one_sided_level
 from fairbench.audits.gaps import RATE_OF
 from fairbench.audits.question import PlanOptions
 from fairbench.core.formats import count, two_digits
@@ -73,7 +73,7 @@ class AuditPlan:
 
         def chance(labels: float) -> float:
             """Return the power: the probability of the right verdict with so many labels."""
-            level = 1 - 2 * risk if no_difference else 1 - risk
+            level = one_sided_level(risk) if no_difference else 1 - risk
             gap = largest_gap(GroupLimits.of(*known.after(labels), level=level))
             return float(((gap.upper < options.gap) if no_difference else (gap.lower > 0)).mean())
 

@@ -19,6 +19,7 @@ from fairbench.audits.findings import (
     SMALL,
     Finding,
     as_named,
+    one_sided_level,
     pair_findings,
 )
 from fairbench.audits.gaps import ASSUMED, NEEDS_NO_LABELS, TOO_FEW
@@ -106,7 +107,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         # Groups of two attributes together are described only: their intervals are not made again.
         everyone = table.everyone or table
         singles = replace(everyone, groups={name: everyone.groups[name] for name in options.group})
-        wider = impact_ratios(singles, level=1 - 2 * risk)
+        wider = impact_ratios(singles, level=one_sided_level(risk))
         findings += impact_findings(
             ratios, wider, everyone.granted, attributes_with_small_groups(ratios)
         )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits.dossiers.categories import Category, section_of, with_rules_ratio
 from fairbench.audits.dossiers.unknown import says_nothing
-from fairbench.audits.findings import LEVEL, OPEN, ErrorBudget, Finding
+from fairbench.audits.findings import LEVEL, OPEN, ErrorBudget, Finding, one_sided_level
 from fairbench.audits.impact import attributes_with_small_groups, impact_findings
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
@@ -408,7 +408,7 @@ def _findings(
     ]
     single = list(compress(ratios, judged))
     budget = ErrorBudget(sum(not ratio.is_given_reference for ratio in single))
-    wider = list(compress(_ratios(table, references, 1 - 2 * budget.risk), judged))
+    wider = list(compress(_ratios(table, references, one_sided_level(budget.risk)), judged))
     return list(impact_findings(single, wider, SELECTED, attributes_with_small_groups(ratios)))
 
 

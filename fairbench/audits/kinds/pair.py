@@ -19,6 +19,7 @@ from fairbench.audits.findings import (
     SMALL,
     ErrorBudget,
     Finding,
+    one_sided_level,
 )
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.question import Options
@@ -153,7 +154,7 @@ def _compare(template: Finding, rate: Rate, cells: Floats, risk: float) -> Findi
             return gap_change(cells[has_rate], rate, level=level)
         return difference(cells, rate, level=level).take(0)
 
-    for_small = at_level(1 - 2 * risk)
+    for_small = at_level(one_sided_level(risk))
     for_large = at_level(1 - risk)
     verdict = OPEN
     if -template.bound < for_small.lower and for_small.upper < template.bound:

@@ -217,3 +217,13 @@ def test_at_most_one_page_in_twenty_says_anything_wrong():
         wrong += any(truth[f.groups[0]] != (f.verdict == "small") for f in settled)
     assert said > pages  # it says something
     assert wrong <= 0.05 * pages + 3 * np.sqrt(0.05 * 0.95 * pages)
+
+
+@pytest.mark.parametrize("hired", range(118, 166, 3))
+def test_no_ratio_is_judged_against_its_printed_interval(hired, tmp_path):
+    """One question alone has the whole error rate, and is answered by no less than 95 %."""
+    text = f"sex,people,hired\nMale,300,200\nFemale,300,{hired}\n"
+    audit = made(tmp_path, text, *COUNTS, "group=sex", "reference=Male")
+    (ratio,) = [finding for finding in audit["findings"] if finding["about"] == "impact ratio"]
+    expected = "small" if ratio["lower"] >= 0.8 else "large" if ratio["upper"] < 0.8 else "open"
+    assert ratio["verdict"] in (expected, "open")

@@ -13,6 +13,8 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 
+from fairbench.data.dataset import Source
+from fairbench.data.download import Archive
 from fairbench.evaluation.columns import COSTS
 from tests import warm
 
@@ -44,6 +46,15 @@ def quick(values: Iterable[Any], kept: Iterable[Any], *, several: bool = False) 
         pytest.param(*(value if several else (value,)), marks=() if value in kept else THOROUGH)
         for value in values
     ]
+
+
+def archive_with(source: Source) -> Archive:
+    """Return the archive of this machine; skip the test if it does not have a raw file."""
+    archive = Archive.of(download=False)
+    if archive.locate(source) is None:
+        places = ", ".join(map(str, archive.search_path))
+        pytest.skip(f"raw file {source.path} is not in {places}")
+    return archive
 
 
 def options(group: str) -> list[str]:

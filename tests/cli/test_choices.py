@@ -4,7 +4,8 @@ import pytest
 
 from fairbench.cli import choices, run_help
 from fairbench.cli.main import main
-from tests.harness import ROOT
+from fairbench.components.datasets import german
+from tests.harness import ROOT, archive_with
 
 EXPLAINED = [group for group in choices.GROUPS if group != "dataset"]
 
@@ -94,6 +95,7 @@ def test_rows_target_and_groups_are_printed_or_said_to_be_unknown(
 
 @pytest.mark.data
 def test_a_data_set_has_its_rows_target_and_groups(capsys):
+    archive_with(german.GERMAN)
     assert main(["data", "german"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "rows 1,000 target credit risk; label 1: bad risk, 30.0 % of the rows;" in printed

@@ -12,7 +12,7 @@ from fairbench.data.download import Archive
 from tests.datasets.raw_desk import PARQUET
 from tests.datasets.raw_files import RAW
 from tests.datasets.raw_sequences import files as sequence_files
-from tests.harness import CONF, ROOT
+from tests.harness import CONF, ROOT, archive_with
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +95,7 @@ def test_there_missing_and_wrong_are_told_apart(tmp_path, capsys):
 
 
 def test_a_verified_file_is_there(tmp_path):
-    real = Archive.of(download=False)
-    if real.locate(german.GERMAN) is None:
-        pytest.skip(f"raw file {german.GERMAN.path} is not found")
+    real = archive_with(german.GERMAN)
     assert catalogue.check_file(real, german.GERMAN).state == "there"
 
 

@@ -1,0 +1,166 @@
+"""Tables 3 and 8 to 13: the rows that abstain, as the text has them.
+
+The text's ensembles predict what most of their members predict, and people of equal uncertainty
+are kept or left out together (its Figure 5 has flat lines for that reason). The share left out is
+that of the least sum of error rate, statistical parity and equalized odds, each over the plain
+model's, among whole percents up to a quarter, of the test rows themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from fairbench.components.papers import CONF
+from fairbench.components.papers.fairlyuncertain.people import job, repeats_of, tests
+from fairbench.core.arrays import Floats
+from fairbench.evaluation.predictions import Labelled
+from fairbench.evaluation.summary import summarise
+from fairbench.metrics import group as gaps
+from fairbench.metrics.abstention import keep_weights
+from fairbench.metrics.rates import error_rate, total
+from fairbench.reporting.papers.matching import finished_runs
+from fairbench.reporting.papers.running import Effort
+
+EXPERIMENT, VALIDATION = "fairlyuncertain/table8_13", "fairlyuncertain/table8_13_validation"
+SAMPLES = {name: f"{name}_sample" for name in ("acs_income", "acs_public_coverage")}
+RATES = np.arange(26) / 100  # left out, among which the text chooses
+INCLUDED = "included_percent"
+METRICS: Mapping[str, Callable[[Floats], Floats]] = {
+    "error_rate": lambda counts: error_rate(total(counts))[..., 0],
+    "statistical_parity": gaps.statistical_parity,
+    "equalized_odds": gaps.equalized_odds,
+    "equal_opportunity": gaps.equal_opportunity,
+    "disparate_impact": gaps.disparate_impact,
+    "predictive_parity": gaps.predictive_parity,
+    "false_positive_rate_gap": gaps.false_positive_rate_gap,
+}
+EVERY = ("error_rate", "statistical_parity", "equalized_odds")
+# What a setting of Table 3 chooses the share by.
+CHOSEN_BY = {
+    "abstention rate chosen for demographic_parity": EVERY[:2],
+    "abstention rate chosen for equalized_odds": (EVERY[0], EVERY[2]),
+}
+MEAN, SHARED, AHEAD = "mean probability", "ties shared out", "validation"
+
+
+class Way(NamedTuple):
+    """A way of abstaining: words of the job, what is kept, and the cause or label it stands for."""
+
+    words: tuple[str, ...]
+    keep: Callable[[Floats, Floats], Floats]
+    cause: str = ""
+    label: str = ""
+
+
+def together(uncertainty: Floats, rates: Floats) -> Floats:
+    """Return who is kept (K, n) at each rate: the people up to a percentile, all ties with it."""
+    limits = np.percentile(uncertainty, 100 * (1 - rates))
+    kept: Floats = (uncertainty <= limits[:, None]).astype(float)
+    return kept
+
+
+def ways(method: str) -> list[Way]:
+    """Return the ways in which a method of the text abstains, the text's first."""
+    plain = (f"method={method}",)
+    if method != "ensemble":
+        return [Way(plain, together), Way(plain, keep_weights, SHARED)]
+    vote = (*plain, "method.reading=majority")
+    return [
+        Way(vote, together),
+        Way(plain, together, MEAN),
+        Way(vote, keep_weights, SHARED),
+    ]
+
+
+def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
+    """Return the text's numbers for published rows that abstain, and those of other ways."""
+    repeats = repeats_of(effort)
+    found = []
+    for (dataset, method), part in rows.groupby(["dataset", "method"], sort=False):
+        own = SAMPLES.get(str(dataset), str(dataset))
+        plain = list(tests(_job(own, ("method=baseline",), results, repeats)))
+        for way in ways(str(method)):
+            splits = list(tests(_job(own, way.words, results, repeats)))
+            for setting, of_setting in part.groupby("setting"):
+                objectives = CHOSEN_BY.get(str(setting), EVERY)
+                pairs = zip(splits, plain, strict=True)
+                chosen = [chosen_metrics(a, b, objectives, way.keep) for a, b in pairs]
+                found += list(_rows(of_setting, pd.DataFrame(chosen), way))
+        found += list(_ahead(part, own, str(method), results))
+    return pd.DataFrame(found)
+
+
+def _job(dataset: str, words: Sequence[str], results: Path, repeats: int) -> Any:
+    return job(EXPERIMENT, results, [f"dataset={dataset}", *words], repeats)
+
+
+def _rows(published: pd.DataFrame, chosen: pd.DataFrame, way: Way) -> Iterator[dict[str, Any]]:
+    """Yield our number for each published row: mean and sd over splits."""
+    for row, metric in published["metric"].items():
+        values = chosen[metric].to_numpy(float)
+        sd = float(np.nanstd(values, ddof=1)) if len(values) > 1 else np.nan
+        yield {
+            "row": row,
+            "mean": float(np.nanmean(values)),
+            "sd": sd,
+            "repeats": len(values),
+            "label": way.label or way.cause,
+            "cause": way.cause,
+        }
+
+
+def _ahead(
+    published: pd.DataFrame, dataset: str, method: str, results: Path
+) -> Iterator[dict[str, Any]]:
+    """Yield what runs have that chose the share on validation rows, where there are any."""
+    for choice, run, metrics in finished_runs(VALIDATION, CONF, results):
+        if (choice["dataset"], choice["method"]) != (dataset, method):
+            continue
+        summary = summarise(metrics[metrics["group"] == ""], intervals=False)
+        summary = summary[summary["attribute"] == run.protect].set_index("metric")
+        for row, metric in published["metric"].items():
+            name = "abstention_chosen_rate" if metric == INCLUDED else f"abstained_{metric}"
+            mean, sd, count = summary.loc[name, ["mean", "sd", "repeats"]]
+            if metric == INCLUDED:
+                mean, sd = 100 * (1 - mean), 100 * sd
+            yield {"row": row, "mean": mean, "sd": sd, "repeats": count, "label": AHEAD}
+
+
+def counts_of(test: Labelled, weights: Floats) -> Floats:
+    """Return the counts (K, G, 4) of test rows that count with weights (K, n)."""
+    (groups,) = test.coded.values()
+    cell = groups.codes * 4 + (2 * test.target + test.column("prediction")).astype(np.intp)
+    size = 4 * len(groups)
+    tally = [np.bincount(cell, row, minlength=size) for row in np.atleast_2d(weights)]
+    return np.stack(tally).reshape(len(tally), -1, 4)
+
+
+def chosen_metrics(
+    test: Labelled,
+    plain: Labelled,
+    objectives: Sequence[str],
+    keep: Callable[[Floats, Floats], Floats],
+) -> dict[str, float]:
+    """Return every metric of the people kept where the normalised sum of objectives is least.
+
+    Parameters
+    ----------
+    plain : the plain model's predictions of the same rows, whose values the objectives are over.
+    keep : uncertainties and rates -> how much of each row is kept, such as `together`.
+    """
+    weights = keep(test.column("uncertainty"), RATES)
+    counts = counts_of(test, weights)
+    unit = counts_of(plain, np.ones(len(plain)))
+    sums = np.zeros(len(RATES))
+    for name in objectives:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = METRICS[name](counts) / METRICS[name](unit)
+        sums += np.where(np.isnan(ratio), np.inf, ratio)
+    best = int(sums.argmin())
+    values = {name: float(metric(counts[best])) for name, metric in METRICS.items()}
+    return {**values, INCLUDED: 100 * float(weights[best].mean())}

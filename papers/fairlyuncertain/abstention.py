@@ -16,7 +16,13 @@ import numpy as np
 import pandas as pd
 
 from fairbench.components.papers import CONF
-from fairbench.components.papers.fairlyuncertain.people import job, repeats_of, tests
+from fairbench.components.papers.fairlyuncertain.people import (
+    MANY,
+    REPEATS,
+    job,
+    repeats_of,
+    tests,
+)
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.summary import summarise
@@ -45,16 +51,22 @@ CHOSEN_BY = {
     "abstention rate chosen for demographic_parity": EVERY[:2],
     "abstention rate chosen for equalized_odds": (EVERY[0], EVERY[2]),
 }
-MEAN, SHARED, AHEAD = "mean probability", "ties shared out", "validation"
+EVERY_METRIC, MEAN, SHARED = "every metric", "mean probability", "ties shared out"
+SPLITS, AHEAD = "other splits", "validation"
+FEW = ("bank", "german")  # whose numbers scatter more than the ten splits of a paper show
 
 
 class Way(NamedTuple):
-    """A way of abstaining: words of the job, what is kept, and the cause or label it stands for."""
+    """A way of abstaining: words of the job, what is kept, and the cause that it stands for.
+
+    `objectives` are what the share is chosen by; by default the setting's. `splits` are how many.
+    """
 
     words: tuple[str, ...]
     keep: Callable[[Floats, Floats], Floats]
     cause: str = ""
-    label: str = ""
+    objectives: tuple[str, ...] = ()
+    splits: int = REPEATS
 
 
 def together(uncertainty: Floats, rates: Floats) -> Floats:
@@ -64,54 +76,57 @@ def together(uncertainty: Floats, rates: Floats) -> Floats:
     return kept
 
 
-def ways(method: str) -> list[Way]:
-    """Return the ways in which a method of the text abstains, the text's first."""
-    plain = (f"method={method}",)
-    if method != "ensemble":
-        return [Way(plain, together), Way(plain, keep_weights, SHARED)]
-    vote = (*plain, "method.reading=majority")
-    return [
-        Way(vote, together),
-        Way(plain, together, MEAN),
-        Way(vote, keep_weights, SHARED),
-    ]
+def ways(method: str, dataset: str) -> Iterator[Way]:
+    """Yield the ways in which a method of the text abstains, the text's first."""
+    words: tuple[str, ...] = (f"method={method}",)
+    if method == "ensemble":
+        words = (*words, "method.reading=majority")
+    yield Way(words, together)
+    yield Way(words, together, EVERY_METRIC, tuple(METRICS))
+    if method == "ensemble":
+        yield Way(words[:1], together, MEAN)
+    yield Way(words, keep_weights, SHARED)
+    if dataset in FEW:
+        yield Way(words, together, SPLITS, splits=MANY)
 
 
 def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
     """Return the text's numbers for published rows that abstain, and those of other ways."""
-    repeats = repeats_of(effort)
     found = []
     for (dataset, method), part in rows.groupby(["dataset", "method"], sort=False):
         own = SAMPLES.get(str(dataset), str(dataset))
-        plain = list(tests(_job(own, ("method=baseline",), results, repeats)))
-        for way in ways(str(method)):
-            splits = list(tests(_job(own, way.words, results, repeats)))
+        for way in ways(str(method), own):
+            repeats = repeats_of(effort, way.splits)
+            plain = tests(_job(own, ("method=baseline",), results, repeats))
+            splits = list(zip(tests(_job(own, way.words, results, repeats)), plain, strict=True))
             for setting, of_setting in part.groupby("setting"):
-                objectives = CHOSEN_BY.get(str(setting), EVERY)
-                pairs = zip(splits, plain, strict=True)
-                chosen = [chosen_metrics(a, b, objectives, way.keep) for a, b in pairs]
-                found += list(_rows(of_setting, pd.DataFrame(chosen), way))
+                objectives = way.objectives or CHOSEN_BY.get(str(setting), EVERY)
+                chosen = [chosen_metrics(a, b, objectives, way.keep) for a, b in splits]
+                values = pd.DataFrame(chosen)
+                found += [
+                    {"row": row, **our_number(values[metric], way.cause), "label": way.cause}
+                    for row, metric in of_setting["metric"].items()
+                ]
         found += list(_ahead(part, own, str(method), results))
     return pd.DataFrame(found)
 
 
+def our_number(values: pd.Series, cause: str) -> dict[str, Any]:
+    """Return mean, sd and number of some splits' values, as an answer under a cause.
+
+    Of other splits, a printed mean of ten is judged by the scatter of all of ours: that of its own
+    ten splits is known no better than the mean itself.
+    """
+    found = values.to_numpy(float)
+    count = int(np.isfinite(found).sum())
+    sd = float(np.nanstd(found, ddof=1)) if count > 1 else np.nan
+    error = sd * np.sqrt(1 / REPEATS + 1 / count) if cause == SPLITS and count else np.nan
+    mean = float(np.nanmean(found)) if count else np.nan
+    return {"mean": mean, "sd": sd, "repeats": len(found), "error": error, "cause": cause}
+
+
 def _job(dataset: str, words: Sequence[str], results: Path, repeats: int) -> Any:
     return job(EXPERIMENT, results, [f"dataset={dataset}", *words], repeats)
-
-
-def _rows(published: pd.DataFrame, chosen: pd.DataFrame, way: Way) -> Iterator[dict[str, Any]]:
-    """Yield our number for each published row: mean and sd over splits."""
-    for row, metric in published["metric"].items():
-        values = chosen[metric].to_numpy(float)
-        sd = float(np.nanstd(values, ddof=1)) if len(values) > 1 else np.nan
-        yield {
-            "row": row,
-            "mean": float(np.nanmean(values)),
-            "sd": sd,
-            "repeats": len(values),
-            "label": way.label or way.cause,
-            "cause": way.cause,
-        }
 
 
 def _ahead(
@@ -137,7 +152,8 @@ def counts_of(test: Labelled, weights: Floats) -> Floats:
     cell = groups.codes * 4 + (2 * test.target + test.column("prediction")).astype(np.intp)
     size = 4 * len(groups)
     tally = [np.bincount(cell, row, minlength=size) for row in np.atleast_2d(weights)]
-    return np.stack(tally).reshape(len(tally), -1, 4)
+    counts: Floats = np.stack(tally).astype(float)
+    return counts.reshape(len(tally), -1, 4)
 
 
 def chosen_metrics(

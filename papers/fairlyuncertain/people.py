@@ -18,6 +18,7 @@ from fairbench.experiments.run_evaluation import RunEvaluation
 from fairbench.reporting.papers.running import Effort
 
 REPEATS = 10  # splits behind every printed number
+MANY = 40  # splits of ours, where those behind a printed number are one draw of many
 
 
 def repeats_of(effort: Effort, whole: int = REPEATS) -> int:

@@ -32,7 +32,7 @@ NAMES = papers_in(PAPERS)
 # Of this one a figure needs two kinds of networks: the last job is run, too.
 BOTH_ENDS = ("uncertainty_fairness/figure6",)
 # Of these a single job takes ten seconds; they are planned, and nothing is drawn of them.
-LONG = ("fairlyuncertain/figure2_weight_decay", "uncertainty_fairness/sequences")
+LONG = ("fairlyuncertain/figure9", "uncertainty_fairness/sequences")
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from fairbench.reporting.papers.mapping import Paper
 from fairbench.reporting.papers.running import Effort
 from fairbench.results.predictions import TEST
 
-BROADCAST, GRADIENT = "broadcast", "released gradient"
+BROADCAST = "broadcast"
 METHODS = {
     "ensemble": "ensemble",
     "normal_nll": "normal_nll_reference",
@@ -39,9 +39,8 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
     for row, method in rows["method"].items():
         reference = METHODS[str(method)]
         by_row, _ = nlls(str(method), results, repeats)
-        released, broadcast = nlls(reference, results, repeats)
-        answers = [("", by_row), (GRADIENT, released), (BROADCAST, broadcast)]
-        for cause, values in answers:
+        _, broadcast = nlls(reference, results, repeats)
+        for cause, values in (("", by_row), (BROADCAST, broadcast)):
             found.append({"row": row, **our_number(pd.Series(values), cause), "label": cause})
     return pd.DataFrame(found)
 

@@ -20,7 +20,7 @@ from tests.harness import CONF
 # How often the few rows of a generated raw file are repeated: folds need some rows of each kind,
 # and of some files a share is read alone.
 TIMES = 12
-OFTENER = {"adult": 60, "compas": 160, "acs_income": 2400}
+OFTENER = {"adult": 60, "compas": 160, "compas_zafar": 160, "acs_income": 2400}
 OFTENER |= dict.fromkeys(("acs_public_coverage", "acs_travel_time"), 60)
 PEOPLE = 240  # rows of a file of scores
 ROWS_A_CLASS = 16

@@ -243,7 +243,9 @@ def of_groups(members: Array, truth: Array, people: pd.DataFrame) -> Iterator[di
 
 
 @cache
-def values(dataset: str, cause: str = "", effort: Effort = Effort.WHOLE) -> pd.DataFrame:
+def values(
+    dataset: str, cause: str = "", effort: Effort = Effort.WHOLE, units: int = 0
+) -> pd.DataFrame:
     """Return the groups' metrics of every run: a population or a split, each with its network.
 
     Adult has one split, its own, and its runs differ by their networks.
@@ -251,10 +253,12 @@ def values(dataset: str, cause: str = "", effort: Effort = Effort.WHOLE) -> pd.D
     Parameters
     ----------
     cause : one of the data set's, or nothing for the text's setting.
+    units : of the hidden layer, where it is not the text's.
     """
     if cause == GAINS:
         return pd.DataFrame(_of_run(dataset, 0, *_gains()))
     training, setting = TRAININGS[dataset], CAUSES[cause] if cause else TEXT
+    training = replace(training, hidden=(units,)) if units else training
     found: list[dict[str, object]] = []
     with one_thread():
         for run in range(effort.choose(training.runs, 2, 1)):

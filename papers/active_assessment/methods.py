@@ -15,6 +15,7 @@ from fairbench.inference.active.strategies import choose
 from fairbench.inference.active.threshold_arms import ThresholdArms
 
 STRENGTH = 2.0
+CODE = "released code"  # a cause of mapping.yaml, which says what the code does differently
 _MANY_ARMS = 50  # from which thresholds are cheaper than draws
 _ONE_AT_A_TIME = ("random", "top_two")
 
@@ -39,19 +40,18 @@ class Method:
         return "-".join([self.prior, self.strategy, *[f"{self.strength:g}"] * (self.strength != 2)])
 
 
-# The published names of the table's methods. "none" is what the paper's code does.
-PUBLISHED = {
-    Method("none", "random"): "uniform_prior",
+# The methods of the tables, as the text defines them, and their published names.
+TEXT = {
+    Method("uniform", "random"): "uniform_prior",
     Method("scores", "random"): "informative_prior",
     Method("scores", "thompson"): "informative_prior_thompson",
 }
-OTHERS = (
-    Method("uniform", "random"),
-    Method("uniform", "thompson"),
-    Method("scores", "top_two"),
-    Method("scores", "epsilon_greedy"),
-    Method("scores", "bayesian_ucb"),
-)
+NO_PRIOR = Method("none", "random")  # what the released code runs as the uniform prior
+
+
+def as_coded(method: Method) -> Method:
+    """Return what the released code runs in a method's place, outside comparisons."""
+    return NO_PRIOR if method.prior == "uniform" else method
 
 
 def estimation(pool: Pool, arms: Any) -> Reward:

@@ -75,8 +75,6 @@ def _asked(question: Question, effort: Effort) -> Question:
 
 def _replications(method: Method, effort: Effort) -> int:
     """Return how many there are: a table's own where a table has the curve, and else fewer."""
-    if method.strategy == "bayesian_ucb_quantile":
-        return effort.choose(10, 2, 2)
     kept = method in TEXT or method == NO_PRIOR
     return effort.choose(1000, 50, 2) if kept else effort.choose(200, 20, 2)
 
@@ -117,7 +115,7 @@ def figure_3_2(results: Path, effort: Effort) -> Drawn:
 
 def chosen_share(runs: int) -> tuple[Floats, Floats]:
     """Return how often the better arm was chosen at each label, (100,), and its standard error."""
-    labels = np.array([sum(counts)[:, 0] - 2 for counts in _demonstrated(runs)])
+    labels = np.array([(won + lost)[:, 0] - 2 for won, lost in _demonstrated(runs)])
     chosen = np.diff(labels, axis=0)
     return chosen.mean(axis=1), chosen.std(axis=1) / np.sqrt(runs)
 

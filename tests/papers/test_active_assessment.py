@@ -17,12 +17,14 @@ from fairbench.components.papers.active_assessment import (
 from fairbench.components.papers.active_assessment import tables as study
 from fairbench.components.papers.active_assessment.curves import Curves
 from fairbench.components.papers.active_assessment.measures import mean_reciprocal_rank
-from fairbench.components.papers.active_assessment.methods import TEXT, as_coded
+from fairbench.components.papers.active_assessment.methods import TEXT, as_coded, lowest_quantiles
 from fairbench.components.papers.black_box import figures as black_box
 from fairbench.components.papers.black_box import statements
 from fairbench.components.papers.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
 from fairbench.data.class_scores import MulticlassScores
-from fairbench.inference.active.arms import DirichletArms
+from fairbench.inference.active.arms import BetaArms, DirichletArms
+from fairbench.inference.active.rewards import Lowest
+from fairbench.inference.active.strategies import bayesian_ucb_quantile
 from fairbench.inference.beta import Beta, centred
 from fairbench.metrics.probability import reliability
 from fairbench.reporting.papers.mapping import Paper
@@ -215,6 +217,21 @@ def test_the_demonstration_shows_what_was_known_after_each_number_of_labels(tmp_
     ]
     assert [sum(labels) for labels in counted] == [0, 10, 100]
     assert counted[-1][0] > 3 * counted[-1][1]  # the better arm is labelled more often
+
+
+def test_the_quantile_in_closed_form_chooses_as_that_of_draws():
+    generator = np.random.default_rng(0)
+    posterior = Beta(np.array([[9.0, 30, 2, 5]]), np.array([[3.0, 8, 1, 9]]))
+    arms = BetaArms(posterior, np.array([[1, 1, 1, 0]]))
+    choose = lowest_quantiles(arms, generator, plays=2)
+    drawn = bayesian_ucb_quantile(arms, Lowest(), generator, draws=20_000, plays=2)
+    assert choose(arms).tolist() == drawn.tolist() == [[2, 0]]
+    arms.record(np.array([0]), np.array([2]), np.array([1]))  # which leaves it without a row
+    assert choose(arms).tolist() == [[0, 1]]
+    for _ in range(20):
+        arms.record(np.array([0]), np.array([1]), np.array([0]))
+    arms.unlabelled[0, 1] = 1
+    assert choose(arms).tolist() == [[1, 0]]
 
 
 def test_the_better_arm_is_chosen_more_and_more_often():

@@ -147,10 +147,9 @@ def figure_3_5(results: Path, effort: Effort) -> Drawn:
 
 def figure_3_6(results: Path, effort: Effort) -> Drawn:
     """Draw the identification of the most costly classes under both cost matrices."""
-    methods = tuple(most_costly.TEXT)
     for kind in most_costly.COSTS:
         panels = [
-            (f"{kind} costs, {m} most costly", _costs(kind, m, methods, results, effort))
+            (f"{kind} costs, {m} most costly", _costs(kind, m, most_costly.TEXT, results, effort))
             for m in most_costly.TOP
         ]
         yield kind, _ranks(panels, "mean reciprocal rank")

@@ -10,16 +10,21 @@ one of each of m random classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairbench.components.papers.active_assessment.curves import Question, curves
+from fairbench.components.papers.active_assessment.curves import Curves, Question, curves
 from fairbench.components.papers.active_assessment.measures import mean_reciprocal_rank
 from fairbench.components.papers.active_assessment.methods import CODE, Method
-from fairbench.components.papers.active_assessment.pools import OutcomePool, mean_scores, released
+from fairbench.components.papers.active_assessment.pools import (
+    Codes,
+    OutcomePool,
+    mean_scores,
+    released,
+)
 from fairbench.components.papers.black_box.costs import DEAR, human_costs, superclass_costs
 from fairbench.core.arrays import Floats
 from fairbench.data.class_scores import MulticlassScores
@@ -31,49 +36,83 @@ RUNS = 100
 DATASET = "cifar100"
 COSTS = {"human": human_costs, "superclass": superclass_costs}
 TOP = (1, 10)
+DEARS = (1.0, 2.0, 5.0, 10.0)  # what an expensive mistake costs
 STRENGTH = 1.0
 EVERY = 50
-TEXT = {
-    Method("uniform", "random", STRENGTH): "uniform_prior",
-    Method("scores", "random", STRENGTH): "informative_prior",
-    Method("scores", "thompson", STRENGTH): "informative_prior_thompson",
-}
-CODED = {
-    Method("uniform", "random_arm", STRENGTH): "uniform_prior",
-    Method("scores", "random_arm", STRENGTH): "informative_prior",
-}
+PRIORS = {"uniform": "uniform_prior", "scores": "informative_prior"}
+THOMPSON = Method("scores", "thompson", STRENGTH)
+TEXT = (*(Method(prior, "random", STRENGTH) for prior in PRIORS), THOMPSON)
 
 
 def pool(scores: MulticlassScores, kind: str, dear: float = DEAR) -> OutcomePool:
     """Return the rows by predicted class; a label shows which of the prices it costs."""
     costs = COSTS[kind](scores.classes, dear)
-    prices = np.unique(costs)
-    place = np.searchsorted(prices, costs)  # (true class, predicted class)
+    prices, place = np.unique(costs, return_inverse=True)
+    return _pool(scores, f"{kind} costs {dear:g}", place.reshape(costs.shape), len(prices))
+
+
+def every_price(scores: MulticlassScores) -> OutcomePool:
+    """Return the rows by predicted class; a label shows what it costs under either matrix.
+
+    The codes are those of `prices`: no mistake, and mistakes that are dear under neither, either
+    or both.
+    """
+    right = np.eye(len(scores.classes), dtype=np.int64)
+    people, across = (
+        (costs(scores.classes, 2.0) == 2).astype(np.int64) for costs in COSTS.values()
+    )
+    return _pool(scores, "both costs", (1 - right) * (1 + people + 2 * across), 5)
+
+
+def prices(kind: str, dear: float) -> Floats:
+    """Return the price of each code of `every_price`, (5,)."""
+    people = np.array([0, 1, dear, 1, dear])
+    return people if kind == "human" else people[[0, 1, 3, 2, 4]]
+
+
+def _pool(scores: MulticlassScores, name: str, place: Codes, codes: int) -> OutcomePool:
+    """Return the pool whose labels show the (true, predicted) class's code."""
     classes = len(scores.classes)
-    costing = place.T[:, None] == np.arange(len(prices))[:, None]  # (predicted, price, true)
+    costing = place.T[:, None] == np.arange(codes)[:, None]  # (predicted, code, true)
     priors = {
-        name: (costing * shares[:, None]).sum(axis=-1)
-        for name, shares in (
+        prior: (costing * shares[:, None]).sum(axis=-1)
+        for prior, shares in (
             ("uniform", np.full((classes, classes), 1 / classes)),
             ("scores", mean_scores(scores)),
         )
     }
     outcome = place[scores.target, scores.prediction]
-    return OutcomePool(f"{DATASET} {kind} costs {dear:g}", scores.prediction, outcome, priors)
+    return OutcomePool(f"{DATASET} {name}", scores.prediction, outcome, priors)
 
 
 def question(kind: str, m: int, dear: float = DEAR) -> Question:
     """Return the question of the m most costly predicted classes."""
     price = np.unique(COSTS[kind](released(DATASET).classes, dear))
+    return Question(f"most costly {m}", _reward(price), {"mrr": _rank(price, m)}, 10**9, m, EVERY)
 
-    def reward(pool: OutcomePool, arms: DirichletArms) -> MostCostly:
-        return MostCostly(np.broadcast_to(price, (len(pool.sizes), len(price))))
 
-    def rank(pool: OutcomePool, arms: DirichletArms) -> Floats:
+def random_question(*tops: int, plays: int = 1) -> Question:
+    """Return the questions of all costs at once, whose answers do not decide what is labelled."""
+    measures = {
+        f"{kind} {dear:g} {m}": _rank(prices(kind, dear), m)
+        for kind in COSTS
+        for dear in DEARS
+        for m in tops
+    }
+    name = f"every cost {' and '.join(map(str, tops))}"
+    return Question(name, _reward(prices("human", DEAR)), measures, 10**9, plays, EVERY)
+
+
+def _reward(price: Floats) -> Callable[[OutcomePool, DirichletArms], MostCostly]:
+    return lambda pool, arms: MostCostly(np.broadcast_to(price, (len(pool.sizes), len(price))))
+
+
+def _rank(price: Floats, m: int) -> Callable[[OutcomePool, DirichletArms], Floats]:
+    def measure(pool: OutcomePool, arms: DirichletArms) -> Floats:
         costly = np.argsort(-class_costs(pool, price), kind="stable")[:m]
-        return mean_reciprocal_rank(-reward(pool, arms).moments(arms)[0], costly)
+        return mean_reciprocal_rank(-(arms.alpha @ price) / arms.alpha.sum(axis=-1), costly)
 
-    return Question(f"most costly {m}", reward, {"mrr": rank}, 10**9, m, EVERY)
+    return measure
 
 
 def class_costs(pool: OutcomePool, price: Floats) -> Floats:
@@ -88,20 +127,25 @@ def numbers(settings: frozenset[str], folder: Path, effort: Effort) -> Iterator[
     ----------
     settings : as printed, such as ``cost_type=human; relative_cost=10; top_m=1``.
     """
-    runs = effort.choose(RUNS, 10, 2)
+    runs, scores = effort.choose(RUNS, 10, 2), released(DATASET)
+    rows = every_price(scores)
+
+    def number(curve: Curves, measure: str, method: str, setting: str, cause: str) -> Any:
+        labels, error = curve.reached(measure)
+        of = {"method": method, "setting": setting, "cause": cause}
+        return {**of, "mean": labels, "sd": error * np.sqrt(runs), "repeats": runs}
+
     for setting in sorted(settings):
-        kind, dear, top = (part.partition("=")[2] for part in setting.split("; "))
-        labelled = pool(released(DATASET), kind, float(dear))
-        asked = question(kind, int(top), float(dear)).within(effort)
-        for methods, cause in ((TEXT, ""), (CODED, CODE)):
-            for method, printed in methods.items():
-                curve = curves(labelled, asked, method, folder, replications=runs)
-                labels, error = curve.reached("mrr")
-                yield {
-                    "method": printed,
-                    "setting": setting,
-                    "cause": cause,
-                    "mean": labels,
-                    "sd": error * np.sqrt(runs),
-                    "repeats": runs,
-                }
+        kind, cost, top = (part.partition("=")[2] for part in setting.split("; "))
+        dear, m = float(cost), int(top)
+        asked = question(kind, m, dear).within(effort)
+        curve = curves(pool(scores, kind, dear), asked, THOMPSON, folder, replications=runs)
+        yield number(curve, "mrr", f"{PRIORS['scores']}_thompson", setting, "")
+        for prior, printed in PRIORS.items():
+            for strategy, cause, whole in (
+                ("random", "", random_question(*TOP)),
+                ("random_arm", CODE, random_question(m, plays=m)),
+            ):
+                method = Method(prior, strategy, STRENGTH)
+                curve = curves(rows, whole.within(effort), method, folder, replications=runs)
+                yield number(curve, f"{kind} {dear:g} {m}", printed, setting, cause)

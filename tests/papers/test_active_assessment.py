@@ -154,6 +154,14 @@ def test_classes_cost_what_their_rows_cost(released):
     girl, rose = scores.classes.index("girl"), scores.classes.index("rose")
     np.testing.assert_allclose(pool.priors["uniform"][girl], [0.01, 0.99, 0])
     np.testing.assert_allclose(pool.priors["uniform"][rose], [0.01, 0.94, 0.05])
+    both = most_costly.every_price(scores)
+    for kind, of in (("human", human_costs), ("superclass", superclass_costs)):
+        paid = of(scores.classes, 7.0)[scores.target, scores.prediction]
+        price = most_costly.prices(kind, 7.0)
+        expected = [paid[scores.prediction == k].mean() for k in range(100)]
+        np.testing.assert_allclose(most_costly.class_costs(both, price), expected)
+        prior = most_costly.pool(scores, kind, 7.0).priors["scores"] @ [0, 1, 7]
+        np.testing.assert_allclose(both.priors["scores"] @ price, prior)
     np.testing.assert_allclose(
         pool.priors["scores"] @ [0, 1, 10], (pools.mean_scores(scores) * costs.T).sum(axis=1)
     )

@@ -25,7 +25,12 @@ from fairbench.components.papers.active_assessment.pools import (
     mean_scores,
     released,
 )
-from fairbench.components.papers.black_box.costs import DEAR, human_costs, superclass_costs
+from fairbench.components.papers.black_box.costs import (
+    DEAR,
+    human_costs,
+    person_costs,
+    superclass_costs,
+)
 from fairbench.core.arrays import Floats
 from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.active.arms import DirichletArms
@@ -35,6 +40,9 @@ from fairbench.reporting.papers.running import Effort
 RUNS = 100
 DATASET = "cifar100"
 COSTS = {"human": human_costs, "superclass": superclass_costs}
+# The other reading of "misclassifying a person": another person is a mistake as dear as a thing.
+READINGS = {**COSTS, "person": person_costs}
+ANY_PERSON = "any mistake about a person"  # a cause
 TOP = (1, 10)
 DEARS = (1.0, 2.0, 5.0, 10.0)  # what an expensive mistake costs
 STRENGTH = 1.0
@@ -46,28 +54,27 @@ TEXT = (*(Method(prior, "random", STRENGTH) for prior in PRIORS), THOMPSON)
 
 def pool(scores: MulticlassScores, kind: str, dear: float = DEAR) -> OutcomePool:
     """Return the rows by predicted class; a label shows which of the prices it costs."""
-    costs = COSTS[kind](scores.classes, dear)
+    costs = READINGS[kind](scores.classes, dear)
     prices, place = np.unique(costs, return_inverse=True)
     return _pool(scores, f"{kind} costs {dear:g}", place.reshape(costs.shape), len(prices))
 
 
 def every_price(scores: MulticlassScores) -> OutcomePool:
-    """Return the rows by predicted class; a label shows what it costs under either matrix.
+    """Return the rows by predicted class; a label shows what it costs under every matrix.
 
-    The codes are those of `prices`: no mistake, and mistakes that are dear under neither, either
-    or both.
+    The codes are those of `prices`: each is a set of matrices under which a mistake is dear.
     """
-    right = np.eye(len(scores.classes), dtype=np.int64)
-    people, across = (
-        (costs(scores.classes, 2.0) == 2).astype(np.int64) for costs in COSTS.values()
-    )
-    return _pool(scores, "both costs", (1 - right) * (1 + people + 2 * across), 5)
+    dear = [costs(scores.classes, 2.0) == 2 for costs in READINGS.values()]
+    place = 1 + sum(2**i * matrix.astype(np.int64) for i, matrix in enumerate(dear))
+    np.fill_diagonal(place, 0)
+    return _pool(scores, "every cost", place, 1 + 2 ** len(dear))
 
 
 def prices(kind: str, dear: float) -> Floats:
-    """Return the price of each code of `every_price`, (5,)."""
-    people = np.array([0, 1, dear, 1, dear])
-    return people if kind == "human" else people[[0, 1, 3, 2, 4]]
+    """Return the price of each code of `every_price`, (9,)."""
+    sets = np.arange(2 ** len(READINGS))
+    is_dear = sets >> list(READINGS).index(kind) & 1
+    return np.concatenate([[0.0], np.where(is_dear, dear, 1.0)])
 
 
 def _pool(scores: MulticlassScores, name: str, place: Codes, codes: int) -> OutcomePool:
@@ -87,7 +94,7 @@ def _pool(scores: MulticlassScores, name: str, place: Codes, codes: int) -> Outc
 
 def question(kind: str, m: int, dear: float = DEAR) -> Question:
     """Return the question of the m most costly predicted classes."""
-    price = np.unique(COSTS[kind](released(DATASET).classes, dear))
+    price = np.unique(READINGS[kind](released(DATASET).classes, dear))
     return Question(f"most costly {m}", _reward(price), {"mrr": _rank(price, m)}, 10**9, m, EVERY)
 
 
@@ -95,7 +102,7 @@ def random_question(*tops: int, plays: int = 1) -> Question:
     """Return the questions of all costs at once, whose answers do not decide what is labelled."""
     measures = {
         f"{kind} {dear:g} {m}": _rank(prices(kind, dear), m)
-        for kind in COSTS
+        for kind in READINGS
         for dear in DEARS
         for m in tops
     }
@@ -136,16 +143,26 @@ def numbers(settings: frozenset[str], folder: Path, effort: Effort) -> Iterator[
         return {**of, "mean": labels, "sd": error * np.sqrt(runs), "repeats": runs}
 
     for setting in sorted(settings):
-        kind, cost, top = (part.partition("=")[2] for part in setting.split("; "))
+        printed, cost, top = (part.partition("=")[2] for part in setting.split("; "))
         dear, m = float(cost), int(top)
-        asked = question(kind, m, dear).within(effort)
-        curve = curves(pool(scores, kind, dear), asked, THOMPSON, folder, replications=runs)
-        yield number(curve, "mrr", f"{PRIORS['scores']}_thompson", setting, "")
-        for prior, printed in PRIORS.items():
-            for strategy, cause, whole in (
-                ("random", "", random_question(*TOP)),
-                ("random_arm", CODE, random_question(m, plays=m)),
-            ):
-                method = Method(prior, strategy, STRENGTH)
-                curve = curves(rows, whole.within(effort), method, folder, replications=runs)
-                yield number(curve, f"{kind} {dear:g} {m}", printed, setting, cause)
+        for kind, cause in _readings(printed, dear):
+            asked = question(kind, m, dear).within(effort)
+            curve = curves(pool(scores, kind, dear), asked, THOMPSON, folder, replications=runs)
+            yield number(curve, "mrr", f"{PRIORS['scores']}_thompson", setting, cause)
+            for prior, name in PRIORS.items():
+                for strategy, coded, whole in (
+                    ("random", "", random_question(*TOP)),
+                    ("random_arm", CODE, random_question(m, plays=m)),
+                ):
+                    method = Method(prior, strategy, STRENGTH)
+                    curve = curves(rows, whole.within(effort), method, folder, replications=runs)
+                    if not (cause and coded):  # one setting is changed at a time
+                        measure = f"{kind} {dear:g} {m}"
+                        yield number(curve, measure, name, setting, cause or coded)
+
+
+def _readings(printed: str, dear: float) -> Iterator[tuple[str, str]]:
+    """Yield the matrices that a printed type may mean, the text's first."""
+    yield printed, ""
+    if printed == "human" and dear > 1:
+        yield "person", ANY_PERSON

@@ -52,3 +52,11 @@ def human_costs(classes: tuple[str, ...], dear: float = DEAR) -> NDArray[np.floa
     costs = np.where(person[:, None] & ~person, dear, 1.0)
     np.fill_diagonal(costs, 0)
     return costs
+
+
+def person_costs(classes: tuple[str, ...], dear: float = DEAR) -> NDArray[np.float64]:
+    """Return (C, C) costs: `dear` for every mistake about a person, other persons included."""
+    person = np.isin(classes, _PEOPLE)
+    costs = np.where(person[:, None], dear, np.ones((len(classes), len(classes))))
+    np.fill_diagonal(costs, 0)
+    return costs

@@ -155,7 +155,7 @@ def test_classes_cost_what_their_rows_cost(released):
     np.testing.assert_allclose(pool.priors["uniform"][girl], [0.01, 0.99, 0])
     np.testing.assert_allclose(pool.priors["uniform"][rose], [0.01, 0.94, 0.05])
     both = most_costly.every_price(scores)
-    for kind, of in (("human", human_costs), ("superclass", superclass_costs)):
+    for kind, of in most_costly.READINGS.items():
         paid = of(scores.classes, 7.0)[scores.target, scores.prediction]
         price = most_costly.prices(kind, 7.0)
         expected = [paid[scores.prediction == k].mean() for k in range(100)]

@@ -43,6 +43,9 @@ COSTS = {"human": human_costs, "superclass": superclass_costs}
 # The other reading of "misclassifying a person": another person is a mistake as dear as a thing.
 READINGS = {**COSTS, "person": person_costs}
 ANY_PERSON = "any mistake about a person"  # a cause
+NEEDED = (
+    "the scores' prior needs the probabilities of all hundred classes; ours shares them equally"
+)
 TOP = (1, 10)
 DEARS = (1.0, 2.0, 5.0, 10.0)  # what an expensive mistake costs
 STRENGTH = 1.0
@@ -139,7 +142,10 @@ def numbers(settings: frozenset[str], folder: Path, effort: Effort) -> Iterator[
 
     def number(curve: Curves, measure: str, method: str, setting: str, cause: str) -> Any:
         labels, error = curve.reached(measure)
-        of = {"method": method, "setting": setting, "cause": cause}
+        # Where every mistake costs the same, the predicted class's probability is the whole prior.
+        unknown = method != PRIORS["uniform"] and "relative_cost=1;" not in setting
+        reason = NEEDED if unknown else ""
+        of = {"method": method, "setting": setting, "cause": cause, "reason": reason}
         return {**of, "mean": labels, "sd": error * np.sqrt(runs), "repeats": runs}
 
     for setting in sorted(settings):

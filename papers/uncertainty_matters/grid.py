@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import count, product
+from itertools import count as every_number
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ from fairbench.core.options import option
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
 from fairbench.inference.effective_counts import half_splits
-from fairbench.metrics.rates import binary_confusion
+from fairbench.metrics.rates import accuracy, binary_confusion, true_negative_rate
 
 FILE = ground_truth.FOLDER / "grid.npz"
 BATCH, SIDES = 20, 2
@@ -65,6 +66,9 @@ SUPPORT = 1e-3  # of a margin at 1
 # How else a machine is chosen, and FERM's intercept.
 FAIREST, OWN = "the fairest", "exact intercept"
 BETWEEN = (0.5, 0.1)  # a machine of FERM between two of the grid
+# Machines that causes name: of FERM, and of the other support vector machines.
+EXACT_BETWEEN = f"C = {BETWEEN[0]:g}, gamma = {BETWEEN[1]:g}, {OWN}"
+WIDE, NARROW = "C = 10, gamma = 0.1", "C = 10, gamma = 0.01"
 # What Hardt's rule is derived from labels of, where the machine sees half of the training rows.
 APART = {"LR + Hardt": (1.0, None), "SVM + Hardt": (10.0, 0.01), "Linear SVM + Hardt": (1.0, 0.0)}
 SLOW = (10.0, 0.1)  # the machine that scikit-learn fits faster than active sets do
@@ -83,7 +87,7 @@ FITTED: Mapping[str, tuple[str, ...]] = {
     "Linear SVM": ("Linear SVM", "Linear SVM + Hardt"),
     "Linear FERM": ("Linear FERM",),
 }
-RULE_APART = "rule apart"
+RULE_APART, HALVES = "rule apart", "halves"
 NAMES = tuple(name for names in FITTED.values() for name in names)
 Counts = NDArray[np.int64]
 
@@ -114,8 +118,9 @@ def selections(name: str) -> tuple[str, ...]:
 def choices(name: str) -> tuple[str, ...]:
     """Return what the counts of an algorithm are of: the selections, then every machine."""
     grid = machines(name) if machines(name) != ("",) else ()
-    between = f"C = {BETWEEN[0]:g}, gamma = {BETWEEN[1]:g}"
-    own = tuple(f"{each}, {OWN}" for each in (*grid, between)) if name == "FERM" else ()
+    own = tuple(f"{each}, {OWN}" for each in grid) if name == "FERM" else ()
+    if own:
+        own = (*own, EXACT_BETWEEN)
     return (*selections(name), *grid, *own)
 
 
@@ -138,7 +143,7 @@ def numbered(data: Dataset, protect: str | None) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows13:
+class Divided:
     """Some rows of German, and their divisions into folds.
 
     Attributes
@@ -155,7 +160,7 @@ class Rows13:
     repeats: Sequence[int]
 
     @classmethod
-    def of(cls, data: Dataset, repeats: Sequence[int]) -> Rows13:
+    def of(cls, data: Dataset, repeats: Sequence[int]) -> Divided:
         """Deal rows into folds, as every algorithm of the study has them."""
         part = study("SVM")
         groups = data.groups(part.protect).cat.codes.to_numpy(np.intp)
@@ -381,7 +386,7 @@ class Rows13:
             )
         return found
 
-    def counts(self, labels: Mask) -> Counts:
+    def counted(self, labels: Mask) -> Counts:
         """Return the counts (S, B, G, 4) of labels (S, B, n)."""
         return np.stack(
             [
@@ -393,10 +398,10 @@ class Rows13:
 
 def repeated(name: str, first: int, cvs: int) -> dict[str, Counts]:
     """Return the counts (1 + S, B, G, 4) of some cross-validations, by algorithm."""
-    rows = Rows13.of(german(), range(first, first + cvs))
+    rows = Divided.of(german(), range(first, first + cvs))
     if name == RULE_APART:
-        return {algorithm: rows.counts(rows.apart(algorithm)[None]) for algorithm in APART}
-    return {algorithm: rows.counts(each) for algorithm, each in rows.labels(name).items()}
+        return {algorithm: rows.counted(rows.apart(algorithm)[None]) for algorithm in APART}
+    return {algorithm: rows.counted(each) for algorithm, each in rows.labels(name).items()}
 
 
 def halved(name: str, place: int) -> dict[str, Counts]:
@@ -405,13 +410,13 @@ def halved(name: str, place: int) -> dict[str, Counts]:
     drawn = list(half_splits(len(data), place + 1, rng(seed, "halves")))[-1]
     sides = []
     for side, rows in enumerate(drawn):
-        half = Rows13.of(data.take(rows), [SIDES * place + side])
+        half = Divided.of(data.take(rows), [SIDES * place + side])
         labels = (
             {key: half.apart(key)[None] for key in APART}
             if name == RULE_APART
             else half.labels(name)
         )
-        sides.append({key: half.counts(each) for key, each in labels.items()})
+        sides.append({key: half.counted(each) for key, each in labels.items()})
     return {key: np.concatenate([side[key] for side in sides], axis=1) for key in sides[0]}
 
 
@@ -436,32 +441,50 @@ def _keep(path: Path, make: Callable[[], dict[str, Counts]]) -> None:
 
 
 def pack(folder: Path, *, file: Path = FILE) -> None:
-    """Pack what the results folder has: the wrong labels of all algorithms.
+    """Pack what the results folder has: counts by algorithm and choice, of whole data and halves.
 
-    The halvings of an algorithm are as many as are there without a gap, and so are its batches.
+    The batches of an algorithm are as many as are there without a gap, and so are its halvings.
     """
     content: dict[str, NDArray[Any]] = {}
-    for name, algorithms in FITTED.items():
-        for kind, axis in (("", 1), ("halves ", 0)):
-            found = list(_stored(folder, f"{name}, {kind}"))
-            for algorithm in algorithms if found else ():
-                tables = [each[algorithm][..., 1:3] for each in found]
-                joined = np.stack(tables) if kind else np.concatenate(tables, axis=axis)
-                content[f"{kind}{algorithm}"] = joined
-                if kind:
-                    rows = [each[algorithm][0].astype(int) for each in found]
-                    content[f"{kind}rows"] = (
-                        np.stack(rows)[..., [0, 1, 2, 3]]
-                        .reshape(len(found), SIDES, 2, 2, 2)
-                        .sum(axis=-1)
-                        .astype(np.uint16)
-                    )
+    for name, algorithms in {**FITTED, RULE_APART: tuple(APART)}.items():
+        cvs, halved = list(_stored(folder, f"{name}, ")), list(_stored(folder, f"{name}, halves "))
+        for algorithm in algorithms:
+            for place, choice in enumerate(_packed(name, algorithm)):
+                of_cvs = [each[algorithm][place] for each in cvs]
+                of_halves = [each[algorithm][place] for each in halved]
+                content[_key(algorithm, choice)] = np.concatenate(of_cvs)
+                content[_key(algorithm, choice, HALVES)] = np.stack(of_halves)
     with atomic(file) as stream:
         np.savez_compressed(stream, allow_pickle=False, **content)
 
 
+def _packed(name: str, algorithm: str) -> tuple[str, ...]:
+    return (RULE_APART,) if name == RULE_APART else choices(algorithm)
+
+
+def _key(*words: str) -> str:
+    return " | ".join(words)
+
+
+@cache
+def _content(file: Path = FILE) -> dict[str, NDArray[Any]]:
+    with np.load(file, allow_pickle=False) as archive:
+        return {name: archive[name].astype(np.int64) for name in archive.files}
+
+
+def counts(algorithm: str, choice: str = "") -> Counts:
+    """Return the packed counts of an algorithm's cross-validations, (B, G, 4)."""
+    return _content()[_key(algorithm, choice)]
+
+
+def estimates(algorithm: str, choice: str = "") -> Floats:
+    """Return accuracy and the share of good loans found in halves, (J, 2, R, G)."""
+    found = _content()[_key(algorithm, choice, HALVES)]
+    return np.stack([accuracy(found), true_negative_rate(found)], axis=2)
+
+
 def _stored(folder: Path, front: str) -> Iterator[Mapping[str, NDArray[Any]]]:
-    for place in count():
+    for place in every_number():
         path = folder / f"{front}{place}.npz"
         if not path.is_file():
             return

@@ -20,6 +20,7 @@ from fairbench.components.papers.uncertainty_matters import adult, grid, halves
 from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.one_partition import PAIRS, Pair, pairs
 from fairbench.components.papers.uncertainty_matters.posteriors import (
+    FOLDS,
     LEVEL,
     ROPE,
     favourable,
@@ -116,14 +117,14 @@ def figure_14_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
 
 def figure_15_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
     """Yield the rates of both age groups of German by algorithm."""
-    tables = {name: grid.counts(name)[0] * mean_shrinkage(grid.FOLDS) for name in ALGORITHMS}
+    tables = {name: grid.counts(name)[0] * mean_shrinkage(FOLDS) for name in ALGORITHMS}
     yield "", groups_figure(tables, ("age > 25", "age <= 25"), _draws(effort))
 
 
 def figure_15_2(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
     """Yield the rates of both sexes of Adult by machine."""
     joint = adult.joint_tables(adult.machines(adult.load(), effort))
-    tables = {}
+    tables: dict[str, Floats] = {}
     for names, counts in joint.items():
         tables |= dict(zip(names, margins(counts), strict=True))
     yield "", groups_figure(tables, ("men", "women"), _draws(effort))

@@ -131,7 +131,7 @@ def german() -> Dataset:
     return replace(part.dataset, features=numbered(part.dataset, part.protect))
 
 
-def numbered(data: Dataset, protect: str | None) -> pd.DataFrame:
+def numbered(data: Dataset, protect: str | Sequence[str]) -> pd.DataFrame:
     """Return every column as numbers, the categories in the alphabet's order."""
     assert isinstance(data.features, pd.DataFrame)
     found = {
@@ -264,7 +264,8 @@ class Divided:
         if (C, gamma) != SLOW:
             # Active sets may go round in circles where hardly a multiplier lies between 0 and C.
             with suppress(ArithmeticError):
-                return rbf_svm_cv.margins(self.X, self.y, self.fold, C=C, gamma=gamma, **options)
+                given = rbf_svm_cv.margins(self.X, self.y, self.fold, C=C, gamma=gamma, **options)
+                return np.asarray(given, float)
         return self._by_libsvm(C, gamma, **options)
 
     def _options(self, name: str) -> dict[str, Any]:
@@ -304,7 +305,7 @@ class Divided:
         found, used = [], training(self.fold)
         for part, u in enumerate(used):
             Z = self._standard(u)
-            Z = Z if repair is None else repair(Z, u)
+            Z = Z if repair is None else np.asarray(repair(Z, u), float)
             kernel = rbf_kernel(Z, Z[u], gamma)
             if apart is not None:
                 along = kernel @ apart[part][u]

@@ -128,7 +128,7 @@ class Pair:
     @cached_property
     def _concludes_otherwise(self) -> NDArray[np.bool_]:
         (of_mean,) = self.reading.conclusions(self.delta.mean(axis=0)[None])
-        return np.array(self.reading.conclusions(self.delta)) != of_mean
+        return np.asarray(np.array(self.reading.conclusions(self.delta)) != of_mean, bool)
 
     @cached_property
     def _distance(self) -> Floats:

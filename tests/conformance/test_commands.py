@@ -38,26 +38,7 @@ from tests.harness import CONF, ROOT, quick
 from tests.papers import stand_ins
 from tests.papers.commands import options_class
 
-PAGES = sorted(
-    path
-    for place in ("*.md", "docs/**/*.md", "conf/**/*.md", "papers/**/*.md", "benchmarks/**/*.md",
-                  "results/*.md")
-    for path in ROOT.glob(place)
-    if path.name != "CHANGELOG.md" and "generated" not in path.parts
-)  # fmt: skip
-SHELL = ("", "bash", "sh", "console", "shell")  # of fenced blocks, what their lines are read as
-CAPITALS = re.compile(r"[A-Z][A-Z_]*|\.\.\.|…")
 RUN = ("python", "run.py")
-
-
-class Printed(NamedTuple):
-    """A command line as words, and the file that prints it."""
-
-    file: str
-    words: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.file} prints '{shlex.join(self.words)}'"
 
 
 def test_commands_are_found_in_spans_and_blocks():
@@ -82,83 +63,6 @@ fairbench.run()
     ]
 
 
-def commands(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the command lines of this project that a page prints in spans and in blocks."""
-    blocks = re.findall(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
-    outside = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
-    for _, span in re.findall(r"(`+)(.+?)\1", outside, re.DOTALL):
-        yield from _commands_of(span.replace("\n", " "))
-    for language, block in blocks:
-        if language in SHELL:
-            for line in re.sub(r"\\\n", " ", block).splitlines():
-                yield from _commands_of(line)
-
-
-def _commands_of(line: str) -> Iterator[tuple[str, ...]]:
-    try:
-        words = shlex.split(_without_options(line), comments=True)
-    except ValueError:  # an apostrophe: prose, or output
-        return
-    parts: list[list[str]] = [[]]
-    for word in words:
-        if word in ("&&", "||", "|", ";", ">"):
-            parts.append([])
-        elif word not in ("$", "..."):
-            parts[-1].append(word)
-    for part in parts:
-        while part and re.match(r"\w+=", part[0]):
-            yield from _commands_of(part[0].partition("=")[2]) if " " in part[0] else ()
-            part = part[1:]
-        name = part[0].removeprefix(".venv/bin/") if part[1:] else ""
-        if name in ("python", "fairbench", "make"):
-            yield (name, *part[1:])
-
-
-def _without_options(line: str) -> str:
-    """Return a line with the [words] that may be left out, as far as none is in capitals."""
-    start, *rest = re.split(r"(?<=\s)\[([^][]*)\]", line)
-    given = list(itertools.takewhile(lambda words: not re.search(r"\b[A-Z]+\b", words), rest[::2]))
-    return start + "".join(map("".join, itertools.zip_longest(given, rest[1::2], fillvalue="")))
-
-
-@cache
-def printed() -> tuple[Printed, ...]:
-    """Return every command once, with the first file that prints it."""
-    result: dict[tuple[str, ...], str] = {}
-    for file, text in _texts():
-        for words in commands(text):
-            result.setdefault(words, file)
-    for path in sorted((ROOT / "papers").glob("*/contents.yaml")):
-        for entry in yaml.safe_load(path.read_text(encoding="utf-8")):
-            if "command" in entry:
-                words = shlex.split(entry["command"])
-                result.setdefault(tuple(words), _name(path))
-                quick = shlex.split(str(entry.get("quick") or ""))
-                result.setdefault((*words, *quick), _name(path))
-    return tuple(Printed(file, words) for words, file in result.items())
-
-
-def _texts() -> Iterator[tuple[str, str]]:
-    """Yield names and texts of pages, and of the docstrings of papers and benchmarks."""
-    for path in PAGES:
-        yield _name(path), path.read_text(encoding="utf-8")
-    for folder in ("papers", "benchmarks"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                    yield _name(path), ast.get_docstring(node) or ""
-
-
-def _name(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
-def of(*start: str) -> list[Printed]:
-    """Return the printed commands that begin so."""
-    return [command for command in printed() if command.words[: len(start)] == start]
-
-
 def test_make_targets_exist():
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     asked = of("make")
@@ -168,16 +72,6 @@ def test_make_targets_exist():
             pattern = re.sub("[A-Z]+", "[a-z-]+", target)
             there = any(re.fullmatch(pattern, known) for known in targets)
             assert "=" in target or there, f"{command}: the Makefile has no target {target}"
-
-
-def modules() -> list[str]:
-    """Return the modules of papers and benchmarks that are commands."""
-    paths = [path for name in ("papers", "benchmarks") for path in (ROOT / name).rglob("*.py")]
-    return sorted(
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__")
-        for path in paths
-        if path.stem == "__main__" or '__name__ == "__main__"' in path.read_text()
-    )
 
 
 def test_modules_exist_and_know_their_words():
@@ -221,17 +115,6 @@ def unreadable(each: Printed, options: type, words: list[str]) -> list[str]:
     except UserError as error:
         return [f"{each}: {error}"]
     return []
-
-
-def filled(word: str) -> str:
-    """Return a word, with a value in place of one in capitals."""
-    name, _, value = word.partition("=")
-    if not CAPITALS.fullmatch(value):
-        return word
-    options = sorted(path.stem for path in (CONF / name).glob("*.yaml"))
-    if name == "experiment":
-        options = experiments_in(CONF)
-    return f"{name}={options[0] if options else '1'}"
 
 
 @pytest.fixture

@@ -5,23 +5,16 @@ targets are there. What is in capitals stands for something of the reader's: it 
 that the parser takes. The changelog names commands of its time and is not read.
 """
 
-import ast
 import contextlib
-import itertools
 import os
 import re
-import shlex
 import shutil
 import signal
 from collections.abc import Iterator
-from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
-from typing import NamedTuple
 from unittest import mock
 
 import pytest
-import yaml
 
 from fairbench.cli import alternative, resolving, tuning
 from fairbench.cli import run as running
@@ -32,7 +25,6 @@ from fairbench.cli.options import read
 from fairbench.cli.run import run
 from fairbench.core.errors import UserError
 from fairbench.data.download import MissingFileError
-from fairbench.experiments.presets import experiments_in
 from tests import warm
 from tests.harness import CONF, ROOT, quick
 from tests.papers import stand_ins

@@ -72,7 +72,7 @@ def few_rows(paper):
     return replace(paper, rows=rows[~kinds.assign(rule=rules, group=groups).duplicated()])
 
 
-def first_job(words, root, results, effort):
+def first_job(words, results, effort):
     """Run the first job of a sweep in this process, in place of all of them in another."""
     name = words[0].removeprefix("experiment=")
     if name in LONG:
@@ -82,7 +82,7 @@ def first_job(words, root, results, effort):
     shared = (f"{REPEATS}=1", f"results={results}", "tracking=none", "figures=false")
     for place in (0, -1) if name in BOTH_ENDS else (0,):
         job = [f"{key}={given.get(key, values)[place]}" for key, values in varied.items()]
-        status = run(["-m", words[0], *job, *shared], root)
+        status = run(["-m", words[0], *job, *shared], ROOT)
         assert status == 0, f"conf/experiment/{name}.yaml: its job {' '.join(job)} fails"
 
 

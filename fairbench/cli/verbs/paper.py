@@ -127,7 +127,7 @@ def _parts(paper: Paper, options: PaperOptions, root: Path, effort: Effort) -> l
             figures_drawn = [part for part in figures_drawn if part.name.startswith("figure ")]
         parts += figures_drawn
     if options.name == ALL and options.run:
-        parts += study_parts(paper, root, options.results, effort)
+        parts += study_parts(paper, options.results, effort)
     return parts
 
 

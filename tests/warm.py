@@ -59,7 +59,7 @@ def run(
     timeout: float,
     environment: dict[str, str],
     tree: Path = ROOT,
-    until: Callable[[], bool] | None = None,
+    until: Callable[[Path], bool] | None = None,
     fresh: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run ``python WORDS`` in a folder and return what it printed and its exit status.
@@ -67,7 +67,8 @@ def run(
     Parameters
     ----------
     tree : the folder that has ``fairbench``: a checkout, or what a wheel was unpacked into.
-    until : once it is true, the command is told to end (SIGTERM), and all that it started.
+    until : a function of the file that its output is written to; once it is true, the command is
+        told to end (SIGTERM), and all that it started.
     fresh : whether Python is started anew.
     """
     # Other variables may be read when something is imported, which the forks are not to repeat.
@@ -82,7 +83,7 @@ def run(
                 _end(pid, signal.SIGKILL)
                 status_of(PATIENCE)
                 raise subprocess.TimeoutExpired(words, timeout, *(p.read_text() for p in printed))
-            if until and until():
+            if until and until(printed[0]):
                 _end(pid, signal.SIGTERM)
                 if (status := status_of(PATIENCE)) is None:
                     _end(pid, signal.SIGKILL)
@@ -107,7 +108,7 @@ def _start(
     with printed[0].open("w") as stdout, printed[1].open("w") as stderr:
         process = subprocess.Popen(
             [sys.executable, *words], cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout,
-            stderr=stderr, env=os.environ | {"PYTHONPATH": str(tree)} | environment,
+            stderr=stderr, env=os.environ | {"PYTHONPATH": str(tree), "PYTHONUNBUFFERED": "1"} | environment,
             start_new_session=True,
         )  # fmt: skip
 
@@ -178,6 +179,7 @@ def _become(words, cwd, environment, printed) -> None:
     for descriptor, path in zip((0, 1, 2), (os.devnull, *printed), strict=True):
         flags = os.O_RDONLY if descriptor == 0 else os.O_WRONLY | os.O_CREAT
         os.dup2(os.open(path, flags), descriptor)
+    sys.stdout.reconfigure(line_buffering=True)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)

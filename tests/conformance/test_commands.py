@@ -1,36 +1,28 @@
-"""Every command that a page, a docstring of papers/ or a list of a paper's contents prints exists.
+"""Every command that a page, a lesson, a docstring or a help text prints works.
 
-Words of ``fairbench`` and ``run.py`` are read by their own parsers and composed; modules and make
-targets are there. What is in capitals stands for something of the reader's: it is given a value
-that the parser takes. The changelog names commands of its time and is not read.
+Each is started as a process of its own, in a clone of the repository, and runs to its end or until
+it has stored a result. ``commands.yaml`` says what makes it small; nothing that it does is
+replaced. One of each verb is started from the wheel in an empty folder, too; the first tables of
+papers are in ``tests/papers/test_first_tables.py``.
 """
 
-import contextlib
-import os
 import re
-import shutil
-import signal
-from collections.abc import Iterator
+import shlex
 from importlib.util import find_spec
-from unittest import mock
 
 import pytest
 
-from fairbench.cli import alternative, resolving, tuning
-from fairbench.cli import run as running
-from fairbench.cli.command import Command
-from fairbench.cli.command_line import hydra_of
-from fairbench.cli.main import main
+from fairbench.cli.main import verbs
 from fairbench.cli.options import read
-from fairbench.cli.run import run
 from fairbench.core.errors import UserError
-from fairbench.data.download import MissingFileError
-from tests import warm
-from tests.harness import CONF, ROOT, quick
-from tests.papers import stand_ins
+from tests.conformance import readers, trees
+from tests.conformance.printed import CAPITALS, Printed, commands, filled, modules, of, printed
+from tests.conformance.starting import Place, prepare, rules, start
+from tests.harness import ROOT, quick
 from tests.papers.commands import options_class
 
-RUN = ("python", "run.py")
+PARTS = 40  # of all commands but those of README, which come first
+FIRST = "README"
 
 
 def test_commands_are_found_in_spans_and_blocks():
@@ -109,125 +101,57 @@ def unreadable(each: Printed, options: type, words: list[str]) -> list[str]:
     return []
 
 
-@pytest.fixture
-def parsed(monkeypatch):
-    """Have commands be read and composed, and nothing be carried out."""
-    carried_out = Command.carry_out
-
-    def only_searches(self, options):
-        searches = self.options.__name__ in ("TuneOptions", "AlternativeOptions")
-        return carried_out(self, options) if searches else 0
-
-    def asked(options):
-        if not options.stored:
-            with hydra_of(CONF):
-                words = alternative.Asked(options, CONF)
-                assert words.line.compose(words.fixed)
-                if "dataset.path" not in dict(options.words):  # a file of the reader's
-                    with without_raw_files():
-                        assert words.in_use and words.families
-        return 0
-
-    def composed(line, *rest):
-        first = line[0] if isinstance(line, list) else line
-        return 0 if first.compose(first.jobs[0]) else 1
-
-    monkeypatch.setattr(Command, "carry_out", only_searches)
-    monkeypatch.setattr(alternative, "carry_out", asked)
-    carried_out_by = (
-        (running, "_single"),
-        (running, "_sweep"),
-        (tuning, "tune"),
-        (resolving, "resolve"),
-    )
-    for module, name in carried_out_by:
-        monkeypatch.setattr(module, name, composed)
-    with mock.patch.dict(os.environ):
-        yield
-
-
-@contextlib.contextmanager
-def without_raw_files() -> Iterator[None]:
-    """Let what reads a data set go, where its raw files are not at hand and there is no network."""
-    with contextlib.suppress(MissingFileError):
-        yield
-
-
-def readable(each: Printed) -> list[str]:
-    """Return the words of a command as somebody would type them, without choices of their own."""
-    text, own = (ROOT / each.file).read_text(encoding="utf-8"), {}
-    for group, name in re.findall(r"(?:conf|examples)/(\w+)/(\w+)\.yaml", text):
-        own.setdefault(group, set()).add(name)
-    words = []
-    for word in map(filled, each.words):
-        group, _, names = word.partition("=")
-        if group in own:
-            names = ",".join(name for name in names.split(",") if name not in own[group])
-            word = f"{group}={names}" if names else ""
-        words += [] if not word or CAPITALS.fullmatch(word) else [word]
-    return words
-
-
-SHOWN = {"--cfg", "job"}  # Hydra's own, which show what would be run
-
-
-@pytest.mark.parametrize(
-    "start",
-    quick([("fairbench",), ("python", "-m", "fairbench"), RUN], [("fairbench",)]),
-    ids=" ".join,
-)
-def test_verbs_options_and_choices_exist(start, parsed, capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    wrong = []
-    for command in of(*start):
-        words = readable(command)[len(start) :]
-        asks_help = "--help" in words or "-h" in words
-        if not asks_help and (start == RUN or words[:1] == ["run"]):
-            words = [word for word in words if word not in SHOWN]
-        elif len(words) == 1:  # a verb that is spoken of
-            words.append("--help")
-        status = run(words, ROOT) if start == RUN else main(words)
-        said = capsys.readouterr()
-        if status or "Traceback" in said.err:
-            wrong.append(f"{command}: {said.err.strip() or said.out}")
-    assert not wrong, "\n".join(wrong)
+def test_every_rule_is_of_a_command_that_is_printed():
+    idle = [rule.of for rule in rules() if not any(map(rule.is_of, printed()))]
+    assert not idle, f"commands.yaml has rules of no command: {idle}"
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """Return a copy of papers/, which some studies write to, beside what they read; and raw files.
-
-    The raw files are stand-ins.
-    """
-    folder = tmp_path_factory.mktemp("studies")
-    stand_ins.write(folder / "raw")
-    shutil.copytree(ROOT / "papers", folder / "papers")
-    for name in ("conf", "datasets", "algorithms", "docs"):
-        (folder / name).symlink_to(ROOT / name)
-    return folder
+def clone(tmp_path_factory):
+    """Return a clone with the files of a reader and finished runs."""
+    folder = tmp_path_factory.mktemp("commands")
+    tree = trees.clone(folder / "clone")
+    readers.put_components(tree)
+    return prepare(folder / "kept", lambda kept: Place(tree, tree, kept))
 
 
-STARTED = ROOT / "tests" / "papers" / "started.py"
-SECONDS = "0.3"  # of CPU time, in which no study fails that works
-MADE_BY = re.compile(r"python (run\.py|-m) |fairbench |make ")
+def part(name):
+    """Return the commands of README, or one of the parts of all others."""
+    first = [command for command in printed() if command.file == "README.md"]
+    others = [command for command in printed() if command.file != "README.md"]
+    return first if name == FIRST else others[name::PARTS]
 
 
-STUDIES = [name for name in modules() if name.startswith("papers.")]
-FIRST = {name.split(".")[1]: name for name in reversed(STUDIES)}  # of each paper
+def wrong(asked, place):
+    """Return what is wrong with some commands, and have nothing wrong be nothing."""
+    return "\n\n".join(filter(None, (start(command, place) for command in asked)))
 
 
-@pytest.mark.parametrize("module", quick(STUDIES, list(FIRST.values())[:2]))
-def test_every_study_starts_or_says_in_a_line_what_it_misses(module, checkout):
-    own = Printed(module.replace(".", "/"), ("python", "-m", module))
-    for study in of(*own.words) or [own]:
-        shutil.rmtree(checkout / "results", ignore_errors=True)
-        words = [word for word in map(filled, study.words[2:]) if not CAPITALS.fullmatch(word)]
-        done = warm.run(
-            [str(STARTED), str(checkout / "raw"), SECONDS, *words],
-            cwd=checkout, timeout=60, environment={},
-        )  # fmt: skip
-        (*_, said) = ["", *done.stderr.strip().splitlines()]
-        misses = done.returncode == 2 and said.startswith("error: ") and MADE_BY.search(said)
-        works = done.returncode in (0, -signal.SIGPROF)
-        traced = "Traceback" in done.stderr
-        assert (works or misses) and not traced, f"{study}: exit {done.returncode}, {done.stderr}"
+@pytest.mark.parametrize("name", quick([FIRST, *range(PARTS)], [FIRST]))
+def test_every_printed_command_works(name, clone):
+    told = wrong(part(name), clone)
+    assert not told, told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [FIRST, *range(PARTS)])
+def test_every_printed_command_works_when_started_afresh(name, clone):
+    told = wrong(part(name), Place(clone.folder, clone.tree, clone.kept, fresh=True))
+    assert not told, told
+
+
+@pytest.mark.thorough
+def test_a_command_of_each_verb_works_from_the_wheel(clone, tmp_path):
+    (tmp_path / "empty").mkdir()
+    place = Place(tmp_path / "empty", trees.wheel(tmp_path), clone.kept)
+    asked = [one_of(verb) for verb in verbs()]
+    told = wrong(asked, place)
+    assert not told, told
+
+
+def one_of(verb):
+    """Return the shortest printed command of a verb that does more than show its help."""
+    every = [each for each in of("fairbench", verb) if "--help" not in each.words]
+    worded = [each for each in every if not any(rule.help and rule.is_of(each) for rule in rules())]
+    worded = [each for each in worded if "results/atlas" not in shlex.join(each.words)]
+    return min(worded, key=lambda each: (len(each.words) == 2, len(each.words)))

@@ -41,7 +41,7 @@ def test_a_first_table_is_run(place, paper, table):
     done = warm.run(
         words, cwd=folder, timeout=SECONDS, tree=tree, fresh=True,
         environment={"FAIRBENCH_DATA": trees.raw_files()},
-        until=lambda: stored(folder / "results") > before,
+        until=lambda _: stored(folder / "results") > before,
     )  # fmt: skip
     missing = "the raw file" in done.stderr and not trees.raw_files()
     assert missing or stored(folder / "results") > before, done.stdout + done.stderr

@@ -49,6 +49,7 @@ READ_WHEN_USED = {
     *("PATH", "COLUMNS", "FAIRBENCH_CACHE", "FAIRBENCH_DATA", "MLFLOW_TRACKING_URI"),
     *("HTTPS_PROXY", "https_proxy"),
 }
+UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
 PATIENCE = 20.0  # seconds that a command is given to end once it is told to
 
 
@@ -60,6 +61,7 @@ def run(
     environment: dict[str, str],
     tree: Path = ROOT,
     until: Callable[[Path], bool] | None = None,
+    how: signal.Signals = signal.SIGTERM,
     fresh: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run ``python WORDS`` in a folder and return what it printed and its exit status.
@@ -68,7 +70,8 @@ def run(
     ----------
     tree : the folder that has ``fairbench``: a checkout, or what a wheel was unpacked into.
     until : a function of the file that its output is written to; once it is true, the command is
-        told to end (SIGTERM), and all that it started.
+        told to end, and all that it started.
+    how : the signal that tells it.
     fresh : whether Python is started anew.
     """
     # Other variables may be read when something is imported, which the forks are not to repeat.
@@ -84,7 +87,7 @@ def run(
                 status_of(PATIENCE)
                 raise subprocess.TimeoutExpired(words, timeout, *(p.read_text() for p in printed))
             if until and until(printed[0]):
-                _end(pid, signal.SIGTERM)
+                _end(pid, how)
                 if (status := status_of(PATIENCE)) is None:
                     _end(pid, signal.SIGKILL)
                     status = status_of(PATIENCE)
@@ -108,7 +111,7 @@ def _start(
     with printed[0].open("w") as stdout, printed[1].open("w") as stderr:
         process = subprocess.Popen(
             [sys.executable, *words], cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout,
-            stderr=stderr, env=os.environ | {"PYTHONPATH": str(tree), "PYTHONUNBUFFERED": "1"} | environment,
+            stderr=stderr, env={**os.environ, "PYTHONPATH": str(tree), **UNBUFFERED, **environment},
             start_new_session=True,
         )  # fmt: skip
 

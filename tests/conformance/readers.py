@@ -68,7 +68,8 @@ def _people() -> pd.DataFrame:
     price = draw.normal(300, 40, count).round(1)
     return people.drop(columns=["is_labelled"]).assign(
         score=score, a=score, b=other, repaid=label, paid=label, hired=np.where(label, "yes", "no"),
-        granted=(score > 0.3).astype(int), p_women=women, p_men=1 - women, age=draw.integers(20, 70, count),
+        granted=(score > 0.3).astype(int), p_women=women, p_men=1 - women,
+        age=draw.integers(20, 70, count),
         PD=(1 - score).round(4), pd=(1 - score).round(4), Ausfall=np.where(label, "nein", "ja"),
         default=np.where(label, "nein", "ja"), nationality=people["race"], approved=chosen,
         product=draw.choice(["car", "home"], count), apr=draw.uniform(3, 9, count).round(2),
@@ -109,8 +110,9 @@ def _put_scores(folder: Path) -> None:
         ]
     )
     answers["correct"] = draw.integers(0, 2, len(answers))
-    answers.drop(columns=["item", "model"]).to_parquet(folder / "answers.parquet")
-    answers.to_csv(folder / "answers.csv", index=False)
+    answers.to_parquet(folder / "answers.parquet")
+    same = {"model": answers["method"], "item": answers["question"]}
+    answers.assign(**same).to_csv(folder / "answers.csv", index=False)
     shutil.copytree(SAMPLES / "lm_eval", folder / "lm_eval_output")
 
 

@@ -60,7 +60,7 @@ def run(
     timeout: float,
     environment: dict[str, str],
     tree: Path = ROOT,
-    until: Callable[[Path], bool] | None = None,
+    until: Callable[[Path, int], bool] | None = None,
     how: signal.Signals = signal.SIGTERM,
     fresh: bool = False,
 ) -> subprocess.CompletedProcess[str]:
@@ -69,8 +69,8 @@ def run(
     Parameters
     ----------
     tree : the folder that has ``fairbench``: a checkout, or what a wheel was unpacked into.
-    until : a function of the file that its output is written to; once it is true, the command is
-        told to end, and all that it started.
+    until : a function of the file that its output is written to and of its process's number; once
+        it is true, the command is told to end, and all that it started.
     how : the signal that tells it.
     fresh : whether Python is started anew.
     """
@@ -86,7 +86,7 @@ def run(
                 _end(pid, signal.SIGKILL)
                 status_of(PATIENCE)
                 raise subprocess.TimeoutExpired(words, timeout, *(p.read_text() for p in printed))
-            if until and until(printed[0]):
+            if until and until(printed[0], pid):
                 _end(pid, how)
                 if (status := status_of(PATIENCE)) is None:
                     _end(pid, signal.SIGKILL)
@@ -102,6 +102,15 @@ def _end(pid: int, how: signal.Signals) -> None:
     """Send a signal to a command and to all that it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, how)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process of Linux; 0 if there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def _start(

@@ -20,7 +20,8 @@ from tests.harness import ROOT
 from tests.papers import stand_ins
 
 SECONDS = 120.0
-PRINTED = "printed"  # of a rule's `until`: it has printed something
+PRINTED, WORKING = "printed", "working"  # of a rule's `until`
+LEAST_CPU = 3.0  # seconds in which a command fails that does not work
 MAKE = "make"
 IDS = ("3f2a", "b71c", "90cd")  # what pages call runs
 MADE = ("out", "board", "mine", "mine-pack", "ours", "yours", "small", "unpacked")
@@ -149,15 +150,16 @@ def start(command: Printed, place: Place) -> str:
             return said
         if not (done.returncode in statuses or ended or missing):
             return said
-        begun = done.returncode == 0 or done.stdout or place.there(until) - old
-        if until and not (begun or missing):
-            return said
     return ""
 
 
-def _has_begun(place: Place, until: Sequence[str], before: set[Path], printed: Path) -> bool:
-    """Return whether a command has stored a result, or printed one where that is what it does."""
-    return bool((PRINTED in until and printed.stat().st_size) or place.there(until) - before)
+def _has_begun(
+    place: Place, until: Sequence[str], before: set[Path], printed: Path, pid: int
+) -> bool:
+    """Return whether a command has stored, printed or begun what its rules wait for."""
+    has_printed = PRINTED in until and printed.stat().st_size
+    is_working = WORKING in until and warm.cpu_seconds(pid) > LEAST_CPU
+    return bool(has_printed or is_working or place.there(until) - before)
 
 
 def finished(results: Path) -> list[str]:

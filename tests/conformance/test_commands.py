@@ -3,7 +3,7 @@
 Each is started as a process of its own, in a clone of the repository, and runs to its end or until
 it has stored a result. ``commands.yaml`` says what makes it small; nothing that it does is
 replaced. One of each verb is started from the wheel in an empty folder, too; the first tables of
-papers are in ``tests/papers/test_first_tables.py``.
+papers are in ``tests/papers/test_started.py``.
 """
 
 import re

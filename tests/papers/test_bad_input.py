@@ -12,7 +12,7 @@ from fairbench.reporting.papers.mapping import Paper, rule_of
 from tests import warm
 from tests.conformance import trees
 from tests.harness import ROOT
-from tests.papers.test_first_tables import stored
+from tests.papers.test_started import stored
 
 FIRST = ["fairlyuncertain", "table=1", "run=true", "quick=true"]
 
@@ -93,7 +93,7 @@ def test_a_killed_run_goes_on_by_the_same_command(tmp_path):
         done = warm.run(
             ["-m", "fairbench", "paper", *FIRST], cwd=tmp_path, timeout=200, fresh=True,
             environment={"FAIRBENCH_CACHE": str(tmp_path / "cache")},
-            until=lambda _: stored(results) > before, **options,
+            until=lambda *_: stored(results) > before, **options,
         )  # fmt: skip
         assert "Traceback" not in done.stderr
         now = stored(results)

@@ -15,6 +15,7 @@ EXAMPLES = {
     "learner": "algorithms/learners",
     "intervention": "algorithms/interventions",
     "method": "algorithms/methods",
+    "metric": "fairbench/metrics",
 }
 SAMPLES = ROOT / "tests" / "data" / "written_by_others"
 

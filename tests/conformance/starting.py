@@ -40,6 +40,7 @@ class Rule:
     status: Sequence[int] = ()
     raw: str = ""
     help: str = ""
+    slow: bool = False
 
     def is_of(self, command: Printed) -> bool:
         """Return whether it is of a command."""

@@ -115,11 +115,17 @@ def clone(tmp_path_factory):
     return prepare(folder / "kept", lambda kept: Place(tree, tree, kept))
 
 
-def part(name):
-    """Return the commands of README, or one of the parts of all others."""
-    first = [command for command in printed() if command.file == "README.md"]
-    others = [command for command in printed() if command.file != "README.md"]
+def part(name, *, slow=False):
+    """Return the commands of README, or one of the parts of all others, without or with slow ones."""
+    every = [command for command in printed() if slow or not is_slow(command)]
+    first = [command for command in every if command.file == "README.md"]
+    others = [command for command in every if command.file != "README.md"]
     return first if name == FIRST else others[name::PARTS]
+
+
+def is_slow(command):
+    """Return whether a command is for ``make test-slow`` alone."""
+    return any(rule.slow and rule.is_of(command) for rule in rules())
 
 
 def wrong(asked, place):
@@ -136,7 +142,8 @@ def test_every_printed_command_works(name, clone):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [FIRST, *range(PARTS)])
 def test_every_printed_command_works_when_started_afresh(name, clone):
-    told = wrong(part(name), Place(clone.folder, clone.tree, clone.kept, fresh=True))
+    afresh = Place(clone.folder, clone.tree, clone.kept, fresh=True)
+    told = wrong(part(name, slow=True), afresh)
     assert not told, told
 
 

@@ -116,7 +116,7 @@ def clone(tmp_path_factory):
 
 
 def part(name, *, slow=False):
-    """Return the commands of README, or one of the parts of all others, without or with slow ones."""
+    """Return README's commands, or a part of all others; slow ones only if they are wanted."""
     every = [command for command in printed() if slow or not is_slow(command)]
     first = [command for command in every if command.file == "README.md"]
     others = [command for command in every if command.file != "README.md"]

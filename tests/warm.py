@@ -79,7 +79,7 @@ def run(
     with TemporaryDirectory() as folder:
         printed = [Path(folder) / name for name in ("stdout", "stderr")]
         start = _start if fresh else _fork
-        pid, status_of = start(words, cwd, environment, tree, printed)
+        pid, status_of = start(words, cwd, environment, tree, printed, timeout)
         end = time.monotonic() + timeout
         while (status := status_of(0.05 if until else timeout)) is None:
             if time.monotonic() > end:
@@ -114,7 +114,12 @@ def cpu_seconds(pid: int) -> float:
 
 
 def _start(
-    words: list[str], cwd: Path, environment: dict[str, str], tree: Path, printed: list[Path]
+    words: list[str],
+    cwd: Path,
+    environment: dict[str, str],
+    tree: Path,
+    printed: list[Path],
+    timeout: float,
 ) -> tuple[int, Ending]:
     """Start Python anew."""
     with printed[0].open("w") as stdout, printed[1].open("w") as stderr:
@@ -133,12 +138,17 @@ def _start(
 
 
 def _fork(
-    words: list[str], cwd: Path, environment: dict[str, str], tree: Path, printed: list[Path]
+    words: list[str],
+    cwd: Path,
+    environment: dict[str, str],
+    tree: Path,
+    printed: list[Path],
+    timeout: float,
 ) -> tuple[int, Ending]:
     """Have the process that has imported what most commands need be forked."""
     server = _server(tree)
     variables = os.environ | {"PYTHONPATH": str(tree)} | environment
-    request = [words, str(cwd), variables, *map(str, printed)]
+    request = [words, str(cwd), variables, timeout + PATIENCE, *map(str, printed)]
     server.stdin.write(json.dumps(request).encode() + b"\n")
 
     def status_of(seconds: float) -> int | None:
@@ -172,18 +182,18 @@ def serve() -> None:
     gc.freeze()  # so that collecting garbage does not copy what the forks share
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
-        words, cwd, environment, *printed = json.loads(line)
+        words, cwd, environment, timeout, *printed = json.loads(line)
         child = os.fork()
         if child == 0:
             answers.close()
-            _become(words, cwd, environment, printed)
+            _become(words, cwd, environment, timeout, printed)
             return
         print(child, file=answers, flush=True)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
 
 
-def _become(words, cwd, environment, printed) -> None:
+def _become(words, cwd, environment, timeout, printed) -> None:
     """Be ``python WORDS``."""
     import runpy
 
@@ -195,6 +205,7 @@ def _become(words, cwd, environment, printed) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
+    signal.alarm(int(timeout))  # where nobody is left who waits for it
     if words[0] == "-m":
         sys.argv = words[1:]
         sys.path.insert(0, cwd)

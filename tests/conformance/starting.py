@@ -24,7 +24,7 @@ PRINTED, WORKING = "printed", "working"  # of a rule's `until`
 LEAST_CPU = 3.0  # seconds in which a command fails that does not work
 MAKE = "make"
 IDS = ("3f2a", "b71c", "90cd")  # what pages call runs
-MADE = ("out", "board", "mine", "mine-pack", "ours", "yours", "small", "unpacked")
+MADE = ("out", "board", "pilot", "atlas", "mine", "mine-pack", "ours", "yours", "small", "unpacked")
 SMALL = ("split.repeats=2", "tracking=none", "figures=false", "data.verify=false")
 
 

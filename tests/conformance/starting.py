@@ -85,7 +85,9 @@ class Place:
         if self.listed and self.listed == self._listing():
             return
         made = [self.folder / name for name in MADE]
-        results = set((self.folder / "results").glob("*")) - {self.folder / "results" / "atlas"}
+        results = set((self.folder / "results").glob("*")) - {
+            self.folder / "results" / name for name in trees.RESULTS
+        }
         for path in (*made, *results, *self.folder.glob("*-audit"), *self.folder.glob("*.json")):
             if path.is_dir():
                 shutil.rmtree(path)
@@ -133,7 +135,8 @@ def prepare(kept: Path, place_of: Any) -> Place:
     words = ["dataset=german,adult", "method=baseline,ensemble,self_consistency", "purpose=study"]
     done = place.run([*run, *words])
     assert done.returncode == 0, done.stdout + done.stderr
-    shutil.copytree(place.folder / "results", files / "results", dirs_exist_ok=True)
+    own = shutil.ignore_patterns("atlas", "README.md")
+    shutil.copytree(place.folder / "results", files / "results", ignore=own)
     return place
 
 

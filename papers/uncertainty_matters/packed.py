@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.cli.command import Results
+from fairbench.cli.command import Results, default_results
 from fairbench.components.papers import run_main
 from fairbench.components.papers.options import number_of_cvs
 from fairbench.components.papers.uncertainty_matters import ground_truth, halves
@@ -75,7 +75,7 @@ def most_counts(algorithm: str, results: Path | None = None) -> Counts:
     kept, found = counts(algorithm), None
     if results is not None or kept is None:
         try:
-            folder = (results or ground_truth.RESULTS.parents[1]) / ground_truth.STORED
+            folder = (results or default_results()) / ground_truth.STORED
             found = ground_truth.load(algorithm, results=folder)
         except UserError:
             if kept is None:

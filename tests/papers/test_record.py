@@ -168,20 +168,20 @@ def test_what_fails_is_reported_and_the_rest_is_run(tmp_path, capsys):
 
 def test_a_study_is_run_once_for_its_code(tiny, tmp_path):
     for expected in (1, 0):
-        studies = list(study_parts(tiny, tmp_path, tmp_path, Effort.WHOLE))
+        studies = list(study_parts(tiny, tmp_path, Effort.WHOLE))
         assert len(studies) == expected
         assert carry_out(studies, tmp_path, Effort.WHOLE) == []
     (path,) = (tmp_path / "report" / "tiny" / "studies").iterdir()
     assert path.read_text().splitlines()[1:] == ["3"]
-    assert list(study_parts(tiny, tmp_path, tmp_path, Effort.QUICK)) == []
+    assert list(study_parts(tiny, tmp_path, Effort.QUICK)) == []
     (tiny.folder / "study.py").write_text("x = 1\n")
-    assert len(list(study_parts(tiny, tmp_path, tmp_path, Effort.WHOLE))) == 1
+    assert len(list(study_parts(tiny, tmp_path, Effort.WHOLE))) == 1
 
 
 def test_a_study_that_fails_says_why(tiny, tmp_path):
     words = ["-c", "import sys; print('error: no runs', file=sys.stderr); sys.exit(2)"]
     with pytest.raises(UserError, match="^no runs$"):
-        run_study(tiny, words, tmp_path / "study.txt", tmp_path)
+        run_study(tiny, words, tmp_path / "study.txt")
     assert not (tmp_path / "study.txt").exists()
 
 

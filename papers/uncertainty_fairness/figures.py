@@ -22,10 +22,12 @@ from fairbench.components.papers import CONF
 from fairbench.components.papers.uncertainty_fairness.capacity import (
     METRICS,
     NETWORKS,
+    UNITS,
     BySize,
     by_size,
     mean_series,
 )
+from fairbench.components.papers.uncertainty_fairness.networks import values as networks_of
 from fairbench.components.papers.uncertainty_fairness.tables import SYNTHETIC, values
 from fairbench.data.download import Archive
 from fairbench.reporting.charts import BLUE, COLOURS, ORANGE
@@ -149,13 +151,17 @@ def _individual(experiment: str, results: Path) -> Pictures:
 def figure_6(results: Path, effort: Effort) -> Pictures:
     """Draw accuracy and uncertainties against the layer's size, for both kinds of initial means.
 
-    Networks that are trained to the end are drawn, too, where they were run.
+    Networks that are trained to the end are drawn, too, where they were run, and those whose
+    softmax is taken twice.
     """
     normal, uniform, trained = NETWORKS
     yield "", by_units(by_size(normal, results), normal)
     yield "uniform", by_units(by_size(uniform, results), uniform)
     if len(values("figure6_trained", results)):
         yield "trained", by_units(by_size(trained, results), trained)
+    twice = "softmax twice"
+    sizes = {units: networks_of("compas", twice, effort, units) for units in UNITS}
+    yield "twice", by_units(sizes, f"starts near 0, {twice}, 10 epochs")
 
 
 def by_units(sizes: BySize, title: str) -> Figure:

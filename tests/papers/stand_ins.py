@@ -5,6 +5,7 @@ says that it can be computed, and nothing else.
 """
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 import yaml
 
 from fairbench.components.papers.black_box.costs import SUPERCLASSES
+from fairbench.data.download import Archive
 from tests.datasets.raw_desk import PARQUET
 from tests.datasets.raw_files import RAW
 from tests.datasets.raw_sequences import files as sequences
@@ -34,6 +36,20 @@ def write(folder: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
     return folder
+
+
+def read_only(folder: Path, set_attribute: Callable[[object, str, object], None]) -> None:
+    """Have this process read the raw files of a folder, whatever their checksums, and no others.
+
+    Parameters
+    ----------
+    set_attribute : ``monkeypatch.setattr``.
+    """
+
+    def of(*given: object, **options: object) -> Archive:
+        return Archive((folder,), folder / "downloads", verify=False, download=False)
+
+    set_attribute(Archive, "of", of)
 
 
 def _tables():

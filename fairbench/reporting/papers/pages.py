@@ -100,15 +100,15 @@ two pages, one for chapter 2 and one for chapter 3; its chapter 4 is the paper o
 _COUNTS = """## How many numbers agree
 
 | work | printed | compared | agree | under a cause | cannot be | unexplained | of those \
-compared | off by |
-| --- | --: | --: | --: | --: | --: | --: | --: | --: |""".replace("\\\n", "").splitlines()
+compared | off by | with causes |
+| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |""".replace("\\\n", "").splitlines()
 
 _WORDS = """*Compared* leaves out numbers that nothing of ours answers, such as those of data that
 were not released, and tables that we ran on other people's data than the paper's. *Of those
-compared* is the share that is unexplained. *Off by* is the mean absolute difference from the
-printed numbers. Its unit is the printed sd, or, where a paper prints none, the sd of its own
-numbers of that table, metric and data set. It stands here because a wide spread of ours makes every
-number agree.
+compared* is the share that is unexplained. *Off by* is the mean absolute difference of ours, by the
+text's setting, from the printed numbers; *with causes* takes our number under the cause where there
+is one. The unit is the printed sd, or, where a paper prints none, the sd of its own numbers of that
+table, metric and data set. Both stand here because a wide spread of ours makes every number agree.
 
 A number *agrees* if the two means differ by at most two standard errors of that difference and half
 a printed digit. The error includes our scatter over repeats, and the paper's where it prints one.
@@ -137,15 +137,17 @@ def _counts_of_work(paper: Paper, rows: Sequence[RowAnswer]) -> list[str]:
     compared = sum(answer.compared for answer in counted)
     link = f"[{paper.title}](papers/{paper.name}.md)"
     if not compared:
-        return [link, str(printed), *[""] * 7]
+        return [link, str(printed), *[""] * 8]
     counts = [sum(answer.count(verdict) for answer in counted) for verdict in _COUNTED]
     share = f"{counts[-1] / compared:.0%}".replace("%", " %")
     numbers = pd.concat([answer.numbers for answer in counted if answer.compared])
-    return [link, *map(str, (printed, compared, *counts)), share, _written(distance(numbers))]
+    return [link, *map(str, (printed, compared, *counts)), share, *_off(numbers)]
 
 
-def _written(off: float) -> str:
-    return "" if isnan(off) else f"{off:.2f}"
+def _off(numbers: pd.DataFrame) -> list[str]:
+    """Return how far ours are from the printed numbers, by the text's setting and with causes."""
+    distances = distance(numbers), distance(numbers, under_causes=True)
+    return ["" if isnan(off) else f"{off:.2f}" for off in distances]
 
 
 def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
@@ -215,14 +217,15 @@ def _tables(paper: Paper, tables: Sequence[RowAnswer]) -> Iterator[str]:
     yield "paper's numbers with ours. [What the counts mean](../papers.md)."
     yield ""
     counted = [heading for heading, _ in _COUNTED.values()]
-    headings = ["table", "what it has, and what we run", "printed", "compared", *counted, "off by"]
+    headings = ["table", "what it has, and what we run", "printed", "compared", *counted]
+    headings += ["off by", "with causes"]
     yield from (_line(headings), _line(["---", "---", *["--:"] * (len(headings) - 2)]))
     for answer in tables:
         counts = [answer.printed, answer.compared, *(answer.count(name) for name in _COUNTED)]
         other = "Ours are of other people." if answer.verdict == OTHER_DATA else ""
         told = [f"{answer.row.what}.", *_ours(answer), other]
         text = " ".join(filter(None, told)).replace("..", ".")
-        yield _line([_item(answer), text, *map(str, counts), _written(answer.off)])
+        yield _line([_item(answer), text, *map(str, counts), *_off(answer.numbers)])
     yield ""
     record = pd.concat([a.numbers for a in tables if a.verdict != OTHER_DATA] or [pd.DataFrame()])
     if len(record):

@@ -5,7 +5,7 @@ standardised, and the sensitive attribute is a column of two values. Machines ar
 code (C, and gamma of the Gaussian kernel); which of them labels a fold is the one that labels the
 other nine folds best. Logistic regression has C = 1, and Zafar's rule has the component's settings.
 
-``python -m papers.uncertainty_matters.grid [cvs=200] [halvings=30] [algorithms=NAMES]`` counts the
+``python -m papers.uncertainty_matters.grid [cvs=60] [halvings=18] [algorithms=NAMES]`` counts the
 outcomes of repeated cross-validations and of half-splits, for the chosen machine and for every
 machine of the grid, in batches that are kept in the results folder, and packs them into grid.npz.
 """
@@ -96,8 +96,8 @@ Counts = NDArray[np.int64]
 class Options(Results):
     """How much is computed."""
 
-    cvs: int = number_of_cvs(200)
-    halvings: int = option(30, "How many halvings of the data.", least=0)
+    cvs: int = number_of_cvs(60)
+    halvings: int = option(18, "How many halvings of the data.", least=0)
     algorithms: tuple[str, ...] = option((*FITTED, RULE_APART), "Which machines are fitted.")
 
 

@@ -86,6 +86,9 @@ def start(
         return ThresholdArms.of(arms), lambda held: held.lowest(generator)
     if method.strategy == "bayesian_ucb_quantile" and isinstance(reward(pool, arms), Lowest):
         return arms, lowest_quantiles(arms, generator, plays=plays)
+    if method.strategy.startswith("random"):
+        unused = reward(pool, arms)
+        return arms, lambda held: choose(method.strategy, held, unused, generator, plays=plays)
     strategy = "multiple_play" if method.strategy == "thompson" and plays > 1 else method.strategy
     return arms, lambda held: choose(strategy, held, reward(pool, held), generator, plays=plays)
 

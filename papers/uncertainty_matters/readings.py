@@ -184,6 +184,7 @@ class Reading:
 
 TEXT = Reading(predictive=True)
 ALONE = Reading(cause="step (i) alone")
+POOLED = Reading(cause="one ratio for both groups", ratio=MEAN)
 FAIREST = Reading(
     cause="FERM validated for fairness",
     choices={"FERM": grid.FAIREST, "Linear FERM": grid.FAIREST},
@@ -203,4 +204,15 @@ REFERENCE_RATIO = Reading(cause="no half-splits", choices=BETWEEN.choices, ratio
 ONE_HOT = Reading(cause="one-hot columns", stands_for={"FERM": "FERM, C = 0.4"})
 SIGNED_GAPS = Reading(cause="signed gaps", stands_for={}, signed=True, nine=True)
 RIGHT = Reading("right intervals", stands_for=ONE_HOT.stands_for, paired=True)
-READINGS = (TEXT, ALONE, BETWEEN, APART, REFERENCE_RATIO, FAIREST, ONE_HOT, SIGNED_GAPS, RIGHT)
+READINGS = (
+    TEXT,
+    ALONE,
+    POOLED,
+    BETWEEN,
+    APART,
+    REFERENCE_RATIO,
+    FAIREST,
+    ONE_HOT,
+    SIGNED_GAPS,
+    RIGHT,
+)

@@ -26,6 +26,7 @@ from fairbench.components.papers.uncertainty_matters.readings import (
     APART,
     ONE_HOT,
     ONE_MACHINE,
+    POOLED,
     RELATIVE,
     RHOS,
     TEXT,
@@ -37,7 +38,7 @@ from fairbench.reporting.papers.running import Effort
 PUBLISHED = PAPERS / "uncertainty_matters" / "published.csv"
 AREA, INSIDE = "hdr95_area", "percent_of_cv_results_inside_hdr95"
 KEPT = PAPERS / "uncertainty_matters" / "table12_1.csv"
-READINGS = (TEXT, ALONE, ONE_MACHINE, APART, ONE_HOT)
+READINGS = (TEXT, ALONE, POOLED, ONE_MACHINE, APART, ONE_HOT)
 POSTERIORS, DRAWS = 12, 5000
 
 

@@ -191,7 +191,6 @@ def small(command: Printed, chosen: Sequence[Rule]) -> list[str]:
         return [*[word for word in words if "=" not in word], "--help"]
     for rule in chosen:
         for old, new in rule.change.items():
-            words = [new if word == old else word for word in words]
             words = [re.sub(rf"(?<![\w.]){re.escape(old)}(?![\w.])", new, word) for word in words]
     kept = ("RUN", "PD")
     words = [word if word.partition("=")[2] in kept else filled(word) for word in words]

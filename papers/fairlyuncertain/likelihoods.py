@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from fairbench.components.papers.fairlyuncertain.abstention import EXPERIMENT, our_number
+from fairbench.components.papers.fairlyuncertain.abstention import EXPERIMENT, MEAN, our_number
 from fairbench.components.papers.fairlyuncertain.people import job, repeats_of, tests
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.predictions import Labelled
@@ -40,7 +40,10 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
         if method != "binomial_nll":  # of a bag's votes the probability is the members' mean
             scored = list(tests(job(EXPERIMENT, results, [*own, "method=ensemble"], repeats)))
         for row, metric in part["metric"].items():
-            for cause, values in _answers(str(metric), read, scored):
+            answers = dict(_answers(str(metric), read, scored))
+            if method == "ensemble" and metric == "nll":  # beside the majority's label
+                answers[MEAN] = [float(unclipped_nll(*_outputs(test)).mean()) for test in scored]
+            for cause, values in answers.items():
                 found.append({"row": row, **our_number(pd.Series(values), cause), "label": cause})
     return pd.DataFrame(found)
 

@@ -129,15 +129,26 @@ def test_a_distance_is_in_printed_sds_or_in_the_papers_own_scatter():
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{item: Table 1, what: x, absent: y}", "'Table 1' stands there twice"),
-        ("{item: T, what: x, table: '1'}", "table 1 stands there twice"),
-        ("{item: Table 3, what: x, table: '3'}", "table 3 must stand both there and in mapping"),
-        ("{item: Table 3, what: x}", "needs item, what, and one of table, figure"),
-        ("{item: A, what: x, code: a.b, absent: y}", "needs item, what, and one of"),
-        ("{item: A, what: x, code: a.b, verdict: fine}", "needs a verdict: does not hold"),
-        ("{item: A, what: x, absent: y, verdict: holds}", "takes no verdict"),
-        ("{item: A, what: x, code: a.b, verdict: holds, quick: a}", "quick goes with a command"),
-        ("{item: A, what: x, absent: y, vredict: holds}", "did you mean verdict"),
+        ("{item: Table 1, place: p, what: x, absent: y}", "'Table 1' stands there twice"),
+        ("{item: T, place: p, what: x, ours: o, table: '1'}", "table 1 stands there twice"),
+        (
+            "{item: Table 3, place: p, what: x, ours: o, table: '3'}",
+            "table 3 must stand both there and in mapping",
+        ),
+        ("{item: Table 3, place: p, what: x}", "needs item, what, place, and one of table, figure"),
+        ("{item: A, what: x, absent: y}", "needs item, what, place, and one of"),
+        ("{item: A, place: p, what: x, code: a.b, absent: y}", "needs item, what, place, and one"),
+        ("{item: A, place: p, what: x, code: a.b, verdict: holds}", "needs ours: what we run"),
+        (
+            "{item: A, place: p, what: x, ours: o, code: a.b, verdict: fine}",
+            "needs a verdict: does",
+        ),
+        ("{item: A, place: p, what: x, absent: y, verdict: holds}", "takes no verdict"),
+        (
+            "{item: A, place: p, what: x, ours: o, code: a.b, verdict: holds, quick: a}",
+            "quick goes with a command",
+        ),
+        ("{item: A, place: p, what: x, absent: y, vredict: holds}", "did you mean verdict"),
     ],
 )
 def test_rows_that_are_not_as_they_must_be_are_refused(tiny, entry, message):
@@ -207,8 +218,22 @@ def test_contents_name_what_exists(name):
             )
             assert any(path.is_file() for path in groups), row
         if row.test:
-            file, _, test = row.test.partition("::")
-            assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(), row
+            assert is_a_test(row.test), row
+
+
+@pytest.mark.parametrize("name", papers_in(PAPERS))
+def test_what_cannot_be_is_shown_by_a_test_and_every_recorded_cause_is_declared(name):
+    paper = Paper.read(name, PAPERS)
+    for rule in paper.impossible:
+        assert rule["because"] and is_a_test(rule["test"]), rule
+    named = set(recorded(paper)["cause"]) - {""}
+    assert named <= set(paper.causes)
+
+
+def is_a_test(name):
+    """Say whether there is a test of a name such as ``tests/a.py::test_b[case]``."""
+    file, _, test = name.partition("::")
+    return f"def {test.partition('[')[0]}(" in (ROOT / file).read_text()
 
 
 def test_the_page_of_the_papers_is_current_and_opens_with_an_answer_for_each():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.components.papers import PAPERS, run_main
-from fairbench.components.papers.few_labels.tables import CONFIGURATION
+from fairbench.components.papers.few_labels.study import CONFIGURATION
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.reporting.papers.record import recorded
 

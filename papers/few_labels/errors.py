@@ -1,7 +1,7 @@
 """Errors and coverages of accuracy, TPR and FPR differences by number of labels, over thirds.
 
-``python -m papers.few_labels.errors [quick=true] [csv=FILE]``: labels alone, the beta-binomial model
-and calibration, for every data set, attribute and model, as the text has them; of the numbers that
+``python -m papers.few_labels.errors [quick=true] [csv=FILE]``: labels alone, the beta-binomial
+model and calibration, for every data set, attribute and model, as the text has them; of what
 ``papers.few_labels.tables`` has computed, or else computed here.
 """
 

@@ -1,7 +1,7 @@
 """Our numbers for Tables 4.2 to 4.7 and B.1 to B.3 (4.2 and 4.3 are Tables 2 and 3 of the paper).
 
-``python -m papers.few_labels.tables`` computes them, goes on where it was stopped, and keeps them in
-``ours.csv`` (two CPU hours at most; half an hour of them the models of eight thirds).
+``python -m papers.few_labels.tables`` computes them (half a CPU hour), goes on where it was
+stopped, and keeps them in ``ours.csv``.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _of_key(
     of_row = {p: a for p, a in of_row.items() if setting.concerns(key[0], a[0], a[3])}
     if not of_row:
         return
-    asked = asked_of_key(every, setting if effort is Effort.WHOLE else Setting("given"))
+    asked = asked_of_key(every, setting) if effort is Effort.WHOLE else list(of_row.values())
     frame = study(setting, key, asked, results, effort)
     measured = dict(list(frame.groupby(["method", "scale", "labels", "rate"])))
     for place, asked_for in of_row.items():

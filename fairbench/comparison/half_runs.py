@@ -14,7 +14,7 @@ import yaml
 
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import Labels
-from fairbench.comparison.settings import MEAN
+from fairbench.comparison.settings import GROUP, MEAN
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.experiments.configuration import IDENTITY
@@ -152,13 +152,13 @@ class VarianceRatios:
 
     Attributes
     ----------
-    per : ``mean`` over rates and groups, or ``group``.
+    per : ``group``: one ratio for each group, the mean over rates; or ``mean`` over both.
     protect : the attributes that define the groups; if empty, the run's own.
     """
 
     half_runs: HalfRuns
     objectives: Sequence[str]
-    per: str = MEAN
+    per: str = GROUP
     protect: tuple[str, ...] = ()
 
     def __call__(self, run: RunPredictions) -> Floats:
@@ -187,7 +187,7 @@ class VarianceRatios:
             np.stack([halving_estimates[repeat] for repeat in shared_repeats])
             for halving_estimates in (estimates, reference_estimates)
         )
-        return variance_ratio(*halves, pooled=False)
+        return variance_ratio(*halves)
 
     def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Floats]:
         """Return the rates of both halves of every halving: repeat -> (2, R, G)."""

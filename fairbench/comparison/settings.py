@@ -17,7 +17,7 @@ from fairbench.inference.effective_counts import (
     relative_rho,
     shrinkage,
 )
-from fairbench.metrics.registry import BINARY, Metric, find, metrics_of
+from fairbench.metrics.registry import BINARY, Metric, find, metrics_of, unknown_metric
 
 AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"
 MEAN, GROUP = "mean", "group"
@@ -48,10 +48,10 @@ class Settings:
         "relative_up (averaged over 0 to the relative one).",
     )
     rho_per: str = option(
-        MEAN,
-        "Relative correlations come from the variance ratios' mean over groups and objectives, or "
-        "there is one for each group.",
-        choices=(MEAN, GROUP),
+        GROUP,
+        "There is one relative correlation for each group, or one from the variance ratios' mean "
+        "over groups and objectives.",
+        choices=(GROUP, MEAN),
     )
     reference: str = option(
         "",
@@ -197,7 +197,7 @@ def minimised_metric(name: str) -> Metric:
     if name in minimisable:
         return minimisable[name]
     if find(name) is None:
-        raise unknown_name("metric to minimise", name, minimisable)
+        raise unknown_metric("metric to minimise", name, minimisable)
     raise UserError(
         f"minimise={name}: only gaps between groups, and rates that are better low, can be "
         f"minimised: {', '.join(sorted(minimisable))}"

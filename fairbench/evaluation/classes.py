@@ -24,8 +24,8 @@ from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import calibration_batch, ordered_bins
 from fairbench.evaluation.table import NAN, Block, MetricTable, Statuses, Where
 from fairbench.inference.pooled import Generators
-from fairbench.metrics.classes import FORMS, average_gaps
-from fairbench.metrics.rates import base_rate, selection_rate, total
+from fairbench.metrics.classes import FORMS, average_gaps, group_weighted
+from fairbench.metrics.rates import base_rate, total
 from fairbench.metrics.registry import BINARY, MULTICLASS, metrics_of
 
 EvaluateLabels = Callable[[MetricTable, Labelled, Generators], None]
@@ -33,7 +33,7 @@ EvaluateLabels = Callable[[MetricTable, Labelled, Generators], None]
 _WHOLE = ("accuracy", "error_rate")  # shares of right and wrong predictions of any class
 # Metrics of all classes at once, which no single class has against the rest.
 _TOGETHER = (*_WHOLE, "balanced_accuracy", "log_loss", "brier_score", "nll")
-_RATES = {"statistical_parity": selection_rate, "equal_opportunity": base_rate}
+_GAPS = ("statistical_parity", "equal_opportunity")
 
 
 def as_label(data: Labelled, k: int) -> Labelled:
@@ -177,12 +177,12 @@ class _ClassAverages:
         # Bonferroni's correction, so that the intervals of all classes hold at once.
         wider_level = 1 - (1 - level) / n_classes
         wider_counts = [self._count(label, wider_level, generators) for label in labels]
-        for name, rate in _RATES.items():
+        for name in _GAPS:
             metric = metrics_of(BINARY, "widest")[name]
             gaps = [self._gap(counts, name) for counts in counts_of_classes]
             wider_gaps = [self._gap(counts, name) for counts in wider_counts]
             totals = [total(counts.intervals.counts_of(metric)) for counts in counts_of_classes]
-            shares = np.array([np.reshape(rate(counts), (1, -1)) for counts in totals])
+            shares = np.array([np.reshape(base_rate(counts), (1, -1)) for counts in totals])
             limits = np.array(
                 [
                     [gap.value, wider.lower, gap.upper]
@@ -196,8 +196,26 @@ class _ClassAverages:
             for form in FORMS:
                 value, lower, upper = average_gaps(form, limits, shares)
                 self._add(f"{name}_{form}", _Gaps(value, lower, upper, n, status))
+        self._add_group_weighted(counts_of_classes)
         right = self._count(right_as_label(self.data), level, generators)
         self._add("equal_opportunity_micro", self._gap(right, "accuracy_gap"))
+
+    def _add_group_weighted(self, counts_of_classes: Sequence[GroupCounts]) -> None:
+        """Add the parity whose classes are weighted within each group, which has no interval.
+
+        It rests on all rows of the groups, as each class's selection rate does.
+        """
+        metric = metrics_of(BINARY, "widest")["statistical_parity"]
+        first = counts_of_classes[0]
+        tables = np.stack([counts.intervals.counts_of(metric) for counts in counts_of_classes])
+        among = first.intervals.compared([metric])[0]
+        sums = np.where(among, group_weighted(tables), NAN)
+        widest = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
+        few = among.sum(axis=-1) < 2
+        none = np.full(np.size(few), NAN)
+        gap = replace(self._gap(first, metric.name), lower=none, upper=none)
+        value = np.ravel(np.where(few, NAN, widest))
+        self._add("statistical_parity_group_weighted", replace(gap, value=value))
 
     def _count(self, label: Labelled, level: float, generators: Generators) -> GroupCounts:
         """Return the counts of a label, drawn as if nothing had been drawn before."""

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError
 from fairbench.inference.comparing.tuned_gain import GoalEstimate, JudgingRows
 from fairbench.metrics.rates import Rate
-from fairbench.metrics.registry import Metric, metrics_of
+from fairbench.metrics.registry import Metric, metrics_of, unknown_metric
 
 _COLUMNS = {"prediction", "score", "uncertainty", "sd"}
 
@@ -224,7 +224,7 @@ def goals(names: Sequence[str], task: str) -> tuple[Goal, ...]:
         raise UserError("a task of several classes cannot be tuned: take a binary one")
     for name in names:
         if name not in valid:
-            raise unknown_name("objective to tune for", name, valid)
+            raise unknown_metric("objective to tune for", name, valid)
     return tuple(Goal(valid[name]) for name in names)
 
 

@@ -59,14 +59,15 @@ def overestimated_variance(halves: Floats) -> Floats:
     return variance
 
 
-def variance_ratio(halves: Floats, reference: Floats, *, pooled: bool = True) -> Floats:
-    """Return r = Var_over(A1) / Var_over(A0), by default its mean over groups and objectives.
+def variance_ratio(halves: Floats, reference: Floats, *, pooled: bool = False) -> Floats:
+    """Return r_s = Var_over(A1) / Var_over(A0), one for each objective and group s (equation 3).
 
     Parameters
     ----------
     halves, reference : (J, 2, ...) estimates of the learner and of the reference learner on the
         same half-splits, the last axes objectives and groups.
-    pooled : False keeps one ratio an objective and group.
+    pooled : return the mean over objectives and groups, as for a correlation that is the same in
+        all groups.
 
     Returns
     -------

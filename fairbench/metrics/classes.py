@@ -1,21 +1,22 @@
 """Metrics of several classes: likelihoods, and group fairness as averages over the classes.
 
-Each class k against the rest has a table of TN, FP, FN, TP for every group g. Groups are compared
-in each table as with two classes: gap_k = max_g rate_gk - min_g rate_gk, where the rate is the
-share predicted as k (statistical parity) or the share of k that is predicted as k (equal
-opportunity). The classes' gaps are then combined:
+Each class j against the rest has a table of TN, FP, FN, TP for every group s (Barrainkua et al.,
+AISTATS 2024, section 8, equation 4). Groups are compared in each table as with two classes: gap_j
+is the largest difference between two groups in AR_sj, the share predicted as j (statistical
+parity), or in TPR_sj, the share of j that is predicted as j (equal opportunity). The classes are
+then combined:
 
-- macro_micro: sum_k w_k gap_k / sum_k w_k, where w_k is how often class k is the label (equal
-  opportunity) or is predicted (statistical parity), so that all rows have the same weight. For
-  equal opportunity it is equation (11) of Barrainkua et al. (AISTATS 2024), section 8; for parity
-  it is the counterpart;
-- micro: the classes' tables are added up first. True positive rates then become accuracies. Shares
-  of predictions all become 1 over the number of classes, so parity has no micro form;
+- weighted: sum_j p(y = j) gap_j, where p(y = j) is how often j is the label of anyone. These are
+  the paper's macro forms, (9) to (12); the name is scikit-learn's for such weights;
+- group_weighted: each group's rates are summed first, with its own labels as weights, and the
+  largest difference between two groups is taken of the sums sum_j p(y = j | s) AR_sj: the paper's
+  macro-micro form (13), (14). Of true positive rates such a sum is the group's accuracy, because
+  p(y = j | s) TPR_sj is its share of rows that are j and predicted as j; so (15) and (16) equal (7)
+  and (8), which are the micro form;
+- micro: the classes' tables are added up first, (7) and (8). Shares of predictions all become 1
+  over the number of classes, so that (5) and (6) are 0 for every classifier, and are left out;
 - class_mean: the plain mean over the classes, which that paper does not have;
 - largest: the largest gap of any class (Denis, Elie, Hebiri, Hu 2021).
-
-Which forms the paper's demographic parities (9) and (13) are is not known here: its section 8 was
-not at hand when this was written (docs/deviations.md).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from fairbench.metrics.probability import brier_rows, log_loss_rows
 from fairbench.metrics.rates import Counts, accuracy, base_rate, selection_rate, total
 from fairbench.metrics.registry import MULTICLASS, Metric
 
-FORMS = ("class_mean", "macro_micro", "largest")
+FORMS = ("class_mean", "weighted", "largest")
 
 
 def one_vs_rest(counts: Counts) -> Counts:
@@ -63,16 +64,16 @@ def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
     Parameters
     ----------
     form : one of `FORMS`.
-    shares : (C, ...) how often each class is predicted, or is the label.
+    shares : (C, ...) how often each class is the label.
 
     Notes
     -----
-    ``macro_micro`` of equal opportunity: Barrainkua et al., AISTATS 2024, section 8, equation (11).
+    ``weighted``: Barrainkua et al., AISTATS 2024, section 8, equations (9) and (11).
     """
     if form == "largest":
         largest: Floats = np.fmax.reduce(gaps)
         return largest
-    weight = np.where(np.isnan(gaps), 0.0, shares if form == "macro_micro" else 1.0)
+    weight = np.where(np.isnan(gaps), 0.0, shares if form == "weighted" else 1.0)
     with np.errstate(invalid="ignore"):
         mean: Floats = (weight * np.nan_to_num(gaps)).sum(axis=0) / weight.sum(axis=0)
     return mean
@@ -80,12 +81,28 @@ def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
 
 def _form(form: str, gap: Callable[[Counts], Floats], counts: Counts) -> Floats:
     tables = one_vs_rest(counts)
-    share = selection_rate if gap is statistical_parity else base_rate
-    return average_gaps(form, gap(tables), share(total(tables))[..., 0])
+    return average_gaps(form, gap(tables), base_rate(total(tables))[..., 0])
+
+
+def group_weighted(tables: Counts) -> Floats:
+    """Return sum_j p(y = j | s) AR_sj of every group s, (C, ..., G, 4) -> (..., G).
+
+    It is how often a row's label and the prediction of another row of its group, drawn at random,
+    are the same class; NaN of an empty group.
+    """
+    sums: Floats = (base_rate(tables) * selection_rate(tables)).sum(axis=0)
+    return sums
+
+
+def _group_weighted_gap(counts: Counts) -> Floats:
+    return _widest(group_weighted(one_vs_rest(counts)))
 
 
 def _micro(counts: Counts) -> Floats:
-    values = accuracy(right_or_wrong(counts))
+    return _widest(accuracy(right_or_wrong(counts)))
+
+
+def _widest(values: Floats) -> Floats:
     widest: Floats = values.max(axis=-1) - values.min(axis=-1)
     return widest
 
@@ -214,10 +231,10 @@ def _gap_metric(
 
 _OF = {
     "class_mean": "the mean over the classes",
-    "macro_micro": "the mean, classes counted as often as they occur",
+    "weighted": "the mean over the classes, weighted by their shares of labels",
     "largest": "that of the class with the largest",
 }
-_NAMED = {"class_mean": "mean of classes", "macro_micro": "macro-micro", "largest": "largest"}
+_NAMED = {"class_mean": "mean of classes", "weighted": "weighted by labels", "largest": "largest"}
 _GAPS = {
     "statistical_parity": (
         statistical_parity,
@@ -247,9 +264,15 @@ def _all_forms(name: str) -> tuple[Metric, ...]:
     )
 
 
-PARITY_CLASS_MEAN, PARITY_MACRO_MICRO, PARITY_LARGEST = _all_forms("statistical_parity")
-OPPORTUNITY_CLASS_MEAN, OPPORTUNITY_MACRO_MICRO, OPPORTUNITY_LARGEST = _all_forms(
-    "equal_opportunity"
+PARITY_CLASS_MEAN, PARITY_WEIGHTED, PARITY_LARGEST = _all_forms("statistical_parity")
+OPPORTUNITY_CLASS_MEAN, OPPORTUNITY_WEIGHTED, OPPORTUNITY_LARGEST = _all_forms("equal_opportunity")
+PARITY_GROUP_WEIGHTED = _gap_metric(
+    "statistical_parity_group_weighted",
+    "gap in selection rate, weighted by each group's labels",
+    "The widest gap between groups in the sum of selection rates, weighted by each group's shares "
+    "of labels.",
+    _group_weighted_gap,
+    shown=False,
 )
 OPPORTUNITY_MICRO = _gap_metric(
     "equal_opportunity_micro",

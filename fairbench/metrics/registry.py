@@ -8,7 +8,7 @@ do not matter from here: a new metric is one function and one declaration in one
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from fairbench.core.arrays import Floats
+from fairbench.core.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from fairbench.metrics.rates import Rate
@@ -36,6 +37,16 @@ Interval = Literal[
     "none",
 ]
 BINARY, MULTICLASS, REGRESSION = "binary", "multiclass", "regression"
+# Names that metrics had -> their names now. The parity of that name weighted classes by how often
+# each was predicted, where the paper's equation (9) has how often each is the label.
+RENAMED: Mapping[str, str] = MappingProxyType(
+    {
+        "statistical_parity_macro": "statistical_parity_class_mean",
+        "equal_opportunity_macro": "equal_opportunity_class_mean",
+        "statistical_parity_macro_micro": "statistical_parity_weighted",
+        "equal_opportunity_macro_micro": "equal_opportunity_weighted",
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +221,13 @@ def find(name: str) -> Metric | None:
     """Return the metric of a name, of the first task that has it; None of what is not declared."""
     matching = [metric for metric in declared() if metric.name == name]
     return min(matching, key=lambda metric: metric.task, default=None)
+
+
+def unknown_metric(kind: str, name: str, valid: Iterable[str]) -> UserError:
+    """Build the error for a name that no metric has: with its name now, or the nearest ones."""
+    if name in RENAMED:
+        return UserError(f"the {kind} '{name}' is called {RENAMED[name]} now")
+    return unknown_name(kind, name, valid)
 
 
 def label(name: str) -> str:

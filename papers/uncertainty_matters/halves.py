@@ -64,7 +64,7 @@ def ratios(own: Floats, reference: Floats, at_a_time: int = AT_A_TIME) -> list[f
     """Return r of each five halvings, or so many at a time, of estimates (J, 2, R, G)."""
     starts = range(0, len(own), at_a_time)
     parts = (slice(start, start + at_a_time) for start in starts)
-    return [float(variance_ratio(own[part], reference[part])) for part in parts]
+    return [float(variance_ratio(own[part], reference[part], pooled=True)) for part in parts]
 
 
 def main(options: Options) -> None:
@@ -78,7 +78,7 @@ def main(options: Options) -> None:
         table.add_column(heading, justify="right" if i else "left")
     for name in ALL:
         own = estimates(name, options.halvings)
-        each = variance_ratio(own, reference, pooled=False)
+        each = variance_ratio(own, reference)
         fives = np.sort(ratios(own, reference))
         cells = [", ".join(f"{value:.2f}" for value in row) for row in each]
         table.add_row(name, *cells, f"{np.nanmean(each):.2f}", f"{fives[0]:.2f} to {fives[-1]:.2f}")

@@ -90,7 +90,7 @@ def most_counts(algorithm: str, results: Path | None = None) -> Counts:
 def variance_ratio_of(algorithm: str) -> float:
     """Return an algorithm's variance over the reference learner's, of the packed half-splits."""
     own, reference = map(half_split_estimates, (algorithm, halves.REFERENCE))
-    return float(variance_ratio(own, reference[: len(own)]))
+    return float(variance_ratio(own, reference[: len(own)], pooled=True))
 
 
 def joint_counts(names: tuple[str, str], partitions: int) -> Counts:

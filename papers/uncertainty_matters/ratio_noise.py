@@ -27,7 +27,7 @@ def equal_ratios(halvings: int, correlation: float, generator: np.random.Generat
     reference, fresh = generator.normal(size=size)
     own = correlation * reference + np.sqrt(1 - correlation**2) * fresh
     pairs = zip(own, reference, strict=True)
-    return np.array([float(variance_ratio(one, other)) for one, other in pairs])
+    return np.array([float(variance_ratio(one, other, pooled=True)) for one, other in pairs])
 
 
 def null_table() -> Table:
@@ -56,7 +56,7 @@ def german_table() -> Table:
     reference = packed.half_split_estimates(halves.REFERENCE)[: halves.AT_A_TIME]
     for name in ALGORITHMS:
         own = packed.half_split_estimates(name)[: halves.AT_A_TIME]
-        ratios = variance_ratio(own, reference, pooled=False)
+        ratios = variance_ratio(own, reference)
         table.add_row(name, *(f"{r:.2f}" for r in ratios.ravel()), f"{np.nanmean(ratios):.2f}")
     return table
 

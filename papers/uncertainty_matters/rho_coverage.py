@@ -125,7 +125,7 @@ def replicate(rows: int, index: int) -> Replication:
     first, second = (read[name][0][0] for name in SEEN)
     joint = joint_confusion(data.target, first, second, data.group, n_groups=2)
     estimates = {name: _half_estimates(data, parts[1:], each[1:]) for name, each in read.items()}
-    ratio = float(variance_ratio(estimates["A"], estimates["B"]))
+    ratio = float(variance_ratio(estimates["A"], estimates["B"], pooled=True))
     hits = [(each == data.target).astype(float) for each in (first, second)]
     return Replication(joint, ratio, bayle_interval(hits[0] - hits[1], read["A"][0][1]))
 

@@ -8,9 +8,10 @@ from sklearn import metrics as sk
 import fairbench
 from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of
+from fairbench.inference.comparing.objectives import objective
 from fairbench.metrics.classes import FORMS, average_gaps, one_vs_rest, right_or_wrong
 from fairbench.metrics.rates import binary_confusion, confusion
-from fairbench.metrics.registry import MULTICLASS, metrics_of
+from fairbench.metrics.registry import MULTICLASS, RENAMED, metrics_of
 from tests.evaluation.labelled import worded
 
 NAMES = ("low", "middle", "high")
@@ -72,10 +73,10 @@ def by_force(y, hard, g, groups, form, parity):
             if among:
                 rates.append(sum(hard[i] == k for i in among) / len(among))
         gaps.append(max(rates) - min(rates))
-        weights.append(sum((hard if parity else y) == k) / len(y))
+        weights.append(sum(y == k) / len(y))
     if form == "largest":
         return max(gaps)
-    return np.average(gaps, weights=weights if form == "macro_micro" else None)
+    return np.average(gaps, weights=weights if form == "weighted" else None)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -88,6 +89,26 @@ def test_gaps_of_classes_are_those_of_a_loop_over_rows(form):
     counts = confusion(y, hard, pd.Categorical(g).codes, n_groups=3, n_classes=3)
     parity = metrics_of(MULTICLASS)[f"statistical_parity_{form}"](counts)
     assert parity == pytest.approx(by_force(y, hard, g, "abc", form, True))
+
+
+def test_classes_weighted_within_each_group_are_in_the_table_without_an_interval():
+    y, scores, g = drawn()
+    hard = scores.argmax(1)
+    # How often a label and another row's prediction are the same class, group by group.
+    sums = [np.mean(y[g == s][:, None] == hard[g == s]) for s in "abc"]
+    row = evaluated(y, scores, g).query("metric == 'statistical_parity_group_weighted'").iloc[0]
+    assert row["value"] == pytest.approx(max(sums) - min(sums))
+    assert np.isnan(row["lower"]) and np.isnan(row["upper"]) and row["status"] == "ok"
+    assert row["n"] == (g == "c").sum()
+    one = evaluated(y, scores, np.full(300, "a"))
+    assert "statistical_parity_group_weighted" not in set(one["metric"])
+
+
+def test_metrics_that_were_renamed_are_refused_under_their_old_names():
+    for old, now in RENAMED.items():
+        assert old not in metrics_of(MULTICLASS) and now in metrics_of(MULTICLASS)
+        with pytest.raises(UserError, match=f"'{old}' is called {now} now"):
+            objective(old)
 
 
 def test_a_class_that_a_group_has_not_is_left_out_of_that_group_and_named():

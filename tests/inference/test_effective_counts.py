@@ -82,12 +82,12 @@ def test_overestimated_variance_is_the_variance_of_one_half():
     np.testing.assert_allclose(overestimated_variance(halves), [1, 9], rtol=5 * np.sqrt(2 / splits))
 
 
-def test_variance_ratio_averages_over_objectives_and_leaves_out_the_undefined():
+def test_each_group_has_its_variance_ratio_and_the_mean_of_all_leaves_out_the_undefined():
     halves = np.array([[[0.1, 0.4, 0.0], [0.3, 0.2, 0.0]]])
     reference = np.array([[[0.1, 0.2, 0.5], [0.2, 0.1, 0.5]]])
-    each = variance_ratio(halves, reference, pooled=False)
+    each = variance_ratio(halves, reference)
     np.testing.assert_allclose(each, [4, 4, np.nan])
-    assert variance_ratio(halves, reference) == pytest.approx(4)
+    assert variance_ratio(halves, reference, pooled=True) == pytest.approx(4)
 
 
 def test_half_splits_are_disjoint_halves():

@@ -8,14 +8,15 @@ from fairbench.inference.posterior import table_draws
 from fairbench.metrics.classes import (
     OPPORTUNITY_CLASS_MEAN,
     OPPORTUNITY_LARGEST,
-    OPPORTUNITY_MACRO_MICRO,
     OPPORTUNITY_MICRO,
+    OPPORTUNITY_WEIGHTED,
     PARITY_CLASS_MEAN,
+    PARITY_GROUP_WEIGHTED,
     PARITY_LARGEST,
-    PARITY_MACRO_MICRO,
+    PARITY_WEIGHTED,
     one_vs_rest,
 )
-from fairbench.metrics.rates import confusion
+from fairbench.metrics.rates import confusion, selection_rate
 
 CLASSES = 4
 
@@ -49,20 +50,50 @@ def test_equation_11_weighs_each_class_by_how_often_it_is_the_label(labels, coun
     expected = sum(
         sum(label == k for label in target) / len(target) * gaps[k] for k in range(CLASSES)
     )
-    assert OPPORTUNITY_MACRO_MICRO(counts) == pytest.approx(expected)
+    assert OPPORTUNITY_WEIGHTED(counts) == pytest.approx(expected)
     assert OPPORTUNITY_CLASS_MEAN(counts) == pytest.approx(gaps.mean())
     assert OPPORTUNITY_LARGEST(counts) == pytest.approx(gaps.max())
     assert abs(expected - gaps.mean()) > 0.01  # the forms are told apart by this test
 
 
-def test_parity_weighs_each_class_by_how_often_it_is_predicted(labels, counts):
-    _, prediction, group = labels
+def test_equation_9_weighs_each_class_by_how_often_it_is_the_label(labels, counts):
+    target, prediction, group = labels
     shares = [np.bincount(prediction[group == g], minlength=CLASSES) for g in (0, 1)]
     gaps = np.abs(shares[0] / shares[0].sum() - shares[1] / shares[1].sum())
-    weight = (shares[0] + shares[1]) / len(prediction)
-    assert PARITY_MACRO_MICRO(counts) == pytest.approx((weight * gaps).sum())
+    label_shares = np.bincount(target) / len(target)
+    assert PARITY_WEIGHTED(counts) == pytest.approx((label_shares * gaps).sum())
     assert PARITY_CLASS_MEAN(counts) == pytest.approx(gaps.mean())
     assert PARITY_LARGEST(counts) == pytest.approx(gaps.max())
+    predicted_shares = np.bincount(prediction) / len(prediction)
+    assert abs(((label_shares - predicted_shares) * gaps).sum()) > 1e-3  # which weights is seen
+
+
+def test_equation_13_weighs_classes_within_each_group_and_compares_every_pair():
+    """Three groups; the sums over classes by hand, the largest difference over the pairs."""
+    target = [0, 0, 1, 2] + [0, 1, 1, 2] + [2, 2, 2, 0]
+    prediction = [0, 1, 1, 2] + [0, 0, 1, 0] + [2, 2, 2, 2]
+    group = [0] * 4 + [1] * 4 + [2] * 4
+    counts = confusion(target, prediction, group, n_groups=3, n_classes=3)
+    first = 2 / 4 * 1 / 4 + 1 / 4 * 2 / 4 + 1 / 4 * 1 / 4
+    second = 1 / 4 * 3 / 4 + 2 / 4 * 1 / 4 + 1 / 4 * 0 / 4
+    third = 1 / 4 * 0 / 4 + 0 / 4 * 0 / 4 + 3 / 4 * 4 / 4
+    assert [first, second, third] == [0.3125, 0.3125, 0.75]
+    assert PARITY_GROUP_WEIGHTED(counts) == pytest.approx(0.75 - 0.3125)
+
+
+def test_equation_15_equals_equation_7(labels, counts):
+    """Recalls weighted by a group's own labels are its accuracy."""
+    target, prediction, group = labels
+    sums = [
+        recall_score(target[group == g], prediction[group == g], average="weighted") for g in (0, 1)
+    ]
+    assert OPPORTUNITY_MICRO(counts) == pytest.approx(abs(sums[0] - sums[1]))
+
+
+def test_equation_5_is_0_for_every_classifier(counts):
+    """Added up, a group's tables predict each row once: one prediction in C is positive."""
+    summed = one_vs_rest(counts).sum(axis=0)
+    np.testing.assert_allclose(selection_rate(summed), 1 / CLASSES)
 
 
 def test_added_up_tables_give_the_gap_in_accuracy(labels, counts):
@@ -77,7 +108,7 @@ def test_draws_of_a_posterior_are_summed_up_draw_by_draw(counts):
     """The paper's posterior of several classes: Dirichlet tables, a metric of each."""
     tables = table_draws(counts.reshape(2, -1), 300, np.random.default_rng(1))
     drawn = tables.reshape(300, 2, CLASSES, CLASSES)
-    values = OPPORTUNITY_MACRO_MICRO(drawn)
+    values = OPPORTUNITY_WEIGHTED(drawn)
     assert values.shape == (300,)
     for place in (0, 299):
         table = drawn[place]
@@ -86,4 +117,4 @@ def test_draws_of_a_posterior_are_summed_up_draw_by_draw(counts):
         expected = (weight * np.abs(recalls[0] - recalls[1])).sum()
         assert values[place] == pytest.approx(expected)
     # 900 rows: the posterior lies around the gap of the counts.
-    assert abs(values.mean() - OPPORTUNITY_MACRO_MICRO(counts)) < 2 * values.std()
+    assert abs(values.mean() - OPPORTUNITY_WEIGHTED(counts)) < 2 * values.std()

@@ -1,22 +1,23 @@
 """The record of what agreed, the contents of the papers, and the running of everything."""
 
+from dataclasses import replace
 from pkgutil import resolve_name
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.reporting.papers.contents import contents
-from fairbench.reporting.papers.mapping import KEYS, Paper, papers_in
+from fairbench.reporting.papers.mapping import KEYS, Paper, distance, papers_in, settle
+from fairbench.reporting.papers.pages import PAGE, pages
 from fairbench.reporting.papers.parts import PaperPart, carry_out, costs, run_study, study_parts
 from fairbench.reporting.papers.printing import print_changes
 from fairbench.reporting.papers.record import (
-    PAGE,
     answers,
     changes,
     merge_record,
-    page,
     recorded,
     write_record,
 )
@@ -25,9 +26,15 @@ from tests.harness import ROOT
 
 PAPERS = ROOT / "papers"
 CONTENTS = """
-- {item: Table 1, what: shares, table: "1"}
-- {item: Claim, what: all is well, command: python -c "print(3)", verdict: holds, quick: false}
-- {item: Table 2, what: others, absent: the data were not released}
+- {item: Table 1, place: Table 1, what: shares, ours: The same., table: "1"}
+- item: Claim
+  place: section 2
+  what: all is well
+  ours: Three is printed.
+  command: python -c "print(3)"
+  verdict: holds
+  quick: false
+- {item: Table 2, place: Table 2, what: others, absent: the data were not released}
 """
 
 
@@ -43,8 +50,9 @@ def tiny(tmp_path):
 
 def numbers(*verdicts, whole=True):
     """Return a number of table 1 for each verdict."""
-    front = {"table": "1", **dict.fromkeys(KEYS, ""), "value": "0.5", "sd": "", "reason": ""}
+    front = {"table": "1", **dict.fromkeys(KEYS, ""), "value": "0.5", "sd": "0.02", "reason": ""}
     ours = {"ours": 0.1234567, "our sd": 0.1, "repeats": 3.0, "difference": 0.01}
+    ours |= {"cause": "", "ours under it": float("nan")}
     return pd.DataFrame(
         {**front, **ours, "metric": f"m{place}", "verdict": verdict, "whole": whole}
         for place, verdict in enumerate(verdicts)
@@ -56,25 +64,62 @@ def test_a_record_keeps_what_a_smaller_look_did_not_settle(tiny):
     before = recorded(tiny)
     assert before["verdict"].tolist() == ["agrees", "agrees", "not run"]
     assert before["ours"].tolist()[0] == 0.123457
-    small = numbers("differs", "not run", "differs", whole=False)
+    small = numbers("unexplained", "not run", "unexplained", whole=False)
     assert merge_record(small, before)["verdict"].tolist() == ["agrees", "agrees", "not run"]
     assert changes(small, before)["metric"].tolist() == ["m0"]
-    again = numbers("differs", "agrees", "agrees")
+    again = numbers("unexplained", "agrees", "agrees")
     assert changes(again, before)["before"].tolist() == ["agrees"]
-    assert merge_record(again, before)["verdict"].tolist() == ["differs", "agrees", "agrees"]
+    assert merge_record(again, before)["verdict"].tolist() == [
+        "unexplained", "agrees", "agrees",
+    ]  # fmt: skip
 
 
 def test_every_row_has_a_verdict_or_says_why_not(tiny):
-    write_record(tiny, merge_record(numbers("agrees", "differs", "no answer"), recorded(tiny)))
+    write_record(tiny, merge_record(numbers("agrees", "unexplained", "no answer"), recorded(tiny)))
     table, claim, absent = answers(tiny, recorded(tiny))
     assert (table.verdict, table.score) == ("agrees in part", "1 of 2")
     assert (claim.verdict, claim.row.command_of("tiny")) == ("holds", 'python -c "print(3)"')
     assert (absent.verdict, absent.note) == ("cannot be had", "the data were not released")
-    text = page([tiny])
-    assert "| [Tiny](../papers/tiny/findings.md) | 3 | 2 | 0 | 1 | 1 of 2 | 0 | 3 |" in text
-    assert "- **all is well** *Holds.* `python -c" in text
-    assert "`fairbench paper tiny table=N run=true` runs what a table needs" in text
-    assert "| Table 1 | shares | agrees in part | 1 of 2 | 3 | 1 of the 3 printed numbers" in text
+    first, own = pages([tiny]).values()
+    # Two numbers are compared, each off by 0.01 of a printed sd of 0.02.
+    assert "| [Tiny](papers/tiny.md) | 3 | 2 | 1 | 0 | 0 | 1 | 50 % | 0.50 |" in first
+    assert "- **all is well** (section 2) *Holds.* Three is printed. `python -c" in own
+    assert "`fairbench paper tiny table=N run=true` runs what a table needs" in own
+    assert "| Table 1 | shares. The same. 1 of the 3 printed numbers" in own
+    assert "| 3 | 2 | 1 | 0 | 0 | 1 | 0.50 |" in own
+    assert "| 1 |  | m1 | 1 |" in own
+
+
+def test_a_cause_that_agrees_and_a_number_that_cannot_be_are_no_longer_unexplained(tiny):
+    causes = {"released code": "the code's gradient", "other split": "another draw"}
+    rule = {"settings": ["alpha=1"], "because": "it contradicts Table 2", "test": "tests/a.py::b"}
+    paper = replace(tiny, causes=causes, impossible=(rule,))
+
+    def answer(verdict, cause="", ours=0.2):
+        return {"verdict": verdict, "cause": cause, "ours": ours}
+
+    number = {"table": "1", "metric": "m", **dict.fromkeys(KEYS, "")}
+    first = answer("differs")
+    explained = [first, answer("differs", "released code"), answer("agrees", "other split", 0.5)]
+    assert settle(paper, number, explained) == {
+        "verdict": "agrees under a cause", "cause": "other split", "ours under it": 0.5,
+    }  # fmt: skip
+    assert settle(paper, number, [answer("agrees"), *explained])["verdict"] == "agrees"
+    assert settle(paper, number, [answer("not run"), *explained])["verdict"] == "not run"
+    # An answer that is merely shown beside, without a cause, explains nothing.
+    assert settle(paper, number, [first, answer("agrees")])["verdict"] == "unexplained"
+    assert settle(paper, {**number, "setting": "alpha=1"}, [first])["verdict"] == "cannot be"
+    with pytest.raises(UserError, match="unknown cause of tiny 'released': did you mean released"):
+        paper.cause("released")
+
+
+def test_a_distance_is_in_printed_sds_or_in_the_papers_own_scatter():
+    rows = numbers("agrees", "agrees").assign(metric="m", value=["0.4", "0.6"])
+    rows["difference"] = [0.02, -0.06]
+    assert distance(rows) == pytest.approx((1 + 3) / 2)
+    # The sd of 0.4 and 0.6 is 0.2 / sqrt(2).
+    assert distance(rows.assign(sd="")) == pytest.approx(0.04 / (0.2 / 2**0.5))
+    assert np.isnan(distance(rows.assign(sd="", value="0.5")))
 
 
 @pytest.mark.parametrize(
@@ -165,17 +210,21 @@ def test_contents_name_what_exists(name):
 def test_the_page_of_the_papers_is_current_and_opens_with_an_answer_for_each():
     papers = [Paper.read(name, PAPERS) for name in papers_in(PAPERS)]
     assert all(paper.brief["claims"] and paper.brief["found"] for paper in papers)
-    written = page(papers)
-    assert (ROOT / PAGE).read_text(encoding="utf-8") == written, (
-        "write it anew: fairbench paper all record=true"
-    )
+    written = pages(papers)
+    assert next(iter(written)) == PAGE
+    for path, text in written.items():
+        assert (ROOT / path).read_text(encoding="utf-8") == text, (
+            "write it anew: fairbench paper all record=true"
+        )
+    folder = ROOT / PAGE.with_suffix("")
+    assert {path.name for path in folder.iterdir()} == {f"{paper.name}.md" for paper in papers}
 
 
 def test_verdicts_that_changed_are_listed_and_those_of_a_smaller_look_counted(tiny, capsys):
     write_record(tiny, merge_record(numbers("agrees", "agrees"), recorded(tiny)))
     record = recorded(tiny)
-    print_changes(tiny, changes(numbers("agrees", "differs"), record))
-    line = "tiny, table 1, m1: differs (recorded: agrees); theirs 0.5, ours 0.1235\n"
+    print_changes(tiny, changes(numbers("agrees", "unexplained"), record))
+    line = "tiny, table 1, m1: unexplained (recorded: agrees); theirs 0.5, ours 0.1235\n"
     assert capsys.readouterr().out == line
-    print_changes(tiny, changes(numbers("differs", "differs", whole=False), record))
+    print_changes(tiny, changes(numbers("unexplained", "unexplained", whole=False), record))
     assert capsys.readouterr().out == "tiny: 2 verdicts of a smaller size differ from the record\n"

@@ -1,9 +1,9 @@
 """Compare the numbers that a paper printed with ours: both, the difference, and a verdict.
 
-A number agrees if the two means differ by at most two standard errors and half a printed digit; it
-is within sd if they differ by at most the standard deviation that the paper prints. Without table=
-a summary counts the verdicts of every table. With `all` in place of a paper, every row of all
-papers is listed, with what answers it or why nothing can.
+A number agrees if the two means differ by at most two standard errors and half a printed digit. If
+ours, by the setting of the paper's text, differs, a cause is named: the one setting that, changed,
+makes it agree. Without table= a summary counts the verdicts of every table. With `all` in place of
+a paper, every row of all papers is listed, with what answers it or why nothing can.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PaperOptions(Results):
     figures: bool = option(False, "Draw all figures, instead of printing tables.")
     run: bool = option(False, "Run what is missing first: sweeps, computations and studies.")
     quick: bool = option(False, "With run=true: few repeats on small data sets.")
-    record: bool = option(False, "Write what came out to papers/*/verdicts.csv and docs/papers.md.")
+    record: bool = option(False, "Write what came out to papers/*/verdicts.csv and docs/papers*.")
 
 
 def paper(options: PaperOptions) -> int:
@@ -135,6 +135,7 @@ def _compare_with_record(papers: Sequence[Paper], options: PaperOptions, root: P
     """Print the verdicts that changed, then every row of the papers; record them if asked to."""
     from fairbench.experiments.presets import Presets
     from fairbench.reporting.papers.matching import paper_tables
+    from fairbench.reporting.papers.pages import write_pages
     from fairbench.reporting.papers.printing import print_changes, print_contents
     from fairbench.reporting.papers.record import (
         answers,
@@ -142,7 +143,6 @@ def _compare_with_record(papers: Sequence[Paper], options: PaperOptions, root: P
         merge_record,
         recorded,
         verdicts,
-        write_page,
         write_record,
     )
     from fairbench.results.catalogue import Catalogue
@@ -164,7 +164,7 @@ def _compare_with_record(papers: Sequence[Paper], options: PaperOptions, root: P
         for paper in papers:
             if paper.tables:
                 write_record(paper, rows[paper.name])
-        print(f"written: papers/*/verdicts.csv and {write_page(root)}")
+        print(f"written: papers/*/verdicts.csv, {', '.join(map(str, write_pages(root)))}")
     else:
         print(f"Record these verdicts: fairbench paper {options.name} record=true")
 

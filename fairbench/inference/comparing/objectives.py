@@ -13,13 +13,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.inference.effective_counts import effective_counts, mean_shrinkage
 from fairbench.inference.posterior import table_draws
 from fairbench.inference.repeats import mean_table_draws
 from fairbench.metrics.rates import Counts, error_rate, total
-from fairbench.metrics.registry import BINARY, Metric, metrics_of
+from fairbench.metrics.registry import BINARY, Metric, metrics_of, unknown_metric
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def objective(name: str) -> Objective:
     the other group counts as better than none.
     """
     if name not in objectives():
-        raise unknown_name("objective", name, objectives())
+        raise unknown_metric("objective", name, objectives())
     return objectives()[name]
 
 

@@ -13,9 +13,10 @@ from fairbench.comparison.atlas.findings import AtlasFindings
 from fairbench.comparison.atlas.report import METRICS, atlas_findings, left_out_sentences
 from fairbench.comparison.atlas.unprocessing import unequal_terms_remarks
 from fairbench.comparison.atlas.verdicts import pluralise
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError
 from fairbench.core.files import write_bytes
 from fairbench.metrics.registry import label as metric_label
+from fairbench.metrics.registry import unknown_metric
 from fairbench.reporting.charts import file_of
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
 from fairbench.reporting.document.writing import write_document
@@ -162,7 +163,7 @@ def comparable_board(table: pd.DataFrame, folder_names: str, metric: str) -> Boa
             "several tasks: run another data set, or use fairbench report"
         )
     if metric and metric not in board.metrics:
-        raise unknown_name("metric", metric, board.metrics)
+        raise unknown_metric("metric", metric, board.metrics)
     return board
 
 

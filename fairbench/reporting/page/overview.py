@@ -182,8 +182,8 @@ def _papers(
     """Yield how many numbers of each paper's table agree, and what answers them."""
     yield Paragraph(
         "A number agrees if the means differ by at most two standard errors and half a printed "
-        "digit; it is within sd if they differ by at most the paper's own sd. Only reproductions "
-        "are counted; corrections of the published code stand in the sections of the data sets."
+        "digit. Counted is the answer by the setting of the paper's text; others stand in the "
+        "sections of the data sets."
     )
     columns = [Column("table"), *(Column(verdict, "count") for verdict in VERDICTS)]
     columns += [Column("runs", "count"), Column("experiments")]

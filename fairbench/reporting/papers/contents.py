@@ -1,9 +1,10 @@
 """The contents of a work row by row, and our answer to each: ``contents.yaml`` of its folder.
 
-A row is a table, figure, definition, algorithm, data set or claim. One of `ANSWERS` says what
+A row is a table, figure, definition, algorithm, data set, setting or claim, with its place in the
+text. It says what the text has, what we run, and where the two differ. One of `ANSWERS` says what
 answers it: a table or a figure of the mapping, a command that prints a study, the code that
-implements it, a data set of ``conf``, or ``absent``, why it cannot be had. The verdict of a table
-is counted from its numbers; that of other rows is written in the file.
+implements it, a data set of ``conf``, ``words``, or ``absent``, why it cannot be had. The verdict
+of a table is counted from its numbers; that of other rows is written in the file.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import yaml
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.reporting.papers.mapping import Paper
 
-ANSWERS = ("table", "figure", "command", "code", "dataset", "absent")
+ANSWERS = ("table", "figure", "command", "code", "dataset", "words", "absent")
 CANNOT = "cannot be had"
 # Verdict -> its meaning, in the order in which a page lists claims.
 VERDICTS = {
@@ -28,8 +29,8 @@ VERDICTS = {
     "agrees": "Ours shows what the paper's shows.",
     "agrees in part": "Ours shows what the paper's shows in some respects, and not in others.",
     "differs": "Ours does not show what the paper's shows.",
-    "drawn": "We drew the figure, but cannot compare it with the paper's own.",
-    "not comparable": "We computed it, but the paper's numbers are in no text that we have.",
+    "drawn": "We drew the figure; its points are printed nowhere, so that none is compared.",
+    "not comparable": "We computed it, but the paper prints no number to compare it with.",
     "implemented": "The code has this definition, algorithm or data set.",
     "substitute": "The data set has other people than the paper's.",
     "loader only": "The data set can be read, but we do not have its files.",
@@ -43,7 +44,11 @@ class Row:
     Attributes
     ----------
     item : its name in the work, such as ``Table 3.2``.
-    what : its content, in words.
+    place : its section, equation, table or figure in the text.
+    what : what the text has, in words.
+    ours : what we run or have.
+    differs : where the two differ, and what that changes; empty where they do not.
+    words : the answer, where it is one in words.
     verdict : one of `VERDICTS`; empty for tables and what is absent.
     note : the observation.
     other_data : why the numbers of a table are of other people than the paper's, so that none is
@@ -54,11 +59,15 @@ class Row:
 
     item: str
     what: str
+    place: str = ""
+    ours: str = ""
+    differs: str = ""
     table: str = ""
     figure: str = ""
     command: str = ""
     code: str = ""
     dataset: str = ""
+    words: str = ""
     absent: str = ""
     verdict: str = ""
     note: str = ""

@@ -3,7 +3,13 @@
 ``mapping.yaml`` has the same form for every paper. A table has `rules`; the first that holds for a
 published row says what answers it: runs of the table's experiments (`metrics`, `ours`), a
 computation of the paper's folder (`computation`), or nothing, and why (`absent`). A rule is for the
-`datasets`, `methods`, `metrics` and `settings` it names, and for all where it names none.
+`datasets`, `methods`, `metrics`, `settings` and the like that it names, and for all where it names
+none.
+
+The first answer has the setting of the paper's text. A later one may name a `cause`, one of the
+paper's `causes`: the one setting in which it differs. Where the first differs from the printed
+number and one under a cause agrees, that cause explains the difference. `impossible` lists printed
+numbers that cannot be, each with the reason and the test that shows it.
 """
 
 from __future__ import annotations
@@ -22,7 +28,9 @@ from fairbench.core.errors import UserError, unknown_name
 # The columns that distinguish the published rows of one table and metric.
 KEYS = ("dataset", "sensitive_attribute", "learner", "method", "n_labelled", "setting")
 OURS = "ours"
-_CONDITIONS = ("dataset", "method", "metric", "setting")
+# Column -> the key of a rule that names the values which the rule is for.
+_CONDITIONS = {name: f"{name}s" for name in ("table", "metric", *KEYS)}
+_CONDITIONS["n_labelled"] = "n_labelled"
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,9 @@ class Paper:
         scatter as ours do.
     decimals : metric -> printed decimals, where the CSV has lost trailing zeros; "" for the rest.
     computations : name -> the function, as ``papers.PAPER.MODULE:FUNCTION``, and what it needs.
+    causes : name -> the one setting that is changed, in a sentence.
+    impossible : rules of printed numbers that cannot be: for which they are, ``because`` and the
+        ``test`` that shows it.
     figures : figure -> its ``experiment`` and what of it is to ``draw``, or the ``function`` of the
         paper's folder that draws it, as ``papers.PAPER.MODULE:FUNCTION``, and a ``sentence``.
     quick : the ``repeats`` and ``datasets`` of a quick look, the values of other options that its
@@ -58,6 +69,8 @@ class Paper:
     spread: str = "printed"
     decimals: Mapping[str, int] = field(default_factory=dict)
     computations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    causes: Mapping[str, str] = field(default_factory=dict)
+    impossible: Sequence[Mapping[str, Any]] = ()
     figures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)
     within: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -107,8 +120,19 @@ class Paper:
 
     def computed(self, table: str) -> list[str]:
         """Return the names of the computations that answer a table."""
-        computations = [rule.get("computation") for rule in self.table(table)["rules"]]
-        return list(dict.fromkeys(filter(None, computations)))
+        names = [name for rule in self.table(table)["rules"] for name in computations_of(rule)]
+        return list(dict.fromkeys(names))
+
+    def cause(self, name: str) -> str:
+        """Return the name of a cause that the mapping explains, or nothing for none.
+
+        Raises
+        ------
+        UserError : a cause that the mapping does not have.
+        """
+        if name and name not in self.causes:
+            raise unknown_name(f"cause of {self.name}", name, list(self.causes))
+        return name
 
     def figure(self, figure: str) -> Mapping[str, str]:
         """Return the entry of a figure in the mapping.
@@ -129,6 +153,14 @@ def papers_in(folder: Path) -> list[str]:
     return sorted(path.parent.name for path in folder.glob("*/mapping.yaml"))
 
 
+def computations_of(rule: Mapping[str, Any]) -> dict[str, str]:
+    """Return computation -> the cause under which it answers a rule, nothing for the text's."""
+    if "computation" not in rule:
+        return {}
+    causes = rule.get("causes", {})
+    return {rule["computation"]: "", **{name: cause for cause, name in causes.items()}}
+
+
 def rule_of(rules: Sequence[Mapping[str, Any]], row: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the first rule of the mapping that applies to a published row, or an empty one."""
     return next((rule for rule in rules if _is_for(rule, row)), {})
@@ -136,7 +168,7 @@ def rule_of(rules: Sequence[Mapping[str, Any]], row: Mapping[str, str]) -> Mappi
 
 def _is_for(rule: Mapping[str, Any], row: Mapping[str, str]) -> bool:
     """Return whether a rule is for a published row."""
-    conditions = ((row[name], rule.get(f"{name}s")) for name in _CONDITIONS)
+    conditions = ((row[name], rule.get(key)) for name, key in _CONDITIONS.items())
     return all(values is None or value in values for value, values in conditions)
 
 
@@ -165,13 +197,16 @@ def metrics_of(paper: Paper, *tables: str) -> set[str]:
     return {str(metric["metric"]) for metrics in metric_rules for metric in metrics.values()}
 
 
-VERDICTS = AGREES, WITHIN, DIFFERS, MISSING, ABSENT = (
+# Of a printed number, by the first answer to it; a single answer agrees or differs.
+VERDICTS = AGREES, CAUSED, IMPOSSIBLE, UNEXPLAINED, MISSING, ABSENT = (
     "agrees",
-    "within sd",
-    "differs",
+    "agrees under a cause",
+    "cannot be",
+    "unexplained",
     "not run",
     "no answer",
 )
+DIFFERS = "differs"
 UNANSWERED = (MISSING, ABSENT)
 
 
@@ -180,8 +215,8 @@ def judge(
 ) -> dict[str, float | str]:
     """Compare one published number with ours.
 
-    ``agrees``: the means differ by at most 2 sqrt(sd1^2 / R1 + sd2^2 / R2) plus half a unit of the
-    last published digit. ``within sd``, looser: by at most the paper's own sd.
+    It ``agrees`` if the means differ by at most 2 sqrt(sd1^2 / R1 + sd2^2 / R2) plus half a unit of
+    the last published digit.
 
     Parameters
     ----------
@@ -202,18 +237,40 @@ def judge(
     if np.isnan(error):
         error = np.sqrt(own_sd**2 / ours["repeats"] + spread**2 / (runs or paper.runs))
     difference = ours["mean"] - published
-    if abs(difference) <= 2 * error + _half_unit_of(paper, row):
-        verdict = AGREES
-    else:
-        verdict = WITHIN if abs(difference) <= printed else DIFFERS
+    agrees = abs(difference) <= 2 * error + _half_unit_of(paper, row)
     return {
         **columns,
         "ours": ours["mean"],
         "our sd": own_sd,
         "repeats": ours["repeats"],
         "difference": difference,
-        "verdict": verdict,
+        "verdict": AGREES if agrees else DIFFERS,
     }
+
+
+def settle(
+    paper: Paper, row: Mapping[str, str], answers: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the verdict on a printed number whose first answer may differ from it.
+
+    Parameters
+    ----------
+    answers : all of them, each with ``verdict``, ``cause`` and ``ours``; the first is the text's.
+
+    Returns
+    -------
+    dict of str to object
+        ``verdict``; ``cause`` and ``ours under it`` where a cause explains the difference.
+    """
+    first, *others = answers
+    settled = {"verdict": first["verdict"], "cause": "", "ours under it": np.nan}
+    if first["verdict"] != DIFFERS:
+        return settled
+    for answer in others:
+        if answer["cause"] and answer["verdict"] == AGREES:
+            return {"verdict": CAUSED, "cause": answer["cause"], "ours under it": answer["ours"]}
+    settled["verdict"] = IMPOSSIBLE if rule_of(paper.impossible, row) else UNEXPLAINED
+    return settled
 
 
 def _half_unit_of(paper: Paper, row: Mapping[str, str]) -> float:
@@ -239,6 +296,27 @@ def counts(rows: pd.DataFrame) -> dict[str, int]:
     return {name: int(verdict_counts.get(name, 0)) for name in VERDICTS}
 
 
+def distance(rows: pd.DataFrame) -> float:
+    """Return how far ours are from the printed numbers, in units of what these scatter by.
+
+    The mean of the absolute difference over the printed sd; over the sd of the paper's own numbers
+    of that table, metric, data set and number of labels where it prints none. NaN where neither is
+    known, or nothing was compared. It stands beside the counts of numbers that agree, because a
+    wide spread of ours makes everything agree.
+
+    Parameters
+    ----------
+    rows : a row for each printed number, with ``value``, ``sd`` and ``difference``.
+    """
+    value = pd.to_numeric(rows["value"])
+    same = [rows[name] for name in ("table", "metric", "dataset", "sensitive_attribute")]
+    spread = value.groupby([*same, rows["n_labelled"]]).transform("std")
+    printed = pd.to_numeric(rows["sd"])
+    unit = printed.where(printed > 0, spread)
+    off = rows["difference"].astype(float).abs() / unit.where(unit > 0)
+    return float(off.mean())
+
+
 def shares_within(rows: pd.DataFrame, distances: Sequence[float]) -> list[float]:
     """Return the share of some answers' differences that are at most as large as each distance."""
     off = rows["difference"].dropna().abs().round(9)
@@ -246,10 +324,11 @@ def shares_within(rows: pd.DataFrame, distances: Sequence[float]) -> list[float]
 
 
 def scoreboard(rows: pd.DataFrame) -> str:
-    """Return how many reproductions agree, lie within the paper's sd, differ, or were not run."""
+    """Return how many printed numbers have which verdict, as a sentence."""
     verdict_counts = counts(rows)
-    if not verdict_counts[ABSENT]:
-        del verdict_counts[ABSENT]
+    for verdict in (CAUSED, IMPOSSIBLE, ABSENT):
+        if not verdict_counts[verdict]:
+            del verdict_counts[verdict]
     parts = [f"{count} {name}" for name, count in verdict_counts.items()]
     return f"{', '.join(parts)} of {int(rows['reproduces'].sum())} numbers"
 

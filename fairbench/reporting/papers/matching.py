@@ -21,11 +21,13 @@ from fairbench.reporting.papers.mapping import (
     ABSENT,
     Paper,
     answers,
+    computations_of,
     counts,
     judge,
     metrics_of,
     quick_note,
     rule_of,
+    settle,
 )
 from fairbench.reporting.papers.running import computed_numbers
 from fairbench.results.catalogue import Catalogue
@@ -200,7 +202,8 @@ def compare(
 ) -> pd.DataFrame:
     """Return a row per published number and method of ours that answers it.
 
-    ``reproduces`` marks the answer that is to agree, ``whole`` one of the paper's size.
+    ``reproduces`` marks the answer that is to agree, whose verdict is that on the printed number;
+    ``whole`` marks one of the paper's size.
 
     Parameters
     ----------
@@ -209,7 +212,7 @@ def compare(
     computed : computation -> its numbers, by the place of the published row.
     """
     mapping = paper.table(table)
-    rows = []
+    rows: list[dict[str, Any]] = []
     lookup = _Lookup(ours)
     for row_number, row in zip(*_placed(paper.published(table)), strict=True):
         rule = rule_of(mapping["rules"], row)
@@ -217,26 +220,45 @@ def compare(
             **row,
             "published method": " ".join(filter(None, [row["method"], row["setting"]])),
         }
-        numbers_by_label: Iterable[tuple[str, dict[str, Any] | None]]
+        given: Iterable[tuple[str, str, dict[str, Any] | None]]
         if "computation" in rule:
-            numbers = (computed or {}).get(rule["computation"], pd.DataFrame())
-            numbers_by_label = _numbers_of_computation(numbers, row_number, row)
+            given = _numbers_of_computations(computed or {}, rule, row_number, row)
         else:
-            numbers_by_label = _numbers_of_runs(rule, row, mapping.get("datasets", {}), lookup)
-        for i, (label, numbers_of) in enumerate(numbers_by_label):
-            verdict = judge(paper, row, numbers_of, mapping.get("runs"))
-            reason = rule.get("absent") or (numbers_of or {}).get("reason", "")
-            if reason:
-                verdict["verdict"] = ABSENT
-            answer = {
-                "our method": label,
-                "reproduces": i == 0,
-                **verdict,
-                "reason": reason,
-                "whole": _is_whole(paper, rule, mapping, numbers_of),
-            }
-            rows.append({**front, **answer})
+            given = _numbers_of_runs(rule, row, mapping.get("datasets", {}), lookup)
+        answers_of_row = [
+            _answer(paper, rule, mapping, row, numbers_of, label, cause)
+            for label, cause, numbers_of in given
+        ]
+        settled = settle(paper, row, answers_of_row)
+        answers_of_row[0] |= settled
+        rows += [
+            {**front, "reproduces": i == 0, "ours under it": float("nan"), **answer}
+            for i, answer in enumerate(answers_of_row)
+        ]
     return pd.DataFrame(rows)
+
+
+def _answer(
+    paper: Paper,
+    rule: Mapping[str, Any],
+    mapping: Mapping[str, Any],
+    row: Mapping[str, str],
+    numbers: dict[str, Any] | None,
+    label: str,
+    cause: str,
+) -> dict[str, Any]:
+    """Return one answer to a printed number with its verdict and the cause it stands for."""
+    verdict = judge(paper, row, numbers, mapping.get("runs"))
+    reason = rule.get("absent") or (numbers or {}).get("reason", "")
+    if reason:
+        verdict["verdict"] = ABSENT
+    return {
+        "our method": label,
+        **verdict,
+        "reason": reason,
+        "cause": paper.cause(cause),
+        "whole": _is_whole(paper, rule, mapping, numbers),
+    }
 
 
 def _is_whole(
@@ -257,27 +279,36 @@ def _placed(rows: pd.DataFrame) -> tuple[list[int], list[dict[str, str]]]:
     return list(rows.index), rows.to_dict("records")
 
 
-def _numbers_of_computation(
-    numbers: pd.DataFrame, row_number: int, row: Mapping[str, str]
-) -> list[tuple[str, dict[str, Any] | None]]:
-    """Return the numbers of a computation that answer a published row, each with its label."""
-    numbers_of_row = numbers[numbers["row"] == row_number] if len(numbers) else numbers
-    return [
-        (record["label"] or row["method"], record) for record in numbers_of_row.to_dict("records")
-    ] or [(row["method"], None)]
+def _numbers_of_computations(
+    computed: Mapping[str, pd.DataFrame],
+    rule: Mapping[str, Any],
+    row_number: int,
+    row: Mapping[str, str],
+) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
+    """Yield the numbers of computations that answer a published row: label, cause, numbers."""
+    for name, cause in computations_of(rule).items():
+        numbers = computed.get(name, pd.DataFrame())
+        numbers_of_row = numbers[numbers["row"] == row_number] if len(numbers) else numbers
+        records: list[dict[str, Any]] = numbers_of_row.to_dict("records")
+        if not (records or cause):
+            yield row["method"], "", None
+        for record in records:
+            own = cause or record["cause"]
+            yield record["label"] or own or row["method"], own, record
 
 
 def _numbers_of_runs(
     rule: Mapping[str, Any], row: Mapping[str, str], own_names: Mapping[str, str], ours: _Lookup
-) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield our numbers for a published row, each with its label; None if there are none."""
+) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
+    """Yield our numbers for a published row: label, cause, and None where there are none."""
     if "metrics" not in rule or "absent" in rule:
-        yield row["method"], None
+        yield row["method"], "", None
         return
     dataset = own_names.get(row["dataset"], row["dataset"])
     for choice, metric in answers(rule, row):
+        cause = choice.pop("cause", "")
         label = choice.pop("label", "") or _label(choice)
-        yield label, _matching_numbers(ours, {"dataset": dataset, **choice}, metric)
+        yield label, cause, _matching_numbers(ours, {"dataset": dataset, **choice}, metric)
 
 
 def _label(choice: Mapping[str, str]) -> str:

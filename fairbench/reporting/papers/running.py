@@ -3,7 +3,8 @@
 A computation is a function of the paper's folder, ``numbers(rows, results, effort)``. It is given
 the published rows that it answers, and returns a row for each number of ours: `row`, the place of
 the published one, `mean`, `sd`, `repeats`, and where they are needed `label` (which of our
-answers), `error` (the standard error of the difference) and `reason` (why it cannot be compared).
+answers), `cause` (the one of the mapping that it stands for), `error` (the standard error of the
+difference) and `reason` (why it cannot be compared).
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from fairbench.components import imported
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.experiments.presets import REPEATS, Presets
-from fairbench.reporting.papers.mapping import Paper, rule_of
+from fairbench.reporting.papers.mapping import Paper, computations_of, rule_of
 from fairbench.results.record import DEMO, PAPER
 
-_TEXTS = ("label", "reason")
+_TEXTS = ("label", "cause", "reason")
 T = TypeVar("T")
 
 
@@ -178,8 +179,7 @@ def _rows_of(paper: Paper, name: str, table: str) -> pd.DataFrame:
     """Return the published rows of a table that a computation answers."""
     rows = paper.published(table)
     rules = paper.table(table)["rules"]
-    computations = [rule_of(rules, row).get("computation") for row in rows.to_dict("records")]
-    return rows[[computation == name for computation in computations]]
+    return rows[[name in computations_of(rule_of(rules, row)) for row in rows.to_dict("records")]]
 
 
 def _path(

@@ -46,8 +46,9 @@ Key = tuple[str, str, str]
 CONFIGURATION = ["dataset", "sensitive_attribute", "learner"]
 LABELS_ALONE = ("frequentist", "beta_binomial")
 GERMAN, BANK = "german", "bank"
-_WIDE = 3.0  # priors wider than this need chains, which are slow
+WIDE = 3.0  # priors wider than this need chains, which are slow
 _COLUMNS = ["method", "scale", "labels", "rate", "third"]
+_ALL = [*_COLUMNS, "error", "sd", "defined", "coverage", "orders"]
 
 
 @dataclass(frozen=True)
@@ -126,13 +127,11 @@ class Size:
 
     Attributes
     ----------
-    thirds, scaled_thirds, wide_thirds : all of them, and the first ones, at which priors of another
-        width and those of very wide ones are looked at.
+    thirds, wide_thirds : all of them, and the first ones, at which very wide priors are looked at.
     alone, calibration, scaled, wide : orders of labels alone, of calibrations, and of these.
     """
 
     thirds: int
-    scaled_thirds: int
     wide_thirds: int
     alone: int
     calibration: int
@@ -142,19 +141,19 @@ class Size:
     @classmethod
     def of(cls, effort: Effort, setting: Setting) -> Size:
         """Return the size of a study; the released scores are of one third."""
-        first = cls(2, 2, 2, 2, 2, 2, 2)
+        first = cls(2, 2, 2, 2, 2, 2)
         if setting.released:
-            return effort.choose(cls(1, 1, 1, 100, 30, 15, 3), cls(1, 1, 1, 10, 5, 2, 2), first)
-        return effort.choose(cls(8, 4, 3, 40, 6, 6, 2), cls(2, 2, 2, 5, 3, 2, 2), first)
+            return effort.choose(cls(1, 1, 60, 20, 6, 3), cls(1, 1, 10, 5, 2, 2), first)
+        return effort.choose(cls(8, 2, 20, 4, 2, 2), cls(2, 2, 5, 3, 2, 2), first)
 
     def of_method(self, method: Method) -> tuple[int, int]:
         """Return how many thirds and how many label orders a method gets."""
         if method.name in LABELS_ALONE:
             return self.thirds, self.alone
-        if method.scale > _WIDE:
+        if method.scale > WIDE:
             return self.wide_thirds, self.wide
         if method.scale != 1:
-            return self.scaled_thirds, self.scaled
+            return self.thirds, self.scaled
         return self.thirds, self.calibration
 
 
@@ -176,19 +175,20 @@ def study(
     folder = "-".join(filter(None, ["study", effort.value]))
     name = "-".join([setting.cause or "text", *key]).replace(" ", "_")
     path = results / "papers" / "few_labels" / folder / f"{name}.csv"
-    if path.is_file():
-        kept = pd.read_csv(path)
-        if set(asked) <= set(kept[_COLUMNS[:4]].itertuples(index=False, name=None)):
-            return kept
+    kept = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=_ALL)
+    have = set(kept[_COLUMNS[:4]].itertuples(index=False, name=None))
+    missing = [a for a in asked if a not in have]
+    if not missing:
+        return kept
     size = Size.of(effort, setting)
     tables = setting.pools(key, size.thirds, results)
     rows = [
         {**row, "third": third}
         for third, table in enumerate(tables)
-        for row in _of_table(setting, key, table, asked, size, third)
+        for row in _of_table(setting, key, table, missing, size, third)
     ]
-    columns = [*_COLUMNS, "error", "sd", "defined", "coverage", "orders"]
-    frame = pd.DataFrame(rows, columns=columns)
+    new = pd.DataFrame(rows, columns=_ALL)
+    frame = pd.concat([kept, new], ignore_index=True) if len(kept) else new
     with atomic(path, lasting=False) as file:
         frame.to_csv(file, index=False)
     return frame
@@ -287,7 +287,8 @@ def number(rows: pd.DataFrame, *, coverage: bool, runs: int) -> Number:
     else:
         rows = rows[rows["defined"] > 0]
         values, orders = rows["error"].to_numpy(), rows["defined"].to_numpy(float)
-        variances = rows["sd"].to_numpy() ** 2
+        # Of an order's scatter, from few of them.
+        variances = rows["sd"].to_numpy() ** 2 * orders / np.maximum(orders - 1, 1)
     if not len(values):
         return Number(np.nan, np.nan, np.nan, np.nan, 0)
     within, noise = variances.mean(), (variances / orders).mean()

@@ -7,6 +7,7 @@ stopped, and keeps them in ``ours.csv``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from fairbench.components.papers.few_labels.study import (
     RELEASED,
     SETTINGS,
     TEXT,
+    WIDE,
     Asked,
     Key,
     Setting,
@@ -119,12 +121,13 @@ def main(options: Results) -> None:
     """Compute all that is not there yet, setting by setting, and keep the numbers."""
     rows = published()
     keys = list(rows.groupby(CONFIGURATION, sort=False))
-    for setting in SETTINGS:
+    # Priors so wide that they need chains come last: they take as long as all others.
+    for wide, setting in product((False, True), SETTINGS):
         for place, (key, of_key) in enumerate(keys, 1):
-            asked = asked_of_key(of_key, setting)
+            asked = [a for a in asked_of_key(of_key, setting) if (a[1] > WIDE) == wide]
             if any(setting.concerns(key[0], a[0], a[3]) for a in asked):
                 frame = study(setting, tuple(key), asked, options.results, Effort.WHOLE)
-                name = setting.cause or "text"
+                name = f"{setting.cause or 'text'}{', wide priors' if wide else ''}"
                 print(f"{name}, {place} of {len(keys)}: {' '.join(key)}, {len(frame)}", flush=True)
     frame = pd.DataFrame(numbers(rows, options.results, Effort.WHOLE)).sort_values(
         "row", kind="stable"

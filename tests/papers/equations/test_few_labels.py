@@ -127,7 +127,8 @@ def test_an_error_is_the_mean_distance_and_a_coverage_the_share_of_intervals():
 
 def test_a_printed_number_scatters_by_its_third_and_its_label_orders():
     """Section 4.6 holds one third out: ours, of two, each with 4 orders of variance 8."""
-    rows = pd.DataFrame({"error": [3.0, 9.0], "sd": [8**0.5] * 2, "defined": [4, 4]})
+    # The variance over 4 orders is 6, of which the unbiased one is 6 x 4 / 3 = 8.
+    rows = pd.DataFrame({"error": [3.0, 9.0], "sd": [6**0.5] * 2, "defined": [4, 4]})
     found = number(rows, coverage=False, runs=100)
     split = 18 - 8 / 4  # the variance of 3 and 9 is 18, of which 2 are the orders'
     assert found.mean == 6

@@ -64,7 +64,7 @@ class People:
         """Encode a data set without some of its features; `flip` calls label 0 the positive one."""
         label = dataset.target.to_numpy().astype(np.int64)
         groups = {name: dataset.sensitive[name].to_numpy(object) for name in dataset.sensitive}
-        features = encoded(dataset.features.drop(columns=list(leave_out)))
+        features = encoded(pd.DataFrame(dataset.features).drop(columns=list(leave_out)))
         return cls(features, 1 - label if flip else label, groups, dict(dataset.privileged))
 
     def held_out(self, third: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -77,7 +77,8 @@ class People:
 def encoded(features: pd.DataFrame) -> Floats:
     """Return numbers as they are, and a column of 0 and 1 for every category."""
     texts = features.select_dtypes(exclude=["number", "bool"]).columns
-    return pd.get_dummies(features, columns=list(texts)).to_numpy(np.float64)
+    matrix: Floats = pd.get_dummies(features, columns=list(texts)).to_numpy(np.float64)
+    return matrix
 
 
 def _bank(archive: Archive) -> People:

@@ -90,7 +90,7 @@ def _of_key(
     effort: Effort,
 ) -> Iterator[dict[str, Any]]:
     of_row = {place: asked_of(row) for place, row in zip(rows.index, _records(rows), strict=True)}
-    of_row = {p: a for p, a in of_row.items() if setting.concerns(key[0], a[0], a[3])}
+    of_row = {p: a for p, a in of_row.items() if setting.concerns(key[0], a)}
     if not of_row:
         return
     asked = asked_of_key(every, setting) if effort is Effort.WHOLE else list(of_row.values())
@@ -125,7 +125,7 @@ def main(options: Results) -> None:
     for wide, setting in product((False, True), SETTINGS):
         for place, (key, of_key) in enumerate(keys, 1):
             asked = [a for a in asked_of_key(of_key, setting) if (a[1] > WIDE) == wide]
-            if any(setting.concerns(key[0], a[0], a[3]) for a in asked):
+            if any(setting.concerns(key[0], a) for a in asked):
                 frame = study(setting, tuple(key), asked, options.results, Effort.WHOLE)
                 name = f"{setting.cause or 'text'}{', wide priors' if wide else ''}"
                 print(f"{name}, {place} of {len(keys)}: {' '.join(key)}, {len(frame)}", flush=True)

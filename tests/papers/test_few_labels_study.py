@@ -214,9 +214,12 @@ def test_settings_change_what_they_say(one_pool, tmp_path):
         1.0,
         0.5,
     )
-    assert code.concerns("adult", "beta_calibration", "tpr")
-    assert not code.concerns("adult", "beta_calibration", "accuracy")
-    assert not code.concerns("german", "frequentist", "tpr")
+    assert code.concerns("adult", ("beta_calibration", 1.0, 10, "tpr"))
+    assert not code.concerns("adult", ("beta_calibration", 1.0, 10, "accuracy"))
+    assert not code.concerns("german", ("frequentist", 1.0, 10, "tpr"))
+    wide = ("beta_calibration", 10.0, 10, "accuracy")
+    assert TEXT.concerns("adult", wide)
+    assert not study.RELEASED.concerns("adult", wide)
 
 
 def test_the_codes_faults_are_in_its_rates_alone(one_pool, table, tmp_path):
@@ -381,6 +384,26 @@ def test_rows_of_table_4_1_stand_in_each_others_places():
         assert max(off(printed, really)) < 3.5
     # A third of 334 loans with 17 % good ones out of 700 good and 300 bad is out of the question.
     assert people.people("german").label.sum() == 700
+
+
+def test_table_4_7_contradicts_tables_4_5_and_4_6():
+    """Adult by race at alpha = 1: equal numbers of labels alone, unequal ones of calibration."""
+    rows = tables.published()
+    rows = rows[(rows["dataset"] == "adult") & (rows["sensitive_attribute"] == "race")]
+    keys = ["learner", "n_labelled"]
+
+    def printed(table, method, setting):
+        chosen = (rows["table"] == table) & (rows["method"] == method)
+        chosen &= rows["setting"] == setting
+        return rows[chosen].set_index(keys)["value"].astype(float)
+
+    alone = printed("4.7", "beta_binomial", "") - printed("4.6", "beta_binomial", "")
+    assert alone.dropna().abs().max() < 0.16
+    for table in ("4.5", "4.6", "B.1"):
+        ours = printed("4.7", "beta_calibration", "alpha=1.0")
+        off = printed(table, "beta_calibration", "") - ours
+        assert off["mlp"][["10", "100"]].min() > 0.8
+        assert off["gaussian_nb"]["1000"] == pytest.approx(-0.28)
 
 
 @pytest.mark.data

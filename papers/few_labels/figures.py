@@ -232,7 +232,7 @@ def _runs(axes: Axes, case: Case) -> None:
             label=METHODS[method], linewidth=1,
         )  # fmt: skip
     axes.axvline(true_difference(table, accuracy), color="black", linewidth=0.8, label="all labels")
-    axes.set(title=name, xlabel="difference of accuracies")
+    axes.set(title=name, xlabel="difference of accuracies", yticks=range(0, _RUNS, 5))
 
 
 def _calibration(axes: Axes, case: Case, *, labels: int) -> None:

@@ -90,6 +90,7 @@ paper-uncertainty-matters: $(STAMP) ## Uncertainty Matters' tables on German (an
 
 paper-uncertainty-counts: $(STAMP) ## Uncertainty Matters: 10,000 cross-validations and all of its numbers anew (an hour)
 	@$(BIN)/python -m papers.uncertainty_matters.packed cvs=10000 $(ARGS)
+	@$(BIN)/python -m papers.uncertainty_matters.grid $(ARGS)
 	@$(BIN)/python -m papers.uncertainty_matters.tables
 	@$(BIN)/python -m papers.uncertainty_matters.one_partition
 	@$(BIN)/python -m papers.uncertainty_matters.adult

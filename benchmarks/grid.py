@@ -40,7 +40,7 @@ TOTALS = {
 TOTALS["all"] = [name for names in TOTALS.values() for name in names]
 STAGES = {
     "composing": (measure, "configurations"),
-    "planning": (execute, "plan"),
+    "planning": (execute, "plan_run"),
     "encoding": (compute, "_encoded"),
     "binning": (estimator, "binned"),
     "fitting": (estimator.XGBoostEstimator, "fit"),

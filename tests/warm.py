@@ -5,11 +5,15 @@ What a command prints and leaves is what it prints and leaves when started afres
 """
 
 import atexit
+import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,51 +45,135 @@ IMPORTED = (
     "fairbench.components.datasets.simulated",
 )
 # Variables that nothing reads while it is imported.
-READ_WHEN_USED = {"PATH", "COLUMNS", "MLFLOW_TRACKING_URI", "HTTPS_PROXY", "https_proxy"}
+READ_WHEN_USED = {
+    *("PATH", "COLUMNS", "FAIRBENCH_CACHE", "FAIRBENCH_DATA", "MLFLOW_TRACKING_URI"),
+    *("HTTPS_PROXY", "https_proxy"),
+}
+UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
+PATIENCE = 20.0  # seconds that a command is given to end once it is told to
 
 
 def run(
-    words: list[str], *, cwd: Path, timeout: float, environment: dict[str, str]
+    words: list[str],
+    *,
+    cwd: Path,
+    timeout: float,
+    environment: dict[str, str],
+    tree: Path = ROOT,
+    until: Callable[[Path, int], bool] | None = None,
+    how: signal.Signals = signal.SIGTERM,
+    fresh: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``python WORDS`` in a folder and return what it printed and its exit status."""
+    """Run ``python WORDS`` in a folder and return what it printed and its exit status.
+
+    Parameters
+    ----------
+    tree : the folder that has ``fairbench``: a checkout, or what a wheel was unpacked into.
+    until : a function of the file that its output is written to and of its process's number; once
+        it is true, the command is told to end, and all that it started.
+    how : the signal that tells it.
+    fresh : whether Python is started anew.
+    """
     # Other variables may be read when something is imported, which the forks are not to repeat.
-    if environment.keys() - READ_WHEN_USED or os.environ.get("FAIRBENCH_FRESH"):
-        return subprocess.run(
-            [sys.executable, *words],
-            cwd=cwd,
-            env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
+    fresh |= bool(environment.keys() - READ_WHEN_USED or os.environ.get("FAIRBENCH_FRESH"))
     with TemporaryDirectory() as folder:
         printed = [Path(folder) / name for name in ("stdout", "stderr")]
-        request = [words, str(cwd), dict(os.environ) | environment, timeout, *map(str, printed)]
-        server = _server()
-        server.stdin.write(json.dumps(request) + "\n")
-        server.stdin.flush()
-        status = int(server.stdout.readline())
-        if status == -signal.SIGALRM:
-            raise subprocess.TimeoutExpired(words, timeout)
+        start = _start if fresh else _fork
+        pid, status_of = start(words, cwd, environment, tree, printed, timeout)
+        end = time.monotonic() + timeout
+        while (status := status_of(0.05 if until else timeout)) is None:
+            if time.monotonic() > end:
+                _end(pid, signal.SIGKILL)
+                status_of(PATIENCE)
+                raise subprocess.TimeoutExpired(words, timeout, *(p.read_text() for p in printed))
+            if until and until(printed[0], pid):
+                _end(pid, how)
+                if (status := status_of(PATIENCE)) is None:
+                    _end(pid, signal.SIGKILL)
+                    status = status_of(PATIENCE)
+                break
         return subprocess.CompletedProcess(words, status, *(p.read_text() for p in printed))
 
 
+Ending = Callable[[float], int | None]  # the exit status, if it ends within so many seconds
+
+
+def _end(pid: int, how: signal.Signals) -> None:
+    """Send a signal to a command and to all that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, how)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process of Linux; 0 if there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def _start(
+    words: list[str],
+    cwd: Path,
+    environment: dict[str, str],
+    tree: Path,
+    printed: list[Path],
+    timeout: float,
+) -> tuple[int, Ending]:
+    """Start Python anew."""
+    with printed[0].open("w") as stdout, printed[1].open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, *words], cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout,
+            stderr=stderr, env={**os.environ, "PYTHONPATH": str(tree), **UNBUFFERED, **environment},
+            start_new_session=True,
+        )  # fmt: skip
+
+    def status_of(seconds: float) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(seconds)
+        return None
+
+    return process.pid, status_of
+
+
+def _fork(
+    words: list[str],
+    cwd: Path,
+    environment: dict[str, str],
+    tree: Path,
+    printed: list[Path],
+    timeout: float,
+) -> tuple[int, Ending]:
+    """Have the process that has imported what most commands need be forked."""
+    server = _server(tree)
+    variables = os.environ | {"PYTHONPATH": str(tree)} | environment
+    request = [words, str(cwd), variables, timeout + PATIENCE, *map(str, printed)]
+    server.stdin.write(json.dumps(request).encode() + b"\n")
+
+    def status_of(seconds: float) -> int | None:
+        ready, _, _ = select.select([server.stdout], [], [], seconds)
+        return int(server.stdout.readline()) if ready else None
+
+    return int(server.stdout.readline()), status_of
+
+
 @cache
-def _server() -> subprocess.Popen[str]:
+def _server(tree: Path) -> subprocess.Popen[bytes]:
     """Start the process that is forked; it ends when its standard input does."""
     server = subprocess.Popen(
         [sys.executable, "-P", __file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"},
+        bufsize=0,
+        env=os.environ | {"PYTHONPATH": str(tree), "MPLBACKEND": "agg"},
     )
     atexit.register(server.communicate)
     return server
 
 
 def serve() -> None:
-    """Fork for every request, and answer with the exit status."""
+    """Fork for every request, and answer with the process's number, then with its exit status."""
     import gc
     import importlib
 
@@ -100,6 +188,7 @@ def serve() -> None:
             answers.close()
             _become(words, cwd, environment, timeout, printed)
             return
+        print(child, file=answers, flush=True)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
 
@@ -108,13 +197,15 @@ def _become(words, cwd, environment, timeout, printed) -> None:
     """Be ``python WORDS``."""
     import runpy
 
+    os.setsid()
     for descriptor, path in zip((0, 1, 2), (os.devnull, *printed), strict=True):
         flags = os.O_RDONLY if descriptor == 0 else os.O_WRONLY | os.O_CREAT
         os.dup2(os.open(path, flags), descriptor)
+    sys.stdout.reconfigure(line_buffering=True)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
-    signal.alarm(int(timeout))
+    signal.alarm(int(timeout))  # where nobody is left who waits for it
     if words[0] == "-m":
         sys.argv = words[1:]
         sys.path.insert(0, cwd)

@@ -22,7 +22,7 @@ from fairbench.experiments.contracts import (
 )
 from fairbench.metrics.group_means import entropy_decomposition, variance_decomposition
 
-_READINGS = ("mean", "sign_test", "disagreement")
+_READINGS = ("mean", "majority", "sign_test", "disagreement")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Ensemble(Method):
     """A bag of `members` models; all readings of one size share its fits.
 
     ``mean``: the mean of the members, and their population standard deviation as uncertainty.
+    ``majority``: the majority's label, with that same standard deviation.
     ``sign_test``: the majority's label, and the two-sided binomial p-value of the votes at 1/2
     (Black, Leino, Fredrikson 2022). ``disagreement``: the majority's label, and the share of pairs
     of members that disagree (Cooper et al. 2024).
@@ -54,7 +55,7 @@ class Ensemble(Method):
 
     @property
     def fitter(self) -> Bag:
-        """One bag serves the three readings."""
+        """One bag serves all readings."""
         return Bag(self.members)
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
@@ -65,20 +66,27 @@ class Ensemble(Method):
             return _mean(raw)
         members = raw["score"] if "score" in raw else raw["prediction"]
         ones, k = (members > 0.5).sum(axis=1), members.shape[1]
-        uncertainty = _p_values(k)[ones] if self.reading == "sign_test" else _disagreement(ones, k)
+        if self.reading == "majority":
+            uncertainty = members.std(axis=1)
+        elif self.reading == "sign_test":
+            uncertainty = _p_values(k)[ones]
+        else:
+            uncertainty = _disagreement(ones, k)
         # A tie is 0, as a mode's smallest value is.
         return {"prediction": 2 * ones > k, "uncertainty": uncertainty, **decomposed(raw)}
 
     def _read_classes(self, raw: RawOutputs) -> RawOutputs:
         """Return class and uncertainty, from the members' probabilities (n, M, C)."""
         members = raw["score"]
+        spread = np.sqrt(members.var(axis=1).sum(axis=1) / 2)
         if self.reading == "mean":
             score = members.mean(axis=1)
-            uncertainty = np.sqrt(members.var(axis=1).sum(axis=1) / 2)
-            return {**class_predictions(score), "uncertainty": uncertainty, **decomposed(raw)}
+            return {**class_predictions(score), "uncertainty": spread, **decomposed(raw)}
         votes = class_votes(members)
         k, most = members.shape[1], np.sort(votes, axis=1)[:, -2:]
-        if self.reading == "sign_test":
+        if self.reading == "majority":
+            uncertainty = spread
+        elif self.reading == "sign_test":
             uncertainty = np.minimum(1, 2 * bdtr(most[:, 0], most.sum(axis=1), 0.5))
         else:
             uncertainty = (k * k - (votes**2).sum(axis=1)) / (k * (k - 1))

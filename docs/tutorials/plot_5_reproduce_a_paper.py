@@ -86,12 +86,13 @@ beside.round(4)
 #
 # One command runs all of a paper's tables and sets the printed numbers beside ours, each with a
 # verdict: it *agrees* if the two means differ by at most two standard errors and half a printed
-# digit, and it is *within sd* if they differ by no more than the spread that the paper prints.
+# digit. If it does not, we look for the one setting that, changed, makes it agree, and run it: the
+# *cause* of the difference. What has none is *unexplained*.
 #
 # .. code-block:: sh
 #
 #    fairbench paper uncertainty_fairness table=1 run=true
 #
-# A number that does neither is no accusation: :doc:`/deviations` lists where we knowingly differ,
+# A number that does not agree is no accusation: :doc:`/deviations` lists where we knowingly differ,
 # and :doc:`/findings` what came out. ``make help`` lists the other papers, and how long each
 # takes.

@@ -1,4 +1,4 @@
-"""Figures 3.1 to 3.12 of Ji's thesis: learning curves, one line a strategy or a prior.
+"""Figures 3.2 to 3.12 of Ji's thesis: learning curves, one line a strategy or a prior.
 
 ``fairbench paper active_assessment figures=true run=true``. Curves are kept in
 results/report/active/curves, those of the tables among them.
@@ -14,46 +14,35 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy import stats
 
 from fairbench.components.papers.active_assessment import least_calibrated, most_costly
 from fairbench.components.papers.active_assessment.curves import GOAL, Curves, Question, curves
-from fairbench.components.papers.active_assessment.methods import OTHERS, PUBLISHED, Method
-from fairbench.components.papers.active_assessment.pairs import labels_to_compare
-from fairbench.components.papers.active_assessment.pools import (
-    Pool,
-    by_class,
-    by_score,
-    by_superclass,
-    released,
-)
-from fairbench.components.papers.active_assessment.tables import (
-    DATASETS,
-    TOP,
-    accuracy_question,
-    ece_question,
-    worst_question,
-)
+from fairbench.components.papers.active_assessment.methods import NO_PRIOR, TEXT, Method
+from fairbench.components.papers.active_assessment.pools import Pool, by_class, released
+from fairbench.components.papers.active_assessment.tables import DATASETS, TOP, worst_question
+from fairbench.components.papers.black_box.costs import superclasses
+from fairbench.components.papers.black_box.figures import growing, reliability_figure
+from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.inference.active.arms import BetaArms
 from fairbench.inference.active.rewards import Highest
 from fairbench.inference.active.strategies import Queues, assess, thompson
 from fairbench.inference.beta import uniform
-from fairbench.reporting.charts import COLOURS
+from fairbench.reporting.charts import BLUE, COLOURS, GREY
 from fairbench.reporting.papers.running import Effort
 
-METHODS = (*PUBLISHED, *OTHERS)
-_COMPARED = tuple(method for method in METHODS if method.prior != "none")
-_SEVERAL = tuple(
-    Method("scores", strategy)
-    for strategy in ("thompson", "epsilon_greedy", "bayesian_ucb", "bayesian_ucb_quantile")
+_STRATEGIES = tuple(
+    Method("uniform", strategy)
+    for strategy in ("thompson", "epsilon_greedy", "bayesian_ucb_quantile")
 )
+_TOP_TWO = (Method("uniform", "thompson"), Method("uniform", "top_two"))
+_PRIORS = (Method("scores", "thompson"), Method("uniform", "thompson"))
 _RATES = (0.8, 0.2)
 _SEEN = (0, 10, 100)
 _DRAWN = 500  # labels, of the demonstration's arms
 _QUICK_LABELS = 1500
-_RANK = "mean reciprocal rank of the {} class{}"
+_FREQUENTIST = 1e-6  # labels that the prior of a frequentist estimate is worth
 Drawn = Iterator[tuple[str, Figure]]
 
 
@@ -86,29 +75,33 @@ def _asked(question: Question, effort: Effort) -> Question:
 
 def _replications(method: Method, effort: Effort) -> int:
     """Return how many there are: a table's own where a table has the curve, and else fewer."""
-    if method.strategy == "bayesian_ucb_quantile":
-        return effort.choose(10, 2, 2)
-    return effort.choose(1000, 50, 2) if method in PUBLISHED else effort.choose(200, 20, 2)
+    kept = method in TEXT or method == NO_PRIOR
+    return effort.choose(1000, 50, 2) if kept else effort.choose(200, 20, 2)
 
 
-def figure_3_1(results: Path, effort: Effort) -> Drawn:
-    """Draw what Thompson sampling knows of two arms after 0, 10 and 100 labels."""
+def _demonstrated(replications: int) -> list[tuple[Floats, Floats]]:
+    """Return successes and failures of two arms, (R, 2), before and after each of 100 labels."""
     generator = rng(0, "active", "demonstration")
     arm = np.repeat(np.arange(len(_RATES)), _DRAWN)
     success = generator.random(len(arm)) < np.array(_RATES)[arm]
-    queues = Queues.of(success, arm, generator, replications=1)
-    arms = BetaArms.of(uniform(len(_RATES)), queues.sizes)
-    posteriors = assess(
+    queues = Queues.of(success, arm, generator, replications=replications)
+    arms = BetaArms.of(uniform(len(_RATES)), queues.sizes, replications=replications)
+    return assess(
         queues,
         arms,
         lambda held: thompson(held, Highest(), generator),
-        observe=lambda held: held.take(np.zeros(1, np.int64)).posterior,
+        observe=lambda held: (held.posterior.successes.copy(), held.posterior.failures.copy()),
         rounds=max(_SEEN),
     )
+
+
+def figure_3_2(results: Path, effort: Effort) -> Drawn:
+    """Draw what Thompson sampling knows of two arms after 0, 10 and 100 labels."""
+    posteriors = _demonstrated(1)
     figure, axes = _panels([f"{labels} labels" for labels in _SEEN])
     share = np.linspace(0, 1, 401)[1:-1]
     for ax, labels in zip(axes, _SEEN, strict=True):
-        won, lost = posteriors[labels].successes[0], posteriors[labels].failures[0]
+        won, lost = (counts[0] for counts in posteriors[labels])
         density = stats.beta.pdf(share[:, None], won, lost)
         for i, colour in zip(range(len(_RATES)), COLOURS, strict=False):
             name = f"rate {_RATES[i]}, {won[i] + lost[i] - 2:.0f} labels"
@@ -120,67 +113,46 @@ def figure_3_1(results: Path, effort: Effort) -> Drawn:
     yield "", figure
 
 
-def figure_3_2(results: Path, effort: Effort) -> Drawn:
-    """Draw Thompson and top-two Thompson sampling side by side: the least accurate class."""
-    methods = (Method("scores", "thompson"), Method("scores", "top_two"))
-    for dataset, title in DATASETS.items():
-        lines = _lines(by_class(dataset), worst_question(1), methods, results, effort)
-        yield dataset, _ranks([(title, lines)], _RANK.format("least accurate", ""))
+def chosen_share(runs: int) -> tuple[Floats, Floats]:
+    """Return how often the better arm was chosen at each label, (100,), and its standard error."""
+    labels = np.array([(won + lost)[:, 0] - 2 for won, lost in _demonstrated(runs)])
+    chosen = np.diff(labels, axis=0)
+    return chosen.mean(axis=1), chosen.std(axis=1) / np.sqrt(runs)
 
 
 def figure_3_3(results: Path, effort: Effort) -> Drawn:
-    """Draw strategies that label several classes at once: the m least accurate classes."""
-    for dataset, title in DATASETS.items():
-        m = TOP[dataset]
-        lines = _lines(by_class(dataset), worst_question(m), _SEVERAL, results, effort)
-        yield dataset, _ranks([(title, lines)], _RANK.format(f"{m} least accurate", "es"))
-
-
-def figure_3_4(results: Path, effort: Effort) -> Drawn:
-    """Draw the identification of the least accurate class and of the m least accurate ones."""
-    for dataset, title in DATASETS.items():
-        panels = [
-            (
-                f"{title}, {m} least accurate",
-                _lines(by_class(dataset), worst_question(m), tuple(PUBLISHED), results, effort),
-            )
-            for m in (1, TOP[dataset])
-        ]
-        yield dataset, _ranks(panels, "mean reciprocal rank")
+    """Draw how often Thompson sampling chooses the better of two arms."""
+    share, error = chosen_share(effort.choose(10_000, 1000, 20))
+    figure, (ax,) = _panels([f"success rates {_RATES[0]} and {_RATES[1]}"])
+    labels = np.arange(1, len(share) + 1)
+    ax.plot(labels, 100 * share, color=BLUE)
+    ends = (100 * (share - 1.96 * error), 100 * (share + 1.96 * error))
+    ax.fill_between(labels, *ends, color=BLUE, alpha=0.2, lw=0)
+    ax.axhline(50, color=GREY, lw=0.6)
+    ax.set(xlabel="labels", ylabel="percent that choose the better arm", ylim=(0, 100))
+    yield "", figure
 
 
 def figure_3_5(results: Path, effort: Effort) -> Drawn:
-    """Draw the identification of the least calibrated class and of the m least calibrated."""
-    replications = effort.choose(100, 10, 2)
-    for dataset, title in DATASETS.items():
-        panels = []
-        for m in (1, TOP[dataset]):
-            asked = _asked(least_calibrated.question(m), effort)
-            lines = {
-                method: curves(
-                    least_calibrated.pool(dataset),
-                    asked,
-                    method,
-                    _folder(results),
-                    replications=replications,
-                )
-                for method in least_calibrated.DEFINED
-            }
-            panels.append((f"{title}, {m} least calibrated", lines))
-        yield dataset, _ranks(panels, "mean reciprocal rank")
+    """Draw both cost matrices of CIFAR-100, classes in the order of their superclasses."""
+    classes = released(most_costly.DATASET).classes
+    order = np.argsort(superclasses(classes), kind="stable")
+    figure, axes = _panels(list(most_costly.COSTS))
+    for ax, costs in zip(axes, most_costly.COSTS.values(), strict=True):
+        image = ax.imshow(costs(classes)[np.ix_(order, order)], cmap="viridis")
+        ax.set(xlabel="predicted class", ylabel="true class")
+    figure.colorbar(image, ax=list(axes), label="cost")
+    yield "", figure
 
 
 def figure_3_6(results: Path, effort: Effort) -> Drawn:
     """Draw the identification of the most costly classes under both cost matrices."""
     for kind in most_costly.COSTS:
         panels = [
-            (f"{kind} costs, {m} most costly", _costs(kind, m, _COST_METHODS, results, effort))
+            (f"{kind} costs, {m} most costly", _costs(kind, m, most_costly.TEXT, results, effort))
             for m in most_costly.TOP
         ]
         yield kind, _ranks(panels, "mean reciprocal rank")
-
-
-_COST_METHODS = tuple(most_costly.METHODS.values())
 
 
 def _costs(
@@ -195,81 +167,68 @@ def _costs(
     }
 
 
-def figure_3_7(results: Path, effort: Effort) -> Drawn:
-    """Draw the error of the classes' accuracies."""
+def _least_accurate(
+    methods: Sequence[Method], results: Path, effort: Effort, *, tops: int = 2
+) -> Drawn:
+    """Draw the identification of the least accurate class, and of the m least accurate ones."""
     for dataset, title in DATASETS.items():
-        pool = by_class(dataset)
-        lines = _lines(pool, accuracy_question(pool), METHODS, results, effort)
-        yield dataset, _errors(lines, "rmse", "RMSE of class accuracies, points", title)
+        panels = [
+            (
+                f"{title}, {m} least accurate",
+                _lines(by_class(dataset), worst_question(m), methods, results, effort),
+            )
+            for m in (1, TOP[dataset])[:tops]
+        ]
+        yield dataset, _ranks(panels, "mean reciprocal rank")
+
+
+def figure_3_7(results: Path, effort: Effort) -> Drawn:
+    """Draw Thompson sampling beside epsilon-greedy and Bayesian UCB."""
+    return _least_accurate(_STRATEGIES, results, effort)
 
 
 def figure_3_8(results: Path, effort: Effort) -> Drawn:
-    """Draw the error of the ECE."""
-    for dataset, title in DATASETS.items():
-        lines = _lines(by_score(dataset), ece_question(), METHODS, results, effort)
-        yield dataset, _errors(lines, "ece", "error of the ECE, percent of it", title)
+    """Draw Thompson and top-two Thompson sampling, of the least accurate class."""
+    return _least_accurate(_TOP_TWO, results, effort, tops=1)
 
 
 def figure_3_9(results: Path, effort: Effort) -> Drawn:
-    """Draw the share of pairs of groups whose comparison is answered."""
-    replications = effort.choose(1000, 50, 2)
-    for dataset, title in DATASETS.items():
-        figure, (ax,) = _panels([title])
-        for method, colour in zip(_COMPARED, COLOURS, strict=False):
-            needed = labels_to_compare(
-                by_superclass(dataset), method, _folder(results), replications=replications
-            )
-            _share_done(ax, needed, method.name, colour)
-        ax.set(
-            xlabel="labels",
-            ylabel="share of pairs whose answer is sure",
-            xscale="log",
-            ylim=(0, 1),
-        )
-        ax.legend(frameon=False, fontsize=8)
-        yield dataset, figure
+    """Draw Thompson sampling with the scores' prior and with the uniform one."""
+    return _least_accurate(_PRIORS, results, effort)
 
 
 def figure_3_10(results: Path, effort: Effort) -> Drawn:
-    """Draw the identification of the least accurate class under priors of several strengths."""
-    methods = tuple(Method("scores", "thompson", strength) for strength in (2.0, 10.0, 100.0))
-    for dataset, title in DATASETS.items():
-        lines = _lines(by_class(dataset), worst_question(1), methods, results, effort)
-        yield dataset, _ranks([(title, lines)], _RANK.format("least accurate", ""))
+    """Draw reliability diagrams with priors worth 10 and 100 labels a bin."""
+    for strength in (10.0, 100.0):
+        for dataset, title in DATASETS.items():
+            pools = growing(released(dataset), dataset)
+            name = f"{title}, a prior worth {strength:g} labels"
+            yield f"{dataset}_{strength:g}", reliability_figure(pools, name, strength=strength)
 
 
 def figure_3_11(results: Path, effort: Effort) -> Drawn:
-    """Draw the identification of the least calibrated classes under priors of several strengths."""
-    methods = tuple(Method("scores", "thompson", strength) for strength in (1.0, 2.0, 5.0, 10.0))
-    replications = effort.choose(100, 10, 2)
-    for dataset, title in DATASETS.items():
-        m = TOP[dataset]
-        asked = _asked(least_calibrated.question(m), effort)
-        pool = least_calibrated.pool(dataset)
-        lines = {
-            method: curves(pool, asked, method, _folder(results), replications=replications)
-            for method in methods
-        }
-        yield dataset, _ranks([(title, lines)], _RANK.format(f"{m} least calibrated", "es"))
+    """Draw the identification of the least accurate classes under priors of several strengths."""
+    return _least_accurate((*_strengths(2.0, 10.0, 100.0), NO_PRIOR), results, effort)
 
 
 def figure_3_12(results: Path, effort: Effort) -> Drawn:
-    """Draw the identification of the most costly classes under priors of several strengths."""
-    strengths = (0.1, 1.0, 2.0, 5.0, 10.0, 100.0)
-    methods = tuple(Method("scores", "thompson", strength) for strength in strengths)
-    m = max(most_costly.TOP)
-    panels = [
-        (f"{kind} costs", _costs(kind, m, methods, results, effort)) for kind in most_costly.COSTS
-    ]
-    yield "", _ranks(panels, _RANK.format(f"{m} most costly", "es"))
+    """Draw the identification of the least calibrated classes under priors of several strengths."""
+    methods = (*_strengths(2.0, 5.0, 10.0), Method("scores", "random", _FREQUENTIST))
+    replications = effort.choose(100, 10, 2)
+    for dataset, title in DATASETS.items():
+        pool, panels = least_calibrated.pool(dataset), []
+        for m in (1, TOP[dataset]):
+            asked = _asked(least_calibrated.question(m), effort)
+            lines = {
+                method: curves(pool, asked, method, _folder(results), replications=replications)
+                for method in methods
+            }
+            panels.append((f"{title}, {m} least calibrated", lines))
+        yield dataset, _ranks(panels, "mean reciprocal rank")
 
 
-def _errors(lines: Mapping[Method, Curves], measure: str, label: str, title: str) -> Figure:
-    figure, (ax,) = _panels([title])
-    _plot(ax, lines, measure)
-    ax.set(xlabel="labels", ylabel=label, xscale="log", yscale="log")
-    ax.legend(frameon=False, fontsize=8)
-    return figure
+def _strengths(*labels: float) -> Iterator[Method]:
+    return (Method("scores", "thompson", strength) for strength in labels)
 
 
 def _ranks(panels: Sequence[tuple[str, Mapping[Method, Curves]]], label: str) -> Figure:
@@ -284,17 +243,10 @@ def _ranks(panels: Sequence[tuple[str, Mapping[Method, Curves]]], label: str) ->
 
 
 def _plot(ax: Axes, lines: Mapping[Method, Curves], measure: str) -> None:
-    strengths = len({method.strategy for method in lines}) == 1
     for (method, curve), colour in zip(lines.items(), COLOURS, strict=False):
         mean, bought = curve.mean(measure), curve.labels > 0
         style = "--" if method.strategy.startswith("random") else "-"
-        name = f"prior worth {method.strength:g} labels" if strengths else method.name
-        ax.plot(curve.labels[bought], mean[bought], style, color=colour, lw=1.4, label=name)
-
-
-def _share_done(ax: Axes, needed: NDArray[np.int64], name: str, colour: str) -> None:
-    ordered = np.sort(needed)
-    ax.step(ordered, np.arange(1, len(ordered) + 1) / len(ordered), color=colour, label=name)
+        ax.plot(curve.labels[bought], mean[bought], style, color=colour, lw=1.4, label=method.name)
 
 
 def _panels(titles: Sequence[str]) -> tuple[Figure, Sequence[Axes]]:

@@ -37,8 +37,8 @@ def published_ece_error(pool: ArmPool, arms: BetaArms) -> Floats:
 
 
 def ece_error(pool: ArmPool, arms: BetaArms) -> Floats:
-    """Return the error of the ECE's posterior mean in percent of the ECE in the same bins."""
-    estimate = arms.posterior.absolute_error(pool.confidence) @ pool.share
+    """Return the text's error of the ECE in percent of it: all labels are in the same ten bins."""
+    estimate = np.abs(arms.posterior.mean - pool.confidence) @ pool.share
     return _percent(estimate, float(np.abs(pool.accuracy - pool.confidence) @ pool.share))
 
 

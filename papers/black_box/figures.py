@@ -1,6 +1,6 @@
-"""Figures 2.1 to 2.8 of Ji's thesis, on the released predictions of CIFAR-100 and SVHN.
+"""Figures 2.1 to 2.9 of Ji's thesis, on the released predictions of CIFAR-100 and SVHN.
 
-``fairbench paper black_box figures=true run=true``; ``estimation`` prints what Figure 2.3 shows.
+``fairbench paper black_box figures=true run=true``; ``estimation`` prints what Figure 2.6 shows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from fairbench.components.papers.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
+from fairbench.components.papers.black_box.costs import SUPERCLASSES
 from fairbench.components.papers.black_box.estimation import (
     ESTIMATES,
     NUMBERS,
@@ -31,14 +31,11 @@ from fairbench.data.class_scores import MulticlassScores
 from fairbench.inference.beta import Beta, probability_less, uniform
 from fairbench.inference.confusion_matrix import (
     confusion_posterior,
-    cost_draws,
-    expected_cost,
     score_prior,
     uninformative_prior,
 )
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.reliability import (
-    Ranks,
     ReliabilityDiagram,
     accuracy_posterior,
     ranks,
@@ -51,6 +48,7 @@ from fairbench.reporting.papers.running import Effort
 NAMES = {"cifar100": "CIFAR-100", "svhn": "SVHN"}
 MARGIN = 0.05
 _FEW, _SOME = 100, 1000
+_NOTHING = 1e-6  # of a label: the frequentist estimate, and equal shares of what has no label
 _NAMED = ("woman", "oak_tree")  # a class of each superclass that is compared
 _COLOURS = (BLUE, GREEN, ORANGE)
 _MOST = 10
@@ -63,11 +61,14 @@ def _panels(columns: int, rows: int = 1, *, width: float = 3.6, height: float = 
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def reliability_figure(pools: Sequence[MulticlassScores], title: str) -> Figure:
+def reliability_figure(
+    pools: Sequence[MulticlassScores], title: str, *, strength: float = 2.0
+) -> Figure:
     """Draw reliability diagrams at growing numbers of labels, the posterior as a band."""
     figure, axes = _panels(len(pools), sharey="row")
     for ax, pool in zip(axes[0], pools, strict=True):
-        diagram, rows = reliability_diagram(pool.confidence, pool.correct), pool.labelled
+        rows = pool.labelled
+        diagram = reliability_diagram(pool.confidence, pool.correct, strength=strength)
         _posterior_band(ax, diagram)
         plain = reliability(pool.correct[rows], pool.confidence[rows], bins=10)
         ax.plot(plain.mean_score, plain.base_rate, "^", color=ORANGE, ms=5, label="frequentist")
@@ -88,51 +89,57 @@ def _posterior_band(ax: Axes, diagram: ReliabilityDiagram) -> None:
     ax.plot(score, diagram.accuracy.mean[0][used], "o-", color=BLUE, ms=4, lw=1, label="posterior")
 
 
-def ece_figure(
-    pools: Sequence[MulticlassScores],
-    errors: Sequence[EceErrors],
-    truth: float,
-    title: str,
-    *,
-    draws: int,
-) -> Figure:
-    """Draw the posterior of the ECE at growing numbers of labels, and the errors of estimates."""
-    figure, axes = _panels(2, width=4.6)
-    left, right = axes[0]
-    for pool, colour in zip(pools, _COLOURS, strict=False):
-        diagram, labels = reliability_diagram(pool.confidence, pool.correct), len(pool.labelled)
-        error = diagram.calibration_error_draws(draws, rng(0, "ece", title, labels))[:, 0]
-        height, edge = np.histogram(error, bins=120)
-        left.stairs(height / height.max(), edge, fill=True, alpha=0.35, color=colour,
-                    label=f"{labels:,} labels")  # fmt: skip
-    left.axvline(truth, color="black", lw=1, label="ECE of all labels")
-    left.set(
-        xlabel="ECE",
-        ylabel="posterior density, highest = 1",
-        yticks=[],
-        xlim=(0, min(5 * truth, 0.25)),
-    )
-    left.legend(frameon=False, fontsize=8)
-    numbers = [each.labels for each in errors]
-    for i, (estimate, colour) in enumerate(zip(ESTIMATES, _COLOURS, strict=True)):
-        right.plot(numbers, [each.error[i] / truth for each in errors], "o-", ms=4, color=colour,
-                   label=estimate)  # fmt: skip
-    right.set(xscale="log", xlabel="labels", ylabel="mean absolute error / ECE", ylim=(0, None))
-    right.legend(frameon=False, fontsize=8)
+def ece_figure(pools: Sequence[MulticlassScores], title: str, *, draws: int) -> Figure:
+    """Draw reliability diagrams, and the posteriors of the ECE under them, as labels grow."""
+    figure, axes = _panels(len(pools), 2, sharey="row")
+    truth = full_ece(pools[-1])
+    for ax, below, pool in zip(axes[0], axes[1], pools, strict=True):
+        diagram, rows = reliability_diagram(pool.confidence, pool.correct), pool.labelled
+        _posterior_band(ax, diagram)
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", title=f"{len(rows):,} labels")
+        error = diagram.calibration_error_draws(draws, rng(0, "ece", title, len(rows)))[:, 0]
+        height, edge = np.histogram(error, bins=60)
+        below.stairs(height / height.max(), edge, fill=True, alpha=0.4, color=ORANGE)
+        plain = reliability(pool.correct[rows], pool.confidence[rows], bins=10)
+        below.axvline(truth, color="black", lw=1, label="all labels")
+        below.axvline(plain.expected_calibration_error(), color=BLUE, lw=1, label="frequentist")
+        below.set(xlabel="ECE", xlim=(0, 0.25))
+    axes[0, 0].set_ylabel("accuracy")
+    axes[1, 0].set_ylabel("posterior density, highest = 1")
+    axes[1, 0].legend(frameon=False, fontsize=8)
     figure.suptitle(title)
     return figure
 
 
+def error_figure(errors: Mapping[str, tuple[Sequence[EceErrors], float]]) -> Figure:
+    """Draw by how many percent estimates of the ECE are off on average, for each data set."""
+    figure, axes = _panels(len(errors), width=4.6)
+    for ax, (title, (found, truth)) in zip(axes[0], errors.items(), strict=True):
+        numbers = [each.labels for each in found]
+        for i, (estimate, colour) in enumerate(zip(ESTIMATES, _COLOURS, strict=True)):
+            off = [100 * each.bias[i] / truth for each in found]
+            ax.plot(numbers, off, "o-", ms=4, color=colour, label=estimate)
+        ax.axhline(0, color=GREY, lw=0.6)
+        ax.set(xscale="log", xlabel="labels", title=title)
+    axes[0, 0].set_ylabel("error of the mean estimate, percent of the ECE")
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    return figure
+
+
 def classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
-    """Draw every predicted class's ECE against its accuracy, with 95 % intervals."""
+    """Draw every predicted class's ECE against its accuracy, the m at both ends in colour."""
     accuracy, diagram = _accuracy_and_reliability(pool)
     error = diagram.expected_calibration_error()
     ends = central_interval(diagram.calibration_error_draws(draws, rng(0, "classes", title)))
     figure, axes = _panels(1, width=5.6, height=4.6)
     ax = axes[0, 0]
-    ax.errorbar(accuracy.mean, error, xerr=_arms(accuracy.mean, accuracy.interval()),
-                yerr=_arms(error, ends), fmt="o", ms=3, lw=0.5, color=BLUE,
-                ecolor="#9dbfd6")  # fmt: skip
+    order, m = np.argsort(accuracy.mean), _top(pool)
+    kinds = ((order[m:-m], GREY), (order[:m], ORANGE), (order[-m:], BLUE))
+    bars = (_arms(accuracy.mean, accuracy.interval()), _arms(error, ends))
+    for chosen, colour in kinds:
+        across, up = (bar[:, chosen] for bar in bars)
+        ax.errorbar(accuracy.mean[chosen], error[chosen], xerr=across, yerr=up, fmt="o", ms=3,
+                    lw=0.5, color=colour)  # fmt: skip
     marked = {*np.argsort(accuracy.mean)[:3], *np.argsort(-error)[:3], int(accuracy.mean.argmax())}
     for k in marked:
         ax.annotate(pool.classes[k], (accuracy.mean[k], error[k]), xytext=(4, 4),
@@ -141,61 +148,47 @@ def classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
     return figure
 
 
-def extremes_figure(pools: Sequence[MulticlassScores], title: str, *, draws: int) -> Figure:
-    """Draw the probabilities of being the least accurate and the least calibrated class."""
-    figure, axes = _panels(len(pools), 2, height=3.0)
-    for column, pool in zip(axes.T, pools, strict=True):
-        accuracy, diagram = _accuracy_and_reliability(pool)
-        generator = rng(0, "extremes", title, len(pool.labelled))
-        drawn = (
-            accuracy.draws(draws, generator),
-            diagram.calibration_error_draws(draws, generator),
-        )
-        for ax, values, largest in zip(column, drawn, (False, True), strict=True):
-            _most_probable(ax, ranks(values, m=_top(pool), largest=largest), pool.classes)
-        column[0].set_title(f"{len(pool.labelled):,} labels")
-    for ax, extreme in zip(axes[:, 0], ("least accurate", "least calibrated"), strict=True):
-        ax.set_ylabel(extreme)
-    for ax in axes[-1]:
-        ax.set_xlabel(f"probability: first (dark), first {_top(pools[0])} (light)", fontsize=8)
+def ranking_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
+    """Draw ranks of the classes by accuracy, and the probabilities of being at either end."""
+    accuracy, _ = _accuracy_and_reliability(pool)
+    drawn = accuracy.draws(draws, rng(0, "ranks", title))
+    best, worst = (ranks(drawn, m=1, largest=largest) for largest in (True, False))
+    order, m = np.argsort(best.mean), _top(pool)
+    figure, axes = _panels(3, width=3.6, height=4.2)
+    ends = np.concatenate([order[:m], order[-m:]])[::-1]
+    bars = _arms(best.mean[ends], (best.lower[ends], best.upper[ends]))
+    axes[0, 0].errorbar(best.mean[ends], [pool.classes[k] for k in ends], xerr=bars, fmt="o",
+                        ms=3, color=BLUE)  # fmt: skip
+    axes[0, 0].set(xlabel="rank, 1 the most accurate")
+    for ax, result, name in ((axes[0, 1], best, "most"), (axes[0, 2], worst, "least")):
+        probable = np.argsort(-result.first)[:_MOST][::-1]
+        ax.barh([pool.classes[k] for k in probable], result.first[probable], color=BLUE)
+        ax.set(xlim=(0, 1), xlabel=f"probability of being the {name} accurate")
+    for ax in axes[0]:
+        ax.tick_params(axis="y", labelsize=7)
     figure.suptitle(title)
     return figure
 
 
 def confusion_figure(pools: Sequence[MulticlassScores], title: str) -> Figure:
-    """Draw expected confusion matrices by number of labels, without and with the scores' prior."""
-    figure, axes = _panels(len(pools), 2, width=3.0, height=3.0, sharex="all", sharey="all")
+    """Draw estimates of the confusion matrix: frequentist, uninformative and scores' prior."""
     n = len(pools[0].classes)
+    priors = {
+        "frequentist": np.full((n, n), _NOTHING / n),
+        "uninformative prior": uninformative_prior(n, strength=1.0),
+        "scores' prior": score_prior(pools[0], strength=1.0),
+    }
+    figure, axes = _panels(
+        len(pools), len(priors), width=2.6, height=2.6, sharex="all", sharey="all"
+    )
     for column, pool in zip(axes.T, pools, strict=True):
-        for ax, prior in zip(
-            column, (uninformative_prior(n, strength=2.0), score_prior(pool)), strict=True
-        ):
+        for ax, (name, prior) in zip(column, priors.items(), strict=True):
             mean = confusion_posterior(pool, prior).mean
             image = ax.imshow(np.log10(mean.T), vmin=-4, vmax=0, cmap="viridis", aspect="auto")
+            axes[list(priors).index(name), 0].set_ylabel(f"{name}\ntrue class")
         column[0].set_title(f"{len(pool.labelled):,} labels")
-        column[1].set_xlabel("predicted class")
-    for ax, prior_name in zip(axes[:, 0], ("uninformative", "score-based"), strict=True):
-        ax.set_ylabel(f"{prior_name} prior\ntrue class")
+        column[-1].set_xlabel("predicted class")
     figure.colorbar(image, ax=axes, label="log10 P(true | predicted)", shrink=0.7)
-    figure.suptitle(title)
-    return figure
-
-
-def cost_figure(
-    pool: MulticlassScores, costs: Mapping[str, Floats], title: str, *, draws: int
-) -> Figure:
-    """Draw the most costly predicted classes with 95 % intervals, under each cost matrix."""
-    figure, axes = _panels(len(costs), width=4.6, height=3.8)
-    posterior = confusion_posterior(pool, score_prior(pool))
-    for ax, (name, matrix) in zip(axes[0], costs.items(), strict=True):
-        mean, _ = expected_cost(posterior, matrix)
-        drawn = cost_draws(posterior, matrix, draws, rng(0, "cost", name))
-        first = ranks(drawn).first
-        costly = np.argsort(-mean)[:_MOST][::-1]
-        ends = tuple(end[costly] for end in central_interval(drawn))
-        labels = [f"{pool.classes[k]} ({first[k]:.2f})" for k in costly]
-        ax.errorbar(mean[costly], labels, xerr=_arms(mean[costly], ends), fmt="o", color=BLUE)
-        ax.set(xlabel="expected cost of a row", title=f"{name} costs (P(most costly))")
     figure.suptitle(title)
     return figure
 
@@ -217,32 +210,19 @@ def _arms(value: Floats, ends: Sequence[Floats]) -> Floats:
     return np.maximum(np.stack([value - lower, upper - value]), 0)
 
 
-def _most_probable(ax: Axes, result: Ranks, classes: tuple[str, ...]) -> None:
-    probable = np.lexsort((-result.among, -result.first))[:_MOST][::-1]
-    names = [classes[k] for k in probable]
-    ax.barh(names, result.among[probable], color="#b9d6ea")
-    ax.barh(names, result.first[probable], color=BLUE)
-    ax.set(xlim=(0, 1))
-    ax.tick_params(axis="y", labelsize=7)
-
-
-def stripes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
-    """Draw accuracy and ECE of the most and the least accurate classes, with 95 % intervals."""
-    accuracy, diagram = _accuracy_and_reliability(pool)
-    error = diagram.expected_calibration_error()
-    ends = central_interval(diagram.calibration_error_draws(draws, rng(0, "stripes", title)))
-    order, few = np.argsort(-accuracy.mean), min(_MOST, len(pool.classes) // 2)
-    extreme = np.concatenate([order[:few], order[-few:]])
-    figure, axes = _panels(1, 2, width=7.2, height=2.4, sharex=True)
-    values = (("accuracy", accuracy.mean, accuracy.interval()), ("ECE", error, ends))
-    for ax, (name, value, interval), colour in zip(axes[:, 0], values, _COLOURS, strict=False):
-        bars = _arms(value[extreme], [end[extreme] for end in interval])
-        ax.errorbar([pool.classes[k] for k in extreme], value[extreme], yerr=bars, fmt="_",
-                    color=colour)  # fmt: skip
-        ax.axvline(few - 0.5, color=GREY, lw=0.6, ls="--")
-        ax.set(ylabel=name)
-    axes[1, 0].tick_params(axis="x", labelrotation=45, labelsize=8)
-    figure.suptitle(title)
+def accuracies_figure(pool: MulticlassScores, title: str) -> Figure:
+    """Draw the posterior mean and 95 % interval of every class's accuracy, in their order."""
+    accuracy, _ = _accuracy_and_reliability(pool)
+    order = np.argsort(accuracy.mean)
+    lower, upper = accuracy.interval()
+    few = len(order) <= 2 * _MOST
+    figure, axes = _panels(1, width=4.6, height=0.14 * len(order) + (2.4 if few else 1.0))
+    ax = axes[0, 0]
+    bars = _arms(accuracy.mean[order], (lower[order], upper[order]))
+    ax.errorbar(accuracy.mean[order], np.arange(len(order)), xerr=bars, fmt="o", ms=2, lw=0.6,
+                color=ORANGE)  # fmt: skip
+    ax.set_yticks(np.arange(len(order)), [pool.classes[k] for k in order], fontsize=5)
+    ax.set(xlim=(0, 1), ylim=(-1, len(order)), xlabel="accuracy", title=title)
     return figure
 
 
@@ -256,6 +236,8 @@ def difference_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figu
         ax.stairs(height / height.max(), edge, fill=True, alpha=0.35, color=BLUE)
         for end in (-MARGIN, MARGIN):
             ax.axvline(end, color=ORANGE, lw=1)
+        frequentist = (accuracy.successes - 1) / (accuracy.strength - 2)
+        ax.axvline(frequentist[0] - frequentist[1], color=BLUE, lw=1, ls="--")
         less, same, greater = regions(accuracy)
         ax.set(xlabel=f"accuracy of {names[0]} less that of {names[1]}", yticks=[],
                title=f"P: under {less:.2f}, within {same:.2f}, over {greater:.2f}")  # fmt: skip
@@ -302,9 +284,12 @@ def _each(draw: Callable[[str, MulticlassScores], Figure]) -> _Drawn:
         yield name, draw(name, released(name))
 
 
-def _growing(scores: MulticlassScores, name: str) -> list[MulticlassScores]:
-    numbers = (labels for labels in (_FEW, _SOME) if labels < len(scores))
-    return [shown(scores, name, labels) for labels in (*numbers, len(scores))]
+def growing(
+    scores: MulticlassScores, name: str, numbers: Sequence[int] = (_FEW, _SOME)
+) -> list[MulticlassScores]:
+    """Return the pool with so many labels each, and with all of them."""
+    fewer = (labels for labels in numbers if labels < len(scores))
+    return [shown(scores, name, labels) for labels in (*fewer, len(scores))]
 
 
 def _draws(effort: Effort) -> int:
@@ -312,52 +297,54 @@ def _draws(effort: Effort) -> int:
 
 
 def figure_2_1(results: Path, effort: Effort) -> _Drawn:
-    """Draw accuracy and ECE of the classes of CIFAR-100 at both ends."""
-    yield "", stripes_figure(released("cifar100"), NAMES["cifar100"], draws=_draws(effort))
+    """Draw the reliability diagram of all labels of CIFAR-100, and where its scores lie."""
+    yield "", reliability_figure([released("cifar100")], NAMES["cifar100"])
 
 
 def figure_2_2(results: Path, effort: Effort) -> _Drawn:
-    """Draw reliability diagrams at growing numbers of labels."""
-    yield from _each(lambda name, pool: reliability_figure(_growing(pool, name), NAMES[name]))
+    """Draw the accuracies of the predicted classes of CIFAR-100."""
+    yield "", accuracies_figure(released("cifar100"), NAMES["cifar100"])
 
 
 def figure_2_3(results: Path, effort: Effort) -> _Drawn:
-    """Draw posteriors of the ECE, and how far its estimates are off."""
-    runs, numbers = effort.choose(200, 40, 2), effort.choose(NUMBERS, NUMBERS, NUMBERS[:1])
-
-    def draw(name: str, scores: MulticlassScores) -> Figure:
-        errors = list(ece_errors(scores, name, numbers, runs))
-        pools = _growing(scores, name)
-        return ece_figure(pools, errors, full_ece(scores), NAMES[name], draws=_draws(effort))
-
-    yield from _each(draw)
+    """Draw the ranks of CIFAR-100's classes, and which is the most or the least accurate."""
+    yield "", ranking_figure(released("cifar100"), NAMES["cifar100"], draws=_draws(effort))
 
 
 def figure_2_4(results: Path, effort: Effort) -> _Drawn:
+    """Draw reliability diagrams at growing numbers of labels."""
+    yield from _each(lambda name, pool: reliability_figure(growing(pool, name), NAMES[name]))
+
+
+def figure_2_5(results: Path, effort: Effort) -> _Drawn:
+    """Draw CIFAR-100's reliability diagrams with the posteriors of the ECE."""
+    pools = growing(released("cifar100"), "cifar100")
+    yield "", ece_figure(pools, NAMES["cifar100"], draws=_draws(effort))
+
+
+def figure_2_6(results: Path, effort: Effort) -> _Drawn:
+    """Draw by how many percent Bayesian and frequentist estimates of the ECE are off."""
+    runs, numbers = effort.choose(1000, 40, 2), effort.choose(NUMBERS, NUMBERS, NUMBERS[:1])
+    errors = {
+        NAMES[name]: (list(ece_errors(released(name), name, numbers, runs)), truth)
+        for name in NAMES
+        for truth in [full_ece(released(name))]
+    }
+    yield "", error_figure(errors)
+
+
+def figure_2_7(results: Path, effort: Effort) -> _Drawn:
     """Draw every class's ECE against its accuracy."""
     draws = effort.choose(4000, 1000, 50)
     yield from _each(lambda name, pool: classes_figure(pool, NAMES[name], draws=draws))
 
 
-def figure_2_5(results: Path, effort: Effort) -> _Drawn:
-    """Draw the probabilities of being the least accurate and the least calibrated class."""
-    yield from _each(
-        lambda name, pool: extremes_figure(_growing(pool, name), NAMES[name], draws=_draws(effort))
-    )
-
-
-def figure_2_6(results: Path, effort: Effort) -> _Drawn:
-    """Draw expected confusion matrices at growing numbers of labels."""
-    yield from _each(lambda name, pool: confusion_figure(_growing(pool, name), NAMES[name]))
-
-
-def figure_2_7(results: Path, effort: Effort) -> _Drawn:
-    """Draw the most costly predicted classes of CIFAR-100 under both cost matrices."""
-    scores = released("cifar100")
-    costs = {"human": human_costs(scores.classes), "superclass": superclass_costs(scores.classes)}
-    yield "", cost_figure(scores, costs, NAMES["cifar100"], draws=_draws(effort))
-
-
 def figure_2_8(results: Path, effort: Effort) -> _Drawn:
     """Draw the differences of two pairs of groups of CIFAR-100."""
     yield "", difference_figure(released("cifar100"), NAMES["cifar100"], draws=_draws(effort))
+
+
+def figure_2_9(results: Path, effort: Effort) -> _Drawn:
+    """Draw estimates of CIFAR-100's confusion matrix at growing numbers of labels."""
+    pools = growing(released("cifar100"), "cifar100", (10, 100, 1000))
+    yield "", confusion_figure(pools, NAMES["cifar100"])

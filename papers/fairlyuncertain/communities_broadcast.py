@@ -7,19 +7,24 @@ published code makes them: ten 80/20 splits, 10 rounds, depth 6.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
-from hydra import compose, initialize_config_dir
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from fairbench.components.papers import CONF, PAPERS, run_main
+from fairbench.components.papers import PAPERS, run_main
+from fairbench.components.papers.fairlyuncertain.abstention import our_number
+from fairbench.components.papers.fairlyuncertain.people import evaluation, job, repeats_of
 from fairbench.components.papers.options import Splits
 from fairbench.experiments.compute import raw_outputs
-from fairbench.experiments.execute import carry_out
 from fairbench.metrics.regression import normal_nll_rows
 from fairbench.reporting.papers.mapping import Paper
+from fairbench.reporting.papers.running import Effort
 from fairbench.results.predictions import TEST
 
+BROADCAST = "broadcast"
 METHODS = {
     "ensemble": "ensemble",
     "normal_nll": "normal_nll_reference",
@@ -28,12 +33,23 @@ METHODS = {
 }
 
 
-def nlls(method: str, chosen: Splits) -> tuple[list[float], list[float]]:
+def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> pd.DataFrame:
+    """Return each method's NLL row by row, as the text has it, and what the code computes."""
+    repeats, found = repeats_of(effort), []
+    for row, method in rows["method"].items():
+        reference = METHODS[str(method)]
+        by_row, _ = nlls(str(method), results, repeats)
+        _, broadcast = nlls(reference, results, repeats)
+        for cause, values in (("", by_row), (BROADCAST, broadcast)):
+            found.append({"row": row, **our_number(pd.Series(values), cause), "label": cause})
+    return pd.DataFrame(found)
+
+
+def nlls(method: str, results: Path, repeats: int) -> tuple[list[float], list[float]]:
     """Return the NLL of every repeat, row by row and broadcast; rows without an sd are left out."""
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        words = ["dataset=communities", f"method={method}", *chosen.overrides]
-        cfg = compose("config", words, return_hydra_config=True)
-    run = carry_out(cfg).prepared
+    words = ["dataset=communities", f"method={method}"]
+    run = job("fairlyuncertain/table4", results, words, repeats)
+    evaluation(run)
     by_row, broadcast = [], []
     for cell in run.cells:
         stored = run.store.read(cell.id)
@@ -59,10 +75,9 @@ def main(chosen: Splits) -> None:
     for name in ("method", "published", "row by row", "broadcast"):
         table.add_column(name, justify="left" if name == "method" else "right")
     for name, method in METHODS.items():
+        values = nlls(method, chosen.results, chosen.repeats)
         row = published[published["method"] == name].iloc[0]
-        cells = [
-            f"{np.median(v):.3f} ({np.mean(v):.3f}, {np.std(v):.3f})" for v in nlls(method, chosen)
-        ]
+        cells = [f"{np.median(v):.3f} ({np.mean(v):.3f}, {np.std(v):.3f})" for v in values]
         table.add_row(name, f"{row['value']} ({row['sd']})", *cells)
     Console(width=100).print(table)
 

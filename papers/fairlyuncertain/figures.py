@@ -1,6 +1,6 @@
 """Figures that need what was predicted of single people: ranges, and features of the rows kept.
 
-``fairbench paper fairlyuncertain figure=9 run=true`` draws one. Fits come from the results folder
+``fairbench paper fairlyuncertain figure=12 run=true`` draws one. Fits come from the results folder
 where it has them; others are computed, of one split alone, and kept there.
 """
 
@@ -14,19 +14,24 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from hydra import compose, initialize_config_dir
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from fairbench.components.papers import CONF, PAPERS
+from fairbench.components.papers.fairlyuncertain.people import evaluation, job
+from fairbench.components.papers.fairlyuncertain.same_interval import (
+    DENSITIES,
+    END,
+    LEVEL,
+    sample,
+    summary,
+)
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.uncertainties import REPLICATE
-from fairbench.experiments import pipeline
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.presets import Presets
-from fairbench.experiments.run_evaluation import RunEvaluation
 from fairbench.metrics.abstention import feature_shift, keep_weights
 from fairbench.reporting.charts import BLUE, COLOURS, GREY
 from fairbench.reporting.figures import SHIFT_LABEL, short
@@ -44,16 +49,22 @@ _NORMALS = ("baseline", "normal_nll_reference", "normal_nll")
 _STAND_IN = ("dataset.n_samples=120",)  # of the smallest effort, which needs no raw file
 
 
-def figure_9(results: Path, effort: Effort) -> Iterator[Named]:
-    """Draw each person's range of uncertainty over XGBoost's gamma."""
-    return ranges("fairlyuncertain/figure2_gamma", results, effort, few=(0.0, 4.0))
-
-
-def figure_11(results: Path, effort: Effort) -> Iterator[Named]:
-    """Draw each person's range of uncertainty over a network's weight decay."""
-    short_fit = ["learner.epochs=2"] if effort is Effort.FIRST else []
-    experiment = "fairlyuncertain/figure2_weight_decay"
-    return ranges(experiment, results, effort, few=(0.0, 0.1), words=short_fit)
+def figure_1(results: Path, effort: Effort) -> Iterator[Named]:
+    """Draw two densities with one mean and one interval whose sds differ."""
+    figure, grid = _grid(2, 2, 2.6)
+    edges = np.linspace(-END, END, _POINTS)
+    for axes, (name, density) in zip(grid, DENSITIES.items(), strict=True):
+        values = density(edges)
+        axes.plot(edges, values / (values.mean() * 2 * END), color=BLUE)
+        found = summary(sample(name, effort.choose(100_000, 10_000, 1000)))
+        axes.axvline(found.mean, color=GREY)
+        for end in (found.lower, found.upper):
+            axes.axvline(end, color=GREY, linestyle="--")
+        axes.set_title(f"{name}: sd {found.sd:.2f}", fontsize=10)
+        axes.set_ylim(0, None)
+    figure.suptitle(f"one mean, and {LEVEL:.0%} of either between the dashed lines")
+    figure.supxlabel("outcome")
+    yield "", figure
 
 
 def figure_12(results: Path, effort: Effort) -> Iterator[Named]:
@@ -61,9 +72,16 @@ def figure_12(results: Path, effort: Effort) -> Iterator[Named]:
     return ranges("fairlyuncertain/figure2", results, effort, few=(2, 3))
 
 
-def figure_13(results: Path, effort: Effort) -> Iterator[Named]:
+def figure_12_regression(results: Path, effort: Effort) -> Iterator[Named]:
     """Draw each person's range of uncertainty over depths, of regressions."""
-    return ranges("fairlyuncertain/figure2_regression", results, effort, few=(2, 3))
+    return ranges("fairlyuncertain/figure10", results, effort, few=(2, 3))
+
+
+def figure_13(results: Path, effort: Effort) -> Iterator[Named]:
+    """Draw each person's range of uncertainty over a network's weight decay."""
+    short_fit = ["learner.epochs=2"] if effort is Effort.FIRST else []
+    experiment = "fairlyuncertain/figure9"
+    return ranges(experiment, results, effort, few=(0.0, 0.1), words=short_fit)
 
 
 def ranges(
@@ -108,34 +126,19 @@ def planned(
     own = [*words, *_STAND_IN] if effort is Effort.FIRST else list(words)
     for dataset in datasets:
         jobs = ([f"dataset={dataset}", f"method={method}", *own] for method in methods)
-        yield dataset, (_planned(experiment, results, job) for job in jobs)
-
-
-def _planned(experiment: str, results: Path, words: Sequence[str]) -> PlannedRun:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        fixed = [f"experiment={experiment}", "split.repeats=1", "tracking=none"]
-        return pipeline.prepare(
-            compose("config", [*fixed, *words, f"results={results}"], return_hydra_config=True)
-        )
-
-
-def _evaluation(run: PlannedRun) -> RunEvaluation:
-    pipeline.ensure_all(run.cells, run.store)
-    return RunEvaluation(
-        run.dataset, run.methods, run.evaluator, run.study.protect, run.store, run.study.seed
-    )
+        yield dataset, (job(experiment, results, words_of_job) for words_of_job in jobs)
 
 
 def uncertainties(run: PlannedRun) -> Floats:
     """Return the uncertainty (V, n) of each test row under every value of the hyperparameter."""
-    evaluation = _evaluation(run)
+    reader = evaluation(run)
     cells = [cell for cell in run.cells if cell.variant and not cell.variant.startswith(REPLICATE)]
-    tests = [evaluation.read(cell, {}).test for cell in cells]
+    tests = [reader.read(cell, {}).test for cell in cells]
     return np.stack([test.column("uncertainty") for test in tests])
 
 
 def draw_ranges(lines: Mapping[str, Floats], title: str) -> Figure:
-    """Draw the range of people's uncertainties over variants, people in the order of their mean.
+    """Draw the range of people's uncertainties over variants, each at the sd of the person's own.
 
     With more than 150 people, 150 at equally spaced ranks are drawn; the printed mean range is that
     of everyone. People without a number in some variant are left out.
@@ -148,18 +151,19 @@ def draw_ranges(lines: Mapping[str, Floats], title: str) -> Figure:
     figure, grid = _grid(len(lines), columns, 2.6)
     for axes, (method, values) in zip(grid, lines.items(), strict=True):
         kept = values[:, np.isfinite(values).all(axis=0)]
-        ordered = kept[:, np.argsort(kept.mean(axis=0), kind="stable")]
+        ordered = kept[:, np.argsort(kept.std(axis=0), kind="stable")]
         people = ordered.shape[1]
         rank = np.unique(np.linspace(0, people - 1, min(people, PEOPLE)).round().astype(int))
-        shown, place = ordered[:, rank], (rank + 0.5) / max(people, 1)
-        axes.vlines(place, shown.min(axis=0), shown.max(axis=0), color=BLUE, linewidth=0.8)
-        axes.plot(place, shown.mean(axis=0), ".", color="black", markersize=1.5)
+        shown = ordered[:, rank]
+        axes.vlines(
+            shown.std(axis=0), shown.min(axis=0), shown.max(axis=0), color=BLUE, linewidth=0.8
+        )
         spread = np.ptp(kept, axis=0).mean() if people else np.nan
         axes.set_title(f"{method.replace('_', ' ')}: {spread:.3g}", fontsize=10)
-        axes.set(xlim=(0, 1), ylim=(min(0, shown.min(initial=0)), None))
+        axes.set(xlim=(0, None), ylim=(min(0, shown.min(initial=0)), None))
     figure.suptitle(f"{title}; beside each method the mean range")
-    figure.supxlabel("people in the order of their mean uncertainty (share)")
-    figure.supylabel("uncertainty: least, mean, greatest")
+    figure.supxlabel("sd of the person's uncertainties")
+    figure.supylabel("uncertainty: least to greatest")
     return figure
 
 
@@ -173,7 +177,7 @@ def figure_17(results: Path, effort: Effort) -> Iterator[Named]:
         features = pd.DataFrame()
         for run in runs:
             (cell,) = run.cells
-            test = _evaluation(run).read(cell, {}).test
+            test = evaluation(run).read(cell, {}).test
             kept[run.identity.choices["method"]] = keep_weights(test.column("uncertainty"), RATE)
             if test.features is not None:
                 features = test.features.reset_index(drop=True)
@@ -235,7 +239,7 @@ def _distributions(
     axes.set_xticks(range(len(most)), [short(str(name), 10) for name in most], rotation=45)
 
 
-def figure_6_distributions(results: Path, effort: Effort) -> Iterator[Named]:
+def figure_6(results: Path, effort: Effort) -> Iterator[Named]:
     """Draw the distribution functions of each group, whose largest distance is the parity.
 
     As the published code draws them: of the labels, of predictions as points, and of predictions
@@ -259,7 +263,7 @@ class Outcomes(NamedTuple):
 def _outcomes(run: PlannedRun) -> Outcomes:
     (cell,) = run.cells
     groups = {run.protect: run.dataset.groups(run.study.protect)}
-    test = _evaluation(run).read(cell, groups).test
+    test = evaluation(run).read(cell, groups).test
     sd = test.column("sd") if "sd" in test.predictions else None
     labels = test.groups[run.protect]
     return Outcomes(

@@ -17,17 +17,28 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from fairbench.components.algorithms.estimators.training import one_thread
 from fairbench.components.datasets import kuzucu
 from fairbench.components.papers import CONF
 from fairbench.components.papers.uncertainty_fairness.capacity import (
     METRICS,
     NETWORKS,
+    UNITS,
     BySize,
     by_size,
     mean_series,
 )
+from fairbench.components.papers.uncertainty_fairness.networks import (
+    CAUSES,
+    TRAININGS,
+    members_of,
+    rows_of,
+    trained,
+)
+from fairbench.components.papers.uncertainty_fairness.networks import values as networks_of
 from fairbench.components.papers.uncertainty_fairness.tables import SYNTHETIC, values
 from fairbench.data.download import Archive
+from fairbench.metrics.group_means import Neighbours, individual_fairness, variance_decomposition
 from fairbench.reporting.charts import BLUE, COLOURS, ORANGE
 from fairbench.reporting.figures import individual_fairness_figure
 from fairbench.reporting.papers.matching import runs_needed
@@ -36,6 +47,7 @@ from fairbench.reporting.papers.running import Effort
 Array = NDArray[Any]
 Pictures = Iterator[tuple[str, Figure]]
 WIDTH = 0.1  # of a bin of confidences
+NEIGHBOURS = 20
 TEST = 2  # the part of a fold's rows that is tested
 # Of Figure 6, with the colour and the line of each.
 GROUPS = (
@@ -135,8 +147,43 @@ def figure_4(results: Path, effort: Effort) -> Pictures:
 
 
 def figure_5(results: Path, effort: Effort) -> Pictures:
-    """Draw individual fairness on Adult against the number of neighbours, by race and by sex."""
+    """Draw individual fairness on Adult against the number of neighbours, by race and by sex.
+
+    As the text says, and of networks on unscaled columns, which are sure of nearly everyone.
+    """
     yield from _individual("figure5", results)
+    metrics = unscaled(effort)
+    for attribute in ("race", "sex"):
+        title = "adult, bayes_by_backprop on unscaled columns"
+        yield f"unscaled {attribute}", individual_fairness_figure(metrics, title, attribute)
+
+
+def unscaled(effort: Effort) -> pd.DataFrame:
+    """Return individual fairness of Adult's networks on unscaled columns, by group and outcome.
+
+    Neighbours are near in the unscaled columns, too.
+    """
+    setting, training = CAUSES["unscaled columns"], TRAININGS["adult"]
+    rows = rows_of("adult", 0, setting)
+    neighbours = Neighbours.of(rows.tested, NEIGHBOURS)
+    frames = []
+    for run in range(effort.choose(5, 2, 1)):
+        with one_thread():
+            members = members_of(trained(rows, training, setting, run), rows.tested, run)
+        labels, parts = members.mean(axis=0) > 0.5, variance_decomposition(members)
+        outcome = np.array(["TN", "FP", "FN", "TP"])[2 * rows.truth + labels]
+        compared = {"prediction": labels.astype(float), **parts._asdict()}
+        for name, values_of_rows in compared.items():
+            fairness = pd.DataFrame(individual_fairness(values_of_rows, neighbours))
+            fairness.columns = pd.RangeIndex(1, NEIGHBOURS + 1, name="k")
+            for attribute, groups in rows.people.items():
+                cells = fairness.groupby([groups.astype(str).to_numpy(), outcome])
+                means = cells.mean().rename_axis(["group", "outcome"]).stack().rename("value")
+                n = cells.size().rename_axis(["group", "outcome"]).rename("n")
+                frame = means.reset_index().join(n, on=["group", "outcome"])
+                metric = f"individual_fairness_{name}"
+                frames.append(frame.assign(attribute=attribute, metric=metric, run=run))
+    return pd.concat(frames, ignore_index=True)
 
 
 def _individual(experiment: str, results: Path) -> Pictures:
@@ -149,13 +196,17 @@ def _individual(experiment: str, results: Path) -> Pictures:
 def figure_6(results: Path, effort: Effort) -> Pictures:
     """Draw accuracy and uncertainties against the layer's size, for both kinds of initial means.
 
-    Networks that are trained to the end are drawn, too, where they were run.
+    Networks that are trained to the end are drawn, too, where they were run, and those whose
+    softmax is taken twice.
     """
-    normal, uniform, trained = NETWORKS
+    normal, uniform, to_the_end = NETWORKS
     yield "", by_units(by_size(normal, results), normal)
     yield "uniform", by_units(by_size(uniform, results), uniform)
     if len(values("figure6_trained", results)):
-        yield "trained", by_units(by_size(trained, results), trained)
+        yield "trained", by_units(by_size(to_the_end, results), to_the_end)
+    twice = "softmax twice"
+    sizes = {units: networks_of("compas", twice, effort, units) for units in UNITS}
+    yield "twice", by_units(sizes, f"starts near 0, {twice}, 10 epochs")
 
 
 def by_units(sizes: BySize, title: str) -> Figure:

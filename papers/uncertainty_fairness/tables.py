@@ -1,8 +1,11 @@
-"""Our numbers for Kuzucu et al.'s Tables 1 to 5: from finished runs, and counted in the data.
+"""Our numbers for Kuzucu et al.'s Tables 1 to 5: from trained networks, and counted in the data.
 
-The paper prints single runs: ours are means and sds over runs, 20 populations for SD1-3, splits
-that overlap for COMPAS, fits of one split for Adult. A ratio over a variance too small to divide by
-is not compared.
+``python -m papers.uncertainty_fairness.tables`` trains the networks (a quarter of an hour) and
+writes ``numbers.csv``, which the comparison reads.
+
+The paper prints single runs: ours are means and sds over runs, 20 populations for SD1-3, splits for
+COMPAS, networks of one split for Adult. A ratio over a variance too small to divide by is not
+compared.
 """
 
 from __future__ import annotations
@@ -14,25 +17,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.components.datasets import adult, compas
-from fairbench.components.papers import CONF
+from fairbench.components.datasets import adult, compas_zafar
+from fairbench.components.papers import CONF, PAPERS, run_main
+from fairbench.components.papers.uncertainty_fairness.networks import GAINS, TRAININGS
+from fairbench.components.papers.uncertainty_fairness.networks import values as networks_of
 from fairbench.core.errors import UserError
+from fairbench.core.files import atomic
 from fairbench.data.download import Archive
+from fairbench.reporting.papers.mapping import Paper
 from fairbench.reporting.papers.matching import command, finished_runs, runs_needed
 from fairbench.reporting.papers.running import Effort
 from fairbench.results.runs import Run
 
+PAPER, TABLES = "uncertainty_fairness", ("1", "2", "3", "5")  # of trained networks
 SYNTHETIC = ("sd1", "sd2", "sd3")
-# Experiment -> its data sets, and what tells its numbers from those that reproduce the paper's.
-TRAINED = "trained networks"
-EXPERIMENTS = {
-    "sd1_3": (SYNTHETIC, ""),
-    "sd1_3_trained": (SYNTHETIC, TRAINED),
-    "compas": (("compas",), ""),
-    "compas_trained": (("compas",), TRAINED),
-    "adult": (("adult",), ""),
-    "adult_trained": (("adult",), TRAINED),
-}
 METRICS = {
     "accuracy": "accuracy",
     "ppv": "positive_predictive_value",
@@ -42,6 +40,7 @@ METRICS = {
     "epistemic": "epistemic_uncertainty",
     "aleatoric": "aleatoric_uncertainty",
     "predictive": "predictive_uncertainty",
+    "ratio_equalized_odds": "false_positive_rate",  # equation (25) at y = 0
     "ratio_statistical_parity": "selection_rate",
     "ratio_equal_opportunity": "true_positive_rate",
     "ratio_equal_accuracy": "accuracy",
@@ -49,8 +48,13 @@ METRICS = {
     "ratio_aleatoric": "aleatoric_uncertainty",
     "ratio_predictive": "predictive_uncertainty",
 }
-# Equation (24) divides false negative rates; the tables print ratios of true positive rates.
-EQUATION_24 = ("ratio_equal_opportunity", "false_negative_rate", "equation 24, of FNR")
+# What the text's own formula gives, where the tables print another rate -> why the other is asked.
+TEXTS = {
+    "ppv": ("true_positive_rate", "TP / (TP + FP)"),
+    "ratio_equal_opportunity": ("false_negative_rate", "true positive rates"),
+    "ratio_equalized_odds": ("false_positive_rate", "equation (25) at y = 1"),
+}
+AT_ONE = "true_positive_rate"  # equation (25) at y = 1
 GROUPS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "group": {"0": "0", "1": "1"},
     "race": {"black": ("African-American", "Black"), "white": ("Caucasian", "White")},
@@ -106,7 +110,8 @@ def _of_groups(
             of_groups = metrics["metric"].isin(METRICS.values()) & metrics["group"].ne("")
             options = {name: value for name, value in choice.items() if "." in name}
             run = " ".join(choice.get(name, "0") for name in ("seed", "dataset.seed"))
-            part = metrics[of_groups].assign(dataset=choice["dataset"], run=run, **options)
+            dataset = choice["dataset"].removesuffix("_zafar")  # as the paper calls it
+            part = metrics[of_groups].assign(dataset=dataset, run=run, **options)
             parts.append(part)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
@@ -129,23 +134,33 @@ def ratios(ours: pd.DataFrame, dataset: str, attribute: str, metric: str) -> pd.
 
 
 def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
-    """Yield our number for every printed one, then those of equation (24) and of trained networks.
+    """Yield our numbers for every printed one: the text's first, then those under each cause.
+
+    Where the text defines a rate that its tables do not print, the text's own is first, and the
+    causes' numbers are of the rate that is printed.
 
     Parameters
     ----------
     rows : published numbers; the index is the place of each.
-    effort : has no meaning here: what was run is read.
+    results : has no meaning here: nothing is read.
     """
-    for experiment, (datasets, label) in EXPERIMENTS.items():
-        asked = rows[rows["dataset"].isin(datasets)]
-        if asked.empty or (ours := values(experiment, results)).empty:
-            continue
-        for row in asked[asked["dataset"].isin(ours["dataset"])].itertuples():
-            name = METRICS[row.metric]
-            yield {"row": row.Index, "label": label, **_number(rows, ours, row, name)}
-            metric, name, defined = EQUATION_24
-            if row.metric == metric and not label:
-                yield {"row": row.Index, "label": defined, **_number(rows, ours, row, name)}
+    for dataset, asked in rows.groupby("dataset", sort=False):
+        training = TRAININGS[str(dataset)]
+        causes = ("", *training.causes)
+        frames = {cause: networks_of(str(dataset), cause, effort) for cause in causes}
+        for row in asked.itertuples():
+            name, cause = TEXTS.get(str(row.metric), (METRICS[str(row.metric)], ""))
+            first = {"row": row.Index, "label": "text", "cause": ""}
+            yield first | _number(rows, frames[""], row, name)
+            if cause:
+                other = AT_ONE if name == METRICS[str(row.metric)] else METRICS[str(row.metric)]
+                named = {"label": cause, "cause": cause}
+                yield first | named | _number(rows, frames[""], row, other)
+            for cause in training.causes:
+                if cause == GAINS and METRICS[str(row.metric)] in VARIANCES:
+                    continue  # a rule has none
+                under = _number(rows, frames[cause], row, METRICS[str(row.metric)])
+                yield first | {"label": cause, "cause": cause} | under
 
 
 def _number(published: pd.DataFrame, ours: pd.DataFrame, row: Any, name: str) -> dict[str, Any]:
@@ -171,7 +186,7 @@ def _denominator(published: pd.DataFrame, dataset: str, attribute: str, metric: 
     )
 
 
-LOADED = {"compas": compas.load, "adult": adult.load}
+LOADED = {"compas": compas_zafar.load, "adult": adult.load}
 
 
 def counts(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
@@ -200,3 +215,16 @@ def counts(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[s
             count = len(own) if not label else int((own == int(label)).sum())
             mean = 100 * count / len(own) if row.metric == "percent" else count
             yield {"row": row.Index, "mean": mean, "sd": 0.0, "repeats": 1}
+
+
+def main() -> None:
+    """Write the numbers of the networks behind Tables 1, 2, 3 and 5 into the paper's folder."""
+    published = Paper.read(PAPER, PAPERS).rows
+    asked = published["table"].isin(TABLES) & published["metric"].isin(METRICS)
+    found = pd.DataFrame(numbers(published[asked], Path(), Effort.WHOLE))
+    with atomic(PAPERS / PAPER / "numbers.csv") as file:
+        found.sort_values("row", kind="stable").to_csv(file, index=False, float_format="%.6g")
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -3,8 +3,8 @@
 ``python -m papers.uncertainty_matters.conclusions [cvs=200]`` prints, of each comparison on German:
 how often the point estimates of one cross-validation, and the most probable event of its posterior,
 say something else than most other cross-validations do, and what the mean of all says; then all
-events' probabilities on the partition nearest to the mean, under every rho. The third comparison is
-that of section 14.2.
+events' probabilities on the partition nearest to the mean, under every rho. The last two
+comparisons are those of section 14.2.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from rich.table import Table
 
 from fairbench.components.papers import run_main
 from fairbench.components.papers.options import number_of_cvs
-from fairbench.components.papers.uncertainty_matters.measured import RHOS
 from fairbench.components.papers.uncertainty_matters.one_partition import Pair, pairs
 from fairbench.components.papers.uncertainty_matters.posteriors import short
-from fairbench.components.papers.uncertainty_matters.readings import CHOSEN, TRUTH, Setting
+from fairbench.components.papers.uncertainty_matters.readings import ALONE, RHOS, TRUTH, Setting
 
 SETTING = Setting("rho_rel_up", level=0.0)
 DRAWS = 2000
@@ -89,7 +88,7 @@ def probabilities(pair: Pair) -> dict[str, dict[str, float]]:
 def main(options: Options) -> None:
     """Print both tables."""
     cvs, console = options.cvs, Console(width=120)
-    compared = pairs(CHOSEN)
+    compared = pairs(ALONE)
     table = Table(title=f"one of {cvs} cross-validations concludes", box=box.SIMPLE_HEAD)
     for heading in ("A against B", "estimates turn", "posteriors turn", "most posteriors", "mean"):
         table.add_column(heading)

@@ -85,7 +85,7 @@ def held_out_labels(study: Study, repeats: Sequence[int]) -> Mask:
     """Return the label of each row by the model that did not see it, (B, n)."""
     fold = partitions(study.dataset, repeats, study.seed)
     if not solved_here(study):
-        return np.stack([_composed(study, *each) for each in zip(repeats, fold, strict=True)])
+        return np.stack([composed_labels(study, *each) for each in zip(repeats, fold, strict=True)])
     if isinstance(study.intervention, Hardt):
         return _derived(study, fold, repeats, _margins(study, fold) > 0)
     return held_out(_margins(study, fold, **_options(study, fold)), fold) > 0
@@ -165,7 +165,7 @@ def _by_name(groups: pd.Series) -> Rows:
     return np.unique(groups.to_numpy(), return_inverse=True)[1]
 
 
-def _composed(study: Study, repeat: int, fold: Rows) -> Mask:
+def composed_labels(study: Study, repeat: int, fold: Rows) -> Mask:
     """Return the labels of one cross-validation, (n,), cell by cell."""
     labels, none = np.empty(len(fold), bool), np.empty(0, np.intp)
     for k in range(FOLDS):

@@ -19,13 +19,14 @@ from rich.table import Table
 
 from fairbench.components.papers import run_main
 from fairbench.components.papers.options import CrossValidations
-from fairbench.components.papers.uncertainty_matters.measured import RHOS, Measured, measure
+from fairbench.components.papers.uncertainty_matters.measured import Measured, measure
 from fairbench.components.papers.uncertainty_matters.posteriors import (
     OBJECTIVES,
     ROPE,
     Cloud,
     short,
 )
+from fairbench.components.papers.uncertainty_matters.readings import RHOS
 from fairbench.inference.comparing.practical_difference import (
     A_BETTER,
     B_BETTER,
@@ -50,15 +51,13 @@ _PRINTED = {A_BETTER: "better", A_ACCURATE: "accurate", PRACTICALLY_EQUAL: "equa
 def every_pair(measured: Measured) -> pd.DataFrame:
     """Return rho, A, B and the probability of each event, a row an ordered pair.
 
-    Probabilities are means over the cross-validations that give a posterior. An algorithm without
-    half-splits is left out of the relative rhos.
+    Probabilities are means over the cross-validations that give a posterior.
     """
     return pd.DataFrame(row for rho in RHOS for row in _pairs(measured, rho))
 
 
 def _pairs(measured: Measured, rho: str) -> Iterator[dict[str, Any]]:
-    drawn = ((name, measured.cloud(name, rho)) for name in measured.counts)
-    clouds = [(name, cloud) for name, cloud in drawn if cloud is not None]
+    clouds = [(name, measured.cloud(name, rho)) for name in measured.counts]
     for i, (first, one) in enumerate(clouds):
         for second, other in clouds[i + 1 :]:
             events = _mean(one, other)
@@ -115,7 +114,7 @@ def _percent(share: float) -> str:
 
 def main(options: CrossValidations) -> None:
     """Print all pairs."""
-    print_pairs(every_pair(measure((), options.results, options.cvs)))
+    print_pairs(every_pair(measure(cvs=options.cvs)))
 
 
 if __name__ == "__main__":

@@ -1,60 +1,44 @@
 """Uncertainty Matters' figures: on German from packed cross-validations, and on Adult's test rows.
 
-The captions were not at hand. Each is drawn from what its section is about, as the tables of that
-section and the published code have it: both groups' rates, both algorithms' posteriors, and the
-posterior of their difference with the region of practical equivalence.
+All are of the text's columns, machines and posteriors, on as many cross-validations as are packed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from fairbench.components.papers.uncertainty_matters import adult, halves, packed
+from fairbench.components.papers.uncertainty_matters import adult, grid, halves
 from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
-from fairbench.components.papers.uncertainty_matters.measured import RHOS, Measured
 from fairbench.components.papers.uncertainty_matters.one_partition import PAIRS, Pair, pairs
 from fairbench.components.papers.uncertainty_matters.posteriors import (
+    FOLDS,
     LEVEL,
     ROPE,
     favourable,
     short,
-    values,
 )
-from fairbench.components.papers.uncertainty_matters.published_ratios import readings
-from fairbench.components.papers.uncertainty_matters.readings import CHOSEN, Setting
-from fairbench.components.papers.uncertainty_matters.tables import (
-    AREA,
-    packed_measure,
-    read_published,
-    table_12_1,
-)
+from fairbench.components.papers.uncertainty_matters.readings import TEXT, Setting
 from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
 from fairbench.inference.comparing.practical_difference import Density, highest_density_region
-from fairbench.inference.posterior import (
-    independent_draws,
-    margins,
-    paired_draws,
-    table_draws,
-)
-from fairbench.metrics.rates import false_positive_rate, true_positive_rate
+from fairbench.inference.effective_counts import mean_shrinkage, variance_ratio
+from fairbench.inference.posterior import independent_draws, margins, table_draws
+from fairbench.metrics.rates import accuracy, false_positive_rate, total, true_positive_rate
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
 from fairbench.reporting.papers.running import Effort
 
-RHO = "rho=1/K"
-PRIORS = {"Dir(1)": 1.0, "Dir(1/2)": 0.5, "Dir(0)": 0.0}
-_GROUPS = ("age > 25", "age <= 25")
+RHO_UP = Setting("rho_rel_up")
+# What section 14.2 quotes of Donini et al. (2018): A - B, in accuracy and in fairness.
+QUOTED = {2: (0.71 - 0.61, 0.15 - 0.11), 3: (0.61 - 0.69, 0.05 - 0.15)}
 _SIZE: dict[str, Any] = {"fontsize": 13}
 _ACCURACY, _OPPORTUNITY = "Δ accuracy (A better →)", "Δ equal opportunity (A better →)"
 _SHOWN = 500  # cross-validations that are drawn
@@ -66,259 +50,255 @@ def _figure(size: tuple[float, float]) -> Figure:
     return figure
 
 
-def figure_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
-    """Yield both comparisons of Tables 2 and 3: groups, algorithms, and their difference."""
-    measured = _measured(effort)
-    for place, names in enumerate(PAIRS[:2], start=1):
-        yield f"pair{place}", pair_figure(measured, names)
-
-
-def figure_10_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
-    """Yield the ratios r of variances from half-splits, five at a time, by algorithm."""
-    estimates = {name: packed.half_split_estimates(name) for name in ALGORITHMS}
-    yield "", ratios_figure(estimates, readings(read_published())["r"])
-
-
-def figure_12_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
-    """Yield the areas of the 95 % regions of all algorithms, and each region on its truth."""
-    measured = _measured(effort)
-    published = read_published()
-    rows = published[published["table"] == "12.1"].head(effort.choose(None, None, 16))
-    yield "areas", areas_figure(table_12_1(measured, rows))
-    yield "regions", regions_figure(measured)
-
-
-def figure_14_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
-    """Yield the differences of the three hold-out comparisons on Adult (section 14.1)."""
-    draws = effort.choose(adult.DRAWS, adult.DRAWS // 4, 200)
-    joint = adult.joint_tables(adult.machines(adult.load(), effort))
-    yield "", adult_figure(joint, draws)
-
-
-def figure_14_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
-    """Yield the K-fold comparison on German of both machines with Hardt's rule (section 14.2)."""
-    yield "", rhos_figure(_pair(2, effort), _draws(effort))
-
-
-def figure_15_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
-    """Yield Table 15.1's comparison under three priors."""
-    yield "", priors_figure(_pair(0, effort), _draws(effort))
-
-
-def figure_15_2(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
-    """Yield Table 15.2's comparison under three priors."""
-    yield "", priors_figure(_pair(1, effort), _draws(effort))
-
-
 def _draws(effort: Effort) -> int:
     return effort.choose(10000, 2000, 200)
 
 
-def _measured(effort: Effort) -> Measured:
-    whole, kept = packed_measure(), effort.choose(_SHOWN, _SHOWN, 50)
-    counts = {name: tables[:kept] for name, tables in whole.counts.items()}
-    posteriors = effort.choose(20, 2, 1)
-    return replace(whole, counts=counts, posteriors=posteriors, draws=_draws(effort))
-
-
 def _pair(place: int, effort: Effort) -> Pair:
-    compared = pairs(CHOSEN, cvs=effort.choose(None, None, 100))
-    return compared[" vs ".join(PAIRS[place])]
+    return pairs(TEXT, effort.choose(None, None, 20))[" vs ".join(PAIRS[place])]
 
 
-def pair_figure(measured: Measured, names: tuple[str, str]) -> Figure:
-    """Draw four panels from one cross-validation, and what all others found."""
-    figure = _figure((12, 11))
-    panels = figure.subplots(2, 2)
-    for axes, name in zip(panels[0], names, strict=True):
-        _rates(axes, measured, name)
-    _algorithms(panels[1, 0], measured, names)
-    _both(panels[1, 1], measured, names)
-    cvs = measured.cvs(*names)
-    figure.suptitle(
-        f"German, age > 25: 95 % regions of one ten-fold cross-validation ({RHO}), and the point "
-        f"estimates of {cvs}", fontsize=14,
-    )  # fmt: skip
-    return figure
+def figure_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield accuracy and equal opportunity of 100 cross-validations by algorithm."""
+    yield "", instability_figure(_counted(), {"equal opportunity": true_positive_rate})
 
 
-def _rates(axes: Axes, measured: Measured, name: str) -> None:
-    """Show the posterior of both groups' true and false positive rates."""
-    counts = favourable(measured.counts[name])
-    worth = measured.effective_fraction(name, RHO) or 1.0
-    draws = table_draws(counts[0] * worth, measured.draws, rng(0, "figure", name))
-    for g, (label, colour) in enumerate(zip(_GROUPS, (BLUE, ORANGE), strict=True)):
-        of = (true_positive_rate, false_positive_rate)
-        cloud = np.column_stack([rate(draws[:, g : g + 1])[:, 0] for rate in of])
-        points = np.column_stack([rate(counts[:, g : g + 1])[:, 0] for rate in of])
-        _region(axes, cloud, colour, label)
-        _points(axes, points, colour)
-    _labels(axes, short(name), "true positive rate (good loans)", "false positive rate")
+def figure_7_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield the same with demographic parity and predictive parity."""
+    rates = {"demographic parity": predicted_good, "predictive parity": right_if_predicted}
+    yield "", instability_figure(_counted(), rates)
 
 
-def _algorithms(axes: Axes, measured: Measured, names: Sequence[str]) -> None:
-    for name, colour in zip(names, (BLUE, ORANGE), strict=True):
-        _region(axes, _cloud(measured, name), colour, short(name))
-        _points(axes, values(measured.counts[name]), colour)
-    axes.axhline(0, color=GREY, linestyle=":", linewidth=1)
-    _labels(axes, "both algorithms", "accuracy", "equal opportunity difference")
+def figure_2(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield both comparisons: all cross-validations, one of them, and its posterior."""
+    yield "", comparison_figure([_pair(place, effort) for place in (0, 1)], _draws(effort))
 
 
-def _both(axes: Axes, measured: Measured, names: Sequence[str]) -> None:
-    first, second = (_cloud(measured, name) for name in names)
-    _region(axes, first - second, GREEN, f"A - B, {RHO}, independent")
-    found = [values(measured.counts[name][: measured.cvs(*names)]) for name in names]
-    _points(axes, found[0] - found[1], "black", "A - B in each cross-validation")
-    _rope(axes)
-    title = f"A: {short(names[0])}, B: {short(names[1])}"
-    _labels(axes, title, _ACCURACY, "Δ equal opportunity difference (A better →)")
+def figure_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield the plane of two objectives with its events, and a comparison's region on it."""
+    yield "", plane_figure(_pair(0, effort), _draws(effort))
 
 
-def _cloud(measured: Measured, name: str) -> Floats:
-    cloud = measured.cloud(name, RHO)
-    assert cloud is not None
-    first: Floats = cloud.draws[0]
-    return first
+def figure_10_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield the ratio of FERM's variance to the support vector machine's by half-splits."""
+    yield "", ratio_figure(grid.estimates("FERM"), grid.estimates(halves.REFERENCE))
 
 
-def ratios_figure(estimates: Mapping[str, Floats], implied: pd.Series) -> Figure:
-    """Draw an algorithm's variance over the reference's, of every five half-splits and of all.
+def figure_12_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield the nearest and furthest partitions of both comparisons."""
+    yield "", partitions_figure([_pair(place, effort) for place in (0, 1)])
+
+
+def figure_14_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield the three hold-out comparisons on Adult: both posteriors, and their difference."""
+    joint = adult.joint_tables(adult.machines(adult.load(), effort))
+    drawn = {
+        names: independent_draws(
+            *margins(counts), _draws(effort), rng(0, "adult figure", *names)
+        )
+        for names, counts in joint.items()
+    }  # fmt: skip
+    yield "", cases_figure(drawn)
+
+
+def figure_14_2(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield the differences of section 14.2's cases, and that of Donini et al. (2018)."""
+    yield "", quoted_figure({place: _pair(place, effort) for place in QUOTED})
+
+
+def figure_14_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield both cases on German: both posteriors, and their difference."""
+    drawn = {}
+    for place in QUOTED:
+        pair = _pair(place, effort)
+        drawn[pair.names] = pair.tables(RHO_UP, pair.nearest, _draws(effort))
+    yield "", cases_figure(drawn)
+
+
+def figure_15_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield the rates of both age groups of German by algorithm."""
+    tables = {name: grid.counts(name)[0] * mean_shrinkage(FOLDS) for name in ALGORITHMS}
+    yield "", groups_figure(tables, ("age > 25", "age <= 25"), _draws(effort))
+
+
+def figure_15_2(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield the rates of both sexes of Adult by machine."""
+    joint = adult.joint_tables(adult.machines(adult.load(), effort))
+    tables: dict[str, Floats] = {}
+    for names, counts in joint.items():
+        tables |= dict(zip(names, margins(counts), strict=True))
+    yield "", groups_figure(tables, ("men", "women"), _draws(effort))
+
+
+def _counted() -> dict[str, NDArray[np.int64]]:
+    return {name: grid.counts(name)[:100] for name in ALGORITHMS}
+
+
+def predicted_good(tables: Floats) -> Floats:
+    """Return the share of rows with label 1, (..., 4) TN, FP, FN, TP -> (...)."""
+    share: Floats = (tables[..., 1] + tables[..., 3]) / tables.sum(axis=-1)
+    return share
+
+
+def right_if_predicted(tables: Floats) -> Floats:
+    """Return the share of rows predicted 1 whose label is 1."""
+    share: Floats = tables[..., 3] / (tables[..., 1] + tables[..., 3])
+    return share
+
+
+def instability_figure(counts: Mapping[str, NDArray[np.int64]], rates: Mapping[str, Any]) -> Figure:
+    """Draw a point for each cross-validation: accuracy, and the size of a gap in a rate.
 
     Parameters
     ----------
-    estimates : by algorithm, (J, 2, R, G), the reference among them.
-    implied : r by algorithm as the published areas have it.
+    rates : name -> what takes tables of good loans to a rate of each group.
     """
-    names = [name for name in estimates if name != halves.REFERENCE][::-1]
-    figure = _figure((10, 7))
+    figure = _figure((8 * len(rates), 7))
+    panels = figure.subplots(1, len(rates), squeeze=False)[0]
+    for axes, (gap, rate) in zip(panels, rates.items(), strict=True):
+        for place, (name, tables) in enumerate(counts.items()):
+            good = favourable(tables)
+            first, second = (rate(good[:, g : g + 1]).ravel() for g in (0, 1))
+            x = accuracy(total(good)).ravel()
+            style: dict[str, Any] = {"markersize": 4, "alpha": 0.6}
+            colour, marker = COLOURS[place % len(COLOURS)], "o^s"[place // len(COLOURS) % 3]
+            gaps, style = np.abs(first - second), style | {"color": colour, "linestyle": "none"}
+            axes.plot(x, gaps, marker, label=short(name), **style)
+        _labels(axes, f"German, {len(x)} cross-validations", "accuracy", f"gap in {gap}")
+    return figure
+
+
+def comparison_figure(compared: Sequence[Pair], draws: int) -> Figure:
+    """Draw a row of three panels for each pair."""
+    figure = _figure((17, 5.5 * len(compared)))
+    panels = figure.subplots(len(compared), 3, sharex=True, sharey=True, squeeze=False)
+    for (truth, one, posterior), pair in zip(panels, compared, strict=True):
+        _points(truth, pair.delta, "black")
+        _points(one, pair.delta[pair.nearest][None], "black")
+        _region(posterior, pair.difference_draws(RHO_UP, furthest=False, draws=draws), BLUE, "")
+        names = " against ".join(map(short, pair.names))
+        for axes, title in ((truth, f"{len(pair.delta)} cross-validations"),
+                            (one, "one of them"), (posterior, "its posterior")):  # fmt: skip
+            _rope(axes)
+            _labels(axes, f"{names}:\n{title}", _ACCURACY, _OPPORTUNITY)
+    return figure
+
+
+def plane_figure(pair: Pair, draws: int) -> Figure:
+    """Draw the region of practical equivalence, the events beside it, and one difference."""
+    figure = _figure((8, 7))
     axes = figure.subplots()
-    for place, name in enumerate(names):
-        own = estimates[name]
-        reference = estimates[halves.REFERENCE][: len(own)]
-        fives = halves.ratios(own, reference)
-        style: dict[str, Any] = {"color": BLUE, "alpha": 0.5}
-        label = f"{halves.AT_A_TIME} half-splits" if place == 0 else None
-        axes.plot(fives, [place] * len(fives), "o", label=label, **style)
-        whole = halves.ratios(own, reference, len(own))[0]
-        label = "all of ours" if place == 0 else None
-        axes.plot(whole, place, "D", color=ORANGE, markersize=9, label=label)
-        label = "implied by the published areas" if place == 0 else None
-        axes.plot(implied.get(name, np.nan), place, "x", color="black", markersize=9, label=label)
-    axes.axvline(1, color=GREY, linestyle=":")
-    axes.set_xscale("log")
-    axes.minorticks_off()
-    axes.set_xticks(ticks := [0.25, 0.5, 1, 2, 4, 8], [f"{tick:g}" for tick in ticks])
-    axes.set_yticks(range(len(names)), [short(name) for name in names], **_SIZE)
-    _labels(axes, "German: r, the variance over the support vector machine's", "r", "")
+    delta = pair.difference_draws(RHO_UP, furthest=False, draws=draws)
+    _region(axes, delta, BLUE, "95 % of A - B")
+    _rope(axes)
+    texts = {
+        (1, 1): "A outperforms",
+        (-1, -1): "B outperforms",
+        (1, -1): "A more accurate, B fairer",
+        (-1, 1): "B more accurate, A fairer",
+    }
+    for (x, y), text in texts.items():
+        axes.annotate(text, (0.5 + 0.4 * x, 0.5 + 0.45 * y), xycoords="axes fraction",
+                      ha="right" if x > 0 else "left", fontsize=11)  # fmt: skip
+    _labels(axes, "two objectives", _ACCURACY, _OPPORTUNITY)
     return figure
 
 
-def areas_figure(rows: pd.DataFrame) -> Figure:
-    """Draw the area of every algorithm's region by the choice of rho, with the published area.
+def ratio_figure(own: Floats, reference: Floats) -> Figure:
+    """Draw the mean ratio of variances by the number of half-splits, in several orders.
 
     Parameters
     ----------
-    rows : of :func:`papers.uncertainty_matters.tables.table_12_1`.
+    own, reference : (J, 2, R, G) estimates in halves.
     """
-    rows = rows[rows["metric"] == AREA]
-    names = list(dict.fromkeys(rows["method"]))[::-1]
-    figure = _figure((13, 7))
-    for axes, rho in zip(figure.subplots(1, len(RHOS), sharey=True), RHOS, strict=True):
-        ours = rows[rows["setting"] == rho].set_index("method").loc[names]
-        at = np.arange(len(names))
-        error = 2 * ours["posterior sd"]
-        axes.errorbar(ours["posterior"], at, xerr=error, fmt="o", color=BLUE, label="posterior")
-        axes.plot(ours["predictive"], at, "s", color=ORANGE, fillstyle="none", label="predictive")
-        axes.plot(ours["published"], at, "x", color="black", label="published")
-        axes.set_yticks(at, [short(name) for name in names], **_SIZE)
-        axes.set_title(rho, fontsize=14)
-        axes.set_xlabel("area of the 95 % region", **_SIZE)
-        axes.locator_params(axis="x", nbins=4)
-        axes.tick_params(labelsize=12)
-        axes.set_xlim(0, None)
-        axes.grid(alpha=0.25)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, **_SIZE)
+    figure = _figure((9, 6))
+    axes = figure.subplots()
+    whole = min(len(own), len(reference))
+    numbers = np.arange(1, whole + 1)
+    for order in range(4):
+        rows = rng(order, "half-splits").permutation(whole) if order else np.arange(whole)
+        each = [variance_ratio(own[rows[:n]], reference[rows[:n]]) for n in numbers]
+        ratios = [np.nanmean(np.where(np.isfinite(ratio), ratio, np.nan)) for ratio in each]
+        axes.plot(numbers, ratios, color=COLOURS[order], label=f"order {order + 1}")
+    axes.axhline(1, color=GREY, linestyle=":")
+    axes.set_yscale("log")
+    _labels(axes, "German: FERM's variance over the SVM's", "half-splits J", "r")
     return figure
 
 
-def regions_figure(measured: Measured) -> Figure:
-    """Draw each algorithm's region of one cross-validation, and the estimates of all others."""
-    figure, names = _figure((15, 11)), list(measured.counts)
-    panels = figure.subplots(3, 5, sharex=True, sharey=True)
-    for axes, name in zip(panels.ravel(), names, strict=False):
-        _region(axes, _cloud(measured, name), BLUE, RHO)
-        _points(axes, values(measured.counts[name]), "black")
-        axes.axhline(0, color=GREY, linestyle=":", linewidth=1)
-        cvs = measured.cvs(name)
-        _labels(axes, f"{short(name)} ({cvs})", "", "")
-    for axes in panels.ravel()[len(names) :]:
-        axes.set_axis_off()
-    for axes in panels[-1]:
-        axes.set_xlabel("accuracy", **_SIZE)
-    for axes in panels[:, 0]:
-        axes.set_ylabel("equal opportunity difference", **_SIZE)
-    figure.suptitle(
-        f"German: 95 % regions of one cross-validation ({RHO}), and all estimates (how many)",
-        fontsize=14,
-    )
-    return figure
-
-
-def adult_figure(
-    joint: Mapping[tuple[str, str], NDArray[np.int64]], draws: int = adult.DRAWS
-) -> Figure:
-    """Draw the difference of each pair on one test file, by both kinds of posterior.
-
-    Parameters
-    ----------
-    joint : pair -> joint counts (G, 8) of the test rows.
-    """
-    figure = _figure((6 * len(joint), 6))
-    panels = figure.subplots(1, len(joint), squeeze=False)[0]
-    for axes, (names, counts) in zip(panels, joint.items(), strict=True):
-        generator = rng(0, "uncertainty matters", "adult figure", *names)
-        for label, colour, drawn in (
-            ("independent", BLUE, independent_draws(*margins(counts), draws, generator)),
-            ("on the same rows", ORANGE, paired_draws(counts, draws, generator)),
+def partitions_figure(compared: Sequence[Pair]) -> Figure:
+    """Draw every difference of each pair, and the partitions that the tables rest on."""
+    figure = _figure((8 * len(compared), 7))
+    for axes, pair in zip(figure.subplots(1, len(compared), squeeze=False)[0], compared,
+                          strict=True):  # fmt: skip
+        _points(axes, pair.delta, GREY)
+        for place, colour, label in (
+            (pair.nearest, GREEN, "nearest to the mean"),
+            (pair.furthest, ORANGE, "furthest, another conclusion"),
         ):
-            first, second = (CHOSEN.values(tables) for tables in drawn)
-            _region(axes, first - second, colour, label)
-        first, second = (CHOSEN.values(table) for table in margins(counts))
-        _points(axes, (first - second)[None], "black")
+            axes.plot(*pair.delta[place], "D", color=colour, markersize=9, label=label)
         _rope(axes)
-        axes.locator_params(axis="x", nbins=5)
-        _labels(axes, f"A: {names[0]}, B: {names[1]}", _ACCURACY, _OPPORTUNITY)
-    figure.suptitle("Adult's own test file: 95 % regions of A - B", fontsize=14)
+        _labels(axes, " against ".join(map(short, pair.names)), _ACCURACY, _OPPORTUNITY)
     return figure
 
 
-def rhos_figure(pair: Pair, draws: int) -> Figure:
-    """Draw a pair's difference on the nearest partition under every rho, and all partitions'."""
-    figure = _figure((9, 8))
-    axes = figure.subplots()
-    for rho, colour in zip(RHOS, COLOURS, strict=False):
-        _region(axes, pair.difference_draws(Setting(rho), furthest=False, draws=draws), colour, rho)
-    _finish(axes, pair)
+def cases_figure(drawn: Mapping[tuple[str, str], tuple[Floats, Floats]]) -> Figure:
+    """Draw a row for each pair: the posterior of either, and that of the difference.
+
+    Parameters
+    ----------
+    drawn : names -> draws (T, G, 4) of the tables of A and of B, label 0 the favourable one.
+    """
+    figure = _figure((14, 6 * len(drawn)))
+    panels = figure.subplots(len(drawn), 2, squeeze=False)
+    for (both, difference), (names, tables) in zip(panels, drawn.items(), strict=True):
+        first, second = (TEXT.values(each) * [1, -1] for each in tables)
+        _region(both, first, BLUE, short(names[0]))
+        _region(both, second, ORANGE, short(names[1]))
+        _labels(both, "posteriors", "accuracy", "gap in equal opportunity")
+        _region(difference, (first - second) * [1, -1], GREEN, "A - B")
+        _rope(difference)
+        title = f"A: {short(names[0])}, B: {short(names[1])}"
+        _labels(difference, title, _ACCURACY, _OPPORTUNITY)
     return figure
 
 
-def priors_figure(pair: Pair, draws: int) -> Figure:
-    """Draw a pair's difference on the nearest partition under three priors of every cell."""
-    figure = _figure((9, 8))
-    axes = figure.subplots()
-    for (prior, alpha), colour in zip(PRIORS.items(), COLOURS, strict=False):
-        setting = Setting("rho_rel_up", alpha=alpha)
-        _region(axes, pair.difference_draws(setting, furthest=False, draws=draws), colour, prior)
-    _finish(axes, pair)
+def quoted_figure(compared: Mapping[int, Pair]) -> Figure:
+    """Draw every difference of each pair, and the one that the section quotes."""
+    figure = _figure((8 * len(compared), 7))
+    panels = figure.subplots(1, len(compared), squeeze=False)[0]
+    for axes, (place, pair) in zip(panels, compared.items(), strict=True):
+        _points(axes, pair.delta, ORANGE, f"{len(pair.delta)} cross-validations")
+        axes.plot(*QUOTED[place], "D", color=BLUE, markersize=9, label="Donini et al. (2018)")
+        _rope(axes)
+        _labels(axes, " against ".join(map(short, pair.names)), _ACCURACY, _OPPORTUNITY)
     return figure
 
 
-def _finish(axes: Axes, pair: Pair) -> None:
-    label = f"A - B in each of {len(pair.delta[:_SHOWN])} cross-validations"
-    _points(axes, pair.delta, "black", label)
-    _rope(axes)
-    title = f"German: A: {short(pair.names[0])}, B: {short(pair.names[1])}"
-    _labels(axes, title, _ACCURACY, _OPPORTUNITY)
+def groups_figure(
+    tables: Mapping[str, Floats], groups: tuple[str, str], draws: int = 10000
+) -> Figure:
+    """Draw the posterior of the true and false positive rates of two groups by algorithm.
+
+    Parameters
+    ----------
+    tables : (G, 4) effective counts, label 0 the favourable one. groups : the larger one first.
+    """
+    across = 4 if len(tables) > 6 else 3
+    down = -(-len(tables) // across)
+    figure = _figure((4.5 * across, 4.2 * down))
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for axes in panels[len(tables) :]:
+        axes.set_axis_off()
+    for axes, (name, counts) in zip(panels, tables.items(), strict=False):
+        drawn = table_draws(favourable(counts), draws, rng(0, "groups figure", name))
+        order = np.argsort(-np.asarray(counts).sum(axis=-1))
+        for label, group, colour in zip(groups, order, (COLOURS[3], GREEN), strict=True):
+            of = (true_positive_rate, false_positive_rate)
+            rates = np.column_stack([rate(drawn[:, group : group + 1])[:, 0] for rate in of])
+            _region(axes, rates, colour, label)
+        _labels(axes, short(name), "true positive rate", "false positive rate")
+    return figure
 
 
 def _rope(axes: Axes) -> None:
@@ -333,26 +313,27 @@ def _region(axes: Axes, draws: Floats, colour: str, label: str) -> None:
     density = highest_density_region(draws[~np.isnan(draws).any(axis=1)], LEVEL).density
     if density is not None:
         _contour(axes, density, colour)
-    axes.plot([], [], color=colour, linewidth=2, label=label)
+    axes.plot([], [], color=colour, linewidth=2, label=label or None)
 
 
 def _contour(axes: Axes, density: Density, colour: str) -> None:
-    grid = density.x, density.y, density.values.T
+    grid_of = density.x, density.y, density.values.T
     levels = [density.threshold, float(density.values.max())]
-    axes.contourf(*grid, levels=levels, colors=[colour], alpha=0.2, zorder=2)
-    axes.contour(*grid, levels=levels[:1], colors=[colour], linewidths=2, zorder=3)
+    axes.contourf(*grid_of, levels=levels, colors=[colour], alpha=0.2, zorder=2)
+    axes.contour(*grid_of, levels=levels[:1], colors=[colour], linewidths=2, zorder=3)
 
 
 def _points(axes: Axes, points: Floats, colour: str, label: str | None = None) -> None:
     shown = points[:_SHOWN]
-    style: dict[str, Any] = {"markersize": 3, "alpha": 0.5, "zorder": 5}
+    style: dict[str, Any] = {"markersize": 4, "alpha": 0.6, "zorder": 5}
     axes.plot(*shown.T, ".", color=colour, label=label, **style)
 
 
 def _labels(axes: Axes, title: str, x: str, y: str) -> None:
     axes.set_title(title, fontsize=14)
-    axes.set_xlabel(x, fontsize=13)
-    axes.set_ylabel(y, fontsize=13)
+    axes.set_xlabel(x, **_SIZE)
+    axes.set_ylabel(y, **_SIZE)
     axes.tick_params(labelsize=12)
-    axes.legend(edgecolor="none", framealpha=0.8, fontsize=12)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(edgecolor="none", framealpha=0.8, fontsize=11)
     axes.grid(alpha=0.25)

@@ -1,4 +1,4 @@
-"""The cross-validations that the printed tables rest on, packed into the checkout.
+"""Cross-validations of German with one-hot columns, packed into the checkout.
 
 ``python -m papers.uncertainty_matters.packed [cvs=10000]`` computes what the results folder does
 not have of them, and packs all that is there, joint counts and half-splits besides; what is
@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.cli.command import Results
+from fairbench.cli.command import Results, default_results
 from fairbench.components.papers import run_main
 from fairbench.components.papers.options import number_of_cvs
 from fairbench.components.papers.uncertainty_matters import ground_truth, halves
 from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS, study
 from fairbench.components.papers.uncertainty_matters.cross_validation import held_out_labels
-from fairbench.components.papers.uncertainty_matters.readings import READINGS
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic
 from fairbench.inference.effective_counts import variance_ratio
@@ -76,7 +75,7 @@ def most_counts(algorithm: str, results: Path | None = None) -> Counts:
     kept, found = counts(algorithm), None
     if results is not None or kept is None:
         try:
-            folder = (results or ground_truth.RESULTS.parents[1]) / ground_truth.STORED
+            folder = (results or default_results()) / ground_truth.STORED
             found = ground_truth.load(algorithm, results=folder)
         except UserError:
             if kept is None:
@@ -109,6 +108,7 @@ def joint_counts(names: tuple[str, str], partitions: int) -> Counts:
 def pack(results: Path, *, file: Path = FILE) -> None:
     """Pack what the results folder has; joint counts and half-splits are computed."""
     from fairbench.components.papers.uncertainty_matters.one_partition import ALL, PAIRS
+    from fairbench.components.papers.uncertainty_matters.readings import READINGS
 
     content: dict[str, NDArray[Any]] = {}
     for name in ALL:
@@ -119,7 +119,7 @@ def pack(results: Path, *, file: Path = FILE) -> None:
         if name not in ALL:
             content[name] = _wrong(table_counts(name, range(FEW)))
             content[_key(HALVES, name)] = halves.estimates(name, HALVINGS).astype(np.float32)
-    for pair in {each.names(pair) for each in READINGS if each.paired for pair in PAIRS}:
+    for pair in {each.names(pair) for each in READINGS if each.paired for pair in PAIRS[:3]}:
         content[_key(JOINT, *pair)] = joint_counts(pair, PARTITIONS).astype(np.uint16)
     for name in (halves.REFERENCE, *ALL):  # the reference in full, too
         content[_key(HALVES, name)] = halves.estimates(name).astype(np.float32)
@@ -130,9 +130,9 @@ def pack(results: Path, *, file: Path = FILE) -> None:
 def compute(cvs: int, results: Path) -> None:
     """Compute cross-validations of what the reading that reproduces compares, and of the others."""
     from fairbench.components.papers.uncertainty_matters.one_partition import ALL, PAIRS
-    from fairbench.components.papers.uncertainty_matters.readings import CHOSEN
+    from fairbench.components.papers.uncertainty_matters.readings import ONE_HOT
 
-    first = {name for pair in PAIRS[:2] for name in CHOSEN.names(pair)}
+    first = {name for pair in PAIRS[:2] for name in ONE_HOT.names(pair)}
     rest = [name for name in ALL if name not in first]
     for names, wanted in ((sorted(first), cvs), (rest, min(cvs, OTHERS))):
         for _ in ground_truth.ensure_all(names, wanted, 1, results / ground_truth.STORED):

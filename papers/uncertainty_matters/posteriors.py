@@ -53,7 +53,7 @@ class Cloud:
     def of(
         cls,
         counts: NDArray[Any],
-        worth: float,
+        worth: float | Floats,
         generator: np.random.Generator,
         *,
         draws: int,

@@ -22,7 +22,7 @@ from fairbench.inference.effective_counts import mean_shrinkage, relative_rho
 
 def readings(published: pd.DataFrame) -> pd.DataFrame:
     """Return, by algorithm, r, the published area at rho_rel up, and each reading's prediction."""
-    rows = published[published["metric"] == AREA]
+    rows = published[(published["table"] == "12.1") & (published["metric"] == AREA)]
     areas = rows.assign(value=rows["value"].astype(float))
     areas = areas.pivot_table(index="method", columns="setting", values="value", sort=False)
     r = areas["rho_rel"] / areas["rho=1/K"]

@@ -1,8 +1,8 @@
 """How the printed tables are read: what a column's setting asks for, and which answers we give.
 
-A :class:`Reading` is one of our answers to the 430 numbers of Tables 2, 3, 12.2 to 12.5, 13.1, 15.1
-and 15.2: one setting for all of them. The first was chosen by looking at these numbers, the second
-was not; the third is what intervals say that hold the truth as often as they claim.
+A :class:`Reading` is one of our answers to the printed numbers on German: one setting for all of
+them. The first is the text's. The others stand for a cause, and differ from it, or from the cause
+before, in what their sentence in ``mapping.yaml`` says.
 """
 
 from __future__ import annotations
@@ -14,13 +14,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.components.papers.uncertainty_matters import grid, packed
+from fairbench.components.papers.uncertainty_matters.halves import AT_A_TIME, REFERENCE
 from fairbench.components.papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable
 from fairbench.core.arrays import Floats
 from fairbench.inference.comparing.objectives import objective
 from fairbench.inference.comparing.practical_difference import Comparison, highest_density_region
+from fairbench.inference.effective_counts import variance_ratio
 
 Names = tuple[str, str]
 TRUTH = "ground truth"
+# The paper's choices of rho -> ours.
+RHOS = {
+    "rho=1/K": "1/K",
+    "rho in [0,1/K]": "average",
+    "rho_rel": "relative",
+    "rho_rel_up": "relative_up",
+}
+RELATIVE = ("relative", "relative_up")
+GROUPS, MEAN, NONE = "groups", "mean", "none"  # sources of the ratio r
 # Accuracy, equal opportunity, demographic parity: gaps as the published code signs them, and as
 # what they are in size, with a minus sign.
 SIGNED = ("accuracy", "equal_opportunity_difference", "statistical_parity_difference")
@@ -78,29 +90,62 @@ class Reading:
 
     Attributes
     ----------
-    label : what is printed beside the answer; nothing for the one that reproduces.
-    stands_for : algorithm of the tables -> what of ours is compared in its place.
+    label : what is printed beside an answer that is neither the text's nor a cause's.
+    cause : the name of the cause that it stands for; nothing for the text.
+    choices : algorithm -> which of `grid.choices` is compared, where not the first.
+    stands_for : algorithm of the tables -> which packed one of :mod:`packed` is compared, whose
+        columns are one-hot; nothing where all are of the grid.
     signed : whether a gap in favour of the other group counts as better than none.
-    halves : whether relative rhos come from half-splits; else every algorithm is taken to vary as
-        the reference learner does, so that rho_rel is 1/K.
+    ratio : where relative rhos come from: ``groups``, one ratio from half-splits for each group;
+        ``mean``, one for both; ``none``: every algorithm varies as the reference learner does.
+    predictive : whether a table is drawn after its probabilities (equation (1), step ii).
     paired : whether the posterior is that of the joint table, of the mean of several partitions and
         with rho = 0, in place of two independent ones of one partition.
-    factor : what every count is multiplied by besides.
-    nine : whether each of the nine outcomes of two objectives is a conclusion of its own, as here
-        before anything was compared with the print; else better in both and better in one are one.
+    nine : whether each of the nine outcomes of two objectives is a conclusion of its own; else
+        better in both and better in one are one, as in section 3.
     """
 
-    label: str
-    stands_for: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
+    cause: str = ""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    stands_for: Mapping[str, str] | None = None
     signed: bool = False
-    halves: bool = False
+    ratio: str = GROUPS
+    predictive: bool = False
     paired: bool = False
-    factor: float = 1.0
     nine: bool = False
+
+    def counts(self, name: str) -> NDArray[np.int64]:
+        """Return an algorithm's cross-validations, (B, G, 4)."""
+        if self.stands_for is None:
+            return grid.counts(name, self.choices.get(name, ""))
+        return packed.most_counts(self.stands_for.get(name, name))
+
+    def variance_ratio(self, name: str, place: int) -> Floats:
+        """Return the ratio r of each group, (G, 1), of the `place`-th five half-splits.
+
+        Where there are fewer, those at hand are taken in turn.
+        """
+        if self.ratio == NONE:
+            return np.ones((2, 1))
+        own, reference = self._estimates(name), self._estimates(REFERENCE)
+        whole = min(len(own), len(reference))
+        first = AT_A_TIME * (place % max(whole // AT_A_TIME, 1))
+        part = slice(first, min(first + AT_A_TIME, whole))
+        ratio = variance_ratio(own[part], reference[part])
+        ratio[np.isinf(ratio)] = np.nan  # a reference that did not vary
+        if self.ratio == MEAN:
+            return np.full((2, 1), np.nanmean(ratio))
+        return np.asarray(np.nanmean(ratio, axis=0)[:, None])
+
+    def _estimates(self, name: str) -> Floats:
+        if self.stands_for is None:
+            return grid.estimates(name, self.choices.get(name, ""))
+        return packed.half_split_estimates(self.stands_for.get(name, name))
 
     def names(self, pair: Names) -> Names:
         """Return the algorithms of ours that are compared."""
-        first, second = (self.stands_for.get(name, name) for name in pair)
+        first, second = ((self.stands_for or {}).get(name, name) for name in pair)
         return first, second
 
     def objectives(self, count: int) -> tuple[str, ...]:
@@ -122,19 +167,52 @@ class Reading:
         ]
         return [max(events, key=lambda name: events[name]) for events in shown]
 
-    def events(self, delta: Floats, setting: Setting) -> dict[str, float]:
-        """Return the shares of the published events among differences (N, m), by metric."""
+    def events(
+        self, delta: Floats, setting: Setting, inside: NDArray[np.bool_] | None = None
+    ) -> dict[str, float]:
+        """Return the shares of the published events among differences (N, m), by metric.
+
+        `inside` are the draws of the setting's region, which is found where they are not given.
+        """
         known = delta[~np.isnan(delta).any(axis=1)]
         names = self.objectives(setting.objectives)
-        inside = highest_density_region(known, setting.level).inside if setting.level else None
+        if inside is None and setting.level:
+            inside = highest_density_region(known, setting.level).inside
         found = Comparison(names, known, np.full(len(names), setting.rope)).events(inside)
         return {metric: found[text.format(*names)] for metric, text in _EVENTS.items()}
 
 
-# Chosen by looking at the published numbers: FERM's C, that a gap counts by its size, which
-# outcomes are one conclusion, and where relative rhos come from. That Tables 2, 3 and 13.1 are of
-# the 95 % region was read off the print as well, for every reading.
-CHOSEN = Reading("", {"FERM": "FERM, C = 0.4"}, halves=True)
-PRESET = Reading("not chosen by looking", signed=True, halves=True, nine=True)
-RIGHT = Reading("right intervals", CHOSEN.stands_for, paired=True)
-READINGS = (CHOSEN, PRESET, RIGHT)
+TEXT = Reading(predictive=True)
+ALONE = Reading(cause="step (i) alone")
+POOLED = Reading(cause="one ratio for both groups", ratio=MEAN)
+FAIREST = Reading(
+    cause="FERM validated for fairness",
+    choices={"FERM": grid.FAIREST, "Linear FERM": grid.FAIREST},
+)
+_FERM = {"FERM": grid.EXACT_BETWEEN, "Linear FERM": grid.FAIREST}
+ONE_MACHINE = Reading(
+    cause="one machine",
+    choices=_FERM
+    | dict.fromkeys(("SVM", "Reweighing + SVM", "SVM + Hardt"), grid.WIDE)
+    | {"Disparate impact remover + SVM": grid.NARROW},
+)
+BETWEEN = Reading(cause="FERM with C = 0.5", choices=_FERM)
+APART = Reading(
+    cause="Hardt's rule apart", choices=_FERM | dict.fromkeys(grid.APART, grid.RULE_APART)
+)
+REFERENCE_RATIO = Reading(cause="no half-splits", choices=BETWEEN.choices, ratio=NONE)
+ONE_HOT = Reading(cause="one-hot columns", stands_for={"FERM": "FERM, C = 0.4"})
+SIGNED_GAPS = Reading(cause="signed gaps", stands_for={}, signed=True, nine=True)
+RIGHT = Reading("right intervals", stands_for=ONE_HOT.stands_for, paired=True)
+READINGS = (
+    TEXT,
+    ALONE,
+    POOLED,
+    BETWEEN,
+    APART,
+    REFERENCE_RATIO,
+    FAIREST,
+    ONE_HOT,
+    SIGNED_GAPS,
+    RIGHT,
+)

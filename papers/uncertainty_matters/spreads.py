@@ -33,9 +33,8 @@ def spreads(measured: Measured) -> Iterator[dict[str, Any]]:
             row[f"{objective} sd"] = truth[:, i].std(ddof=1)
             for kind in ("posterior", "predictive"):
                 cloud = measured.cloud(name, "rho=1/K", predictive=kind == "predictive")
-                assert cloud is not None
                 row[f"{objective} {kind}"] = cloud.draws[..., i].std(axis=1).mean()
-        yield {**row, "r": measured.ratios.get(name, np.nan)}
+        yield {**row, "r": float(np.mean(measured.ratios.get(name, np.nan)))}
 
 
 def table(rows: Iterable[dict[str, Any]]) -> Table:
@@ -64,7 +63,7 @@ def table(rows: Iterable[dict[str, Any]]) -> Table:
 
 def main(options: CrossValidations) -> None:
     """Print the sds."""
-    Console(width=100).print(table(spreads(measure((), options.results, options.cvs))))
+    Console(width=100).print(table(spreads(measure(cvs=options.cvs))))
 
 
 if __name__ == "__main__":

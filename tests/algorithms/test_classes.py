@@ -150,7 +150,7 @@ def test_parts_of_the_entropy_are_scipys(method):
     np.testing.assert_allclose(total, (mean * (1 - mean)).sum(axis=1))
 
 
-@pytest.mark.parametrize("reading", ["mean", "sign_test", "disagreement"])
+@pytest.mark.parametrize("reading", ["mean", "majority", "sign_test", "disagreement"])
 def test_two_classes_are_read_as_a_label(reading):
     p = np.random.default_rng(0).random((50, 7))
     method = Ensemble(members=7, reading=reading)

@@ -3,41 +3,26 @@
 import os
 import subprocess
 import sys
-from shutil import copy, copytree, ignore_patterns
 
 import pandas as pd
 import pytest
 
+from tests.conformance import readers, trees
 from tests.harness import ROOT, run_folder
 
 EXAMPLES = ROOT / "docs/examples"
-COPIED = ("fairbench", "datasets", "algorithms", "conf", "papers", "benchmarks", "docs", "tests")
-IGNORED = ignore_patterns("__pycache__", "generated", "site")
-CODE = {
-    "dataset": "datasets",
-    "learner": "algorithms/learners",
-    "intervention": "algorithms/interventions",
-    "method": "algorithms/methods",
-    "metric": "fairbench/metrics",
+NAMES = {
+    group: next((EXAMPLES / group).glob("*.py")).stem for group in (*readers.EXAMPLES, "metric")
 }
-NAMES = {group: next((EXAMPLES / group).glob("*.py")).stem for group in CODE}
 FILES = sorted(file for file in EXAMPLES.glob("*/*") if file.suffix != ".csv")
 CHOICES = [f"{group}={name}" for group, name in NAMES.items() if group != "metric"]
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """Return a copy of what runs, with every example in its place."""
-    scratch = tmp_path_factory.mktemp("checkout")
-    for name in COPIED:
-        copytree(ROOT / name, scratch / name, symlinks=True, ignore=IGNORED)
-    for name in ("run.py", "pyproject.toml", "Makefile"):
-        copy(ROOT / name, scratch)
-    for group, folder in CODE.items():
-        for file in (EXAMPLES / group).iterdir():
-            place = {".py": folder, ".yaml": f"conf/{group}", ".csv": f"data/{file.stem}"}
-            (scratch / place[file.suffix]).mkdir(parents=True, exist_ok=True)
-            copy(file, scratch / place[file.suffix])
+    """Return a clone with every example in its place."""
+    scratch = trees.clone(tmp_path_factory.mktemp("checkout") / "clone")
+    readers.put_components(scratch)
     return scratch
 
 

@@ -12,6 +12,7 @@ RAW = {
         raw_papers.german,
         raw_papers.compas,
         raw_papers.compas_violent,
+        raw_papers.compas_zafar,
         raw_papers.bank,
         raw_papers.insurance,
         raw_papers.ihdp,

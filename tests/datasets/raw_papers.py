@@ -1,5 +1,7 @@
 """Generated raw files of the papers' smaller data sets, quirks included."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.datasets.raw_format import Raw, cycle, table, whole, words
@@ -131,6 +133,12 @@ def _compas(path, loader, names):
 def compas():
     """Repeated headers, quoted commas, empty cells, and names of persons."""
     return _compas("compas/compas-scores-two-years.csv", "compas.load", COMPAS)
+
+
+def compas_zafar():
+    """The same file, of which the row without a charge description is read, too."""
+    raw = compas()
+    return replace(raw, loader="compas_zafar.load", rows=6, number="priors_count")
 
 
 def compas_violent():

@@ -9,6 +9,7 @@ from fairbench.components.datasets import (
     bank,
     communities,
     compas,
+    compas_zafar,
     credit_default,
     german,
     ihdp,
@@ -79,6 +80,16 @@ def test_compas_keeps_the_rows_of_the_filter(load):
     assert list(data.features["c_charge_desc"].cat.categories) == ["Theft, petit"]
     assert data.favourable == 0
     assert data.target.tolist() == [0, 1, 0, 1, 0]
+
+
+def test_compas_zafar_keeps_people_without_a_charge_description(load):
+    data = load("compas_zafar", compas_zafar.load)
+    assert len(data) == len(load("compas", compas.load)) + 1
+    assert list(data.features) == ["age", "race", "sex", "charge_degree", "priors_count"]
+    assert data.features["age"].tolist()[:3] == ["under 25", "25 to 45", "over 45"]
+    assert data.target.tolist() == [0, 1, 0, 1, 0, 1]
+    without = load("compas_zafar", compas_zafar.load, keep_sensitive=False)
+    assert list(without.features) == ["charge_degree", "priors_count"]
 
 
 def test_compas_refuses_repeated_headers_that_differ(archive, save):

@@ -54,7 +54,7 @@ def test_data_sets_of_the_same_people_or_source_are_one_family():
         by_family.setdefault(parent, set()).add(name)
     assert by_family["german"] == {"german", "south_german_credit"}
     assert by_family["hmda_boston"] == {"hmda_boston", "loan_application"}
-    assert by_family["compas"] == {"compas", "compas_violent"}
+    assert by_family["compas"] == {"compas", "compas_violent", "compas_zafar"}
     assert by_family["student"] == {"student_mat", "student_por"}
     assert by_family["acs"] == {name for name in family if name.startswith("acs")}
     assert by_family["law_school"] == {name for name in family if name.startswith("law_school")}

@@ -75,6 +75,7 @@ EXPECTED = {
         0.47,
         {"race": {"White": 144637, "Black": 10188, "Alaska Native": 9}, "sex": {"Male": 114479}},
     ),
+    "compas_zafar": (6172, 14, 0.4551, {"race": {"African-American": 3175, "Caucasian": 2103}}),
     "compas_violent": (4010, 332, 0.1626, {"sex": {"Male": 3173, "Female": 837}}),
 }
 

@@ -8,14 +8,11 @@ import sys
 import pytest
 
 from tests.audits.tables import predictions, written
+from tests.conformance import readers, trees
 from tests.harness import ROOT
 
-CODE = {
-    "dataset": "datasets",
-    "learner": "algorithms/learners",
-    "intervention": "algorithms/interventions",
-    "method": "algorithms/methods",
-}
+# A metric of one's own is a change of the library.
+CODE = {kind: folder for kind, folder in readers.EXAMPLES.items() if kind != "metric"}
 
 USE = """
 import fairbench
@@ -30,18 +27,8 @@ print(fairbench.__file__, found.value.item())
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the wheel of a copy of the tree, and return the folder that it is unpacked in."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source, ignored = folder / "source", shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "fairbench", source / "fairbench", ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source / name)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    offline = ["--no-deps", "--no-build-isolation", "--quiet"]
-    subprocess.run([*pip, "wheel", *offline, "-w", str(folder), str(source)], check=True)
-    (wheel,) = folder.glob("fairbench_harness-*.whl")
-    shutil.unpack_archive(wheel, folder / "site", "zip")
-    return folder / "site"
+    """Return the folder that the wheel is unpacked in."""
+    return trees.wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ says that it can be computed, and nothing else.
 """
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 import yaml
 
 from fairbench.components.papers.black_box.costs import SUPERCLASSES
+from fairbench.data.download import Archive
 from tests.datasets.raw_desk import PARQUET
 from tests.datasets.raw_files import RAW
 from tests.datasets.raw_sequences import files as sequences
@@ -20,7 +22,7 @@ from tests.harness import CONF
 # How often the few rows of a generated raw file are repeated: folds need some rows of each kind,
 # and of some files a share is read alone.
 TIMES = 12
-OFTENER = {"adult": 60, "compas": 160, "acs_income": 2400}
+OFTENER = {"adult": 60, "compas": 160, "compas_zafar": 160, "acs_income": 2400}
 OFTENER |= dict.fromkeys(("acs_public_coverage", "acs_travel_time"), 60)
 PEOPLE = 240  # rows of a file of scores
 ROWS_A_CLASS = 16
@@ -34,6 +36,20 @@ def write(folder: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
     return folder
+
+
+def read_only(folder: Path, set_attribute: Callable[[object, str, object], None]) -> None:
+    """Have this process read the raw files of a folder, whatever their checksums, and no others.
+
+    Parameters
+    ----------
+    set_attribute : ``monkeypatch.setattr``.
+    """
+
+    def of(*given: object, **options: object) -> Archive:
+        return Archive((folder,), folder / "downloads", verify=False, download=False)
+
+    set_attribute(Archive, "of", of)
 
 
 def _tables():

@@ -1,7 +1,8 @@
-"""Every table, figure and printed summary of every paper, to its first cell or row, on stand-ins.
+"""Every table, figure and printed summary of every paper can be made, of stand-ins of its data.
 
-Runs are the first job of each experiment, computations and figures have the smallest effort and few
-published rows. No number is looked at: what is shown is that each of them can still be made.
+Runs are the first job of each experiment, in this process: that sweeps are started, as processes
+and on the data themselves, is for ``test_started.py``. Computations and figures have the smallest
+effort and few published rows. No number is looked at.
 """
 
 import os
@@ -25,14 +26,13 @@ from fairbench.reporting.papers.printing import print_paper
 from fairbench.reporting.papers.running import Effort
 from tests.harness import CONF, ROOT, quick
 from tests.papers import stand_ins
-from tests.papers.started import read_only
 
 PAPERS = ROOT / "papers"
 NAMES = papers_in(PAPERS)
 # Of this one a figure needs two kinds of networks: the last job is run, too.
 BOTH_ENDS = ("uncertainty_fairness/figure6",)
 # Of these a single job takes ten seconds; they are planned, and nothing is drawn of them.
-LONG = ("fairlyuncertain/figure2_weight_decay", "uncertainty_fairness/sequences")
+LONG = ("fairlyuncertain/figure9", "uncertainty_fairness/sequences")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def results(tmp_path_factory):
     folder, presets = tmp_path_factory.mktemp("papers"), Presets(CONF)
     with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ):
         patch.setattr(Presets, "experiment", partial(Presets.experiment, presets))
-        read_only(stand_ins.write(folder / "raw"), patch.setattr)
+        stand_ins.read_only(stand_ins.write(folder / "raw"), patch.setattr)
         patch.setattr(build, "_KEPT", 1000)
         patch.setitem(rcParams, "savefig.dpi", 20)
         forget()
@@ -72,8 +72,8 @@ def few_rows(paper):
     return replace(paper, rows=rows[~kinds.assign(rule=rules, group=groups).duplicated()])
 
 
-def first_job(words, root, results, effort):
-    """Run the first job of a sweep in this process, in place of all of them in another."""
+def first_job(words, results, effort):
+    """Run the first job of a sweep in this process, so that its tables have a run to be made of."""
     name = words[0].removeprefix("experiment=")
     if name in LONG:
         return
@@ -82,7 +82,7 @@ def first_job(words, root, results, effort):
     shared = (f"{REPEATS}=1", f"results={results}", "tracking=none", "figures=false")
     for place in (0, -1) if name in BOTH_ENDS else (0,):
         job = [f"{key}={given.get(key, values)[place]}" for key, values in varied.items()]
-        status = run(["-m", words[0], *job, *shared], root)
+        status = run(["-m", words[0], *job, *shared], ROOT)
         assert status == 0, f"conf/experiment/{name}.yaml: its job {' '.join(job)} fails"
 
 

@@ -37,9 +37,8 @@ def panels(figure):
 @pytest.mark.parametrize(
     ("figure", "experiment", "values"),
     [
-        (figures.figure_9, "figure2_gamma", "[0.0,4.0]"),
         (figures.figure_12, "figure2", "[2,3]"),
-        (figures.figure_13, "figure2_regression", "[2,3]"),
+        (figures.figure_12_regression, "figure10", "[2,3]"),
     ],
 )
 def test_ranges_are_those_that_the_run_measures(tmp_path, figure, experiment, values):
@@ -56,7 +55,7 @@ def test_ranges_are_those_that_the_run_measures(tmp_path, figure, experiment, va
 
 
 def test_ranges_of_weight_decay_are_drawn(tmp_path):
-    for axes in only(figures.figure_11(tmp_path, Effort.FIRST)).axes:
+    for axes in only(figures.figure_13(tmp_path, Effort.FIRST)).axes:
         (lines,) = axes.collections
         assert len(lines.get_segments()) == 24
 
@@ -71,11 +70,17 @@ def test_of_many_people_equally_spaced_ranks_are_drawn():
     assert len(segments) == PEOPLE
     others = np.delete(values, 7, axis=1)
     assert axes.get_title() == f"a method: {np.ptp(others, axis=0).mean():.3g}"
-    order = np.argsort(others.mean(axis=0))
+    order = np.argsort(others.std(axis=0))
     for segment, person in ((segments[0], order[0]), (segments[-1], order[-1])):
         ends = [others[:, person].min(), others[:, person].max()]
         np.testing.assert_allclose(segment[:, 1], ends)
-    assert (np.diff(axes.lines[0].get_ydata()) >= 0).all()
+        np.testing.assert_allclose(segment[:, 0], others[:, person].std())
+
+
+def test_the_two_densities_are_drawn_with_their_sds(tmp_path):
+    axes = only(figures.figure_1(tmp_path, Effort.FIRST)).axes
+    sds = [float(each.get_title().rpartition(" ")[2]) for each in axes]
+    np.testing.assert_allclose(sds, [1.08, 1.21], atol=0.1)
 
 
 def test_distances_of_features_are_those_that_the_run_measures(tmp_path):
@@ -111,7 +116,7 @@ def test_distributions_are_those_of_the_rows_kept():
 
 
 def test_distances_of_distributions_are_the_parities(tmp_path):
-    drawn = panels(only(figures.figure_6_distributions(tmp_path, Effort.FIRST)))
+    drawn = panels(only(figures.figure_6(tmp_path, Effort.FIRST)))
     methods = ("baseline", "normal_nll_reference")
     metrics = measured("fairlyuncertain/table4", tmp_path, methods=methods)
     assert list(drawn) == ["labels", *methods]

@@ -82,11 +82,11 @@ def test_every_row_has_a_verdict_or_says_why_not(tiny):
     assert (absent.verdict, absent.note) == ("cannot be had", "the data were not released")
     first, own = pages([tiny]).values()
     # Two numbers are compared, each off by 0.01 of a printed sd of 0.02.
-    assert "| [Tiny](papers/tiny.md) | 3 | 2 | 1 | 0 | 0 | 1 | 50 % | 0.50 |" in first
-    assert "- **all is well** (section 2) *Holds.* Three is printed. `python -c" in own
+    assert "| [Tiny](papers/tiny.md) | 3 | 2 | 1 | 0 | 0 | 1 | 50 % | 0.50 | 0.50 |" in first
+    assert "- **all is well.** (section 2) *Holds.* Three is printed. `python -c" in own
     assert "`fairbench paper tiny table=N run=true` runs what a table needs" in own
     assert "| Table 1 | shares. The same. 1 of the 3 printed numbers" in own
-    assert "| 3 | 2 | 1 | 0 | 0 | 1 | 0.50 |" in own
+    assert "| 3 | 2 | 1 | 0 | 0 | 1 | 0.50 | 0.50 |" in own
     assert "| 1 |  | m1 | 1 |" in own
 
 
@@ -120,20 +120,35 @@ def test_a_distance_is_in_printed_sds_or_in_the_papers_own_scatter():
     # The sd of 0.4 and 0.6 is 0.2 / sqrt(2).
     assert distance(rows.assign(sd="")) == pytest.approx(0.04 / (0.2 / 2**0.5))
     assert np.isnan(distance(rows.assign(sd="", value="0.5")))
+    # Under a cause the second of them is 0.61, off by half a printed sd.
+    explained = rows.assign(**{"ours under it": [np.nan, 0.61]})
+    assert distance(explained, under_causes=True) == pytest.approx((1 + 0.5) / 2)
+    assert distance(explained) == pytest.approx(2)
 
 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{item: Table 1, what: x, absent: y}", "'Table 1' stands there twice"),
-        ("{item: T, what: x, table: '1'}", "table 1 stands there twice"),
-        ("{item: Table 3, what: x, table: '3'}", "table 3 must stand both there and in mapping"),
-        ("{item: Table 3, what: x}", "needs item, what, and one of table, figure"),
-        ("{item: A, what: x, code: a.b, absent: y}", "needs item, what, and one of"),
-        ("{item: A, what: x, code: a.b, verdict: fine}", "needs a verdict: does not hold"),
-        ("{item: A, what: x, absent: y, verdict: holds}", "takes no verdict"),
-        ("{item: A, what: x, code: a.b, verdict: holds, quick: a}", "quick goes with a command"),
-        ("{item: A, what: x, absent: y, vredict: holds}", "did you mean verdict"),
+        ("{item: Table 1, place: p, what: x, absent: y}", "'Table 1' stands there twice"),
+        ("{item: T, place: p, what: x, ours: o, table: '1'}", "table 1 stands there twice"),
+        (
+            "{item: Table 3, place: p, what: x, ours: o, table: '3'}",
+            "table 3 must stand both there and in mapping",
+        ),
+        ("{item: Table 3, place: p, what: x}", "needs item, what, place, and one of table, figure"),
+        ("{item: A, what: x, absent: y}", "needs item, what, place, and one of"),
+        ("{item: A, place: p, what: x, code: a.b, absent: y}", "needs item, what, place, and one"),
+        ("{item: A, place: p, what: x, code: a.b, verdict: holds}", "needs ours: what we run"),
+        (
+            "{item: A, place: p, what: x, ours: o, code: a.b, verdict: fine}",
+            "needs a verdict: does",
+        ),
+        ("{item: A, place: p, what: x, absent: y, verdict: holds}", "takes no verdict"),
+        (
+            "{item: A, place: p, what: x, ours: o, code: a.b, verdict: holds, quick: a}",
+            "quick goes with a command",
+        ),
+        ("{item: A, place: p, what: x, absent: y, vredict: holds}", "did you mean verdict"),
     ],
 )
 def test_rows_that_are_not_as_they_must_be_are_refused(tiny, entry, message):
@@ -168,20 +183,20 @@ def test_what_fails_is_reported_and_the_rest_is_run(tmp_path, capsys):
 
 def test_a_study_is_run_once_for_its_code(tiny, tmp_path):
     for expected in (1, 0):
-        studies = list(study_parts(tiny, tmp_path, tmp_path, Effort.WHOLE))
+        studies = list(study_parts(tiny, tmp_path, Effort.WHOLE))
         assert len(studies) == expected
         assert carry_out(studies, tmp_path, Effort.WHOLE) == []
     (path,) = (tmp_path / "report" / "tiny" / "studies").iterdir()
     assert path.read_text().splitlines()[1:] == ["3"]
-    assert list(study_parts(tiny, tmp_path, tmp_path, Effort.QUICK)) == []
+    assert list(study_parts(tiny, tmp_path, Effort.QUICK)) == []
     (tiny.folder / "study.py").write_text("x = 1\n")
-    assert len(list(study_parts(tiny, tmp_path, tmp_path, Effort.WHOLE))) == 1
+    assert len(list(study_parts(tiny, tmp_path, Effort.WHOLE))) == 1
 
 
 def test_a_study_that_fails_says_why(tiny, tmp_path):
     words = ["-c", "import sys; print('error: no runs', file=sys.stderr); sys.exit(2)"]
     with pytest.raises(UserError, match="^no runs$"):
-        run_study(tiny, words, tmp_path / "study.txt", tmp_path)
+        run_study(tiny, words, tmp_path / "study.txt")
     assert not (tmp_path / "study.txt").exists()
 
 
@@ -203,8 +218,22 @@ def test_contents_name_what_exists(name):
             )
             assert any(path.is_file() for path in groups), row
         if row.test:
-            file, _, test = row.test.partition("::")
-            assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(), row
+            assert is_a_test(row.test), row
+
+
+@pytest.mark.parametrize("name", papers_in(PAPERS))
+def test_what_cannot_be_is_shown_by_a_test_and_every_recorded_cause_is_declared(name):
+    paper = Paper.read(name, PAPERS)
+    for rule in paper.impossible:
+        assert rule["because"] and is_a_test(rule["test"]), rule
+    named = set(recorded(paper)["cause"]) - {""}
+    assert named <= set(paper.causes)
+
+
+def is_a_test(name):
+    """Say whether there is a test of a name such as ``tests/a.py::test_b[case]``."""
+    file, _, test = name.partition("::")
+    return f"def {test.partition('[')[0]}(" in (ROOT / file).read_text()
 
 
 def test_the_page_of_the_papers_is_current_and_opens_with_an_answer_for_each():

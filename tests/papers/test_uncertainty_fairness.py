@@ -66,10 +66,10 @@ def test_published_ratios_over_next_to_nothing_are_not_compared(monkeypatch):
     ours = (
         three_runs("adult").assign(attribute="sex").replace({"group": {"0": "Female", "1": "Male"}})
     )
-    monkeypatch.setattr(tables, "values", lambda experiment, results: ours)
+    monkeypatch.setattr(tables, "networks_of", lambda dataset, cause, effort: ours)
     compared = asked("5", "sex")
     result = pd.DataFrame(tables.numbers(compared, None, Effort.FIRST))
-    rows = compared.drop(columns="sd").join(result[result["label"] == ""].set_index("row"))
+    rows = compared.drop(columns="sd").join(result[result["label"] == "text"].set_index("row"))
     rows = rows.set_index("metric")
     assert rows.loc["ratio_epistemic", "reason"] == "the printed ratio is over next to nothing"
     assert rows.loc["ratio_aleatoric", "mean"] == pytest.approx(1)
@@ -87,15 +87,30 @@ def published():
     return pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
 
 
-def test_equation_24_is_answered_beside_what_the_table_prints(monkeypatch):
+def test_the_texts_formulas_come_first_and_what_the_tables_print_after(monkeypatch):
     rates = {"true_positive_rate": 2.0, "false_negative_rate": [3.0, 4.0, 5.0]}
-    monkeypatch.setattr(tables, "values", lambda experiment, results: three_runs("sd1", **rates))
+    ours = three_runs("sd1", **rates)
+    monkeypatch.setattr(tables, "networks_of", lambda dataset, cause, effort: ours)
     rows = asked("1", "group").query("metric == 'ratio_equal_opportunity' and dataset == 'sd1'")
-    result = [
-        (number["label"], number["mean"]) for number in tables.numbers(rows, None, Effort.FIRST)
-    ]
-    assert [label for label, _ in result] == ["", "equation 24, of FNR", "trained networks"]
-    np.testing.assert_allclose([mean for _, mean in result], [2, 4, 2])
+    result = pd.DataFrame(tables.numbers(rows, None, Effort.FIRST))
+    starts = ["starts near 0", "prior of sds", "softmax twice"]
+    assert result["cause"].tolist() == ["", "true positive rates", *starts]
+    np.testing.assert_allclose(result["mean"], [4, 2, 2, 2, 2])
+    odds = asked("1", "group").query("metric == 'ratio_equalized_odds' and dataset == 'sd1'")
+    result = pd.DataFrame(tables.numbers(odds, None, Effort.FIRST))
+    assert result["cause"].tolist() == ["", "equation (25) at y = 1", *starts]
+    np.testing.assert_allclose(result["mean"], [1, 2, 1, 1, 1])
+
+
+def test_a_rule_without_a_network_has_rates_and_no_uncertainties(monkeypatch):
+    ours = (
+        three_runs("adult").assign(attribute="sex").replace({"group": {"0": "Female", "1": "Male"}})
+    )
+    monkeypatch.setattr(tables, "networks_of", lambda dataset, cause, effort: ours)
+    rows = asked("5", "sex")
+    result = pd.DataFrame(tables.numbers(rows, None, Effort.FIRST))
+    of_rule = rows.loc[result.loc[result["cause"] == "capital gain or loss", "row"], "metric"]
+    assert set(of_rule) == {name for name in METRICS if METRICS[name] not in tables.VARIANCES}
 
 
 def printed_ratios():
@@ -149,6 +164,68 @@ def test_the_printed_ppv_is_not_of_the_formula_that_is_printed():
         for group in groups
     ]
     assert np.mean(np.array(off) > 0.0101) > 0.8
+
+
+def test_no_label_gives_these_printed_ratios_of_equalized_odds():
+    """Neither at y = 0 nor at y = 1 do the table's own rates, as rounded, have such a ratio."""
+    rows = published().query("table != '2'")
+    off = set()
+    for (dataset, attribute), group in rows.groupby(["dataset", "sensitive_attribute"]):
+        value = group.drop_duplicates(["metric", "setting"]).set_index(["metric", "setting"])
+        for row in group.query("metric == 'ratio_equalized_odds'").itertuples():
+            of_all = row.setting.removeprefix("G0/G1")
+            fpr, fnr = (
+                [float(value.loc[(m, f"group={g}{of_all}"), "value"]) for g in NAMES[attribute]]
+                for m in ("fpr", "fnr")
+            )
+            ends = (reach(*fpr), reach(*(1 - rate for rate in fnr)))
+            if not any(low - 0.005 <= float(row.value) <= high + 0.005 for low, high in ends):
+                off.add((dataset, attribute + of_all))
+    compas = {("compas", attribute) for attribute in ("race", "age", "sex")}
+    assert off == {("sd3", "group"), *compas, ("dvlog", "sex, both"), ("dvlog", "sex, acoustic")}
+
+
+def test_the_ppv_of_sd1_contradicts_the_other_rates():
+    """FPR and FNR are 0.05 in group 1; a PPV of 0.90 and an NPV of 0.95 need other base rates."""
+    false, right = 0.055, 0.945
+    most = 0.905 * false / (0.905 * false + (1 - 0.905) * right)
+    least = right * (1 - 0.955) / (right * (1 - 0.955) + 0.955 * false)
+    assert most < 0.36 < 0.44 < least
+    group = published().query("dataset == 'sd1' and setting == 'group=1'").set_index("metric")
+    rates = group.loc[["fpr", "fnr", "ppv", "npv"], "value"].astype(float)
+    assert rates.tolist() == [0.05, 0.05, 0.9, 0.95]
+
+
+def test_adults_aleatoric_uncertainty_is_more_than_the_printed_sum():
+    rows = published().query("table == '5'")
+    value = rows.set_index(["metric", "setting", "sensitive_attribute"])["value"].astype(float)
+    for attribute, (first, second) in (("race", NAMES["race"]), ("sex", NAMES["sex"])):
+        parts = {
+            (metric, group): value[metric, f"group={group}", attribute]
+            for metric in ("epistemic", "aleatoric", "predictive")
+            for group in (first, second)
+        }
+        for group in (first, second):
+            assert parts["aleatoric", group] - 0.005 > parts["predictive", group] + 0.00005
+        # What is left of the sum has a ratio of 1.1 at least, not of 1.00.
+        left = [parts["predictive", g] - parts["epistemic", g] for g in (first, second)]
+        assert (left[0] - 0.0001) / (left[1] + 0.00005) > 1.1
+
+
+def test_adults_epistemic_ratio_by_sex_is_not_of_the_printed_means():
+    least = (0.0001 - 0.00005) / (6e-8 + 0.5e-8)
+    assert least > 521 + 0.5
+    rows = published().query("table == '5' and sensitive_attribute == 'sex'")
+    value = rows.set_index(["metric", "setting"])["value"].astype(float)
+    means = [value["epistemic", f"group={g}"] for g in NAMES["sex"]]
+    assert means == [0.0001, 6e-8] and value["ratio_epistemic", "G0/G1"] == 521
+
+
+def test_adults_women_add_up_to_another_number_than_printed():
+    rows = published().query("dataset == 'adult' and sensitive_attribute == 'sex'")
+    value = rows.set_index(["metric", "setting"])["value"].astype(float)
+    added = value["count", "group=female, y=0"] + value["count", "group=female, y=1"]
+    assert added == 8670 + 1112 == 9782 != value["sample_size", "group=female"]
 
 
 def test_table_2_is_table_3_without_age():

@@ -139,7 +139,7 @@ COMMAND = Command(
     choose,
     examples=(
         "fairbench choose dataset=adult where='error_rate<=0.15' minimise=equalized_odds",
-        "fairbench choose from=fairlyuncertain/binary dataset=german minimise=statistical_parity",
+        "fairbench choose from=fairlyuncertain/table8_13 dataset=german minimise=equalized_odds",
         "fairbench choose 3f2a b71c 90cd where='[error_rate<=0.2,true_positive_rate>=0.6]'",
     ),
 )

@@ -97,7 +97,8 @@ def _run(
     parts = [part for paper in papers for part in _parts(paper, options, root, effort)]
     failures = carry_out(parts, options.results, effort)
     if failures and len(parts) == 1 and not failures[0].trace:
-        raise UserError(failures[0].reason)
+        rest = f"fairbench paper {options.name} run=true"
+        raise UserError(f"{failures[0].reason}; {rest} runs all that can be run without it")
     if options.name == ALL and options.run:
         hours = costs(options.results).groupby("paper")["cpu_seconds"].sum() / 3600
         spent = ", ".join(f"{paper} {hour:.2f}" for paper, hour in hours.items())
@@ -127,7 +128,7 @@ def _parts(paper: Paper, options: PaperOptions, root: Path, effort: Effort) -> l
             figures_drawn = [part for part in figures_drawn if part.name.startswith("figure ")]
         parts += figures_drawn
     if options.name == ALL and options.run:
-        parts += study_parts(paper, root, options.results, effort)
+        parts += study_parts(paper, options.results, effort)
     return parts
 
 

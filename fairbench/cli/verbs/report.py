@@ -57,5 +57,5 @@ def report(options: ReportOptions) -> None:
 COMMAND = Command(
     ReportOptions,
     report,
-    examples=("fairbench report", "fairbench report experiment=fairlyuncertain/binary"),
+    examples=("fairbench report", "fairbench report experiment=fairlyuncertain/table8_13"),
 )

@@ -59,7 +59,7 @@ class Row:
 
     item: str
     what: str
-    place: str = ""
+    place: str
     ours: str = ""
     differs: str = ""
     table: str = ""
@@ -141,11 +141,13 @@ def _row(entry: dict[str, object], path: Path) -> Row:
         raise unknown_name(f"entry of {path}", min(unknown), _NAMES)
     quick = None if entry.get("quick") is False else str(entry.get("quick", ""))
     texts = {name: " ".join(str(text).split()) for name, text in entry.items() if name != "quick"}
-    row = Row(**{"item": "", "what": "", **texts}, quick=quick)
+    row = Row(**{"item": "", "what": "", "place": "", **texts}, quick=quick)
     answers = [name for name in ANSWERS if getattr(row, name)]
     where = f"{path}: '{row.item or entry}'"
-    if not (row.item and row.what and len(answers) == 1):
-        raise UserError(f"{where} needs item, what, and one of {', '.join(ANSWERS)}")
+    if not (row.item and row.what and row.place and len(answers) == 1):
+        raise UserError(f"{where} needs item, what, place, and one of {', '.join(ANSWERS)}")
+    if not row.ours and row.kind not in ("words", "absent"):
+        raise UserError(f"{where} needs ours: what we run or have")
     judged = row.kind != "absent" and not row.is_counted
     if judged and row.verdict not in VERDICTS:
         raise UserError(f"{where} needs a verdict: {', '.join(VERDICTS)}")

@@ -296,7 +296,7 @@ def counts(rows: pd.DataFrame) -> dict[str, int]:
     return {name: int(verdict_counts.get(name, 0)) for name in VERDICTS}
 
 
-def distance(rows: pd.DataFrame) -> float:
+def distance(rows: pd.DataFrame, *, under_causes: bool = False) -> float:
     """Return how far ours are from the printed numbers, in units of what these scatter by.
 
     The mean of the absolute difference over the printed sd; over the sd of the paper's own numbers
@@ -307,14 +307,17 @@ def distance(rows: pd.DataFrame) -> float:
     Parameters
     ----------
     rows : a row for each printed number, with ``value``, ``sd`` and ``difference``.
+    under_causes : take our number under the cause that explains a difference, where there is one.
     """
     value = pd.to_numeric(rows["value"])
     same = [rows[name] for name in ("table", "metric", "dataset", "sensitive_attribute")]
     spread = value.groupby([*same, rows["n_labelled"]]).transform("std")
     printed = pd.to_numeric(rows["sd"])
     unit = printed.where(printed > 0, spread)
-    off = rows["difference"].astype(float).abs() / unit.where(unit > 0)
-    return float(off.mean())
+    off = rows["difference"].astype(float)
+    if under_causes:
+        off = (rows["ours under it"].astype(float) - value).fillna(off)
+    return float((off.abs() / unit.where(unit > 0)).mean())
 
 
 def shares_within(rows: pd.DataFrame, distances: Sequence[float]) -> list[float]:

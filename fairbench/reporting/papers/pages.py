@@ -100,15 +100,15 @@ two pages, one for chapter 2 and one for chapter 3; its chapter 4 is the paper o
 _COUNTS = """## How many numbers agree
 
 | work | printed | compared | agree | under a cause | cannot be | unexplained | of those \
-compared | off by |
-| --- | --: | --: | --: | --: | --: | --: | --: | --: |""".replace("\\\n", "").splitlines()
+compared | off by | with causes |
+| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |""".replace("\\\n", "").splitlines()
 
 _WORDS = """*Compared* leaves out numbers that nothing of ours answers, such as those of data that
 were not released, and tables that we ran on other people's data than the paper's. *Of those
-compared* is the share that is unexplained. *Off by* is the mean absolute difference from the
-printed numbers. Its unit is the printed sd, or, where a paper prints none, the sd of its own
-numbers of that table, metric and data set. It stands here because a wide spread of ours makes every
-number agree.
+compared* is the share that is unexplained. *Off by* is the mean absolute difference of ours, by the
+text's setting, from the printed numbers; *with causes* takes our number under the cause where there
+is one. The unit is the printed sd, or, where a paper prints none, the sd of its own numbers of that
+table, metric and data set. Both stand here because a wide spread of ours makes every number agree.
 
 A number *agrees* if the two means differ by at most two standard errors of that difference and half
 a printed digit. The error includes our scatter over repeats, and the paper's where it prints one.
@@ -137,15 +137,17 @@ def _counts_of_work(paper: Paper, rows: Sequence[RowAnswer]) -> list[str]:
     compared = sum(answer.compared for answer in counted)
     link = f"[{paper.title}](papers/{paper.name}.md)"
     if not compared:
-        return [link, str(printed), *[""] * 7]
+        return [link, str(printed), *[""] * 8]
     counts = [sum(answer.count(verdict) for answer in counted) for verdict in _COUNTED]
     share = f"{counts[-1] / compared:.0%}".replace("%", " %")
     numbers = pd.concat([answer.numbers for answer in counted if answer.compared])
-    return [link, *map(str, (printed, compared, *counts)), share, _written(distance(numbers))]
+    return [link, *map(str, (printed, compared, *counts)), share, *_off(numbers)]
 
 
-def _written(off: float) -> str:
-    return "" if isnan(off) else f"{off:.2f}"
+def _off(numbers: pd.DataFrame) -> list[str]:
+    """Return how far ours are from the printed numbers, by the text's setting and with causes."""
+    distances = distance(numbers), distance(numbers, under_causes=True)
+    return ["-" if isnan(off) else f"{off:.2f}" for off in distances]
 
 
 def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
@@ -197,7 +199,8 @@ def _claim(paper: Paper, answer: RowAnswer) -> str:
     verdict = f"*{answer.verdict[:1].upper()}{answer.verdict[1:]}.*"
     code = row.command_of(paper.name) or row.code
     place = f"({row.place})" if row.place else ""
-    told = [f"- **{row.what}**", place, verdict, *_ours(answer), f"`{code}`" if code else ""]
+    what = _sentence(row.what)
+    told = [f"- **{what}**", place, verdict, *_ours(answer), f"`{code}`" if code else ""]
     return " ".join(filter(None, told))
 
 
@@ -205,7 +208,12 @@ def _ours(answer: RowAnswer) -> list[str]:
     """Return what we run, where it differs, and what came out, as sentences."""
     row = answer.row
     differs = f"*Differs:* {row.differs}" if row.differs else ""
-    return [row.ours, differs, answer.note]
+    return [_sentence(text) for text in (row.ours, differs, answer.note) if text]
+
+
+def _sentence(text: str) -> str:
+    """Return a text with a full stop, unless it ends as a sentence does."""
+    return text if text.endswith((".", "?", "!", ":", ".)")) else f"{text}."
 
 
 def _tables(paper: Paper, tables: Sequence[RowAnswer]) -> Iterator[str]:
@@ -215,16 +223,19 @@ def _tables(paper: Paper, tables: Sequence[RowAnswer]) -> Iterator[str]:
     yield "paper's numbers with ours. [What the counts mean](../papers.md)."
     yield ""
     counted = [heading for heading, _ in _COUNTED.values()]
-    headings = ["table", "what it has, and what we run", "printed", "compared", *counted, "off by"]
+    headings = ["table", "what it has, and what we run", "printed", "compared", *counted]
+    headings += ["off by", "with causes"]
     yield from (_line(headings), _line(["---", "---", *["--:"] * (len(headings) - 2)]))
     for answer in tables:
         counts = [answer.printed, answer.compared, *(answer.count(name) for name in _COUNTED)]
         other = "Ours are of other people." if answer.verdict == OTHER_DATA else ""
-        told = [f"{answer.row.what}.", *_ours(answer), other]
-        text = " ".join(filter(None, told)).replace("..", ".")
-        yield _line([_item(answer), text, *map(str, counts), _written(answer.off)])
+        text = " ".join(filter(None, [_sentence(answer.row.what), *_ours(answer), other]))
+        yield _line([_item(answer), text, *map(str, counts), *_off(answer.numbers)])
     yield ""
     record = pd.concat([a.numbers for a in tables if a.verdict != OTHER_DATA] or [pd.DataFrame()])
+    if any(answer.verdict == OTHER_DATA for answer in tables):
+        yield "What follows leaves out the tables that we ran on other people's data."
+        yield ""
     if len(record):
         yield from _explained(paper, record)
 
@@ -289,7 +300,7 @@ def _answered_by(answer: RowAnswer) -> str:
     row = answer.row
     option = row.kind in ("table", "figure", "dataset")
     text = f"{row.kind}={getattr(row, row.kind)}" if option else row.command or row.code
-    return f"`{text}`" if text else ""
+    return f"`{text}`" if text else "-"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +30,7 @@ from fairbench.reporting.papers.running import (
     Effort,
     figure_sweeps,
     is_computed,
+    python,
     run_computation,
     run_sweep,
     sweeps,
@@ -70,7 +70,7 @@ def table_parts(
 ) -> Iterator[PaperPart]:
     """Yield the parts that some tables need, by default all of them; sweeps come first."""
     words = sweeps(paper, root / "conf", tables, effort)
-    yield from _sweep_parts(paper, words, root, results, effort)
+    yield from _sweep_parts(paper, words, results, effort)
     for table in tables or paper.tables:
         for name in paper.computed(table):
             again = paper.computations[name].get("again", False)
@@ -87,7 +87,7 @@ def figure_parts(
 ) -> Iterator[PaperPart]:
     """Yield the parts that some figures need, by default all of them; sweeps come first."""
     words = figure_sweeps(paper, root / "conf", figures, effort)
-    yield from _sweep_parts(paper, words, root, results, effort)
+    yield from _sweep_parts(paper, words, results, effort)
     for figure in figures or paper.figures:
         yield PaperPart(
             paper.name,
@@ -97,18 +97,18 @@ def figure_parts(
 
 
 def _sweep_parts(
-    paper: Paper, sweeps: Iterator[list[str]], root: Path, results: Path, effort: Effort
+    paper: Paper, sweeps: Iterator[list[str]], results: Path, effort: Effort
 ) -> Iterator[PaperPart]:
     """Yield the parts that carry out sweeps, each given by the words of its command."""
     for words in sweeps:
         yield PaperPart(
             paper.name,
             " ".join(words),
-            partial(run_sweep, words, root, results, effort),
+            partial(run_sweep, words, results, effort),
         )
 
 
-def study_parts(paper: Paper, root: Path, results: Path, effort: Effort) -> Iterator[PaperPart]:
+def study_parts(paper: Paper, results: Path, effort: Effort) -> Iterator[PaperPart]:
     """Yield the studies of a paper's contents that have no text yet."""
     rows = {row.command: row for row in contents(paper) if row.kind == "command"}
     for row in rows.values():
@@ -120,7 +120,7 @@ def study_parts(paper: Paper, root: Path, results: Path, effort: Effort) -> Iter
             yield PaperPart(
                 paper.name,
                 f"python {shlex.join(words)}",
-                partial(run_study, paper, words, path, root),
+                partial(run_study, paper, words, path),
             )
 
 
@@ -140,21 +140,14 @@ def study_path(paper: Paper, row: Row, results: Path, effort: Effort) -> Path:
     return written_beside(results) / paper.name / "studies" / f"{stem}.txt"
 
 
-def run_study(paper: Paper, words: Sequence[str], path: Path, root: Path) -> None:
+def run_study(paper: Paper, words: Sequence[str], path: Path) -> None:
     """Run a study as its own process and keep what it prints.
 
     Raises
     ------
     UserError : it failed; its last line says why.
     """
-    process = subprocess.run(
-        [sys.executable, *words],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    process = python(words, keep=True)
     if process.returncode:
         lines = process.stderr.strip().splitlines() or ["it printed no reason"]
         raise UserError(lines[-1].removeprefix("error: "))

@@ -22,7 +22,6 @@ from fairbench.reporting.papers.mapping import (
     MISSING,
     UNANSWERED,
     Paper,
-    distance,
 )
 from fairbench.reporting.papers.matching import PaperTable
 
@@ -123,11 +122,6 @@ class RowAnswer:
     def compared(self) -> int:
         """Return how many numbers have ours beside them."""
         return int((~self.numbers["verdict"].isin(UNANSWERED)).sum())
-
-    @property
-    def off(self) -> float:
-        """Return how far ours are from the printed numbers: `mapping.distance`."""
-        return distance(self.numbers)
 
     def count(self, verdict: str) -> int:
         """Return how many numbers have a verdict."""

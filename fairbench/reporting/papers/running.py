@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +22,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from fairbench.components import imported
+from fairbench.components import imported, module_named
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.experiments.presets import REPEATS, Presets
@@ -100,7 +102,7 @@ def _experiments(paper: Paper, table: str) -> list[str]:
     return [*paper.experiments(table), *(name for names in read for name in names)]
 
 
-def run_sweep(words: Sequence[str], root: Path, results: Path, effort: Effort) -> None:
+def run_sweep(words: Sequence[str], results: Path, effort: Effort) -> None:
     """Run one sweep in a process of its own; finished runs and stored cells are reused.
 
     A quick look counts as a demo.
@@ -111,9 +113,30 @@ def run_sweep(words: Sequence[str], root: Path, results: Path, effort: Effort) -
     """
     purpose = PAPER if effort is Effort.WHOLE else DEMO
     words = [*words, "hydra/launcher=joblib", f"results={results.resolve()}", f"purpose={purpose}"]
-    command = [sys.executable, str(root / "run.py"), "-m", *words]
-    if subprocess.run(command, cwd=root, check=False).returncode:
-        raise UserError(f"a sweep failed, see above: fairbench run -m {' '.join(words)}")
+    if python(["-m", "fairbench", "run", "-m", *words]).returncode:
+        raise UserError(f"a sweep failed, see above: fairbench run -m {shlex.join(words)}")
+
+
+def python(words: Sequence[str], *, keep: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run Python as its own process, in the folder that one is in.
+
+    Parameters
+    ----------
+    words : such as ``-m papers.PAPER.MODULE``: modules are found in a checkout and in an installed
+        package, wherever that lies.
+    keep : whether what it prints is returned instead of shown.
+    """
+    flag, name, *rest = words
+    words = [flag, module_named(name), *rest] if flag == "-m" else words
+    source = str(Path(__file__).resolve().parents[3])  # the folder that has `fairbench`
+    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.run(
+        [sys.executable, "-P", *words],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=keep,
+        text=True,
+        check=False,
+    )
 
 
 def function_of(name: str) -> Callable[..., Any]:

@@ -36,14 +36,15 @@ def margins(
     fold: Rows,
     *,
     C: float = 1.0,
+    gamma: float | None = None,
     weight: Array | None = None,
     repair: Callable[[Array, NDArray[np.bool_]], Array] | None = None,
     apart: Array | None = None,
 ) -> Array:
     """Return the margins of all rows by every model, (F, n).
 
-    Models are those of scikit-learn's StandardScaler and SVC(C) with its own ``gamma="scale"``,
-    fitted to the training rows. Kernels are in single precision.
+    Models are those of scikit-learn's StandardScaler and SVC(C, gamma=gamma), by default of its own
+    ``gamma="scale"``, fitted to the training rows. Kernels are in single precision.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def margins(
 
     def kernel(standard: Array, used: NDArray[np.bool_], direction: Array | None) -> Kernel:
         own = standard if repair is None else repair(standard, used)
-        return Kernel.of(_points(own, used), direction)
+        return Kernel.of(_points(own, used, gamma), direction)
 
     everywhere = None if apart is None else apart.mean(axis=0)
     start = kernel(folds.Z[:, :-1], np.ones(len(y), bool), everywhere)
@@ -73,12 +74,13 @@ def margins(
     return values
 
 
-def _points(standard: Array, used: NDArray[np.bool_]) -> Single:
+def _points(standard: Array, used: NDArray[np.bool_], gamma: float | None) -> Single:
     """Return rows whose kernel is exp(-|a - b|² / 2), (n, d).
 
     scikit-learn's gamma is one over the number of features times the variance of their matrix.
     """
-    points: Array = standard * np.sqrt(2 / (standard.shape[1] * standard[used].var()))
+    width = 1 / (standard.shape[1] * standard[used].var()) if gamma is None else gamma
+    points: Array = standard * np.sqrt(2 * width)
     return points.astype(np.float32)
 
 

@@ -25,6 +25,7 @@ METHODS = [
     Ensemble(reading="sign_test"),
     Ensemble(reading="disagreement"),
 ]
+VOTES = [Ensemble(reading=name) for name in ("majority", "sign_test", "disagreement")]
 
 
 def read(method, raw, task=BINARY, seed=0):
@@ -118,9 +119,7 @@ def test_ensemble_of_a_regression_predicts_the_mean():
     }
 
 
-@pytest.mark.parametrize(
-    "method", [Ensemble(), Ensemble(reading="sign_test"), Ensemble(reading="disagreement")], ids=str
-)
+@pytest.mark.parametrize("method", [Ensemble(), *VOTES], ids=str)
 def test_every_reading_of_members_probabilities_decomposes_the_labels_variance(method):
     members = random_members()
     table = read(method, {"score": members})
@@ -152,26 +151,20 @@ def test_self_consistency_is_the_share_of_pairs_that_disagree(k):
     np.testing.assert_allclose(table["uncertainty"], disagree, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "method", [Ensemble(reading="sign_test"), Ensemble(reading="disagreement")], ids=str
-)
+@pytest.mark.parametrize("method", VOTES, ids=str)
 def test_the_majority_decides_and_a_tie_is_zero(method):
     even, odd = (read(method, {"score": every_vote(k)})["prediction"] for k in (4, 5))
     assert even.tolist() == [0, 0, 0, 1, 1]
     assert odd.tolist() == [0, 0, 0, 1, 1, 1]
 
 
-@pytest.mark.parametrize(
-    "method", [Ensemble(reading="sign_test"), Ensemble(reading="disagreement")], ids=str
-)
+@pytest.mark.parametrize("method", VOTES, ids=str)
 def test_a_members_score_of_exactly_a_half_is_a_vote_for_zero(method):
     raw = {"score": [[0.5, 0.5, 0.9], [0.5, 0.9, 0.9]]}
     assert read(method, raw)["prediction"].tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    "method", [Ensemble(reading="sign_test"), Ensemble(reading="disagreement")], ids=str
-)
+@pytest.mark.parametrize("method", VOTES[1:], ids=str)
 def test_votes_come_from_bare_predictions_too(method):
     members = random_members()
     labels = (members > 0.5).astype(float)
@@ -189,13 +182,19 @@ def test_the_two_vote_readings_order_rows_alike():
     assert len(np.unique(selective)) > 3
 
 
-@pytest.mark.parametrize(
-    "method", [Ensemble(), Ensemble(reading="sign_test"), Ensemble(reading="disagreement")], ids=str
-)
+@pytest.mark.parametrize("method", [Ensemble(), *VOTES], ids=str)
 def test_a_bags_reading_does_not_depend_on_the_order_of_its_members(method):
     members = random_members()
     shuffled = members[:, np.random.default_rng(1).permutation(7)]
     np.testing.assert_allclose(read(method, {"score": members}), read(method, {"score": shuffled}))
+
+
+def test_the_majoritys_label_has_the_uncertainty_of_the_mean():
+    raw = {"score": [[0.45, 0.45, 0.9]]}
+    voted, mean = read(Ensemble(reading="majority"), raw), read(Ensemble(), raw)
+    assert (voted["prediction"].item(), mean["prediction"].item()) == (0, 1)
+    assert voted["uncertainty"].item() == mean["uncertainty"].item()
+    assert "score" not in voted
 
 
 def test_members_that_agree_leave_no_uncertainty_but_the_p_values():
@@ -224,7 +223,7 @@ def test_methods_of_labels_are_for_binary_targets():
     assert of_values == [Baseline(), Ensemble(), Random()]
 
 
-@pytest.mark.parametrize("reading", ["mean", "sign_test", "disagreement"])
+@pytest.mark.parametrize("reading", ["mean", "majority", "sign_test", "disagreement"])
 def test_readings_share_the_bag_of_their_size(reading):
     assert Ensemble(5, reading).fitter == Ensemble(5).fitter
     assert Ensemble(5, reading).fitter.members == 5

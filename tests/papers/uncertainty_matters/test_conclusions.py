@@ -8,9 +8,8 @@ from fairbench.components.papers.uncertainty_matters.conclusions import (
     conclusions,
     probabilities,
 )
-from fairbench.components.papers.uncertainty_matters.measured import RHOS
 from fairbench.components.papers.uncertainty_matters.one_partition import Pair
-from fairbench.components.papers.uncertainty_matters.readings import CHOSEN, TRUTH
+from fairbench.components.papers.uncertainty_matters.readings import ALONE, RHOS, TRUTH
 
 NAMES = ("Linear SVM + Hardt", "FERM")
 
@@ -24,7 +23,7 @@ def pair_of(moved, scale=1):
     # The other group alike, so that the gap in the rates of good loans stays as it is.
     first[:, 1, 0] += np.array(moved) * scale // 5
     first[:, 1, 1] -= np.array(moved) * scale // 5
-    return Pair(CHOSEN, NAMES, (first, second))
+    return Pair(ALONE, NAMES, (first, second))
 
 
 def test_a_share_of_the_estimates_turns():

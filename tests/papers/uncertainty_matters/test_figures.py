@@ -1,129 +1,128 @@
 """The pictures of Uncertainty Matters show what they are given."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fairbench.components.papers import PAPERS
+from fairbench.components.papers.uncertainty_matters import grid
+from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.figures import (
-    PRIORS,
-    adult_figure,
-    areas_figure,
-    pair_figure,
-    priors_figure,
-    ratios_figure,
-    regions_figure,
-    rhos_figure,
+    QUOTED,
+    cases_figure,
+    comparison_figure,
+    groups_figure,
+    instability_figure,
+    partitions_figure,
+    predicted_good,
+    quoted_figure,
+    ratio_figure,
+    right_if_predicted,
 )
-from fairbench.components.papers.uncertainty_matters.measured import RHOS, Measured
 from fairbench.components.papers.uncertainty_matters.one_partition import Pair
-from fairbench.components.papers.uncertainty_matters.readings import CHOSEN
-from fairbench.components.papers.uncertainty_matters.tables import AREA
+from fairbench.components.papers.uncertainty_matters.readings import ALONE
+from fairbench.inference.posterior import table_draws
+from fairbench.metrics.rates import true_positive_rate
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.reporting.papers.running import Effort, function_of
 
 PAPER = Paper.read("uncertainty_matters", PAPERS)
-FIGURES = list(PAPER.figures)
-NAMES = ("SVM", "Disparate impact remover + SVM")
+NEEDS_ADULT = ("14.1", "15.2")
+NAMES = ("Linear SVM + Hardt", "FERM")
 
 
 @pytest.fixture(scope="module")
-def measured():
-    counts = np.tile([[400, 60, 80, 60], [80, 20, 20, 30]], (7, 1, 1))
-    counts[:, :, 0] += np.arange(7)[:, None]
-    return Measured({name: counts + 5 * i for i, name in enumerate(NAMES)}, draws=1000)
+def counts():
+    tables = np.tile([[400, 60, 80, 60], [80, 20, 20, 30]], (7, 1, 1))
+    tables[:, 0, 0] += 5 * np.arange(7)
+    tables[:, 0, 1] -= 5 * np.arange(7)
+    return tables
 
 
-def test_pair_shows_every_cross_validation_and_the_rope(measured):
-    figure = pair_figure(measured, NAMES)
-    panels = figure.axes
-    assert [axes.get_title() for axes in panels[:2]] == ["SVM", "DI remover + SVM"]
-    points = [line for axes in panels for line in axes.lines if line.get_marker() == "."]
-    assert len(points) == 7  # two groups twice, two algorithms, one difference
-    assert {len(line.get_xdata()) for line in points} == {7}
-    (rope,) = panels[3].patches
-    assert rope.get_width() == pytest.approx(0.02)
-    assert "estimates of 7" in figure.get_suptitle()
+@pytest.fixture(scope="module")
+def pair(counts):
+    return Pair(ALONE, NAMES, (counts, counts[::-1]))
 
 
-def test_areas_stand_by_rho_with_the_published_ones():
-    rows = pd.DataFrame(
-        {"method": name, "setting": rho, "metric": AREA, "published": 0.02, "posterior": 0.01 * i,
-         "posterior sd": 0.001, "predictive": np.nan}
-        for i, name in enumerate(NAMES, start=1) for rho in RHOS
-    )  # fmt: skip
-    figure = areas_figure(rows)
-    assert [axes.get_title() for axes in figure.axes] == list(RHOS)
-    for axes in figure.axes:
-        published = next(line for line in axes.lines if line.get_marker() == "x")
-        np.testing.assert_allclose(published.get_xdata(), 0.02)
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert labels == ["DI remover + SVM", "SVM"]
-
-
-def outlines(axes, labels):
-    """Return the area within each region's outline, by its label: shoelace formula."""
-    curves = [collection for collection in axes.collections if not collection.get_fill()]
-    result = {}
-    for label, curve in zip(labels, curves, strict=True):
+def areas(axes):
+    """Return the area within each region's outline, in the order drawn: shoelace formula."""
+    found = []
+    for curve in (each for each in axes.collections if not each.get_fill()):
         x, y = max((path.vertices for path in curve.get_paths()), key=len).T
-        result[label] = abs(np.sum(x * np.roll(y, 1) - y * np.roll(x, 1))) / 2
-    return result
+        found.append(abs(np.sum(x * np.roll(y, 1) - y * np.roll(x, 1))) / 2)
+    return found
 
 
-@pytest.fixture(scope="module")
-def pair(measured):
-    names = ("SVM + Hardt", "Linear SVM + Hardt")
-    return Pair(CHOSEN, names, tuple(measured.counts[name] for name in NAMES))
+def test_a_point_a_cross_validation(counts):
+    rates = {"equal opportunity": true_positive_rate, "demographic parity": predicted_good}
+    figure = instability_figure({"SVM": counts, "FERM": counts}, rates)
+    opportunity, parity = figure.axes
+    assert [len(line.get_xdata()) for line in opportunity.lines] == [7, 7]
+    right = (400 + 60 + 80 + 30) / 750
+    assert opportunity.lines[0].get_xdata()[0] == pytest.approx(right)
+    gap = abs(400 / 460 - 80 / 100)
+    assert opportunity.lines[0].get_ydata()[0] == pytest.approx(gap)
+    assert parity.lines[0].get_ydata()[0] == pytest.approx(abs(480 / 600 - 100 / 150))
 
 
-def labels_of(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
+def test_rates_of_predicted_rows():
+    tables = np.array([[10.0, 20, 30, 60]])  # TN, FP, FN, TP
+    assert predicted_good(tables) == pytest.approx((20 + 60) / 120)
+    assert right_if_predicted(tables) == pytest.approx(60 / 80)
 
 
-def test_a_larger_rho_has_a_larger_region(pair):
-    (axes,) = rhos_figure(pair, 3000).axes
-    assert labels_of(axes)[:-1] == list(RHOS)
-    areas = outlines(axes, RHOS)
-    assert areas["rho in [0,1/K]"] < areas["rho=1/K"]
-    # An area goes with what a count is worth: 0.713 at the one, 0.526 at the other.
-    assert areas["rho in [0,1/K]"] / areas["rho=1/K"] == pytest.approx(0.526 / 0.713, rel=0.15)
+def test_a_comparison_has_all_partitions_one_and_its_posterior(pair):
+    truth, one, posterior = comparison_figure([pair], 2000).axes
+    assert len(truth.lines[0].get_xdata()) == 7
+    assert len(one.lines[0].get_xdata()) == 1
+    assert areas(posterior)[0] > 0
 
 
-def test_a_prior_of_one_in_a_cell_changes_little_of_a_thousand_rows(pair):
-    (axes,) = priors_figure(pair, 3000).axes
-    areas = outlines(axes, PRIORS)
-    assert areas["Dir(1)"] == pytest.approx(areas["Dir(0)"], rel=0.2)
-    assert labels_of(axes)[-1] == "A - B in each of 7 cross-validations"
+def test_both_partitions_are_marked(pair):
+    (axes,) = partitions_figure([pair]).axes
+    marked = [line for line in axes.lines if line.get_marker() == "D"]
+    places = [(line.get_xdata()[0], line.get_ydata()[0]) for line in marked]
+    assert places == [tuple(pair.delta[pair.nearest]), tuple(pair.delta[pair.furthest])]
 
 
-def test_the_same_rows_tell_two_machines_better_apart():
-    """Of 3000 rows both err on the same ones, but for a few."""
-    joint = np.array([[1000, 20, 20, 150, 100, 15, 15, 700], [500, 10, 10, 80, 60, 8, 8, 350]])
-    figure = adult_figure({("SVM", "FERM"): joint}, 3000)
-    (axes,) = figure.axes
-    areas = outlines(axes, ["independent", "on the same rows"])
-    assert areas["on the same rows"] < 0.7 * areas["independent"]
+def test_the_quoted_difference_is_that_of_the_text(pair):
+    figure = quoted_figure(dict.fromkeys(QUOTED, pair))
+    marked = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "D"]
+    assert [line.get_xdata()[0] for line in marked] == pytest.approx([0.10, -0.08])
+    assert [line.get_ydata()[0] for line in marked] == pytest.approx([0.04, -0.10])
 
 
-def test_ratios_of_one_algorithm_stand_at_its_variance():
-    draw = np.random.default_rng(0)
-    reference = draw.normal(0.7, 0.01, size=(50, 2, 2, 2))
-    estimates = {"SVM": reference, "LR": 0.7 + 2 * (reference - 0.7)}
-    (axes,) = ratios_figure(estimates, pd.Series({"LR": 3.0})).axes
-    fives, whole, implied = (line for line in axes.lines if line.get_marker() in "oDx")
-    assert len(fives.get_xdata()) == 10
-    np.testing.assert_allclose(fives.get_xdata(), 4)  # twice the spread
-    np.testing.assert_allclose([*whole.get_xdata(), *implied.get_xdata()], [4, 3])
+def test_a_case_has_both_posteriors_and_their_difference(counts):
+    draws = tuple(
+        table_draws(table, 2000, np.random.default_rng(seed))
+        for seed, table in enumerate((counts[0], counts[6]))
+    )
+    both, difference = cases_figure({NAMES: draws}).axes
+    assert len(areas(both)) == 2 and len(areas(difference)) == 1
+    assert areas(difference)[0] > max(areas(both))
 
 
-def test_every_algorithm_has_its_region(measured):
-    figure = regions_figure(measured)
-    shown = [axes.get_title() for axes in figure.axes if axes.axison]
-    assert shown == ["SVM (7)", "DI remover + SVM (7)"]
+def test_a_ratio_of_one_algorithm_stands_at_its_variance():
+    reference = np.random.default_rng(0).normal(0.7, 0.01, size=(12, 2, 2, 2))
+    (axes,) = ratio_figure(0.7 + 2 * (reference - 0.7), reference).axes
+    lines = [line for line in axes.lines if len(line.get_xdata()) == 12]
+    assert len(lines) == 4
+    for line in lines:
+        np.testing.assert_allclose(line.get_ydata(), 4)  # twice the spread
 
 
-@pytest.mark.parametrize("figure", [name for name in FIGURES if name != "14.1"])
+def test_the_smaller_group_has_the_wider_region():
+    tables = {name: grid.counts(name)[0] * 0.7 for name in ALGORITHMS}
+    figure = groups_figure(tables, ("age > 25", "age <= 25"), 2000)
+    for axes in figure.axes[: len(tables)]:
+        larger, smaller = areas(axes)
+        assert smaller > larger, axes.get_title()
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
+        "age > 25",
+        "age <= 25",
+    ]
+
+
+@pytest.mark.parametrize("figure", [name for name in PAPER.figures if name not in NEEDS_ADULT])
 def test_every_declared_figure_is_drawn_from_what_is_packed(figure, tmp_path):
     drawn = list(function_of(PAPER.figure(figure)["function"])(tmp_path, Effort.FIRST))
     assert drawn and len({end for end, _ in drawn}) == len(drawn)

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from fairbench.components.datasets import german
-from fairbench.components.papers.uncertainty_matters import ground_truth, halves, packed
+from fairbench.components.papers.uncertainty_matters import grid, ground_truth, halves, packed
 from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS, overrides, study
 from fairbench.components.papers.uncertainty_matters.one_partition import (
     ALL,
+    ANSWERED,
     NUMBERS,
     PAIRS,
     TABLES,
@@ -20,10 +21,12 @@ from fairbench.components.papers.uncertainty_matters.one_partition import (
     shares,
 )
 from fairbench.components.papers.uncertainty_matters.readings import (
-    CHOSEN,
-    PRESET,
+    ALONE,
+    NONE,
     READINGS,
     RIGHT,
+    SIGNED_GAPS,
+    TEXT,
     Reading,
     Setting,
 )
@@ -41,7 +44,7 @@ def pair():
     for cv, moved in enumerate((-20, -30, 50, -110)):
         first[cv, 0, 0] += moved
         first[cv, 0, 1] -= moved
-    return Pair(CHOSEN, NAMES, (first, second))
+    return Pair(ALONE, NAMES, (first, second))
 
 
 def test_settings_are_read_as_printed():
@@ -67,9 +70,9 @@ def test_the_partition_is_near_the_mean_or_far_with_another_conclusion(pair):
 def test_each_outcome_may_be_a_conclusion_of_its_own():
     """More accurate, and fairer besides: one event, two outcomes."""
     delta = np.array([[0.05, 0.0], [0.05, 0.05], [-0.05, 0.05]])
-    one, own = (replace(CHOSEN, nine=nine).conclusions(delta) for nine in (False, True))
+    one, own = (replace(ALONE, nine=nine).conclusions(delta) for nine in (False, True))
     assert (len(set(one)), len(set(own))) == (2, 3)
-    assert PRESET.nine and not CHOSEN.nine
+    assert SIGNED_GAPS.nine and not TEXT.nine
 
 
 def test_a_gap_in_favour_of_the_other_group_is_a_gap():
@@ -97,11 +100,24 @@ def test_a_third_objective_leaves_fewer_conclusions_of_one_over_the_other(pair):
     assert three["p_equivalent"] <= two["p_equivalent"]
 
 
-def test_more_worth_makes_a_conclusion_surer(pair):
-    sure = replace(pair, reading=replace(CHOSEN, factor=9.0))
+def test_a_table_drawn_after_its_probabilities_makes_a_conclusion_less_sure(pair):
+    text = Pair(TEXT, NAMES, pair.counts)
     setting = Setting("rho=1/K", 0.0)
-    mine, surer = (posterior.probabilities(setting, furthest=False) for posterior in (pair, sure))
-    assert surer["p_b_outperforms_a"] > mine["p_b_outperforms_a"] + 0.05
+    mine, less = (posterior.probabilities(setting, furthest=False) for posterior in (pair, text))
+    assert less["p_b_outperforms_a"] < mine["p_b_outperforms_a"] - 0.02
+    assert text.drawn_at(0, setting).var(axis=0) == pytest.approx(
+        2 * pair.drawn_at(0, setting).var(axis=0), rel=0.15
+    )
+
+
+def test_each_group_has_a_ratio_of_its_own():
+    ratio = ALONE.variance_ratio("FERM", 0)
+    assert ratio.shape == (2, 1) and ratio[0, 0] != ratio[1, 0]
+    assert (ALONE.variance_ratio("SVM", 0) == 1).all()
+    assert (ALONE.variance_ratio("FERM", 1) != ratio).all()
+    assert (replace(ALONE, ratio=NONE).variance_ratio("FERM", 0) == 1).all()
+    pooled = replace(ALONE, ratio="mean").variance_ratio("FERM", 0)
+    assert pooled[0, 0] == pooled[1, 0] == pytest.approx(ratio.mean())
 
 
 def test_another_C_stands_behind_a_name():
@@ -125,25 +141,56 @@ def test_what_is_packed_is_of_german():
 
 def test_kept_numbers_answer_every_published_one():
     published = read_published()
-    rows = published[published["table"].isin(TABLES)]
+    rows = published[published["table"].isin(ANSWERED)]
     kept = pd.read_csv(NUMBERS, keep_default_na=False)
-    assert len(rows) == 430
-    for reading in (CHOSEN, PRESET):
-        mine = kept[kept["label"] == reading.label]
-        assert {*rows.index} < {*mine["row"]}
-    result = shares(kept[kept["label"] == ""], rows)
-    assert result.loc["all", "0.05"] >= 0.55
+    assert len(rows[rows["table"].isin(TABLES)]) == 430
+    first = kept.drop_duplicates("row")
+    assert (first["cause"] == "").all() and (first["label"] == "").all()
+    for reading in READINGS:
+        mine = kept[(kept["label"] == reading.label) & (kept["cause"] == reading.cause)]
+        assert len(mine) and not mine["row"].duplicated().any()
+        if not reading.paired:
+            assert {*rows.index} == {*mine["row"]}
 
 
-@pytest.mark.parametrize("reading", READINGS, ids=lambda each: each.label or "chosen")
+def test_a_share_within_its_error_agrees():
+    rows = pd.DataFrame({"table": ["2", "2", "3"], "value": ["0.50", "0.80", "0.10"]})
+    found = pd.DataFrame({"row": [0, 1, 2], "mean": [0.54, 0.70, 0.10], "error": [0.02, 0.01, 0]})
+    result = shares(found, rows)
+    assert result.loc["2"].tolist() == [0.5, 0.5, 1.0]
+    assert result.loc["all", "agrees"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=lambda each: each.label or each.cause or "text")
 def test_kept_numbers_are_those_of_the_packed_counts(reading):
     published = read_published()
     text = "rho_rel_up, no hdr; rope=0.01"
     rows = published[(published["table"] == "12.5") & (published["setting"] == text)]
     result = pd.DataFrame(answers([pairs(reading)], rows)).set_index("row")["mean"]
     kept = pd.read_csv(NUMBERS, keep_default_na=False)
-    kept = kept[(kept["label"] == reading.label)].set_index("row")["mean"]
-    np.testing.assert_allclose(result, kept[result.index], atol=1e-4)
+    kept = kept[(kept["label"] == reading.label) & (kept["cause"] == reading.cause)]
+    np.testing.assert_allclose(result, kept.set_index("row")["mean"][result.index], atol=1e-4)
+
+
+def test_the_truth_of_case_2_is_that_of_another_pair():
+    """Proof: the printed 0.83 is Table 2's, of FERM with a kernel, and the case has linear FERM."""
+    published = read_published()
+    truth = published[(published["setting"] == "ground truth")]
+    truth = truth[truth["metric"] == "p_b_outperforms_a"].set_index("table")
+    assert truth.loc["14.2.2", "value"] == "0.83"
+    assert truth.loc["14.2.2", "method"] == "Linear SVM + Hardt vs Linear FERM"
+    table_2 = truth.loc["2"].set_index("method")["value"]
+    assert table_2["Linear SVM + Hardt vs FERM"] == "0.83"
+
+
+def test_hardts_rule_does_not_err_more_than_calling_everybody_good():
+    """Proof: 700 of 1000 loans are good, and one label for all is fair: 0.61 is far below 0.70."""
+    for choice in ("", grid.RULE_APART):
+        counts = grid.counts("Linear SVM + Hardt", choice).sum(axis=1)
+        right = (counts[:, 0] + counts[:, 3]) / counts.sum(axis=1)
+        assert (counts[:, :2].sum(axis=1) == 700).all()
+        assert right.min() > 0.61 + 0.04
+        assert (right.mean() - 0.61) / right.std() > 6
 
 
 @pytest.mark.data

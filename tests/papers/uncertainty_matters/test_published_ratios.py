@@ -11,7 +11,8 @@ from fairbench.components.papers.uncertainty_matters.tables import AREA, read_pu
 def areas(r, worths):
     """Return areas proportional to the inflations that four choices of rho give."""
     values = {"rho=1/K": 1.9, "rho in [0,1/K]": 0.9 / np.log(1.9), "rho_rel": 1.9 * r, **worths}
-    rows = [{"method": "any", "setting": s, "metric": AREA, "value": v} for s, v in values.items()]
+    same = {"table": "12.1", "method": "any", "metric": AREA}
+    rows = [{**same, "setting": s, "value": v} for s, v in values.items()]
     return pd.DataFrame(rows)
 
 

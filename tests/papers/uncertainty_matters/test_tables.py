@@ -1,4 +1,4 @@
-"""The tables of Uncertainty Matters, on a ground truth small enough to check by hand."""
+"""Tables 1 and 12.1 of Uncertainty Matters, on a ground truth small enough to check by hand."""
 
 import numpy as np
 import pandas as pd
@@ -6,20 +6,24 @@ import pytest
 
 from fairbench.components.papers.uncertainty_matters.measured import Measured
 from fairbench.components.papers.uncertainty_matters.posteriors import (
+    OBJECTIVES,
     Cloud,
     events,
     favourable,
     values,
 )
+from fairbench.components.papers.uncertainty_matters.readings import ALONE, ONE_HOT, TEXT
 from fairbench.components.papers.uncertainty_matters.tables import (
-    EVENTS,
-    answers,
-    events_table,
+    AREA,
+    INSIDE,
+    KEPT,
+    READINGS,
     read_published,
     table_12_1,
 )
 
-PAIR = ("Linear SVM + Hardt", "FERM")
+PUBLISHED = read_published()
+ROWS = PUBLISHED[PUBLISHED["table"].isin(["1", "12.1"])]
 
 
 def counts_of(accuracy, generator, cvs=40, rows=(810, 190)):
@@ -36,14 +40,9 @@ def counts_of(accuracy, generator, cvs=40, rows=(810, 190)):
 @pytest.fixture(scope="module")
 def measured():
     draw = np.random.default_rng(0)
-    counts = {
-        "SVM": counts_of(0.75, draw),
-        PAIR[0]: counts_of(0.70, draw),
-        PAIR[1]: counts_of(0.76, draw),
-    }
-    joint = np.zeros((3, 2, 8), np.int64)
-    joint[:] = [[500, 30, 40, 20, 20, 30, 40, 130], [90, 10, 10, 5, 5, 10, 10, 50]]
-    return Measured(counts, {PAIR: joint}, {"SVM": 1.0, PAIR[1]: 1.0}, posteriors=4, draws=2000)
+    counts = {"SVM": counts_of(0.75, draw), "FERM": counts_of(0.76, draw)}
+    ratios = {name: np.ones((4, 2, 1)) * (1 + 3 * (name == "FERM")) for name in counts}
+    return Measured(counts, ratios, posteriors=4, draws=2000)
 
 
 def test_values_are_those_of_the_good_loan():
@@ -69,63 +68,59 @@ def test_posterior_is_narrower_than_the_predictive_and_widens_with_rho():
 def test_events_count_practical_differences():
     delta = np.array([[0.02, 0.02], [0.02, 0.0], [-0.02, 0.005], [0.0, 0.0], [0.02, -0.02]])
     shares = events(np.vstack([delta, [np.nan, 0.0]]))
-    assert shares[EVENTS["p_a_outperforms_b"]] == pytest.approx(0.4)
-    assert shares[EVENTS["p_b_outperforms_a"]] == pytest.approx(0.2)
-    assert shares[EVENTS["p_equivalent"]] == pytest.approx(0.2)
-    assert shares[EVENTS["p_a_accuracy_b_fairness"]] == pytest.approx(0.2)
+    accuracy, gap = OBJECTIVES
+    assert shares["A >> B"] == pytest.approx(0.4)
+    assert shares["B >> A"] == pytest.approx(0.2)
+    assert shares["A ~ B"] == pytest.approx(0.2)
+    assert shares[f"A {accuracy}, B {gap}"] == pytest.approx(0.2)
     assert sum(shares.values()) == pytest.approx(1)
 
 
 def test_regions_hold_the_partition_noise_and_shrink_with_rho(measured):
-    rows = table_12_1(measured, read_published()).set_index(["method", "setting", "metric"])
-    area = rows.xs("hdr95_area", level="metric")["posterior"]
+    rows = table_12_1(measured, PUBLISHED[PUBLISHED["table"] == "12.1"])
+    assert set(rows["method"]) == {"SVM", "FERM"}
+    rows = rows.set_index(["method", "setting", "metric"])
+    area = rows.xs(AREA, level="metric")["mean"]
     assert area["SVM", "rho=1/K"] / area["SVM", "rho in [0,1/K]"] == pytest.approx(
         1.9 * np.log(1.9) / 0.9, rel=0.05
     )
-    inside = rows.xs("percent_of_cv_results_inside_hdr95", level="metric")["posterior"]
-    assert inside["SVM", "rho=1/K"] == 100
-    assert rows.loc[("SVM", "rho_rel", "hdr95_area"), "posterior"] == pytest.approx(
-        area["SVM", "rho=1/K"], rel=0.05
+    assert rows.loc[("SVM", "rho=1/K", INSIDE), "mean"] == 100
+    # Four times the reference's variance in both groups: four times its area.
+    assert area["SVM", "rho_rel"] == pytest.approx(area["SVM", "rho=1/K"], rel=0.05)
+    assert area["FERM", "rho_rel"] == pytest.approx(4 * area["FERM", "rho=1/K"], rel=0.1)
+
+
+def test_an_area_is_known_to_its_mean_unless_it_hangs_on_one_ratio(measured):
+    rows = table_12_1(measured, PUBLISHED[PUBLISHED["table"] == "12.1"])
+    mine = rows[(rows["method"] == "FERM") & (rows["metric"] == AREA)].set_index("setting")
+    assert mine.loc["rho=1/K", "error"] == pytest.approx(mine.loc["rho=1/K", "sd"] / 2)
+    assert mine.loc["rho_rel", "error"] == pytest.approx(mine.loc["rho_rel", "sd"] * 1.25**0.5)
+
+
+def test_table_1_has_the_numbers_of_table_12_1_but_for_linear_ferm():
+    """Proof that a row of one of them cannot be: they are one table, printed twice."""
+    keys = ["method", "setting", "metric"]
+    short, long = (
+        ROWS[ROWS["table"] == table].set_index(keys)["value"].astype(float)
+        for table in ("1", "12.1")
     )
+    differs = short[short != long[short.index]]
+    assert set(differs.index.get_level_values("method")) == {"Linear FERM"}
+    place = ("Linear FERM", "rho=1/K", AREA)
+    assert (short[place], long[place]) == (0.0109, 0.0093)
+    assert len(differs) == 7
 
 
-def test_what_was_not_run_or_has_no_half_splits_is_absent(measured):
-    rows = table_12_1(measured, read_published())
-    assert len(rows) == 104
-    absent = rows[rows["posterior"].isna()]
-    assert (absent["method"] == "LR").sum() == 8
-    half = absent.loc[absent["method"] == PAIR[0], "setting"]
-    assert set(half) == {"rho_rel", "rho_rel_up"}
-    assert "SVM" not in set(absent["method"])
-
-
-@pytest.mark.parametrize("table", ["2", "3"])
-def test_events_of_the_tables_sum_to_one(measured, table):
-    rows = events_table(measured, read_published(), table)
-    mine = rows[rows["method"] == " vs ".join(PAIR)].set_index("setting")
-    for kind in ("posterior", "predictive", "paired"):
-        totals = mine.groupby("setting")[kind].sum(min_count=5)
-        known = totals.drop(["ground truth"], errors="ignore")
-        assert known["rho=1/K"] == pytest.approx(1)
-        assert np.isnan(known["rho_rel"])  # one of the two has no half-splits
-    assert rows.loc[rows["method"].str.startswith("Disparate"), "posterior"].isna().all()
-
-
-def test_ground_truth_is_the_share_of_cross_validations(measured):
-    rows = events_table(measured, read_published(), "2")
-    truth = rows[(rows["method"] == " vs ".join(PAIR)) & (rows["setting"] == "ground truth")]
-    assert truth["posterior"].sum() == pytest.approx(1)
-    first, second = (values(measured.counts[name]) for name in PAIR)
-    better = ((second - first > 0.01).any(axis=1) & (second - first >= -0.01).all(axis=1)).mean()
-    shown = truth.set_index("metric").loc["p_b_outperforms_a", "posterior"]
-    assert shown == pytest.approx(better)
-
-
-def test_every_kind_of_draw_is_an_answer_to_its_published_number(measured):
-    published = read_published()
-    result = pd.DataFrame(answers(measured, published[published["table"].isin(["12.1", "2"])]))
-    first = result[result["label"].isna()].set_index("row")
-    assert list(first.index) == list(published.index[published["table"].isin(["12.1", "2"])])
-    assert set(result["label"].dropna()) == {"predictive draws", "paired draws"}
-    known = first.dropna(subset="mean")
-    assert (known["error"] >= known["sd"]).all() | (known["repeats"] == 40).any()
+def test_kept_numbers_answer_every_published_one_by_the_text_first():
+    kept = pd.read_csv(KEPT, keep_default_na=False)
+    first = kept.drop_duplicates("row")
+    assert set(first["row"]) == set(ROWS.index)
+    assert set(first["cause"]) == {""}
+    assert set(kept["cause"]) == {reading.cause for reading in READINGS}
+    areas = ROWS.loc[(ROWS["metric"] == AREA) & (ROWS["setting"] == "rho=1/K")].index
+    text, alone = (
+        kept[kept["cause"] == reading.cause].set_index("row")["mean"].loc[areas]
+        for reading in (TEXT, ALONE)
+    )
+    assert (text / alone).between(1.5, 2.2).all()
+    assert ONE_HOT.cause in set(kept["cause"])

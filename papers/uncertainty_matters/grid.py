@@ -1,0 +1,505 @@
+"""The 13 algorithms as the text has them: columns of FERM's authors, and a grid of machines.
+
+Section 11.2 prepares German as Donini et al. (2018) do: every category is a number, columns are
+standardised, and the sensitive attribute is a column of two values. Machines are the grid of their
+code (C, and gamma of the Gaussian kernel); which of them labels a fold is the one that labels the
+other nine folds best. Logistic regression has C = 1, and Zafar's rule has the component's settings.
+
+``python -m papers.uncertainty_matters.grid [cvs=60] [halvings=18] [algorithms=NAMES]`` counts the
+outcomes of repeated cross-validations and of half-splits, for the chosen machine and for every
+machine of the grid, in batches that are kept in the results folder, and packs them into grid.npz.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import count as every_number
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.cli.command import Results
+from fairbench.components.algorithms.estimators.ferm import mean_difference
+from fairbench.components.algorithms.interventions.reweighing import independence_weights
+from fairbench.components.papers import run_main
+from fairbench.components.papers.options import number_of_cvs
+from fairbench.components.papers.uncertainty_matters import ground_truth
+from fairbench.components.papers.uncertainty_matters.algorithms import study
+from fairbench.components.papers.uncertainty_matters.cross_validation import (
+    FOLDS,
+    composed_labels,
+    partitions,
+)
+from fairbench.components.papers.uncertainty_matters.solvers import (
+    hardt_cv,
+    logistic_cv,
+    rbf_svm_cv,
+    repair_cv,
+)
+from fairbench.components.papers.uncertainty_matters.solvers.folds import (
+    Array,
+    Rows,
+    held_out,
+    training,
+)
+from fairbench.core.arrays import Floats, Mask
+from fairbench.core.files import atomic
+from fairbench.core.options import option
+from fairbench.core.seeds import rng
+from fairbench.data.dataset import Dataset
+from fairbench.inference.effective_counts import half_splits
+from fairbench.metrics.rates import accuracy, binary_confusion, true_negative_rate
+
+FILE = ground_truth.FOLDER / "grid.npz"
+BATCH, SIDES = 20, 2
+GOOD = 0  # the label whose opportunity is equal
+C_KERNEL, C_LINEAR, GAMMA = (0.1, 1.0, 10.0), (0.01, 0.1, 1.0), (0.1, 0.01)
+NEARLY = 0.9  # of the best accuracy
+SUPPORT = 1e-3  # of a margin at 1
+# How else a machine is chosen, and FERM's intercept.
+FAIREST, OWN = "the fairest", "exact intercept"
+BETWEEN = (0.5, 0.1)  # a machine of FERM between two of the grid
+# Machines that causes name: of FERM, and of the other support vector machines.
+EXACT_BETWEEN = f"C = {BETWEEN[0]:g}, gamma = {BETWEEN[1]:g}, {OWN}"
+WIDE, NARROW = "C = 10, gamma = 0.1", "C = 10, gamma = 0.01"
+# What Hardt's rule is derived from labels of, where the machine sees half of the training rows.
+APART = {"LR + Hardt": (1.0, None), "SVM + Hardt": (10.0, 0.01), "Linear SVM + Hardt": (1.0, 0.0)}
+SLOW = (10.0, 0.1)  # the machine that scikit-learn fits faster than active sets do
+KERNEL = tuple(f"C = {C:g}, gamma = {gamma:g}" for C, gamma in product(C_KERNEL, GAMMA))
+LINEAR = tuple(f"C = {C:g}" for C in C_LINEAR)
+# Algorithm whose machines are fitted -> what else follows from its labels.
+FITTED: Mapping[str, tuple[str, ...]] = {
+    "LR": ("LR", "LR + Hardt"),
+    "Reweighing + LR": ("Reweighing + LR",),
+    "Disparate impact remover + LR": ("Disparate impact remover + LR",),
+    "Zafar": ("Zafar",),
+    "SVM": ("SVM", "SVM + Hardt"),
+    "Reweighing + SVM": ("Reweighing + SVM",),
+    "Disparate impact remover + SVM": ("Disparate impact remover + SVM",),
+    "FERM": ("FERM",),
+    "Linear SVM": ("Linear SVM", "Linear SVM + Hardt"),
+    "Linear FERM": ("Linear FERM",),
+}
+RULE_APART, HALVES = "rule apart", "halves"
+NAMES = tuple(name for names in FITTED.values() for name in names)
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Options(Results):
+    """How much is computed."""
+
+    cvs: int = number_of_cvs(60)
+    halvings: int = option(18, "How many halvings of the data.", least=0)
+    algorithms: tuple[str, ...] = option((*FITTED, RULE_APART), "Which machines are fitted.")
+
+
+def machines(name: str) -> tuple[str, ...]:
+    """Return the names of the machines of an algorithm's grid; one, "", where it has none."""
+    if "Linear" in name:
+        return LINEAR
+    return KERNEL if "SVM" in name or name == "FERM" else ("",)
+
+
+def selections(name: str) -> tuple[str, ...]:
+    """Return how a machine of an algorithm's grid is chosen; the first is the text's."""
+    if name == "FERM":
+        return ("", FAIREST, OWN, f"{FAIREST}, {OWN}")
+    return ("", FAIREST) if name.endswith("FERM") else ("",)
+
+
+def choices(name: str) -> tuple[str, ...]:
+    """Return what the counts of an algorithm are of: the selections, then every machine."""
+    grid = machines(name) if machines(name) != ("",) else ()
+    own = tuple(f"{each}, {OWN}" for each in grid) if name == "FERM" else ()
+    if own:
+        own = (*own, EXACT_BETWEEN)
+    return (*selections(name), *grid, *own)
+
+
+@cache
+def german() -> Dataset:
+    """Return German with every column a number, the age being the group's."""
+    part = study("SVM")
+    return replace(part.dataset, features=numbered(part.dataset, part.protect))
+
+
+def numbered(data: Dataset, protect: str | Sequence[str]) -> pd.DataFrame:
+    """Return every column as numbers, the categories in the alphabet's order."""
+    assert isinstance(data.features, pd.DataFrame)
+    found = {
+        name: column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column
+        for name, column in data.features.items()
+    }
+    found["age"] = data.groups(protect).cat.codes
+    return pd.DataFrame(found).astype(float)
+
+
+@dataclass(frozen=True, eq=False)
+class Divided:
+    """Some rows of German, and their divisions into folds.
+
+    Attributes
+    ----------
+    data : the rows. X, y, groups : (n, d), (n,) label 1 a bad loan, (n,) codes.
+    fold : (B, n) test folds; `repeats` are the numbers of these cross-validations.
+    """
+
+    data: Dataset
+    X: Floats
+    y: Floats
+    groups: NDArray[np.intp]
+    fold: Rows
+    repeats: Sequence[int]
+
+    @classmethod
+    def of(cls, data: Dataset, repeats: Sequence[int]) -> Divided:
+        """Deal rows into folds, as every algorithm of the study has them."""
+        part = study("SVM")
+        groups = data.groups(part.protect).cat.codes.to_numpy(np.intp)
+        X = np.asarray(data.features, float)
+        fold = partitions(data, repeats, part.seed)
+        return cls(data, X, data.target.to_numpy(float), groups, fold, repeats)
+
+    def labels(self, name: str) -> dict[str, Mask]:
+        """Return the held-out labels by algorithm, (S, B, n), in the order of `choices`."""
+        given = np.stack(list(self._given(name)))
+        own = np.stack([held_out(each, self.fold) for each in given]) > 0
+        picked = []
+        for choice in selections(name):
+            first, size = len(KERNEL) * choice.endswith(OWN), len(machines(name))
+            grid = slice(first, first + size)
+            chosen = self.chosen(own[grid], fairest=choice.startswith(FAIREST))
+            picked.append(self._picked(given[grid], chosen))
+        found = {}
+        for algorithm in FITTED[name]:
+            of_parts = [*picked, *given][: len(choices(name))]
+            found[algorithm] = np.stack(
+                [self._derived(each) for each in of_parts]
+                if algorithm.endswith("Hardt")
+                else [held_out(each, self.fold) > 0 for each in of_parts]
+            )
+        return found
+
+    def chosen(self, labels: Mask, *, fairest: bool = False) -> Rows:
+        """Return the place of the machine that labels the other folds best, (B, K).
+
+        Parameters
+        ----------
+        labels : held-out labels (S, B, n); of several machines as good the first is taken.
+        fairest : of the machines within 90 % of the best accuracy the one with the smallest gap in
+            opportunity, as Donini et al. (2018) validate.
+        """
+        folds = [self.fold == k for k in range(FOLDS)]
+        right = labels == (self.y > 0)
+        score = self._of_others([np.where(part, right, False).sum(axis=2) for part in folds])
+        if fairest:
+            gap = self._of_others([self._gap(labels, part) for part in folds])
+            score = np.where(score >= NEARLY * score.max(axis=0), -gap, -np.inf)
+        place: Rows = score.argmax(axis=0)
+        return place
+
+    @staticmethod
+    def _of_others(by_fold: Sequence[NDArray[Any]]) -> Floats:
+        """Return the sums over the other folds, (S, B, K), of values (S, B) by fold."""
+        values = np.stack(by_fold, axis=2).astype(float)
+        return np.asarray(values.sum(axis=2, keepdims=True) - values)
+
+    def _gap(self, labels: Mask, part: Mask) -> Floats:
+        """Return the gap in good loans found among some rows (B, n), (S, B)."""
+        rates = []
+        for group in (0, 1):
+            rows = part & (self.y == GOOD) & (self.groups == group)
+            rates.append((~labels & rows).sum(axis=2) / np.maximum(rows.sum(axis=1), 1))
+        return np.asarray(np.abs(rates[1] - rates[0]))
+
+    def _picked(self, given: Mask, chosen: Rows) -> Mask:
+        picked: Mask = given[chosen.ravel(), np.arange(given.shape[1])]
+        return picked
+
+    def _given(self, name: str) -> Iterator[Mask]:
+        """Yield the labels that each machine of a grid gives to all rows, (F, n)."""
+        if name == "Zafar":
+            part = replace(study(name), dataset=self.data)
+            tested = np.stack(
+                [composed_labels(part, *each) for each in zip(self.repeats, self.fold, strict=True)]
+            )
+            yield np.repeat(tested, FOLDS, axis=0)
+        elif name == "Disparate impact remover + LR":
+            yield self._repaired_logistic()
+        elif name.endswith("LR"):
+            weight = {"weight": self._weights()} if name.startswith("Reweighing") else {}
+            yield logistic_cv.margins(self.X, self.y, self.fold, C=1.0, **weight) > 0
+        elif name.startswith("Linear"):
+            yield from self._linear(fair=name.endswith("FERM"))
+        else:
+            options = self._options(name)
+            margins = [self._kernel(*each, **options) for each in product(C_KERNEL, GAMMA)]
+            if name == "FERM":  # the intercept of its authors' code first
+                yield from (self._averaged(each) > 0 for each in margins)
+            yield from (each > 0 for each in margins)
+            if name == "FERM":
+                yield self._kernel(*BETWEEN, **options) > 0
+
+    def _averaged(self, margins: Floats) -> Floats:
+        """Return margins (F, n) with the mean intercept of all support vectors.
+
+        Those whose multiplier is at C miss their margin, which moves the mean.
+        """
+        sign = 2 * self.y - 1
+        support = training(self.fold) & (sign * margins <= 1 + SUPPORT)
+        short = np.where(support, sign - margins, 0).sum(axis=1) / support.sum(axis=1)
+        moved: Floats = margins + short[:, None]
+        return moved
+
+    def _kernel(self, C: float, gamma: float, **options: Any) -> Floats:
+        """Return the margins of a machine, (F, n)."""
+        if (C, gamma) != SLOW:
+            # Active sets may go round in circles where hardly a multiplier lies between 0 and C.
+            with suppress(ArithmeticError):
+                given = rbf_svm_cv.margins(self.X, self.y, self.fold, C=C, gamma=gamma, **options)
+                return np.asarray(given, float)
+        return self._by_libsvm(C, gamma, **options)
+
+    def _options(self, name: str) -> dict[str, Any]:
+        if name.startswith("Reweighing"):
+            return {"weight": self._weights()}
+        if name.startswith("Disparate"):
+            return {"repair": repair_cv.Repair.of(self.X, self.groups)}
+        return {"apart": self._apart()} if name == "FERM" else {}
+
+    def _weights(self) -> Floats:
+        groups = self.data.groups(study("SVM").protect)
+        used = training(self.fold)
+        return np.stack([independence_weights(groups, self.y, u.astype(float)) for u in used])
+
+    def _apart(self) -> Floats:
+        compared = self.y == GOOD
+        used = training(self.fold)
+        return np.stack([mean_difference(self.groups, compared & u, u.astype(float)) for u in used])
+
+    def _standard(self, used: Mask) -> Floats:
+        spread = self.X[used].std(axis=0)
+        scaled: Floats = (self.X - self.X[used].mean(axis=0)) / np.where(spread > 0, spread, 1)
+        return scaled
+
+    def _by_libsvm(
+        self,
+        C: float,
+        gamma: float,
+        *,
+        weight: Array | None = None,
+        repair: repair_cv.Repair | None = None,
+        apart: Array | None = None,
+    ) -> Floats:
+        from sklearn.metrics.pairwise import rbf_kernel
+        from sklearn.svm import SVC
+
+        found, used = [], training(self.fold)
+        for part, u in enumerate(used):
+            Z = self._standard(u)
+            Z = Z if repair is None else np.asarray(repair(Z, u), float)
+            kernel = rbf_kernel(Z, Z[u], gamma)
+            if apart is not None:
+                along = kernel @ apart[part][u]
+                kernel -= np.outer(along, along[u] / (apart[part][u] @ along[u]))
+            machine = SVC(C=C, kernel="precomputed")
+            machine.fit(kernel[u], self.y[u], None if weight is None else weight[part][u])
+            found.append(machine.decision_function(kernel))
+        return np.stack(found)
+
+    def _linear(self, *, fair: bool) -> Iterator[Mask]:
+        from sklearn.svm import SVC
+
+        features = []
+        for u in training(self.fold):
+            Z = self._standard(u)
+            if fair:
+                weights = mean_difference(self.groups[u], self.y[u] == GOOD, np.ones(u.sum()))
+                apart = weights @ Z[u]
+                largest = np.abs(apart).argmax()
+                Z = Z - np.outer(Z[:, largest] / apart[largest], apart)
+            features.append(Z @ Z[u].T)
+        for C in C_LINEAR:
+            machine, found = SVC(C=C, kernel="precomputed"), []
+            for kernel, u in zip(features, training(self.fold), strict=True):
+                found.append(machine.fit(kernel[u], self.y[u]).decision_function(kernel) > 0)
+            yield np.stack(found)
+
+    def _repaired_logistic(self) -> Mask:
+        from sklearn.linear_model import LogisticRegression
+
+        repair, found = repair_cv.Repair.of(self.X, self.groups), []
+        learner = LogisticRegression(C=1.0, solver="newton-cholesky")
+        for u in training(self.fold):
+            Z = repair(self._standard(u), u)
+            found.append(learner.fit(Z[u], self.y[u]).predict(Z) > 0)
+        return np.stack(found)
+
+    def apart(self, name: str) -> Mask:
+        """Return the labels by a rule derived from training rows that its machine has not seen."""
+        given, asked = [], []
+        for part, used in enumerate(training(self.fold)):
+            cv, k = divmod(part, FOLDS)
+            rows = rng(0, "rule apart", self.repeats[cv], k).permutation(np.flatnonzero(used))
+            seen = np.isin(np.arange(len(used)), rows[::2])
+            asked.append(used & ~seen)
+            given.append(self._fitted(seen, *APART[name]))
+        return self._derived(np.stack(given), np.stack(asked))
+
+    def _fitted(self, used: Mask, C: float, gamma: float | None) -> Mask:
+        """Return the labels of all rows, (n,), by one learner: a gamma of 0 is a linear machine."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.svm import SVC
+
+        learner = (
+            LogisticRegression(C=C)
+            if gamma is None
+            else SVC(C=C, gamma=gamma)
+            if gamma
+            else SVC(C=C, kernel="linear")
+        )
+        Z = self._standard(used)
+        return np.asarray(learner.fit(Z[used], self.y[used]).predict(Z) > 0)
+
+    def _derived(self, labels: Mask, asked: Mask | None = None) -> Mask:
+        """Return what Hardt's rule makes of the labels (F, n) of all rows, (B, n).
+
+        `asked` are the rows (F, n) that it is derived from, the training rows by default.
+        """
+        used = training(self.fold) if asked is None else asked
+        rates = hardt_cv.rates_of(labels, used, self.y, self.groups)
+        positive = used @ self.y / used.sum(axis=1)
+        chances = hardt_cv.chances(rates, np.column_stack([1 - positive, positive]))
+        found = np.empty(self.fold.shape, bool)
+        for part, test in enumerate(~training(self.fold)):
+            cv, k = divmod(part, FOLDS)
+            draw = rng(0, "hardt", self.repeats[cv], k).random(int(test.sum()))
+            found[cv, test] = (
+                draw < chances[part][self.groups[test], labels[part, test].astype(np.intp)]
+            )
+        return found
+
+    def counted(self, labels: Mask) -> Counts:
+        """Return the counts (S, B, G, 4) of labels (S, B, n)."""
+        return np.stack(
+            [
+                [binary_confusion(self.y, each, self.groups, n_groups=2) for each in machine]
+                for machine in labels
+            ]
+        )
+
+
+def repeated(name: str, first: int, cvs: int) -> dict[str, Counts]:
+    """Return the counts (1 + S, B, G, 4) of some cross-validations, by algorithm."""
+    rows = Divided.of(german(), range(first, first + cvs))
+    if name == RULE_APART:
+        return {algorithm: rows.counted(rows.apart(algorithm)[None]) for algorithm in APART}
+    return {algorithm: rows.counted(each) for algorithm, each in rows.labels(name).items()}
+
+
+def halved(name: str, place: int) -> dict[str, Counts]:
+    """Return the counts (1 + S, 2, G, 4) of ten folds inside either half, by algorithm."""
+    data, seed = german(), study("SVM").seed
+    drawn = list(half_splits(len(data), place + 1, rng(seed, "halves")))[-1]
+    sides = []
+    for side, rows in enumerate(drawn):
+        half = Divided.of(data.take(rows), [SIDES * place + side])
+        labels = (
+            {key: half.apart(key)[None] for key in APART}
+            if name == RULE_APART
+            else half.labels(name)
+        )
+        sides.append({key: half.counted(each) for key, each in labels.items()})
+    return {key: np.concatenate([side[key] for side in sides], axis=1) for key in sides[0]}
+
+
+def compute(options: Options, folder: Path) -> None:
+    """Compute what the results folder does not have, the first batches of all algorithms first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    a_batch = -(-options.halvings * BATCH // options.cvs)
+    for batch in range(-(-options.cvs // BATCH)):
+        for name in options.algorithms:
+            cvs = partial(repeated, name, batch * BATCH, BATCH)
+            _keep(folder / f"{name}, {batch}.npz", cvs)
+            for place in range(a_batch * batch, min(a_batch * (batch + 1), options.halvings)):
+                _keep(folder / f"{name}, halves {place}.npz", partial(halved, name, place))
+
+
+def _keep(path: Path, make: Callable[[], dict[str, Counts]]) -> None:
+    if path.is_file():
+        return
+    counts = {name: each.astype(np.uint16) for name, each in make().items()}
+    with atomic(path) as stream:
+        np.savez_compressed(stream, allow_pickle=False, **counts)
+
+
+def pack(folder: Path, *, file: Path = FILE) -> None:
+    """Pack what the results folder has: counts by algorithm and choice, of whole data and halves.
+
+    The batches of an algorithm are as many as are there without a gap, and so are its halvings.
+    """
+    content: dict[str, NDArray[Any]] = {}
+    for name, algorithms in {**FITTED, RULE_APART: tuple(APART)}.items():
+        cvs, halved = list(_stored(folder, f"{name}, ")), list(_stored(folder, f"{name}, halves "))
+        for algorithm in algorithms:
+            for place, choice in enumerate(_packed(name, algorithm)):
+                of_cvs = [each[algorithm][place] for each in cvs]
+                of_halves = [each[algorithm][place] for each in halved]
+                content[_key(algorithm, choice)] = np.concatenate(of_cvs)
+                content[_key(algorithm, choice, HALVES)] = np.stack(of_halves)
+    with atomic(file) as stream:
+        np.savez_compressed(stream, allow_pickle=False, **content)
+
+
+def _packed(name: str, algorithm: str) -> tuple[str, ...]:
+    return (RULE_APART,) if name == RULE_APART else choices(algorithm)
+
+
+def _key(*words: str) -> str:
+    return " | ".join(words)
+
+
+@cache
+def _content(file: Path = FILE) -> dict[str, NDArray[Any]]:
+    with np.load(file, allow_pickle=False) as archive:
+        return {name: archive[name].astype(np.int64) for name in archive.files}
+
+
+def counts(algorithm: str, choice: str = "") -> Counts:
+    """Return the packed counts of an algorithm's cross-validations, (B, G, 4)."""
+    return _content()[_key(algorithm, choice)]
+
+
+def estimates(algorithm: str, choice: str = "") -> Floats:
+    """Return accuracy and the share of good loans found in halves, (J, 2, R, G)."""
+    found = _content()[_key(algorithm, choice, HALVES)]
+    return np.stack([accuracy(found), true_negative_rate(found)], axis=2)
+
+
+def _stored(folder: Path, front: str) -> Iterator[Mapping[str, NDArray[Any]]]:
+    for place in every_number():
+        path = folder / f"{front}{place}.npz"
+        if not path.is_file():
+            return
+        with np.load(path, allow_pickle=False) as archive:
+            yield {name: archive[name] for name in archive.files}
+
+
+def main(options: Options) -> None:
+    """Compute and pack."""
+    folder = options.results / ground_truth.STORED / "grid"
+    compute(options, folder)
+    pack(folder)
+    print(f"{FILE}: {FILE.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    run_main(main, Options)

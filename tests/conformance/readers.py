@@ -1,0 +1,126 @@
+"""The files and results that the printed commands speak of, small, in a reader's folder."""
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tests.audits.tables import predictions
+from tests.harness import ROOT
+
+EXAMPLES = {
+    "dataset": "datasets",
+    "learner": "algorithms/learners",
+    "intervention": "algorithms/interventions",
+    "method": "algorithms/methods",
+    "metric": "fairbench/metrics",
+}
+SAMPLES = ROOT / "tests" / "data" / "written_by_others"
+
+
+def put_files(folder: Path) -> None:
+    """Write every file into a folder."""
+    people = _people()
+    draw = np.random.default_rng(1)
+    people.to_csv(folder / "predictions.csv", index=False)
+    people.to_csv(folder / "loans.csv", index=False)
+    people.assign(PD=100 * people["PD"]).to_csv(folder / "percent.csv", index=False)
+    named = people["repaid"].map({1: "yes", 0: "no"})
+    people.assign(repaid=named).to_csv(folder / "yes.csv", index=False)
+    granted = people.assign(repaid=people["repaid"].where(people["granted"] == 1).astype("Int64"))
+    granted.to_csv(folder / "granted.csv", index=False)
+    shown = people["repaid"].where(np.arange(len(people)) % 4 == 3).astype("Int64")
+    people.assign(repaid=shown).to_csv(folder / "pool.csv", index=False)
+    labels = pd.DataFrame({"row": [17, 18], "label": [1, 0]})
+    labels.to_csv(folder / "labels.csv", index=False)
+    for name in ("new.csv", "week-7.csv", "week-07.csv"):
+        people.to_csv(folder / name, index=False)
+    people.to_csv(folder / "people.csv", index=False)
+    people.to_csv(folder / "candidates.csv", index=False)
+    people.to_excel(folder / "candidates.xlsx", index=False)
+    people.to_csv(folder / "homes.csv", index=False)
+    people[["grade", "age", "income", "sex"]].to_csv(folder / "mine.csv", index=False)
+    calls = people.assign(received_callback=people["hired_rate"], job_ad_id=people["vacancy"])
+    calls.to_csv(folder / "openintro_resume.csv", index=False)
+    groups = people.groupby(["sex", "race"], as_index=False).size()
+    counted = groups.rename(columns={"size": "people"})
+    counted["rate"] = draw.uniform(0.3, 0.6, len(counted)).round(2)
+    for name in ("hired", "selected"):
+        counted[name] = (counted["people"] * counted["rate"]).astype(int)
+    counted.to_csv(folder / "counts.csv", index=False)
+    counted[counted["sex"] == "Male"].to_csv(folder / "races.csv", index=False)
+    page = (ROOT / "docs" / "howto" / "gate.md").read_text(encoding="utf-8")
+    (policy,) = re.findall(r"```yaml\n(# fairbench.yaml\n.*?)```", page, re.DOTALL)
+    (folder / "fairbench.yaml").write_text(policy)
+    _put_scores(folder)
+
+
+def _people() -> pd.DataFrame:
+    """Return people with all that the pages' tables have of them."""
+    people = predictions(300, seed=3)
+    draw = np.random.default_rng(0)
+    count = len(people)
+    label, score = people["label"], people["score"].clip(0.02, 0.98).round(4)
+    other = np.clip(score + draw.normal(0, 0.1, count), 0.01, 0.99).round(4)
+    women = np.where(people["sex"] == "Female", 0.8, 0.1)
+    chosen = (draw.random(count) < 0.5).astype(int)
+    price = draw.normal(300, 40, count).round(1)
+    return people.drop(columns=["is_labelled"]).assign(
+        score=score, a=score, b=other, repaid=label, paid=label, hired=np.where(label, "yes", "no"),
+        granted=(score > 0.3).astype(int), p_women=women, p_men=1 - women,
+        age=draw.integers(20, 70, count),
+        PD=(1 - score).round(4), pd=(1 - score).round(4), Ausfall=np.where(label, "nein", "ja"),
+        default=np.where(label, "nein", "ja"), nationality=people["race"], approved=chosen,
+        product=draw.choice(["car", "home"], count), apr=draw.uniform(3, 9, count).round(2),
+        income=draw.normal(50, 9, count).round(1), term=draw.choice([12, 24, 36], count),
+        rating=score, vacancy=np.arange(count) // 50, hired_rate=chosen, price=price,
+        estimate=(price + draw.normal(0, 9, count)).round(1), district=people["race"],
+        week=np.arange(count) // 100, grade=draw.choice(["low", "middle", "high"], count),
+        C=[f"C-{1000 + place}" for place in range(count)],
+    )  # fmt: skip
+
+
+def _put_scores(folder: Path) -> None:
+    """Write what ``fairbench rank`` reads."""
+    draw = np.random.default_rng(2)
+    rows = [
+        {"method": method, "task": task, "split": split, "auc": level + draw.normal(0, 0.01)}
+        for method, level in (("boosting", 0.8), ("forest", 0.79), ("linear", 0.7))
+        for task in range(6)
+        for split in range(3)
+    ]
+    scores = pd.DataFrame(rows)
+    scores["log_loss"], scores["seconds"] = 1 - scores["auc"], draw.uniform(1, 2, len(scores))
+    scores["source"] = scores["task"] // 2
+    same = {"model": scores["method"], "dataset": scores["task"], "fold": scores["split"]}
+    scores.assign(**same).to_csv(folder / "named.csv", index=False)
+    scores.to_csv(folder / "scores.csv", index=False)
+    answers = pd.DataFrame(
+        [
+            {
+                "method": method,
+                "model": method,
+                "question": item,
+                "item": item,
+                "document": item // 4,
+            }
+            for method in ("one", "two")
+            for item in range(60)
+        ]
+    )
+    answers["correct"] = draw.integers(0, 2, len(answers))
+    answers.to_parquet(folder / "answers.parquet")
+    same = {"model": answers["method"], "item": answers["question"]}
+    answers.assign(**same).to_csv(folder / "answers.csv", index=False)
+    shutil.copytree(SAMPLES / "lm_eval", folder / "lm_eval_output")
+
+
+def put_components(folder: Path) -> None:
+    """Copy the examples of components to where the page on them tells one to."""
+    for kind, place in EXAMPLES.items():
+        for file in (ROOT / "docs" / "examples" / kind).iterdir():
+            to = {".py": place, ".yaml": f"conf/{kind}", ".csv": f"data/{file.stem}"}[file.suffix]
+            (folder / to).mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, folder / to)

@@ -1,0 +1,133 @@
+"""The text's columns and grid of machines, and what is packed of them."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.svm import SVC
+
+from fairbench.components.papers.uncertainty_matters import grid
+from fairbench.components.papers.uncertainty_matters.solvers.folds import training
+
+
+@pytest.fixture(scope="module")
+def rows():
+    draw = np.random.default_rng(0)
+    X, groups = draw.normal(size=(200, 4)), draw.integers(0, 2, 200)
+    y = (X[:, 0] + 0.7 * draw.normal(size=200) > 0.6).astype(float)
+    fold = np.stack([draw.permutation(200) % grid.FOLDS for _ in range(2)])
+    return grid.Divided(SimpleNamespace(), X, y, groups.astype(np.intp), fold, range(2))
+
+
+def test_every_column_is_a_number_and_the_age_a_group():
+    data = SimpleNamespace(
+        features=pd.DataFrame(
+            {"purpose": pd.Categorical(["car", "tv", "car"]), "age": [24.0, 25, 40]}
+        ),
+        groups=lambda name: pd.Series(pd.Categorical(["young", "young", "old"])),
+    )
+    found = grid.numbered(data, "age")
+    assert found["purpose"].tolist() == [0, 1, 0]
+    assert found["age"].tolist() == [1, 1, 0]
+
+
+def test_a_fold_has_the_machine_that_is_best_on_the_others(rows):
+    """The first machine errs in fold 0 alone and the second in fold 1 alone, all others nowhere."""
+    right = rows.y > 0
+    labels = np.stack([np.where(rows.fold == k, ~right, right) for k in (0, 1)])
+    chosen = rows.chosen(labels)
+    assert chosen.shape == (2, grid.FOLDS)
+    assert (chosen[:, 0] == 0).all() and (chosen[:, 1] == 1).all()
+
+
+def test_the_fairest_is_one_of_those_that_are_nearly_as_accurate(rows):
+    right = rows.y > 0
+    everybody = np.zeros_like(rows.fold, bool)  # is good: fair, and right for most
+    spoilt = np.where((rows.groups == 1) & ~right & (rows.fold >= 0), True, right)
+    assert (rows.chosen(np.stack([spoilt, everybody])) == 1).all() == (
+        (spoilt == right).mean() < (~right).mean()
+    )
+    fair = rows.chosen(np.stack([np.stack([right] * 2), everybody]), fairest=True)
+    assert (fair == 0).all()  # both have no gap, and the second is not nearly as accurate
+    close = np.where(rng_rows(rows), ~right, right)
+    picked = rows.chosen(np.stack([close, np.stack([right] * 2)]), fairest=True)
+    assert (picked == 1).all()
+
+
+def rng_rows(rows):
+    """Return a few good loans of one group in every fold."""
+    good = (rows.y == 0) & (rows.groups == 0)
+    return good & (np.arange(200) % 9 == 0) & (rows.fold >= 0)
+
+
+def test_machines_are_those_of_scikit_learn(rows):
+    used = training(rows.fold)[3]
+    Z = rows._standard(used)
+    margins = rows._kernel(1.0, 0.1)[3]
+    plain = SVC(C=1.0, gamma=0.1).fit(Z[used], rows.y[used]).decision_function(Z)
+    np.testing.assert_allclose(margins, plain, atol=5e-3)
+    libsvm = rows._by_libsvm(10.0, 0.1)[3]
+    plain = SVC(C=10.0, gamma=0.1).fit(Z[used], rows.y[used]).decision_function(Z)
+    np.testing.assert_allclose(libsvm, plain, atol=5e-3)
+
+
+def test_the_intercept_of_all_support_vectors_is_their_mean(rows):
+    used = training(rows.fold)[0]
+    Z = rows._standard(used)
+    machine = SVC(C=1.0, gamma=0.1, tol=1e-6).fit(Z[used], rows.y[used])
+    plain = machine.decision_function(Z)
+    sign = 2 * rows.y[used][machine.support_] - 1
+    expected = plain + np.mean(sign - plain[used][machine.support_])
+    margins = np.tile(plain, (2 * grid.FOLDS, 1))
+    np.testing.assert_allclose(rows._averaged(margins)[0], expected, atol=1e-3)
+
+
+def test_a_rule_apart_is_not_derived_from_what_its_machine_has_seen(rows, monkeypatch):
+    seen, asked = [], []
+    whole = grid.Divided._fitted
+    monkeypatch.setattr(
+        grid.Divided,
+        "_fitted",
+        lambda self, used, *rest: seen.append(used) or whole(self, used, *rest),
+    )
+    derived = grid.Divided._derived
+    monkeypatch.setattr(
+        grid.Divided,
+        "_derived",
+        lambda self, labels, used=None: asked.append(used) or derived(self, labels, used),
+    )
+    labels = rows.apart("LR + Hardt")
+    assert labels.shape == rows.fold.shape
+    (asked,) = asked
+    for part, (own, other) in enumerate(zip(seen, asked, strict=True)):
+        assert not (own & other).any()
+        np.testing.assert_array_equal(own | other, training(rows.fold)[part])
+
+
+def test_what_is_packed_has_all_rows_of_german():
+    for name in grid.NAMES:
+        for choice in grid.choices(name):
+            counts = grid.counts(name, choice)
+            assert len(counts) >= 20
+            assert (counts[:, :, :2].sum(axis=2) == [590, 110]).all()
+            assert (counts[:, :, 2:].sum(axis=2) == [220, 80]).all()
+        estimates = grid.estimates(name)
+        assert estimates.shape[1:] == (2, 2, 2) and len(estimates) >= 5
+    assert len(grid.counts("FERM", grid.EXACT_BETWEEN)) == len(grid.counts("FERM"))
+    assert all(len(grid.counts(name, grid.RULE_APART)) >= 20 for name in grid.APART)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_packed_counts_are_those_of_the_algorithms():
+    """The first cross-validation of two families."""
+    from fairbench.components.datasets import german
+    from fairbench.data.download import Archive
+
+    if Archive.of(download=False).locate(german.GERMAN) is None:
+        pytest.skip("not found")
+    for name in ("LR", "Linear FERM"):
+        for algorithm, counts in grid.repeated(name, 0, 1).items():
+            for place, choice in enumerate(grid.choices(algorithm)):
+                np.testing.assert_array_equal(counts[place, 0], grid.counts(algorithm, choice)[0])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairbench.cli.options import Option, options_of, value_shown
-from fairbench.components import HOME, is_installed
+from fairbench.components import CHECKOUT, HOME, is_installed
 from fairbench.core.errors import UserError, note, unknown_name
 from fairbench.core.options import option
 from fairbench.results.record import PURPOSES
@@ -153,7 +153,8 @@ def components_folder(*, writing: str = "") -> Path:
 
     Parameters
     ----------
-    writing : what is written into ``docs`` beside them, if anything.
+    writing : what is written into ``docs`` beside them, if anything: the folder is then the
+        checkout itself, which has ``docs``, too.
 
     Raises
     ------
@@ -161,7 +162,7 @@ def components_folder(*, writing: str = "") -> Path:
     """
     if writing and is_installed():
         raise UserError(f"{writing} is written into a checkout: clone the repository for that")
-    return HOME
+    return CHECKOUT if writing else HOME
 
 
 def check_run_words(names: Sequence[str], own: Sequence[str], root: Path) -> None:

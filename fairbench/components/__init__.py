@@ -24,7 +24,8 @@ from typing import Any
 from fairbench.core.errors import UserError
 
 _HERE = Path(__file__).resolve().parent
-HOME = _HERE if (_HERE / "conf").is_dir() else _HERE.parents[1]
+CHECKOUT = _HERE.parents[1]  # where it is one, the folder that has all of them and ``docs``
+HOME = _HERE if (_HERE / "conf").is_dir() else CHECKOUT
 # Folders of modules that may be somebody's own; of `papers` there are ours alone.
 _PLACES = (
     "datasets", "algorithms", "algorithms/learners", "algorithms/interventions",
@@ -38,7 +39,7 @@ __path__ = [str(HOME)]
 
 def is_installed() -> bool:
     """Say whether this is an installed package rather than a checkout."""
-    return not (_HERE.parents[1] / "requirements.lock").is_file()
+    return not (CHECKOUT / "requirements.lock").is_file()
 
 
 @cache

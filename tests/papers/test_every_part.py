@@ -6,10 +6,11 @@ effort and few published rows. No number is looked at.
 """
 
 import os
+import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
-from shutil import copytree
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -17,13 +18,13 @@ from matplotlib import rcParams
 
 from fairbench.cli.main import main
 from fairbench.cli.run import run
-from fairbench.cli.verbs import paper as verb
 from fairbench.experiments import build
 from fairbench.experiments.presets import REPEATS, Presets
 from fairbench.reporting.papers import parts
 from fairbench.reporting.papers.mapping import Paper, papers_in, rule_of
 from fairbench.reporting.papers.printing import print_paper
 from fairbench.reporting.papers.running import Effort
+from tests.conformance import trees
 from tests.harness import CONF, ROOT, quick
 from tests.papers import stand_ins
 
@@ -113,12 +114,20 @@ def test_every_table_and_figure_of_a_paper(name, results, monkeypatch, capsys):
 
 
 @pytest.mark.thorough
-def test_all_papers_are_listed_and_recorded(results, monkeypatch, tmp_path):
-    copytree(PAPERS, tmp_path / "papers")
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "conf").symlink_to(CONF)
-    monkeypatch.setattr(verb, "components_folder", lambda **options: tmp_path)
-    for words in ((), ("record=true",)):
-        assert main(["paper", "all", *words, f"results={results}"]) == 0
-    page = (tmp_path / "docs" / "papers.md").read_text()
-    assert all(Paper.read(name, PAPERS).title in page for name in NAMES)
+def test_all_papers_are_listed_and_recorded_in_the_checkout(tmp_path):
+    tree = trees.clone(tmp_path / "clone")
+    written = [Path("docs", "papers.md"), *(Path("docs", "papers", f"{name}.md") for name in NAMES)]
+    for path in written:
+        (tree / path).unlink()
+    for words in ([], ["record=true"]):
+        command = ["-m", "fairbench", "paper", "all", *words, f"results={tmp_path / 'results'}"]
+        done = subprocess.run(
+            [sys.executable, "-P", *command], cwd=tree, capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": str(tree)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    # Nothing was run, so that the pages are those of the records, which stay as they are.
+    records = [Path("papers", name, "verdicts.csv") for name in NAMES]
+    for path in [*written, *(path for path in records if (ROOT / path).is_file())]:
+        assert (tree / path).read_text() == (ROOT / path).read_text(), path
+    assert not (tree / "fairbench" / "components" / "docs").exists()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.components.papers import PAPERS, run_main
-from fairbench.components.papers.few_labels.tables import CONFIGURATION
+from fairbench.components.papers.few_labels.study import CONFIGURATION
+from fairbench.components.papers.few_labels.tables import ANSWERED
 from fairbench.reporting.papers.mapping import Paper
 from fairbench.reporting.papers.record import recorded
 
@@ -19,7 +20,8 @@ def numbers() -> pd.DataFrame:
     """Return a row per published number with ours of the record, missing where it has none."""
     paper = Paper.read("few_labels", PAPERS)
     keys = ["table", "metric", "n_labelled", "setting", "method", *CONFIGURATION]
-    rows = paper.rows[keys].assign(published=paper.rows["value"].astype(float))
+    printed = paper.rows[paper.rows["table"].isin(ANSWERED)]
+    rows = printed[keys].assign(published=printed["value"].astype(float))
     return rows.merge(recorded(paper)[[*keys, _OURS]], on=keys, how="left").astype({_OURS: float})
 
 

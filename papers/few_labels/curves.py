@@ -21,7 +21,7 @@ from fairbench.components.papers.few_labels.pools import (
     run_pools,
     true_difference,
 )
-from fairbench.components.papers.few_labels.tables import pool
+from fairbench.components.papers.few_labels.study import released_pool
 from fairbench.components.papers.options import number_of_runs
 from fairbench.core.arrays import Floats
 from fairbench.core.options import option
@@ -114,7 +114,7 @@ def curves(name: str, table: PartlyLabelled, rate: Rate, runs: int) -> Curves:
 
 def figure_pools() -> dict[str, PartlyLabelled]:
     """Return the four released pools that are looked at closely, by name."""
-    return {" ".join(key): pool(*key) for key in FIGURE_POOLS}
+    return {" ".join(key): released_pool(key, as_released=True) for key in FIGURE_POOLS}
 
 
 def main(options: Options) -> None:

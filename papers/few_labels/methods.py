@@ -37,17 +37,20 @@ RATES: dict[str, Rate] = {
     "tpr": true_positive_rate,
     "fpr": false_positive_rate,
 }
+HIERARCHY, APART = "beta_calibration", "beta_calibration_nonhierarchical"
+# Without the shared means, groups lie around 0 as they lie around these in the hierarchy.
+AROUND_0 = "beta_calibration_around_0"
 MODELS = {
-    "beta_calibration": BETA,
+    HIERARCHY: BETA,
     "llo_calibration": LLO,
-    "beta_calibration_nonhierarchical": SEPARATE,
+    APART: SEPARATE,
+    AROUND_0: replace(SEPARATE, mean_sd=BETA.spread_sd or ()),
 }
 # What a calibration posterior can be read as: the paper's intervals, those with the scatter of
 # unlabelled labels around their calibrated probability, and what the published script makes of it.
 AS_PUBLISHED, POOL_NOISE, FAULTS = READINGS = ("as published", "pool noise", "faults")
 _NORMAL = 1.96
-# Of priors much wider than the printed ones chains draw: a mean over many runs needs few draws.
-_WIDE, _DRAWS, _WIDE_DRAWS = 3.0, 2048, 512
+_DRAWS = 512  # the text has 800: a mean over many runs needs few
 
 
 @dataclass(frozen=True)
@@ -57,17 +60,19 @@ class Method:
     Attributes
     ----------
     scale : what the standard deviations of the priors are multiplied by.
+    prior : both parameters of the Beta prior of labels alone: 1 in the text.
     reading : one of `READINGS`, of a calibration.
     """
 
     name: str
     scale: float = 1.0
+    prior: float = 1.0
     reading: str = AS_PUBLISHED
 
 
-def rate_of(metric: str) -> Rate:
-    """Return the rate that a metric of the published numbers is about, as in ``mae_delta_tpr``."""
-    return RATES[metric.partition("delta_")[2].removesuffix("_percent")]
+def rate_name(metric: str) -> str:
+    """Return which of `RATES` a metric of the published numbers is about: ``mae_delta_tpr``."""
+    return metric.partition("delta_")[2].removesuffix("_percent")
 
 
 def intervals(
@@ -80,7 +85,7 @@ def intervals(
     """Return estimate, lower and upper end of the differences for every label subset, (K, R, 3).
 
     The groups are modelled one by one; everyone outside the reference group is their mean by
-    size, which is how the published numbers come out, and Beta priors are (1/2, 1/2).
+    size, which is how the published numbers come out.
     """
     if method.name in MODELS:
         readings = (method.reading,)
@@ -102,7 +107,7 @@ def _of_rate(
         return np.tile([centre, *central_interval(draws)], (len(subsets), 1))
     if method.name == "beta_binomial":
         counts = np.array([table.counts(rows) for rows in subsets])
-        groups = beta_binomial(counts, rate, generator, prior=0.5)
+        groups = beta_binomial(counts, rate, generator, prior=method.prior, draws=_DRAWS)
         return _summaries(groups[..., 1:] @ shares(table) - groups[..., 0])
     return np.array([_normal(table, rows, method, rate) for rows in subsets])
 
@@ -137,7 +142,7 @@ def calibrated(
         table,
         generator,
         model=MODELS[method.name].scaled(method.scale),
-        draws=_WIDE_DRAWS if method.scale > _WIDE else _DRAWS,
+        draws=_DRAWS,
         pool_noise=False,
         label_nodes=NODES,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -46,14 +47,16 @@ _MOST_LABELS = 1000
 _FILES = {("adult", "sex"): "adult_race"}
 
 
-def released(archive: Archive, dataset: str, attribute: str, learner: str) -> PartlyLabelled:
-    """Read a learner's scores as the study used them: German's are those of the other class."""
+def released(
+    archive: Archive, dataset: str, attribute: str, learner: str, *, as_released: bool = True
+) -> PartlyLabelled:
+    """Read a learner's scores; as they were released, German's are those of the other class."""
     name = _FILES.get((dataset, attribute), f"{dataset}_{attribute}")
     config = yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text())
     config.pop("_target_")
     file = ScoreFile(**config)
     column = next(name for name in file.groups if name.lower() == attribute)
-    return file.table(archive, learner, column, as_released=True)
+    return file.table(archive, learner, column, as_released=as_released)
 
 
 def run_pools(word: str, group: str | None, results: Path) -> dict[str, PartlyLabelled]:
@@ -75,13 +78,16 @@ def label_orders(table: PartlyLabelled, runs: int) -> list[Rows]:
 
     As far as any table of the study goes, which is to a thousand labels.
     """
-    return [_order(table.group, run)[:_MOST_LABELS].copy() for run in range(runs)]
+    groups = table.group.tobytes()
+    return [_order(groups, run) for run in range(runs)]
 
 
-def _order(group: Rows, run: int) -> Rows:
+@lru_cache(maxsize=4096)
+def _order(groups: bytes, run: int) -> Rows:
+    group = np.frombuffer(groups, np.int64)
     order = shuffle(np.arange(len(group)), random_state=run)
     first = np.unique(group[order], return_index=True)[1]
-    return np.concatenate([order[first], np.delete(order, first)])
+    return np.concatenate([order[first], np.delete(order, first)])[:_MOST_LABELS].copy()
 
 
 def shares(table: PartlyLabelled) -> Floats:

@@ -1,142 +1,140 @@
-"""Our numbers for Tables 4.2 to 4.7 of Ji's thesis (4.2 and 4.3 are Tables 2 and 3 of the paper).
+"""Our numbers for Tables 4.2 to 4.7 and B.1 to B.3 (4.2 and 4.3 are Tables 2 and 3 of the paper).
 
-What is theirs is kept: the released scores, the order in which labels are shown, the groups. A
-posterior answers every table that asks for it, and is computed once for all that are run together.
+``python -m papers.few_labels.tables`` computes them (half a CPU hour), goes on where it was
+stopped, and keeps them in ``ours.csv``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from fairbench.components.papers import PAPERS
-from fairbench.components.papers.few_labels.methods import (
-    AS_PUBLISHED,
-    FAULTS,
-    MODELS,
-    POOL_NOISE,
-    RATES,
-    Method,
-    calibrated,
-    intervals,
-    rate_of,
+from fairbench.cli.command import Results
+from fairbench.components.papers import PAPERS, run_main
+from fairbench.components.papers.few_labels.methods import HIERARCHY, RATES, rate_name
+from fairbench.components.papers.few_labels.study import (
+    CONFIGURATION,
+    LABELS_ALONE,
+    RELEASED,
+    SETTINGS,
+    TEXT,
+    WIDE,
+    Asked,
+    Key,
+    Setting,
+    number,
+    study,
 )
-from fairbench.components.papers.few_labels.pools import (
-    Rows,
-    label_orders,
-    released,
-    true_difference,
-)
-from fairbench.core.arrays import Floats
-from fairbench.core.seeds import rng
-from fairbench.data.download import Archive
-from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.core.files import atomic
 from fairbench.reporting.papers.running import Effort
 
 PUBLISHED = PAPERS / "few_labels" / "published.csv"
-CONFIGURATION = ["dataset", "sensitive_attribute", "learner"]
+OURS = PAPERS / "few_labels" / "ours.csv"
 COVERAGE = "coverage"
 # By its caption, Table 4.4 averages a thousand label orders; the other tables average a hundred.
 RUNS, COVERAGE_RUNS = 100, 1000
-LABELS = {AS_PUBLISHED: "", POOL_NOISE: "with the pool's own noise"}
-LABELS[FAULTS] = "with the published code's faults"
-Key = tuple[str, str, str]
+ANSWERED = ("4.2", "4.3", "4.4", "4.5", "4.6", "4.7", "B.1", "B.2", "B.3")
+# Of these every rate is looked at by every number of labels, which figures and claims show.
+_EVERY_RATE = (*LABELS_ALONE, HIERARCHY)
 
 
-def published(table: str) -> pd.DataFrame:
-    """Return the published numbers of one table, as text."""
+def published() -> pd.DataFrame:
+    """Return the published numbers of errors and coverages, as text."""
     rows = pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
-    return rows[rows["table"] == table]
+    return rows[rows["table"].isin(ANSWERED)]
+
+
+def scale_of(row: dict[str, str]) -> float:
+    """Return what a published number's setting multiplies the widths of the priors by."""
+    return float(row["setting"].removeprefix("alpha=") or 1)
+
+
+def asked_of(row: dict[str, str]) -> Asked:
+    """Return the method, its scale, the number of labels and the rate of a published number."""
+    return row["method"], scale_of(row), int(row["n_labelled"]), rate_name(row["metric"])
+
+
+def asked_of_key(rows: pd.DataFrame, setting: Setting) -> list[Asked]:
+    """Return all that one data set, attribute and model is asked under a setting."""
+    asked = [asked_of(row) for row in rows.to_dict("records")]
+    if setting in (TEXT, RELEASED):
+        labels = {labels for _, _, labels, _ in asked}
+        asked += [(name, 1.0, n, rate) for name in _EVERY_RATE for n in labels for rate in RATES]
+    return asked
 
 
 def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
-    """Yield our numbers for published ones, from the same scores and label orders.
+    """Yield our numbers for published ones: the text's first, then those of every cause.
 
     Parameters
     ----------
     rows : published numbers; the index is the place of each.
     """
-    for (*key, metric), of_key in rows.groupby([*CONFIGURATION, "metric"], sort=False):
-        whole = COVERAGE_RUNS if metric.startswith(COVERAGE) else RUNS
-        runs = effort.choose(whole, 10, 2)
-        for place, row in zip(of_key.index, of_key.to_dict("records"), strict=True):
-            for number in _numbers((key[0], key[1], key[2]), row, runs):
-                yield {"row": place, "repeats": runs, **number}
+    every = published() if effort is Effort.WHOLE else rows
+    for key, of_key in rows.groupby(CONFIGURATION, sort=False):
+        asked = every[(every[CONFIGURATION] == list(key)).all(axis=1)]
+        for setting in SETTINGS:
+            yield from _of_key((key[0], key[1], key[2]), of_key, asked, setting, results, effort)
 
 
-def _numbers(key: Key, row: dict[str, str], runs: int) -> Iterator[dict[str, Any]]:
-    """Yield the number that reproduces a published one, then a further one if there is one."""
-    method, metric = scaled_method(row), row["metric"]
-    truth, own = true_difference(pool(*key), rate_of(metric)), np.sqrt(runs)
-    readings = _readings(method, metric)
-    said = answers(key, int(row["n_labelled"]), runs, method, readings)
-    for reading in readings:
-        values = said[reading][list(RATES.values()).index(rate_of(metric))]
-        ours, error = score(values, truth, metric)
-        label = {"label": LABELS[reading]} if LABELS[reading] else {}
-        yield {**label, "mean": ours, "sd": error * own}
+def _of_key(
+    key: Key,
+    rows: pd.DataFrame,
+    every: pd.DataFrame,
+    setting: Setting,
+    results: Path,
+    effort: Effort,
+) -> Iterator[dict[str, Any]]:
+    of_row = {place: asked_of(row) for place, row in zip(rows.index, _records(rows), strict=True)}
+    of_row = {p: a for p, a in of_row.items() if setting.concerns(key[0], a)}
+    if not of_row:
+        return
+    asked = asked_of_key(every, setting) if effort is Effort.WHOLE else list(of_row.values())
+    frame = study(setting, key, asked, results, effort)
+    measured = dict(list(frame.groupby(["method", "scale", "labels", "rate"])))
+    for place, asked_for in of_row.items():
+        coverage = rows["metric"][place].startswith(COVERAGE)
+        runs = COVERAGE_RUNS if coverage else RUNS
+        of_asked = measured[asked_for]
+        found = number(of_asked, coverage=coverage, runs=runs)
+        repeats = int(of_asked["orders"].iloc[0]) if setting.released else found.thirds
+        yield {
+            "row": place,
+            "mean": found.mean,
+            "sd": found.sd,
+            "repeats": repeats,
+            "label": setting.cause,
+            "cause": setting.cause,
+            "error": found.error,
+        }
 
 
-def scaled_method(row: dict[str, str]) -> Method:
-    """Return the method of a published number, its priors as wide as its setting says."""
-    return Method(row["method"], float(row["setting"].removeprefix("alpha=") or 1))
+def _records(rows: pd.DataFrame) -> list[dict[str, str]]:
+    return [{str(k): v for k, v in row.items()} for row in rows.to_dict("records")]
 
 
-def _readings(method: Method, metric: str) -> tuple[str, ...]:
-    if method.name not in MODELS:
-        return (AS_PUBLISHED,)
-    if metric.startswith(COVERAGE):
-        return AS_PUBLISHED, POOL_NOISE
-    return (AS_PUBLISHED, FAULTS) if metric == "mae_delta_tpr" else (AS_PUBLISHED,)
+def main(options: Results) -> None:
+    """Compute all that is not there yet, setting by setting, and keep the numbers."""
+    rows = published()
+    keys = list(rows.groupby(CONFIGURATION, sort=False))
+    # Priors so wide that they need chains come last: they take as long as all others.
+    for wide, setting in product((False, True), SETTINGS):
+        for place, (key, of_key) in enumerate(keys, 1):
+            asked = [a for a in asked_of_key(of_key, setting) if (a[1] > WIDE) == wide]
+            if any(setting.concerns(key[0], a) for a in asked):
+                frame = study(setting, tuple(key), asked, options.results, Effort.WHOLE)
+                name = f"{setting.cause or 'text'}{', wide priors' if wide else ''}"
+                print(f"{name}, {place} of {len(keys)}: {' '.join(key)}, {len(frame)}", flush=True)
+    frame = pd.DataFrame(numbers(rows, options.results, Effort.WHOLE)).sort_values(
+        "row", kind="stable"
+    )
+    with atomic(OURS) as file:
+        frame.to_csv(file, index=False, float_format="%.4f")
 
 
-@cache
-def answers(
-    key: Key, labels: int, runs: int, method: Method, readings: tuple[str, ...] = (AS_PUBLISHED,)
-) -> dict[str, Floats]:
-    """Return what a method says of a pool from so many labels, in each of some label orders.
-
-    Returns
-    -------
-    reading -> (K, R, 3) estimate, lower and upper end of the difference of each of `RATES`.
-    """
-    subsets = [order[:labels] for order in _orders(key, runs)]
-    generator = rng(0, "few_labels", *key, str(labels))
-    rates = list(RATES.values())
-    if method.name in MODELS:
-        return calibrated(pool(*key), subsets, method, rates, generator, readings)
-    return {AS_PUBLISHED: intervals(pool(*key), subsets, method, rates, generator)}
-
-
-@cache
-def pool(dataset: str, attribute: str, learner: str) -> PartlyLabelled:
-    """Return a learner's released scores, once read."""
-    return released(Archive.of(download=False), dataset, attribute, learner)
-
-
-@lru_cache(maxsize=2)
-def _orders(key: Key, runs: int) -> Sequence[Rows]:
-    return label_orders(pool(*key), runs)
-
-
-def score(values: Floats, truth: float, metric: str) -> tuple[float, float]:
-    """Return the mean absolute error in points, or the coverage in percent, and its error.
-
-    Parameters
-    ----------
-    values : (R, 3) estimate, lower and upper end of every run.
-    """
-    if metric.startswith(COVERAGE):
-        covered = (values[:, 1] <= truth) & (truth <= values[:, 2])
-        # A run and a half more of either kind, so that 100 % has an error too.
-        share = (covered.sum() + 1.5) / (len(values) + 3)
-        error = np.sqrt(share * (1 - share) / len(values))
-        return float(100 * covered.mean()), float(100 * error)
-    errors = np.abs(values[:, 0] - truth)
-    defined = errors[~np.isnan(errors)]
-    return float(100 * defined.mean()), float(100 * defined.std() / np.sqrt(len(defined)))
+if __name__ == "__main__":
+    run_main(main, Results)

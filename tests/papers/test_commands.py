@@ -10,7 +10,7 @@ import pytest
 from fairbench.cli.options import options_of, read
 from fairbench.components.papers import PAPERS, ROOT, NoOptions
 from fairbench.components.papers.black_box import estimation
-from fairbench.components.papers.few_labels import errors, thirds
+from fairbench.components.papers.few_labels import curves, errors
 from fairbench.components.papers.uncertainty_fairness import population
 from fairbench.components.papers.uncertainty_matters import ground_truth
 from fairbench.core.errors import UserError
@@ -70,11 +70,11 @@ def test_an_unknown_option_is_refused_in_a_line_that_names_the_valid_ones(
 @pytest.mark.parametrize(
     ("options", "word", "message"),
     [
-        (errors.Options, "run=5", "unknown option 'run': did you mean runs?"),
-        (errors.Options, "runs=few", "runs is 'few'; it must be a whole number"),
+        (errors.Options, "score=thirds", "unknown option 'score': did you mean scores?"),
+        (curves.Options, "runs=few", "runs is 'few'; it must be a whole number"),
         (errors.Options, "5", "unexpected word '5': options are written name=value"),
-        (thirds.Options, "dataset=germany", "unknown dataset 'germany': did you mean german?"),
-        (thirds.Options, "result=here", "did you mean results?"),
+        (errors.Options, "scores=third", "unknown scores 'third': did you mean thirds?"),
+        (errors.Options, "result=here", "did you mean results?"),
         (population.Options, "networks=train", "unknown networks 'train': did you mean trained?"),
         (ground_truth.Options, "--cvs", "'--cvs' has no value: write cvs=NUMBER"),
         (ground_truth.Options, "cv=5", "unknown option 'cv': did you mean cvs?"),

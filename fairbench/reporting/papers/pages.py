@@ -147,7 +147,7 @@ def _counts_of_work(paper: Paper, rows: Sequence[RowAnswer]) -> list[str]:
 def _off(numbers: pd.DataFrame) -> list[str]:
     """Return how far ours are from the printed numbers, by the text's setting and with causes."""
     distances = distance(numbers), distance(numbers, under_causes=True)
-    return ["" if isnan(off) else f"{off:.2f}" for off in distances]
+    return ["-" if isnan(off) else f"{off:.2f}" for off in distances]
 
 
 def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
@@ -199,7 +199,8 @@ def _claim(paper: Paper, answer: RowAnswer) -> str:
     verdict = f"*{answer.verdict[:1].upper()}{answer.verdict[1:]}.*"
     code = row.command_of(paper.name) or row.code
     place = f"({row.place})" if row.place else ""
-    told = [f"- **{row.what}**", place, verdict, *_ours(answer), f"`{code}`" if code else ""]
+    what = _sentence(row.what)
+    told = [f"- **{what}**", place, verdict, *_ours(answer), f"`{code}`" if code else ""]
     return " ".join(filter(None, told))
 
 
@@ -207,7 +208,12 @@ def _ours(answer: RowAnswer) -> list[str]:
     """Return what we run, where it differs, and what came out, as sentences."""
     row = answer.row
     differs = f"*Differs:* {row.differs}" if row.differs else ""
-    return [row.ours, differs, answer.note]
+    return [_sentence(text) for text in (row.ours, differs, answer.note) if text]
+
+
+def _sentence(text: str) -> str:
+    """Return a text with a full stop, unless it ends as a sentence does."""
+    return text if text.endswith((".", "?", "!", ":", ".)")) else f"{text}."
 
 
 def _tables(paper: Paper, tables: Sequence[RowAnswer]) -> Iterator[str]:
@@ -223,11 +229,13 @@ def _tables(paper: Paper, tables: Sequence[RowAnswer]) -> Iterator[str]:
     for answer in tables:
         counts = [answer.printed, answer.compared, *(answer.count(name) for name in _COUNTED)]
         other = "Ours are of other people." if answer.verdict == OTHER_DATA else ""
-        told = [f"{answer.row.what}.", *_ours(answer), other]
-        text = " ".join(filter(None, told)).replace("..", ".")
+        text = " ".join(filter(None, [_sentence(answer.row.what), *_ours(answer), other]))
         yield _line([_item(answer), text, *map(str, counts), *_off(answer.numbers)])
     yield ""
     record = pd.concat([a.numbers for a in tables if a.verdict != OTHER_DATA] or [pd.DataFrame()])
+    if any(answer.verdict == OTHER_DATA for answer in tables):
+        yield "What follows leaves out the tables that we ran on other people's data."
+        yield ""
     if len(record):
         yield from _explained(paper, record)
 
@@ -292,7 +300,7 @@ def _answered_by(answer: RowAnswer) -> str:
     row = answer.row
     option = row.kind in ("table", "figure", "dataset")
     text = f"{row.kind}={getattr(row, row.kind)}" if option else row.command or row.code
-    return f"`{text}`" if text else ""
+    return f"`{text}`" if text else "-"
 
 
 def _line(cells: Sequence[str]) -> str:

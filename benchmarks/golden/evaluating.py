@@ -1,6 +1,6 @@
 """Asking ``fairbench.evaluate``: a script of its own, as it runs with any tree's library.
 
-``python -P evaluating.py QUESTIONS.json ANSWERS.json``
+It is started with the names of two JSON files: the questions, and the answers that it writes.
 """
 
 from __future__ import annotations

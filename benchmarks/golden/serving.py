@@ -1,6 +1,6 @@
 """Running a tree's commands, a process each, without importing the same packages every time.
 
-``python -P serving.py`` reads questions from standard input, a line of JSON each: the words after
+It reads questions from standard input, a line of JSON each: the words after
 ``python``, and the folder to run in. Each is answered in a copy of this process that has loaded
 other people's packages, and none of any tree's code: that halves what a command costs.
 """

@@ -22,7 +22,7 @@ FIRST = ["fairlyuncertain", "table=1", "run=true", "quick=true"]
     [
         (["fairlyuncertan"], "unknown paper 'fairlyuncertan': did you mean fairlyuncertain?"),
         (["fairlyuncertain", "table=14"], "fairlyuncertain has no table '14' here; valid: 1, 7, "),
-        (["fairlyuncertain", "figure=1"], "fairlyuncertain has no figure '1' here; valid: 2, "),
+        (["fairlyuncertain", "figure=99"], "fairlyuncertain has no figure '99' here; valid: 1, "),
         (["black_box", "table=1"], "black_box has no table '1' here"),
         (["fairlyuncertain", "study=rankings"], "unknown option 'study'"),
         (["fairlyuncertain", "few_labels"], "unexpected word 'few_labels'"),

@@ -11,7 +11,7 @@ from fairbench.data.download import Archive
 from fairbench.data.tabular import binary, categories, labels, numbers
 
 DATASHEET = Datasheet(
-    title="COMPAS with the attributes of Zafar, Valera, Gomez Rodriguez, Gummadi (2017)",
+    title="COMPAS with five attributes: charged again (Zafar et al. 2017)",
     source="ProPublica, github.com/propublica/compas-analysis; Broward County, Florida, 2013-2014",
     licence="None stated. Published by ProPublica for re-analysis, from public records",
     paper_differences="Zafar et al. keep the 6172 rows that pass ProPublica's filter, and of each "
@@ -23,7 +23,6 @@ DATASHEET = Datasheet(
     "Here race, sex and age are features.",
     family="compas",
 )
-TITLES = {"compas_zafar": "COMPAS with five attributes: charged again (Zafar et al. 2017)"}
 _AGES = {"25 - 45": "25 to 45", "Less than 25": "under 25", "Greater than 45": "over 45"}
 _WANTED = (
     *("age_cat", "race", "sex", "priors_count", "c_charge_degree", "two_year_recid"),

@@ -115,7 +115,7 @@ def numbers(dataset: str, m: int, folder: Path, effort: Effort) -> Iterator[dict
 
     The code holds out one tenth of the rows, drawn once: its numbers are means over such draws.
     """
-    replications = effort.choose(100, 10, 2)
+    replications = effort.choose(100, 4, 2)
     percent = 100 / len(released(dataset))
     for method, printed in DEFINED.items():
         asked = question(m).within(effort)
@@ -129,7 +129,7 @@ def numbers(dataset: str, m: int, folder: Path, effort: Effort) -> Iterator[dict
         }
     for method, printed in PUBLISHED.items():
         found, several = [], method.strategy != "thompson"
-        splits = effort.choose(SPLITS[dataset] if several else 1, 2, 1)
+        splits = effort.choose(SPLITS[dataset] if several else 1, 1, 1)
         for split in range(splits):
             rows, asked = published_pool(dataset, split), published_question(m).within(effort)
             curve = curves(rows, asked, method, folder, replications=replications)

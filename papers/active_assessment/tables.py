@@ -83,7 +83,7 @@ class Request:
     @property
     def replications(self) -> int:
         """Return over how many replications a number is a mean."""
-        return self.effort.choose(1000, 50, 2)
+        return self.effort.choose(1000, 20, 2)
 
     def curves(self, pool: ArmPool, question: Question, method: Method) -> Curves:
         """Return a method's learning curves."""
@@ -196,7 +196,7 @@ def _least_calibrated(asked: Request) -> Iterator[dict[str, Any]]:
 
 def _pairs(asked: Request) -> Iterator[dict[str, Any]]:
     """Yield the mean over all pairs, over passes through them: the printed number is of one."""
-    pool, passes = by_superclass(asked.dataset), asked.effort.choose(_PASSES[asked.dataset], 2, 2)
+    pool, passes = by_superclass(asked.dataset), asked.effort.choose(_PASSES[asked.dataset], 1, 2)
     for method, name in TEXT.items():
         for reading, cause in ((pairs.TEXT, ""), (pairs.CODED, CODE)):
             if name in asked.methods:
@@ -208,7 +208,7 @@ def _pairs(asked: Request) -> Iterator[dict[str, Any]]:
                     "setting": "",
                     "cause": cause,
                     "mean": float(needed.mean()),
-                    "sd": float(needed.std(ddof=1)),
+                    "sd": float(needed.std(ddof=1)) if passes > 1 else float("nan"),
                     "repeats": passes,
                 }
 

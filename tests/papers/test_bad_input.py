@@ -60,7 +60,7 @@ def site(tmp_path_factory):
     ("words", "file"),
     [
         (FIRST, "german/german.data"),
-        (["few_labels", "table=4.2", "run=true", "quick=true"], "adult_race_scores.csv"),
+        (["few_labels", "table=4.2", "run=true", "quick=true"], "adult/adult.data"),
         (["fairlyuncertain", "figure=12", "run=true", "quick=true"], "german/german.data"),
     ],
     ids=["sweep", "computation", "figure"],
@@ -79,7 +79,7 @@ def test_without_data_and_network_the_file_is_named_and_what_still_runs(
     assert last.startswith("error: ")
     assert f"fairbench paper {words[0]} run=true runs all that can be run without it" in last
     told = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert any("the raw file" in line and file in line for line in told)
+    assert any("the raw file" in line and file in line for line in told), told
 
 
 @pytest.mark.thorough

@@ -90,15 +90,16 @@ def _run(
 
     Raises
     ------
-    UserError : the one figure that was asked for cannot be drawn.
+    UserError : nothing of what was asked for can be done.
     """
     from fairbench.reporting.papers.parts import carry_out, costs
 
     parts = [part for paper in papers for part in _parts(paper, options, root, effort)]
     failures = carry_out(parts, options.results, effort)
-    if failures and len(parts) == 1 and not failures[0].trace:
+    if failures and len(failures) == len(parts) and not any(part.trace for part in failures):
+        reasons = "; ".join(dict.fromkeys(failure.reason for failure in failures))
         rest = f"fairbench paper {options.name} run=true"
-        raise UserError(f"{failures[0].reason}; {rest} runs all that can be run without it")
+        raise UserError(f"{reasons}; {rest} runs all that can be run without it")
     if options.name == ALL and options.run:
         hours = costs(options.results).groupby("paper")["cpu_seconds"].sum() / 3600
         spent = ", ".join(f"{paper} {hour:.2f}" for paper, hour in hours.items())

@@ -200,17 +200,17 @@ def test_choices_are_read_as_they_are_composed(choice):
 
 @pytest.mark.thorough
 def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
-    # Of Table 8 to 13's sweep: what it fixes is as in conf, the data set is called german.
+    # Of Table 8 to 13's sweep: what it fixes is as in conf, the data set is called adult.
     folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")
     presets = Presets(CONF)
-    german = Identity.of(configuration("dataset=german")).config["dataset"]
-    as_there = {"dataset": german, "evaluator.choose_on": "test"}
-    copy(folder, "two", config=as_there, dataset="german")
-    copy(folder, "three", config=as_there | {"split.repeats": 3}, dataset="german")
-    copy(folder, "seed", config=as_there | {"seed": 1, "split.repeats": 9}, dataset="german")
+    adult = Identity.of(configuration("dataset=adult")).config["dataset"]
+    as_there = {"dataset": adult, "evaluator.choose_on": "test"}
+    copy(folder, "two", config=as_there, dataset="adult")
+    copy(folder, "three", config=as_there | {"split.repeats": 3}, dataset="adult")
+    copy(folder, "seed", config=as_there | {"seed": 1, "split.repeats": 9}, dataset="adult")
     result = presets.runs_of("fairlyuncertain/table8_13", Catalogue(tmp_path).runs)
     assert list(result) == ["three"]
-    assert result["three"][0] == {"dataset": "german", "method": "baseline"}
+    assert result["three"][0] == {"dataset": "adult", "method": "baseline"}
     report = write_report(places(tmp_path), paper="fairlyuncertain")
     notes = {table.note for table in report.papers if table.counts["not run"] < len(table.rows)}
     assert "quick: 2 repeats" in notes

@@ -337,6 +337,7 @@ def scoreboard(rows: pd.DataFrame) -> str:
 
 
 def quick_note(rows: pd.DataFrame, runs: int) -> str:
-    """Return a note where our means have fewer repeats than `runs`; else nothing."""
-    most = float(rows["repeats"].max())
+    """Return a note where means of our runs have fewer repeats than `runs`; else nothing."""
+    small = rows.loc[~rows["whole"].astype(bool), "repeats"].dropna()
+    most = float(small.max()) if len(small) else runs
     return f"quick: {most:.0f} repeat{'s' if most > 1 else ''}" if most < runs else ""

@@ -168,7 +168,7 @@ def test_an_option_that_no_choice_has_is_refused_with_the_nearest_of_all(hydra):
         (["germn"], "error: 'germn' was not understood: write name=value"),
         (["dataset="], "error: dataset= has no value: write dataset=NAME"),
         (["lerner.max_depth=3"], "error: unknown option 'lerner.max_depth': did you mean learner."),
-        (["dataset=zzz"], "and 39 more; fairbench explain dataset lists them"),
+        (["dataset=zzz"], "more; fairbench explain dataset lists them"),
         (["dataset", "german"], "error: 'dataset' has no value: write dataset=NAME"),
         (["dataset=germn"], "error: unknown dataset 'germn': did you mean german"),
         (["-m", "hydra/launcher=jobli"], "error: unknown hydra/launcher 'jobli': did you mean job"),

@@ -76,7 +76,7 @@ def _asked(question: Question, effort: Effort) -> Question:
 def _replications(method: Method, effort: Effort) -> int:
     """Return how many there are: a table's own where a table has the curve, and else fewer."""
     kept = method in TEXT or method == NO_PRIOR
-    return effort.choose(1000, 20, 2) if kept else effort.choose(200, 10, 2)
+    return effort.choose(1000, 10, 2) if kept else effort.choose(200, 10, 2)
 
 
 def _demonstrated(replications: int) -> list[tuple[Floats, Floats]]:
@@ -160,7 +160,7 @@ def _costs(
 ) -> dict[Method, Curves]:
     labelled = most_costly.pool(released(most_costly.DATASET), kind)
     asked = _asked(most_costly.question(kind, m), effort)
-    replications = effort.choose(most_costly.RUNS, 4, 2)
+    replications = effort.choose(most_costly.RUNS, 2, 2)
     return {
         method: curves(labelled, asked, method, _folder(results), replications=replications)
         for method in methods
@@ -214,7 +214,7 @@ def figure_3_11(results: Path, effort: Effort) -> Drawn:
 def figure_3_12(results: Path, effort: Effort) -> Drawn:
     """Draw the identification of the least calibrated classes under priors of several strengths."""
     methods = (*_strengths(2.0, 5.0, 10.0), Method("scores", "random", _FREQUENTIST))
-    replications = effort.choose(100, 4, 2)
+    replications = effort.choose(100, 2, 2)
     for dataset, title in DATASETS.items():
         pool, panels = least_calibrated.pool(dataset), []
         for m in (1, TOP[dataset]):

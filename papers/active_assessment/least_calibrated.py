@@ -115,7 +115,7 @@ def numbers(dataset: str, m: int, folder: Path, effort: Effort) -> Iterator[dict
 
     The code holds out one tenth of the rows, drawn once: its numbers are means over such draws.
     """
-    replications = effort.choose(100, 4, 2)
+    replications = effort.choose(100, 2, 2)
     percent = 100 / len(released(dataset))
     for method, printed in DEFINED.items():
         asked = question(m).within(effort)

@@ -137,7 +137,7 @@ def numbers(settings: frozenset[str], folder: Path, effort: Effort) -> Iterator[
     ----------
     settings : as printed, such as ``cost_type=human; relative_cost=10; top_m=1``.
     """
-    runs, scores = effort.choose(RUNS, 4, 2), released(DATASET)
+    runs, scores = effort.choose(RUNS, 2, 2), released(DATASET)
     rows = every_price(scores)
 
     def number(curve: Curves, measure: str, method: str, setting: str, cause: str) -> Any:

@@ -83,7 +83,7 @@ class Request:
     @property
     def replications(self) -> int:
         """Return over how many replications a number is a mean."""
-        return self.effort.choose(1000, 20, 2)
+        return self.effort.choose(1000, 10, 2)
 
     def curves(self, pool: ArmPool, question: Question, method: Method) -> Curves:
         """Return a method's learning curves."""

@@ -150,9 +150,9 @@ class Size:
         """Return the size of a study; the released scores are of one third."""
         first = cls(2, 2, 2, 2, 2, 2)
         if setting.released:
-            return effort.choose(cls(1, 1, 40, 8, 4, 2), cls(1, 1, 10, 5, 2, 2), first)
+            return effort.choose(cls(1, 1, 40, 8, 4, 2), cls(1, 1, 5, 2, 2, 2), first)
         whole = cls(4 if setting.cause else 8, 2, 20, 4, 2, 2)
-        return effort.choose(whole, cls(2, 2, 5, 3, 2, 2), first)
+        return effort.choose(whole, cls(2, 1, 3, 2, 1, 1), first)
 
     def of_method(self, method: Method) -> tuple[int, int]:
         """Return how many thirds and how many label orders a method gets."""

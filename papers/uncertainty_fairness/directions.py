@@ -1,12 +1,13 @@
 """Proposition 4.1 of Kuzucu et al. as probabilities: how often single runs show what it says.
 
-``python -m papers.uncertainty_fairness.directions`` trains networks as the text says and with
-starts near 0, as Table 1 has them (two minutes), and reads the finished runs of
+``python -m papers.uncertainty_fairness.directions [quick=true]`` trains networks as the text says
+and with starts near 0, as Table 1 has them (two minutes), and reads the finished runs of
 ``experiment=uncertainty_fairness/sd1_3_trained``.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +20,18 @@ from fairbench.cli.command import Results
 from fairbench.components.papers import run_main
 from fairbench.components.papers.uncertainty_fairness.networks import values
 from fairbench.components.papers.uncertainty_fairness.tables import BAND, VARIANCES, needed, ratios
+from fairbench.core.options import option
+from fairbench.reporting.papers.running import Effort
 
 TRAINED = "sd1_3_trained"
 POINT = ("selection_rate", "true_positive_rate", "accuracy")
+
+
+@dataclass(frozen=True)
+class Options(Results):
+    """How many networks are trained."""
+
+    quick: bool = option(False, "Two networks of each set in place of twenty.")
 
 
 class Direction(NamedTuple):
@@ -59,12 +69,13 @@ def directions(ours: pd.DataFrame, title: str) -> Table:
     return table
 
 
-def main(options: Results) -> None:
+def main(options: Options) -> None:
     """Print a table for the text's networks, for those that start near 0, and for trained ones."""
     ours = needed(TRAINED, options.results)  # first, as it may be missing
     console = Console(width=130)
+    effort = Effort.QUICK if options.quick else Effort.WHOLE
     for cause in ("", "starts near 0"):
-        runs = pd.concat(values(dataset, cause) for dataset in DIRECTIONS)
+        runs = pd.concat(values(dataset, cause, effort) for dataset in DIRECTIONS)
         console.print(
             directions(runs, f"Proposition 4.1: five epochs, {cause or 'as in the text'}")
         )
@@ -72,4 +83,4 @@ def main(options: Results) -> None:
 
 
 if __name__ == "__main__":
-    run_main(main, Results)
+    run_main(main, Options)

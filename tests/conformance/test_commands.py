@@ -2,8 +2,9 @@
 
 Each is started as a process of its own, in a clone of the repository, and runs to its end or until
 it has stored a result. ``commands.yaml`` says what makes it small; nothing that it does is
-replaced. One of each verb is started from the wheel in an empty folder, too; the first tables of
-papers are in ``tests/papers/test_started.py``.
+replaced. ``make test`` starts README's, ``make test-all`` also the longest of each kind, and
+``make test-slow`` all. One of each verb is started from the wheel in an empty folder, too; the
+first tables of papers are in ``tests/papers/test_started.py``.
 """
 
 import re
@@ -21,7 +22,7 @@ from tests.conformance.starting import Place, prepare, rules, start
 from tests.harness import ROOT, quick
 from tests.papers.commands import options_class
 
-PARTS = 40  # of all commands but those of README, which come first
+PARTS = 16  # of all commands but those of README, which come first
 FIRST = "README"
 # What the wheel has not: the atlas, the pages, examples of components; and what takes longest.
 CLONE_ONLY = "results/atlas|data write|margin|paper all|experiment="
@@ -118,11 +119,20 @@ def clone(tmp_path_factory):
 
 
 def part(name, *, slow=False):
-    """Return README's commands, or a part of all others; slow ones only if they are wanted."""
+    """Return README's commands, or a part of others: all, or the longest one of each kind."""
     every = [command for command in printed() if slow or not is_slow(command)]
     first = [command for command in every if command.file == "README.md"]
     others = [command for command in every if command.file != "README.md"]
+    if not slow:
+        ordered = sorted(others, key=lambda each: ("--help" not in each.words, len(each.words)))
+        others = list({kind(each): each for each in ordered}.values())
     return first if name == FIRST else others[name::PARTS]
+
+
+def kind(command):
+    """Return the program, module or verb that a command starts, and the verb's part."""
+    words = [word for word in command.words if not word.startswith("-") and "=" not in word]
+    return tuple(word for word in words[:3] if word.islower())
 
 
 def is_slow(command):

@@ -48,8 +48,13 @@ def test_they_run_together_and_their_metric_is_in_the_table(checkout):
     assert rows["value"].between(rows["lower"], rows["upper"]).all()
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("group", NAMES)
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param(group, marks=pytest.mark.thorough if group == "metric" else pytest.mark.slow)
+        for group in NAMES
+    ],
+)
 def test_make_test_one_finds_and_checks_each(checkout, group):
     """As the page tells a contributor to do it, with this environment in place of a new one."""
     command = [

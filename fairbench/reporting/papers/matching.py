@@ -214,6 +214,7 @@ def compare(
     mapping = paper.table(table)
     rows: list[dict[str, Any]] = []
     lookup = _Lookup(ours)
+    computed_by_row = {name: _by_row(numbers) for name, numbers in (computed or {}).items()}
     for row_number, row in zip(*_placed(paper.published(table)), strict=True):
         rule = rule_of(mapping["rules"], row)
         front = {
@@ -222,7 +223,7 @@ def compare(
         }
         given: Iterable[tuple[str, str, dict[str, Any] | None]]
         if "computation" in rule:
-            given = _numbers_of_computations(computed or {}, rule, row_number, row)
+            given = _numbers_of_computations(computed_by_row, rule, row_number, row)
         else:
             given = _numbers_of_runs(rule, row, mapping.get("datasets", {}), lookup)
         answers_of_row = [
@@ -279,17 +280,23 @@ def _placed(rows: pd.DataFrame) -> tuple[list[int], list[dict[str, str]]]:
     return list(rows.index), rows.to_dict("records")
 
 
+def _by_row(numbers: pd.DataFrame) -> dict[int, list[dict[str, Any]]]:
+    """Return the numbers of a computation by the place of the published row that they answer."""
+    result: dict[int, list[dict[str, Any]]] = {}
+    for record in numbers.to_dict("records"):
+        result.setdefault(record["row"], []).append({str(name): v for name, v in record.items()})
+    return result
+
+
 def _numbers_of_computations(
-    computed: Mapping[str, pd.DataFrame],
+    computed: Mapping[str, Mapping[int, list[dict[str, Any]]]],
     rule: Mapping[str, Any],
     row_number: int,
     row: Mapping[str, str],
 ) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
     """Yield the numbers of computations that answer a published row: label, cause, numbers."""
     for name, cause in computations_of(rule).items():
-        numbers = computed.get(name, pd.DataFrame())
-        numbers_of_row = numbers[numbers["row"] == row_number] if len(numbers) else numbers
-        records: list[dict[str, Any]] = numbers_of_row.to_dict("records")
+        records = computed.get(name, {}).get(row_number, [])
         if not (records or cause):
             yield row["method"], "", None
         for record in records:

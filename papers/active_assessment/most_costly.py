@@ -148,7 +148,8 @@ def numbers(settings: frozenset[str], folder: Path, effort: Effort) -> Iterator[
         of = {"method": method, "setting": setting, "cause": cause, "reason": reason}
         return {**of, "mean": labels, "sd": error * np.sqrt(runs), "repeats": runs}
 
-    for setting in sorted(settings):
+    quick = [setting for setting in settings if "relative_cost=10;" in setting]
+    for setting in sorted(effort.choose(settings, quick, settings)):
         printed, cost, top = (part.partition("=")[2] for part in setting.split("; "))
         dear, m = float(cost), int(top)
         for kind, cause in _readings(printed, dear):

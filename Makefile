@@ -61,7 +61,7 @@ test-one: $(STAMP) ## what checks one component or metric: make test-one NAME=my
 test-all: lint ## what CI runs: lint, types and every test but the reproductions of papers
 	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal $(ARGS)
 
-test-slow: $(STAMP) ## long simulations and reproductions of published numbers (an hour or two)
+test-slow: $(STAMP) ## long simulations, reproductions of published numbers, every printed command (two hours)
 	@$(BIN)/python -m pytest -m slow -n 2 --dist worksteal --timeout 3600 $(ARGS)
 
 golden: $(STAMP) ## this tree's answers beside the frozen commit's, to twelve digits (two minutes)

@@ -105,12 +105,12 @@ def _end(pid: int, how: signal.Signals) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process of Linux; 0 if there is none."""
+    """Return the CPU time of a process of Linux and of those that it has seen end; else 0."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _start(

@@ -4,6 +4,7 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -154,7 +155,10 @@ def start(command: Printed, place: Place) -> str:
         until = [pattern for rule in chosen for pattern in rule.until] if last else []
         old = place.there(until)
         stop = partial(_has_begun, place, until, old) if until else None
-        done = place.run(line, raw, until=stop)
+        try:
+            done = place.run(line, raw, until=stop)
+        except subprocess.TimeoutExpired as late:
+            return f"{command}, started as '{shlex.join(line)}': {late}"
         said = f"{command}, started as '{shlex.join(line)}': exit {done.returncode}, "
         said += done.stdout[-1500:] + done.stderr[-1500:]
         statuses = [0, *(status for rule in chosen for status in rule.status)] if last else [0]

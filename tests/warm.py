@@ -104,13 +104,14 @@ def _end(pid: int, how: signal.Signals) -> None:
         os.killpg(pid, how)
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process of Linux and of those that it has seen end; else 0."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+def cpu_seconds(group: int) -> float:
+    """Return the CPU time of a command's processes of Linux, and of those that they saw end."""
+    total = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            fields = path.read_text().rpartition(")")[2].split()
+            total += sum(map(int, fields[11:15])) * (int(fields[2]) == group)
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def _start(

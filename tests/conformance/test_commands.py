@@ -118,12 +118,12 @@ def clone(tmp_path_factory):
     return prepare(folder / "kept", lambda kept: Place(tree, tree, kept))
 
 
-def part(name, *, slow=False):
-    """Return README's commands, or a part of others: all, or the longest one of each kind."""
-    every = [command for command in printed() if slow or not is_slow(command)]
+def part(name, *, whole=False):
+    """Return README's commands, or a part of the others: the longest of each kind, or the whole."""
+    every = [command for command in printed() if whole or not is_slow(command)]
     first = [command for command in every if command.file == "README.md"]
     others = [command for command in every if command.file != "README.md"]
-    if not slow:
+    if not whole:
         ordered = sorted(others, key=lambda each: ("--help" not in each.words, len(each.words)))
         others = list({kind(each): each for each in ordered}.values())
     return first if name == FIRST else others[name::PARTS]
@@ -155,7 +155,7 @@ def test_every_printed_command_works(name, clone):
 @pytest.mark.parametrize("name", [FIRST, *range(PARTS)])
 def test_every_printed_command_works_when_started_afresh(name, clone):
     afresh = Place(clone.folder, clone.tree, clone.kept, fresh=True)
-    told = wrong(part(name, slow=True), afresh)
+    told = wrong(part(name, whole=True), afresh)
     assert not told, told
 
 

@@ -555,8 +555,11 @@ def mean_batch(
         )
         lacking = [too_few] * len(losses)
     else:
-        limits, totals = _mean_limits(finite, all_groups, heavy=heavy, rows=needed[:, None])
-        lacking = [all_groups.too_few(means.ROOT_ROWS if heavy else int(n)) for n in needed]
+        limits, lacking, totals = (
+            _heavy_limits(finite, all_groups)
+            if heavy
+            else _mean_limits(finite, all_groups, needed, bound)
+        )
     return Batch(
         labels=labels,
         value=value,
@@ -573,17 +576,46 @@ def row_statuses(all_groups: AllGroups, count: int) -> Statuses:
     return Statuses.stacked([all_groups.statuses()] * count)
 
 
-def _mean_limits(
-    losses: Floats, all_groups: AllGroups, *, heavy: bool, rows: Floats
-) -> tuple[LimitsAt, Floats | None]:
-    """Return limits of means of losses, and their totals of groups that share clusters."""
+def _heavy_limits(
+    losses: Floats, all_groups: AllGroups
+) -> tuple[LimitsAt, list[Why], Floats | None]:
+    """Return limits of means of losses (K, n) like squares, why a cell lacks them, and totals."""
     moments, totals = all_groups.moments(losses)
-    if heavy:
-        index = all_groups.tail_index(
-            all_groups.rows(losses) - moments.lowest[..., all_groups.codes]
-        )
-        return lambda level: means.heavy_limits(moments, index, level=level), totals
-    return lambda level: means.loss_limits(moments, level=level, rows=rows), totals
+    lost = all_groups.rows(losses) - moments.lowest[..., all_groups.codes]
+    index = all_groups.tail_index(lost)
+    lacking = [all_groups.too_heavy(of_mean) for of_mean in index]
+    return lambda level: means.heavy_limits(moments, index, level=level), lacking, totals
+
+
+def _mean_limits(
+    losses: Floats, all_groups: AllGroups, needed: NDArray[np.integer], least: Floats
+) -> tuple[LimitsAt, list[Why], Floats | None]:
+    """Return limits of means of losses (K, n), why a cell lacks them, and totals.
+
+    A mean that few rows make is one of few rows, however many lose nothing.
+
+    Parameters
+    ----------
+    needed : (K,) the fewest rows.
+    least : (K, 1) the least that each mean can be, minus infinity where it may be negative.
+    """
+    moments, totals = all_groups.moments(losses)
+    lowest = np.where(np.isfinite(least), moments.lowest, -np.inf)
+    loses = all_groups.rows(losses) > lowest[..., all_groups.codes]
+    losing = all_groups.mean_of(loses.astype(float)) * all_groups.size
+    rare = losing < means.RARE_ROWS
+
+    def limits(level: Level) -> Limits:
+        found = means.loss_limits(moments, level=level, least=least, rows=needed[:, None])
+        lower, upper = (np.where(rare, np.nan, end) for end in found[1:])
+        return Limits(found.value, lower, upper)
+
+    enough = all_groups.size >= needed[:, None]
+    lacking = [
+        all_groups.too_rare(means.RARE_ROWS, of_mean, int(rows), "rows that lose anything")
+        for of_mean, rows in zip(np.where(enough, losing, np.inf), needed, strict=True)
+    ]
+    return limits, lacking, totals
 
 
 def _outcome_limits(

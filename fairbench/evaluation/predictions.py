@@ -16,7 +16,7 @@ from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.table import Statuses, no_rows
-from fairbench.inference.means import Moments, tail_index
+from fairbench.inference.means import MOST_HEAVY, ROOT_ROWS, Moments, tail_index
 from fairbench.inference.rates import quantile
 from fairbench.inference.survey import Design, Sampled, sums
 
@@ -117,6 +117,7 @@ def _refuse(bad: NDArray[np.bool_], what: str, name: str, method: str) -> None:
 
 Codes = NDArray[np.intp]
 Why = Callable[[int], str]
+FEW_MAKE_THE_MEAN = "a few of n={} rows make the mean, no interval is known to hold"
 
 
 @dataclass(frozen=True)
@@ -507,12 +508,20 @@ class AllGroups:
             f"n={self.size[c]} ({effective[c]:.0f} effective), an interval needs {least}"
         )
 
-    def too_rare(self, least: int, rare: Floats, rows: int) -> Why:
-        """Return a function that tells why a cell has too few rows, or too few of a label.
+    def too_heavy(self, index: Floats) -> Why:
+        """Return a function that tells why a mean has no interval, by its tail's index (C,)."""
+        few = self.too_few(ROOT_ROWS)
+        heavy = (self.size >= ROOT_ROWS) & (index >= MOST_HEAVY)
+        return lambda c: FEW_MAKE_THE_MEAN.format(self.size[c]) if heavy[c] else few(c)
+
+    def too_rare(
+        self, least: int, rare: Floats, rows: int, kind: str = "rows with the rarer label"
+    ) -> Why:
+        """Return a function that tells why a cell has too few rows, or too few of a kind.
 
         Parameters
         ----------
-        least : how many rows of the rarer label an interval needs.
+        least : how many rows of the kind an interval needs.
         rare : (C,) how many there are.
         rows : how many rows an interval needs in all.
         """
@@ -521,8 +530,7 @@ class AllGroups:
 
         def reason(c: int) -> str:
             if rare[c] < least:
-                label = f"{effective}rows with the rarer label"
-                return f"{int(rare[c])} {label}, an interval needs {least}"
+                return f"{int(rare[c])} {effective}{kind}, an interval needs {least}"
             return few(c)
 
         return reason

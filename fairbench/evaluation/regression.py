@@ -16,7 +16,7 @@ from fairbench.evaluation.metric_batches import (
     declared_batches,
 )
 from fairbench.evaluation.prediction_sets import interval_batches
-from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
+from fairbench.evaluation.predictions import FEW_MAKE_THE_MEAN, AllGroups, Groups, Labelled
 from fairbench.evaluation.table import (
     NAN,
     OK,
@@ -195,7 +195,7 @@ def _root_mean(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
             return Limits(*(2 * scale * limit for limit in root))
 
     return ClosedForm(
-        value=value, limits=limits, lacking=all_groups.too_few(ROOT_ROWS), totals=totals
+        value=value, limits=limits, lacking=all_groups.too_heavy(tails), totals=totals
     )
 
 
@@ -210,7 +210,7 @@ def _explained_variance(arrays: Sequence[Floats], all_groups: AllGroups) -> Clos
     return ClosedForm(
         value=1 - explained.left,
         limits=lambda level: scores.explained_limits(explained, level=level),
-        lacking=all_groups.too_few(ROOT_ROWS),
+        lacking=all_groups.too_heavy(explained.tails.max(axis=0)),
         totals=explained.totals,
     )
 
@@ -308,6 +308,10 @@ def _add_rmse(
         np.where(wrong > 0, NAN, value)[:, None],
         n[:, None],
         (np.minimum(limits.lower, value)[:, None], np.maximum(limits.upper, value)[:, None]),
-        lambda _, s, __: f"n={n[s]}, an interval needs {ROOT_ROWS}",
+        lambda _, s, __: (
+            f"n={n[s]}, an interval needs {ROOT_ROWS}"
+            if n[s] < ROOT_ROWS
+            else FEW_MAKE_THE_MEAN.format(n[s])
+        ),
         status=statuses,
     )

@@ -330,13 +330,9 @@ def _cells(
     # Rows come in the order of their scores, and so do those of each group.
     codes, count, order = groups.codes, groups.cells, groups.order
     by_mass = probability.bins_of_mass(score, codes, count, bins, weight=weight, order=order)
-    shared = probability.mean_over_scores(target, score, codes, weight=weight, order=order)
     diagrams = [
-        _bins(cell, label, score, count * bins, weight)
-        for cell, label in (
-            (bins * codes + probability.bins_of_width(score, bins), target),
-            (bins * codes + by_mass, shared),
-        )
+        _bins(bins * codes + index, target, score, count * bins, weight)
+        for index in (probability.bins_of_width(score, bins), by_mass)
     ]
     return np.reshape(np.stack(diagrams, axis=1), (4, len(_BINNINGS), count, bins))
 

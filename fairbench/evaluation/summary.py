@@ -335,8 +335,10 @@ class _Run:
             ratio=np.array([name.endswith("_ratio") for name in self.metric], bool),
             chance=np.where(self.metric == "roc_auc", 0.5, np.nan),
         )  # fmt: skip
-        # Where every split's interval excludes negative values, the mean is not negative either.
-        never_negative = np.nan_to_num(self.lower, nan=0.0).min(axis=1) >= 0
+        # Where no value can be negative, or every split's interval excludes such, the mean is not.
+        least = np.array([-np.inf if metric is None else metric.least for metric in metrics])
+        known = np.isfinite(self.lower)
+        never_negative = known.any(axis=1) & ~(self.lower < 0).any(axis=1) | (least >= 0)
         lower = np.where(never_negative, np.clip(means.lower, 0, None), means.lower)
         # The mean of shares is at most 1.
         is_share = np.array([_is_share(name) for name in self.metric], bool)

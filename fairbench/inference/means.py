@@ -25,11 +25,13 @@ ROWS = 20  # the fewest rows of a mean
 # Of a mean of squares or its root: squares have far heavier tails, and of a few rows in a hundred
 # that err ten times as much as others fewer would often show none.
 ROOT_ROWS = 200
-RARE_ROWS = 10  # with the rarer label, of a mean loss of labels
-# How far out one more row is put, in distances of the outermost: of losses, of squares, and of
-# squares with a heavy tail: between these tail indices it goes from one to the other.
-UNSEEN, _UNSEEN_SQUARE, _UNSEEN_HEAVY = 1.5, 2.25, 5.0
-_LIGHT, _HEAVY = 0.55, 0.65
+RARE_ROWS = 10  # with the rarer label, of a mean loss of labels; or that lose anything, of others
+# How far out one more row is put, in distances of the outermost: of losses and of squares, where
+# the tail is light; from the first of these tail indices on, further.
+UNSEEN, _UNSEEN_SQUARE = 1.5, 2.25
+_HEAVY, _UNSEEN_HEAVY = (0.55, 0.65, 0.9), (5.0, 12.0)
+# From this tail index on, no sample shows what the mean is: it has no interval.
+MOST_HEAVY = 1.4
 _CUBED = 300  # the exponent of two up to which cubes neither overflow nor vanish
 _ALL = 40  # from so many rows of the rarer label on, that they had to be 10 plays no part
 
@@ -340,9 +342,32 @@ def loss_limits(
     Johnson 1978, "Modified t tests and confidence intervals for asymmetrical populations"). On the
     side of the longer tail no transformation helps if the sample contains none of the rare large
     losses. So the limit is Student's for the sample with one more row, which lies one and a half
-    times as far out as the outermost row, less the length of the other tail.
+    times as far out as the outermost row, less the length of the other tail. Without a least value
+    either tail may be the longer one of the population: limits are then at least Student's
+    (:func:`signed_limits`).
     """
-    return _within(centred_limits(moments, level=level), moments.size >= rows, least, most)
+    signed, lost = signed_limits(moments, level=level), centred_limits(moments, level=level)
+    below = np.isneginf(least)
+    limits = Limits(
+        moments.mean,
+        np.where(below, signed.lower, lost.lower),
+        np.where(below, signed.upper, lost.upper),
+    )
+    return _within(limits, moments.size >= rows, least, most)
+
+
+def signed_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
+    """Return means of values of either sign with the wider of Student's limits and Hall's.
+
+    Of values with two long tails a sample often has one of them alone, and looks skewed.
+    """
+    limits = centred_limits(moments, level=level)
+    half_width = _student(moments.size, level) * moments.sd / np.sqrt(moments.size)
+    return Limits(
+        limits.value,
+        np.minimum(limits.lower, limits.value - half_width),
+        np.maximum(limits.upper, limits.value + half_width),
+    )
 
 
 def _within(
@@ -478,31 +503,34 @@ def _student(n: Floats, level: Level) -> Floats:
 
 
 def tail_index(values: Floats, codes: NDArray[np.integer], groups: int) -> Floats:
-    """Return the tail indices (..., G) of the upper tails of values (..., n); NaN for one row.
+    """Return the tail indices (..., G) of the upper tails of values (..., n).
 
     The index is 1/2 for squares of errors with normal tails, far out, and 2/3 for those of
     Student's t with three degrees of freedom. The variance is finite under 1/2, the mean under 1.
 
     Notes
     -----
-    Hill (1975), "A simple general approach to inference about the tail of a distribution": the mean
-    logarithm of the outermost n^0.6 values (at least 10, at most half) over the next one.
-    Infinite where that is not positive.
+    Hill (1975), "A simple general approach to inference about the tail of a distribution": of the m
+    values that are not 0, the mean logarithm of the outermost m^0.6 (at least 10, at most half)
+    over the next one. Infinite of fewer than :data:`RARE_ROWS` of them, and where the next one is
+    not positive: nothing is known of such a tail.
     """
-    index = np.full((*values.shape[:-1], groups), np.nan)
+    index = np.full((int(np.prod(values.shape[:-1])), groups), np.inf)
     order = by_group(codes, groups)
+    flat = values.reshape(-1, values.shape[-1])
     sizes = np.bincount(codes, minlength=groups)
     for g, members in enumerate(np.split(order, np.cumsum(sizes)[:-1])):
-        n = len(members)
-        if n < 2:
-            continue
-        n_outer = min(max(10, int(np.ceil(n**0.6))), n // 2)
-        ordered = np.partition(values[..., members], n - n_outer - 1, axis=-1)
-        outer, next_one = ordered[..., n - n_outer :], ordered[..., n - n_outer - 1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean_log_ratio = np.log(outer / next_one[..., None]).mean(axis=-1)
-        index[..., g] = np.where(next_one > 0, mean_log_ratio, np.inf)
-    return index
+        for k, row in enumerate(flat[:, members]):
+            nonzero = row[row != 0]
+            m = len(nonzero)
+            if m < RARE_ROWS:
+                continue
+            n_outer = min(max(10, int(np.ceil(m**0.6))), m // 2)
+            ordered = np.partition(nonzero, m - n_outer - 1)
+            outer, next_one = ordered[m - n_outer :], ordered[m - n_outer - 1]
+            if next_one > 0:
+                index[k, g] = np.log(outer / next_one).mean()
+    return index.reshape(*values.shape[:-1], groups)
 
 
 def divide_by_scale(
@@ -535,18 +563,17 @@ def unseen_distance(index: Floats, usual: float) -> Floats:
     usual : the multiple where the tail is light. In heavy tails it is larger, as what was seen says
         little of what there is.
     """
-    share = np.clip((index - _LIGHT) / (_HEAVY - _LIGHT), 0, 1)
-    distance: Floats = usual + (_UNSEEN_HEAVY - usual) * share
+    distance: Floats = np.interp(index, _HEAVY, (usual, *_UNSEEN_HEAVY))
     return distance
 
 
 def root_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limits:
-    """Return roots of means of squares with their intervals, NaN under :data:`ROOT_ROWS` rows.
+    """Return roots of means of squares with their intervals, as :func:`heavy_limits` of means.
 
     Parameters
     ----------
     moments : the moments of the squares.
-    index : the tail index of the squares; see :func:`heavy_limits`.
+    index : the tail index of the squares (:func:`tail_index`).
     level : the level of the intervals.
     """
     squares = _heavy(moments, index, np.zeros_like(moments.mean), level)
@@ -554,9 +581,10 @@ def root_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limi
 
 
 def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limits:
-    """Return means of losses that grow like squares, NaN under :data:`ROOT_ROWS` rows.
+    """Return means of losses that grow like squares, NaN where their tail is not known.
 
-    Such is a normal's negative log-likelihood, which has a least value for any sd.
+    That is under :data:`ROOT_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on. A normal's
+    negative log-likelihood, which has a least value for any sd, is such a loss.
 
     Parameters
     ----------
@@ -567,8 +595,8 @@ def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Lim
     Notes
     -----
     The upper end is Student's on the scale of the logarithm of what exceeds the lowest row, of the
-    sample and one row more that lies a good two times as far from the mean as the highest, and five
-    times where the tail is heavy; the lower is Hall's.
+    sample and one row more that lies a good two times as far from the mean as the highest, and up
+    to twelve times where the tail is heavy; the lower is Hall's.
     """
     return _heavy(moments, index, moments.lowest, level)
 
@@ -590,7 +618,8 @@ def _heavy(moments: Moments, index: Floats, base: Floats, level: Level) -> Limit
         moved = mean + shift
         upper = np.where(mean > 0, moved * np.exp(half_width / moved), mean + half_width)
     lower = np.maximum(centred_limits(moments, level=level).lower, base)
-    return _within(Limits(moments.mean, lower, base + upper), n >= ROOT_ROWS, -np.inf)
+    enough = (n >= ROOT_ROWS) & (index < MOST_HEAVY)
+    return _within(Limits(moments.mean, lower, base + upper), enough, -np.inf)
 
 
 def outcome_limits(

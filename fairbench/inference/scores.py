@@ -11,6 +11,7 @@ from scipy import special
 
 from fairbench.core.arrays import Floats
 from fairbench.inference.means import (
+    MOST_HEAVY,
     ROOT_ROWS,
     UNSEEN,
     Level,
@@ -446,15 +447,17 @@ def explained_variance(
 
 
 def explained_limits(shares: Explained, *, level: Level = 0.95) -> Limits:
-    """Return coefficients of determination with intervals, NaN under `ROOT_ROWS` rows.
+    """Return coefficients of determination with intervals, NaN where a tail is not known.
+
+    That is under :data:`ROOT_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on.
 
     Notes
     -----
     On the scale of log(1 - R2), the logarithm of the ratio of two mean squares, whose error is a
     mean of each row's influence: its squared error over the mean squared error, less its squared
     distance from the mean over the variance. As squares have long tails, either end is Student's of
-    the sample and one row more, one and a half times as far out as the outermost, and five times
-    where the tail is heavy.
+    the sample and one row more, one and a half times as far out as the outermost, and up to
+    twelve times where the tail is heavy.
     """
     influences = shares.influence
     left, right = unseen_distance(shares.tails, UNSEEN)
@@ -463,6 +466,7 @@ def explained_limits(shares: Explained, *, level: Level = 0.95) -> Limits:
     with np.errstate(over="ignore"):
         lower, upper = 1 - shares.left * np.exp(above), 1 - shares.left * np.exp(-below)
     has_limits = (influences.size >= ROOT_ROWS) & (shares.left > 0) & np.isfinite(shares.left)
+    has_limits &= (shares.tails < MOST_HEAVY).all(axis=0)
     value = 1 - shares.left
     return Limits(value, np.where(has_limits, lower, np.nan), np.where(has_limits, upper, np.nan))
 

@@ -148,8 +148,8 @@ def reliability(
     Parameters
     ----------
     bins : number of bins, of equal width on [0, 1] (lower end excluded, as usual) or, with
-        `equal_mass`, of equal numbers of rows in score order (rows with equal scores count with
-        their mean label, wherever a boundary falls).
+        `equal_mass`, of equal numbers of rows in score order (rows with equal scores are in one
+        bin).
     """
     y, p = np.asarray(target, float), np.asarray(score, float)
     everyone = np.zeros(len(y), np.int64)
@@ -167,56 +167,34 @@ def bins_of_mass(
 ) -> NDArray[np.int64]:
     """Return the bin of each score, with `bins` bins of equal size in each group.
 
-    Rows with equal scores may be in different bins. With weights, bins have equal shares of the
-    weight in the order of scores, then weights; a row that spans two bins is in the first.
-
-    Parameters
-    ----------
-    order : the row numbers sorted by group, then score, if they are known already.
-    """
-    n_rows = np.bincount(codes, minlength=groups)
-    index = np.empty(len(codes), np.int64)
-    if weight is None:
-        order = np.lexsort((score, codes)) if order is None else order
-        group = codes[order]
-        rank_in_group = np.arange(len(order)) - (np.cumsum(n_rows) - n_rows)[group]
-        index[order] = rank_in_group * bins // np.maximum(n_rows, 1)[group]
-        return index
-    order = np.lexsort((weight, score, codes))
-    mass = np.bincount(codes, weight, groups)
-    group, row_weight = codes[order], weight[order]
-    before = np.cumsum(row_weight) - row_weight - (np.cumsum(mass) - mass)[group]
-    # Add a little, so that rounding does not put the first row of a bin into the previous one.
-    start = (before / mass[group] * bins + 1e-9).astype(np.int64)
-    index[order] = np.minimum(start, bins - 1)
-    return index
-
-
-def mean_over_scores(
-    values: Floats,
-    score: Floats,
-    codes: NDArray[np.integer],
-    *,
-    weight: Floats | None = None,
-    order: NDArray[np.intp] | None = None,
-) -> Floats:
-    """Return each row's mean of values over the rows of its group that have the same score.
+    Rows with equal scores are in one bin, that in which the first of them falls: parts of them
+    would not be samples of their own. Tied scores therefore make fewer bins. With weights, bins
+    have equal shares of the weight.
 
     Parameters
     ----------
     order : the row numbers sorted by group, then score, if they are known already.
     """
     order = np.lexsort((score, codes)) if order is None else order
-    ordered, group = score[order], codes[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])
-    if new.all():
-        return values
-    block = np.cumsum(new) - 1
-    mass = np.ones(len(order)) if weight is None else weight[order]
-    means = np.empty_like(values)
-    means[order] = (np.bincount(block, mass * values[order]) / np.bincount(block, mass))[block]
-    return means
+    group, ordered = codes[order], score[order]
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])
+    first = np.flatnonzero(is_first)
+    if weight is None:
+        n_rows = np.bincount(codes, minlength=groups)
+        rank_in_group = first - (np.cumsum(n_rows) - n_rows)[group[first]]
+        bin_of_block = rank_in_group * bins // np.maximum(n_rows, 1)[group[first]]
+    else:
+        mass = np.bincount(codes, weight, groups)
+        row_weight = weight[order]
+        before = (np.cumsum(row_weight) - row_weight)[first]
+        before -= (np.cumsum(mass) - mass)[group[first]]
+        # Add a little, so that rounding does not put the first row of a bin into the previous one.
+        start = (before / mass[group[first]] * bins + 1e-9).astype(np.int64)
+        bin_of_block = np.minimum(start, bins - 1)
+    index = np.empty(len(codes), np.int64)
+    index[order] = np.repeat(bin_of_block, np.diff(first, append=len(order)))
+    return index
 
 
 def reliabilities(
@@ -231,7 +209,6 @@ def reliabilities(
     """Return the reliability diagrams of rows (n,) in groups 0 .. G - 1."""
     if equal_mass:
         index = bins_of_mass(score, codes, groups, bins)
-        target = mean_over_scores(target, score, codes)
     else:
         index = bins_of_width(score, bins)
     cell = bins * codes + index

@@ -1,10 +1,12 @@
 """No row of any table excludes its own point, whatever the data, unless its status says why."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairbench import Evaluator, evaluate
 from fairbench.evaluation.columns import setting_text
+from fairbench.evaluation.summary import summarise
 
 ROUNDING = 1e-9
 
@@ -62,3 +64,25 @@ def test_of_a_regression(seed):
         evaluator=Evaluator(draws=100),
     )
     assert excluded(table).empty, excluded(table).to_string()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_a_whole_run(seed):
+    """Ten hold-outs of noise: few rows have no interval in a split, and R2 is negative."""
+    draw = np.random.default_rng([3, seed])
+    n = int(draw.choice([20, 60, 250]))
+    splits = [
+        evaluate(
+            draw.normal(size=n),
+            draw.normal(size=n) * draw.choice([0.1, 1.0]),
+            sensitive_features={"a": draw.choice(["x", "y"], n)},
+            sd=np.ones(n),
+            task="regression",
+            evaluator=Evaluator(draws=100),
+        ).assign(variant="", repeat=repeat, fold=0)
+        for repeat in range(10)
+    ]
+    summary = summarise(pd.concat(splits, ignore_index=True)).rename(columns={"mean": "value"})
+    assert (summary.loc[summary["metric"] == "r2", "value"] < 0).all()
+    whatever_the_status = excluded(summary.assign(status="ok"))
+    assert whatever_the_status.empty, whatever_the_status.to_string()

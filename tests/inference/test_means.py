@@ -25,6 +25,14 @@ LOSSES = {
     "absolute t3": (lambda draw, s: np.abs(draw.standard_t(3, s)), 2 * np.sqrt(3) / np.pi),
     "t3": (lambda draw, s: draw.standard_t(3, s), 0.0),
     "left-skewed": (lambda draw, s: -draw.exponential(size=s), -1.0),
+    "one in a hundred thirty times as large": (
+        lambda draw, s: draw.standard_normal(s) * draw.choice([1, 30], s, p=[0.99, 0.01]),
+        0.0,
+    ),
+    "of either sign, lognormal": (
+        lambda draw, s: draw.lognormal(0, 2, s) * draw.choice([-1, 1], s),
+        0.0,
+    ),
 }
 SQUARES = {
     "normal": (lambda draw, s: draw.standard_normal(s) ** 2, 1.0),
@@ -47,7 +55,8 @@ def covered(limits, truth):
 @pytest.mark.parametrize("name", LOSSES)
 def test_intervals_of_means_cover_skewed_and_heavy_tailed_losses(name, rows):
     losses, truth = LOSSES[name]
-    limits = loss_limits(Moments.of(losses(np.random.default_rng(1), (R, rows))))
+    values = losses(np.random.default_rng(1), (R, rows))
+    limits = loss_limits(Moments.of(values), least=0.0 if values.min() >= 0 else -np.inf)
     assert covered(limits, truth) > 0.915  # at least 93.5 %, and three standard errors
 
 
@@ -214,7 +223,12 @@ def test_what_rows_could_lose_is_that_of_the_ten_that_would_lose_most():
 
 HEAVY = {
     "lognormal": (lambda draw, s: draw.lognormal(0, 1.5, s), np.exp(4.5)),
+    "t2.2": (lambda draw, s: draw.standard_t(2.2, s), 11.0),
     "t2.5": (lambda draw, s: draw.standard_t(2.5, s), 5.0),
+    "nine tenths exact, lognormal": (
+        lambda draw, s: draw.lognormal(0, 1, s) * (draw.random(s) < 0.1),
+        0.1 * np.exp(2),
+    ),
     "most exact": (lambda draw, s: draw.standard_normal(s) * (draw.random(s) < 0.2), 0.2),
     "contaminated": (
         lambda draw, s: (
@@ -227,12 +241,27 @@ HEAVY = {
 
 @pytest.mark.parametrize("rows", [200, 1000])
 @pytest.mark.parametrize("name", HEAVY)
-def test_root_mean_squares_of_heavy_tails_cover(name, rows):
+def test_root_mean_squares_of_heavy_tails_cover_where_they_are_printed(name, rows):
     errors, truth = HEAVY[name]
     squares = errors(np.random.default_rng(8), (1000, rows)) ** 2
     limits = root_limits(Moments.of(squares), index_of(squares))
-    assert np.isfinite(limits.lower).all()
-    assert covered(limits, np.sqrt(truth)) > 0.915
+    printed = np.isfinite(limits.lower)
+    if printed.sum() >= 80:
+        held = (limits.lower <= np.sqrt(truth)) & (np.sqrt(truth) <= limits.upper)
+        few = 3 * np.sqrt(0.95 * 0.05 / printed.sum())
+        assert held[printed].mean() > 0.945 - few
+
+
+@pytest.mark.parametrize("rows", [300, 1000])
+def test_a_mean_that_a_few_rows_make_has_no_interval(rows):
+    squares = np.random.default_rng(8).lognormal(0, 4, (500, rows))
+    assert np.isfinite(root_limits(Moments.of(squares), index_of(squares)).lower).mean() < 0.08
+
+
+@pytest.mark.parametrize("errors", ["normal", "exponential", "t5"])
+def test_light_tails_keep_their_intervals(errors):
+    values = SQUARES[errors][0](np.random.default_rng(2), (R, 200))
+    assert np.isfinite(root_limits(Moments.of(values), index_of(values)).lower).mean() > 0.9
 
 
 def test_the_tail_index_is_hills_and_that_of_a_pareto():
@@ -242,7 +271,8 @@ def test_the_tail_index_is_hills_and_that_of_a_pareto():
     assert index_of(x)[0] == pytest.approx(np.log(ordered[:m] / ordered[m]).mean())
     assert index_of(x)[0] == pytest.approx(0.5, abs=0.15)
     assert index_of(np.zeros((1, 50)))[0] == np.inf
-    assert np.isnan(index_of(np.ones((1, 1)))[0])
+    assert index_of(np.append(np.zeros(50), x[0, :9])[None])[0] == np.inf
+    assert index_of(np.append(np.zeros(50), x[0, :500])[None])[0] == index_of(x[:, :500])[0]
 
 
 def test_scaled_values_lose_no_digit_and_their_squares_do_not_overflow():

@@ -6,7 +6,13 @@ import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss
 
-from fairbench.metrics.probability import brier_rows, log_loss_rows, nll_of_sd, reliability
+from fairbench.metrics.probability import (
+    bins_of_mass,
+    brier_rows,
+    log_loss_rows,
+    nll_of_sd,
+    reliability,
+)
 
 
 def scored(seed, n=300):
@@ -106,12 +112,29 @@ def test_bins_include_their_upper_end_and_the_first_includes_zero():
     np.testing.assert_allclose(diagram.base_rate, [0.5, 0, 1, 1])
 
 
-def test_equal_scores_count_with_their_mean_label_on_both_sides_of_a_boundary():
+def test_equal_scores_are_in_one_bin_wherever_a_boundary_would_fall():
     target, score = np.array([1, 1, 0, 0, 0, 0]), np.array([0.4, 0.4, 0.4, 0.4, 0.9, 0.9])
     for order in (np.arange(6), np.arange(6)[::-1], np.array([2, 0, 3, 1, 5, 4])):
         diagram = reliability(target[order], score[order], bins=3, equal_mass=True)
-        np.testing.assert_allclose(diagram.base_rate, [0.5, 0.5, 0])
+        np.testing.assert_array_equal(diagram.size, [4, 2])
+        np.testing.assert_allclose(diagram.base_rate, [0.5, 0])
         assert diagram.expected_calibration_error() == pytest.approx((0.1 + 0.1 + 0.9) / 3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bins_of_equal_mass_do_not_depend_on_the_order_of_rows(weighted):
+    draw = np.random.default_rng(5)
+    score, codes = draw.integers(0, 9, 200) / 10, draw.integers(0, 3, 200)
+    weight = draw.choice([0.5, 1.0, 4.0], 200) if weighted else None
+    bins = bins_of_mass(score, codes, 3, 6, weight=weight)
+    for group in range(3):
+        for value in np.unique(score):
+            assert len(set(bins[(codes == group) & (score == value)])) <= 1
+    order = draw.permutation(200)
+    shuffled = bins_of_mass(
+        score[order], codes[order], 3, 6, weight=weight[order] if weighted else None
+    )
+    np.testing.assert_array_equal(shuffled, bins[order])
 
 
 def test_more_bins_of_equal_mass_than_rows_leave_empty_bins_out():

@@ -9,11 +9,10 @@ by precision; where effects shrink with the size of the data its mean is another
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
 
 from fairbench.core.arrays import Floats
 from fairbench.inference.comparing.multilevel import FEWEST_FAMILIES, MeasuredDifferences
-from fairbench.inference.means import Moments, centred_limits
+from fairbench.inference.means import Moments, signed_limits
 from fairbench.inference.rates import Limits
 
 
@@ -39,7 +38,7 @@ def mean_over_families(means: Floats, *, level: float = 0.95) -> Limits:
     Notes
     -----
     The ends are the wider of Student's and of Hall's with one more family that lies farther out
-    than any (:func:`fairbench.inference.means.loss_limits`). Families are few and their means
+    than any (:func:`fairbench.inference.means.signed_limits`). Families are few and their means
     skewed, so that the usual bootstraps of families give intervals that are too short. Where 20
     families are drawn from those of the atlas, percentiles and BCa cover 87 to 89 % for 95 %,
     Student's t 89 to 91 %, a bootstrapped t 91 %, and this 94 to 95 %
@@ -50,14 +49,5 @@ def mean_over_families(means: Floats, *, level: float = 0.95) -> Limits:
     for difference, family_values in enumerate(means):
         finite = family_values[np.isfinite(family_values)]
         if len(finite) >= FEWEST_FAMILIES:
-            limits[:, difference] = _limits(finite, level)
+            limits[:, difference] = signed_limits(Moments.of(finite), level=level)
     return Limits(*limits)
-
-
-def _limits(means: Floats, level: float) -> tuple[float, float, float]:
-    """Return the mean of the families' means, (F,), and the ends of its interval."""
-    count, moments = len(means), Moments.of(means)
-    half = special.stdtrit(count - 1, (1 + level) / 2) * moments.sd / np.sqrt(count)
-    skewed = centred_limits(moments, level=level)
-    mean = float(moments.mean)
-    return mean, min(mean - half, float(skewed.lower)), max(mean + half, float(skewed.upper))

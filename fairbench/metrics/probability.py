@@ -207,10 +207,7 @@ def reliabilities(
     equal_mass: bool = False,
 ) -> list[Reliability]:
     """Return the reliability diagrams of rows (n,) in groups 0 .. G - 1."""
-    if equal_mass:
-        index = bins_of_mass(score, codes, groups, bins)
-    else:
-        index = bins_of_width(score, bins)
+    index = bins_of_mass(score, codes, groups, bins) if equal_mass else bins_of_width(score, bins)
     cell = bins * codes + index
     size = np.bincount(cell, minlength=bins * groups)
     with np.errstate(invalid="ignore"):

@@ -83,7 +83,7 @@ def test_sensitive_columns_can_be_left_out(load):
         ({"sensitive": ["race"]}, "has no column 'race'"),
         ({"positive": None}, "dataset.positive must say which of no, yes in 'passed' is label 1"),
         ({"positive": "maybe"}, "unknown label of target 'passed' 'maybe'"),
-        ({"target": "grade", "task": "binary"}, "target 'grade' is missing in row 4"),
+        ({"target": "grade", "task": "binary"}, r"target 'grade' is missing in row 1 \('NA'\)"),
         ({"target": "sex", "drop": []}, "target 'sex' is missing in row 4"),
         ({"target": "passed", "task": "regression"}, r"'yes' in row 1; a regression needs numbers"),
         ({"task": "ranking"}, "dataset.task is 'ranking'; valid: binary, multiclass, regression"),
@@ -222,7 +222,7 @@ def test_weights_and_clusters_are_columns_that_are_no_features(load):
     assert list(data.features) == ["hours", "grade", "sex", "points"]
     with pytest.raises(UserError, match="has no column 'peopel'"):
         load(frame, weight="peopel")
-    with pytest.raises(DataError, match="weight 'people' is -1"):
+    with pytest.raises(DataError, match="column 'people', row 1: '-1' is not a weight"):
         load(frame.assign(people=-1), weight="people")
-    with pytest.raises(DataError, match="clusters 'home' is missing in row 2"):
+    with pytest.raises(DataError, match="column 'home', row 2: '' is not a mark"):
         load(frame.assign(home=["x", None, *"yyzz"]), clusters="home")

@@ -8,7 +8,12 @@ import pandas as pd
 
 from fairbench.audits.question import PERCENT, Options
 from fairbench.core.errors import UserError
-from fairbench.data.any_table import check_columns, read_any_table
+from fairbench.data.any_table import (
+    check_columns,
+    read_any_table,
+    say_guessed,
+    with_decimal_points,
+)
 from fairbench.data.bands import with_bands
 from fairbench.data.columns import ColumnRef, check_ids, each_value, shares_of
 from fairbench.data.distinct_rows import times_of
@@ -76,6 +81,9 @@ def read_frame(
             check_columns(file, columns, names_of_table(source))
         only = None if every else columns
         frame = texts_of_table(source, file, only=only, numeric=numeric)
+        written = [name for name in numbers if name in frame]
+        frame, commas = with_decimal_points(frame, written, file)
+        say_guessed(options.path, commas)
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
     if options.id:

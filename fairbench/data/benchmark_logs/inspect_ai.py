@@ -109,12 +109,15 @@ def read(paths: Sequence[Path], files: Files) -> BenchmarkTable:
 
     Raises
     ------
-    UserError : a log is damaged, no log has samples, samples have no ids, or two logs are of one model and task.
+    UserError : a log is damaged, none has samples, samples have no ids, or two logs are of one
+        model and task.
     """
     every = [_log(path, files.name(path)) for path in paths]
     logs = [log for log in every if log.rows]
     if not logs:
-        raise DataError(f"{every[0].name} has no samples: they were not logged, or it was cut short")
+        raise DataError(
+            f"{every[0].name} has no samples: they were not logged, or it was cut short"
+        )
     tasks = _tasks(logs)
     methods = distinct_names(
         [log.model for log in logs], [log.solver_settings for log in logs], tasks

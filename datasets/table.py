@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from fairbench.core.errors import DataError, UserError, check_choice, unknown_name, warn
-from fairbench.core.formats import MISSING, label_notes
-from fairbench.data.any_table import check_columns, read_arrow, say_guessed, text_table
+from fairbench.core.errors import DataError, UserError, check_choice, note, unknown_name, warn
+from fairbench.core.formats import MISSING, count, label_notes, quoted
+from fairbench.data.any_table import read_any_table
+from fairbench.data.columns import ColumnRef, clusters_of, each_value, weights_of
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import as_texts, read_table, unique_names
 from fairbench.data.download import Archive
-from fairbench.data.tabular import spelled
-from fairbench.data.unpacking import ARROW, PARQUET, Content, content_of
+from fairbench.data.tabular import AMOUNT, are_missing, spelled, to_numbers
 
 DATASHEET = Datasheet(
     title="Your own table",
@@ -75,20 +75,24 @@ def load(
             "dataset.sensitive=[COLUMN,...]"
         )
     file = Path(path)
-    extra = {"weight": weight, "clusters": clusters}
-    named = [name for name in extra.values() if name]
     sensitive = [sensitive] if isinstance(sensitive, str) else sensitive
-    frame, texts = _read(file, sensitive, [target, *sensitive, *drop, *named])
-    own = {part: frame[name] for part, name in extra.items() if name}
-    frame = frame.drop(columns=[*drop, *(name for name in named if name not in sensitive)])
+    marks = [name for name in (weight, clusters) if name]
+    frame = _read(file, [target, *sensitive, *marks], sensitive, set(drop) - {*sensitive})
+    own = {
+        "weight": _numbers(weights_of(frame, ColumnRef(file.name, weight))) if weight else None,
+        "clusters": clusters_of(frame, ColumnRef(file.name, clusters)) if clusters else None,
+    }
     kind = _task(frame[target], task, file)
-    labels = {name: texts[name].replace("", MISSING).astype("category") for name in sensitive}
+    labels = {name: frame[name].replace("", MISSING).astype("category") for name in sensitive}
     for name in sensitive:
-        for sentence in label_notes(name, texts[name].unique()):
+        if (frame[name] == "").all():
+            raise ColumnRef(file.name, name).fault("has no value in any row, and names no group")
+        for sentence in label_notes(name, frame[name].unique()):
             warn(sentence)
-    _check_marks(own.get("clusters"), file)
-    features = frame.drop(columns=[target, *([] if keep_sensitive else sensitive)])
-    text = features.select_dtypes(include=["object", "string"]).columns
+    left_out = {target, *drop, *([] if keep_sensitive else sensitive), *({*marks} - {*sensitive})}
+    features = _features(
+        frame[[name for name in frame if name not in left_out]], sensitive, file.name
+    )
     names: tuple[str, ...] = ()
     if kind is Task.MULTICLASS:
         values, names, positive_label = *_classes(frame[target], classes, file), ""
@@ -102,7 +106,7 @@ def load(
     return Dataset(
         name=file.stem,
         task=kind,
-        features=features.astype(dict.fromkeys(text, "category")),
+        features=features,
         target=values,
         sensitive=pd.DataFrame(labels),
         privileged=most_frequent | dict(privileged or {}),
@@ -115,99 +119,158 @@ def load(
     )
 
 
-def _check_marks(clusters: pd.Series | None, file: Path) -> None:
-    if clusters is not None and clusters.isna().any():
-        row = int(np.flatnonzero(clusters.isna())[0])
-        raise DataError(f"{file}: clusters '{clusters.name}' is missing in row {row + 1}")
-
-
 def _read(
-    file: Path, sensitive: Sequence[str], named: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the table, and its sensitive columns as texts, exactly as they are in the file.
+    file: Path, named: Sequence[str], exact: Sequence[str], without: set[str]
+) -> pd.DataFrame:
+    """Return all columns but those `without`; the `exact` ones exactly as they are in the file.
 
     Only features are read as numbers, so the labels 01, 1 and 1.0 are three labels.
     """
     if any("\ud800" <= sign <= "\udfff" for sign in str(file)):
         raise DataError(f"{file}: the name of the file is no text: rename it")
-    try:
-        if not file.is_file():
-            raise DataError(f"dataset.path: no file {file}")
-        content = content_of(file)
-        read = _arrow if content.kind in (PARQUET, ARROW) else _text
-        frame, texts = read(file, content, sensitive, named)
-    except (ValueError, OSError) as error:
-        raise DataError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from error
+    if not file.is_file():
+        raise DataError(f"dataset.path: no file {file}")
+    frame = read_any_table(file, named, every=True, exact=exact, numeric=None, without=without)
     if frame.empty:
         raise DataError(f"{file}: no rows")
-    return frame.reset_index(drop=True), texts
+    return frame
 
 
-def _arrow(
-    file: Path, content: Content, sensitive: Sequence[str], named: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    from pyarrow import float64, schema, types
+def _features(frame: pd.DataFrame, sensitive: Sequence[str], file: str) -> pd.DataFrame:
+    """Return columns as numbers, truths or categories, without those that say nothing of a person.
 
-    table = read_arrow(file, content, None)
-    check_columns(str(file), named, table.column_names)
-    for name, kind in zip(table.column_names, table.schema.types, strict=True):
-        if kind.num_fields:
-            raise DataError(f"{file}: column '{name}' is of type {kind}, not a value in each row")
-    texts = as_texts(table.select(list(sensitive)), str(file))
-    kinds = [float64() if types.is_decimal(kind) else kind for kind in table.schema.types]
-    numeric = schema(list(zip(table.column_names, kinds, strict=True)))
-    return table.cast(numeric).to_pandas(), texts
+    Raises
+    ------
+    DataError : a text among numbers, or a text column that is no categories; or none is left.
+    """
+    features: dict[str, pd.Series] = {}
+    empty, numbered, nameless, absent, crowded = [], [], [], [], []
+    for name in frame:
+        text, is_group = frame[name], name in sensitive
+        missing = text.isna() if text.dtype.kind == "f" else text.str.strip() == ""
+        if text.dtype.kind != "f" and not is_group:
+            missing = pd.Series(are_missing(text))
+        if missing.all():
+            empty.append(name)
+            continue
+        feature = _feature(text, missing, ColumnRef(file, name), is_group=is_group)
+        if _NAMELESS.fullmatch(name):
+            if _counts_rows(feature):
+                numbered.append(name)
+                continue
+            nameless.append(name)
+        if feature.dtype != "category":
+            words = sorted({*text[missing].dropna()} - {""})
+            absent += [f"{name} ({', '.join(words)})"] if words else []
+        elif not is_group and _are_no_categories(feature):
+            crowded.append(name)
+        features[name] = feature
+    if crowded:
+        example = quoted(features[crowded[0]].cat.categories[0], 30)
+        raise DataError(
+            f"{file}: {_listed(crowded)} would be a feature for each different text, such as "
+            f"{example}: dates, names and free texts are no categories; write numbers, or leave "
+            f"them out with dataset.drop=[{','.join(crowded)}]"
+        )
+    if not features:
+        raise DataError(f"{file}: no column is left as a feature")
+    if empty:
+        note(f"{file}: {_listed(empty)} left out: every cell is empty")
+    if numbered:
+        note(f"{file}: {_listed(numbered)} left out: it has no name, and numbers the rows")
+    if nameless:
+        note(
+            f"{file}: {_listed(nameless)} without a name is a feature; "
+            f"dataset.drop=[{','.join(nameless)}] leaves it out"
+        )
+    if absent:
+        note(f"{file}: read as missing: {', '.join(absent)}")
+    return pd.DataFrame(features)
 
 
-def _text(
-    file: Path, content: Content, sensitive: Sequence[str], named: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    table = text_table(file, content, named)
-    check_columns(str(file), named, table.names)
-    # Refuses rows with fields too few or too many, too.
-    texts = read_table(
-        table.data, str(file), separator=table.separator, only=sensitive, exact=sensitive
+_NAMELESS = re.compile(r"(column |Unnamed: )\d+(\.\d+)?")  # as this project and pandas call them
+_DATE = r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](\d{4}|\d\d))([ T].*)?"
+_FEW_CATEGORIES = 20
+
+
+def _feature(
+    column: pd.Series, missing: pd.Series, place: ColumnRef, *, is_group: bool
+) -> pd.Series:
+    """Return a column as numbers where most of its values are written as such, else as categories.
+
+    Parameters
+    ----------
+    missing : (n,) where it has no value.
+    is_group : whether its texts are labels of groups, which may be anything.
+
+    Raises
+    ------
+    RowError : a text among numbers.
+    """
+    values = to_numbers(column)
+    wrong = np.isnan(values) & ~missing.to_numpy()
+    if not wrong.any():
+        return _numbers(values)
+    written = column.str.strip()
+    amounts = written.str.fullmatch(AMOUNT).to_numpy(bool)
+    if 2 * amounts.sum() > (~missing).sum() and not is_group:
+        strange = wrong & ~amounts
+        place.refuse(
+            column, strange if strange.any() else wrong,
+            f"number, as most of the column are: write one, or nothing where none is known; "
+            f"dataset.drop=[{place.name}] leaves the column out", negation="no",
+        )  # fmt: skip
+    if not missing.any() and set(written.str.lower()) <= {"true", "false"}:
+        return written.str.lower() == "true"
+    return column.where(written != "").astype("category")
+
+
+def _numbers(values: NDArray[np.float64]) -> pd.Series:
+    """Return numbers as whole ones if all are, so that 1 and 1.0 are one feature."""
+    is_whole = np.isfinite(values).all() and (abs(values) < 2**53).all() and not (values % 1).any()
+    return pd.Series(values.astype(np.int64) if is_whole else values)
+
+
+def _counts_rows(feature: pd.Series) -> bool:
+    """Return whether a feature is 0, 1, 2, ... or 1, 2, 3, ..."""
+    return (
+        feature.dtype.kind == "i" and feature.iloc[0] in (0, 1) and (feature.diff()[1:] == 1).all()
     )
-    # Only empty fields are missing: "NA" and "None" may well be labels.
-    frame = pd.read_csv(
-        io.BytesIO(table.data), sep=table.separator, keep_default_na=False, na_values=[""],
-        index_col=False, low_memory=False,  # types are of whole columns
-    )  # fmt: skip
-    if len(frame) != len(texts):
-        raise DataError(f"{file}: it is not plain where rows end ({len(frame)}, {len(texts)})")
-    frame.columns = unique_names([name or f"column {i}" for i, name in enumerate(table.names, 1)])
-    commas = _with_decimal_commas(frame)
-    frame = frame.assign(**{
-        name: pd.to_numeric(frame[name].str.replace(",", ".", regex=False)) for name in commas
-    })  # fmt: skip
-    said = (f"numbers with a decimal comma in {', '.join(commas)}",) if commas else ()
-    say_guessed(file, (*table.guessed, *said))
-    return frame, texts
 
 
-def _with_decimal_commas(frame: pd.DataFrame) -> list[str]:
-    """Return the text columns that hold only numbers, some of them with a decimal comma."""
-    found = []
-    for name, column in frame.select_dtypes(include=["object", "string"]).items():
-        known = column.dropna()
-        if (
-            pd.api.types.infer_dtype(known) == "string"
-            and known.str.fullmatch(_DECIMAL_COMMA).all()
-            and known.str.contains(",", regex=False).any()
-        ):
-            found.append(str(name))
-    return found
+def _are_no_categories(feature: pd.Series) -> bool:
+    """Return whether texts are dates, or too many for so many rows to be categories.
+
+    Too many are over 100 of 1,000 rows, 1,000 of 100,000: the square root of ten times the rows.
+    """
+    number = len(feature.cat.categories)
+    texts = feature.cat.categories.astype(str).str
+    return number > _FEW_CATEGORIES and (
+        number**2 > 10 * feature.count() or texts.fullmatch(_DATE).mean() > 0.5
+    )
 
 
-_DECIMAL_COMMA = r"\s*[+-]?\d+(,\d+)?\s*"
+def _listed(names: Sequence[str]) -> str:
+    """Return columns as a list of words, at most a dozen by name."""
+    more = f" and {count(len(names) - 12)} more" if len(names) > 12 else ""
+    return f"{', '.join(map(quoted, names[:12]))}{more}"
+
+
+def _label(value: object) -> str:
+    """Return one spelling of a label, as an audit has it: 1 for 1.0, nothing for NA."""
+    text = spelled(str(value))
+    return text.capitalize() if text in ("true", "false") else text
 
 
 def _task(column: pd.Series, task: str | None, file: Path) -> Task:
-    if column.isna().any():
-        row = int(np.flatnonzero(column.isna())[0])
-        raise DataError(f"{file}: target '{column.name}' is missing in row {row + 1}")
+    codes, values = each_value(column, _label)
+    missing = np.array([not value for value in values])[codes]
+    if missing.any():
+        row = int(missing.argmax())
+        text = f" ({quoted(column.iloc[row], 20)})" if column.iloc[row] else ""
+        raise DataError(f"{file}: target '{column.name}' is missing in row {row + 1}{text}")
     if task is None:
-        return Task.BINARY if column.nunique() == 2 else Task.REGRESSION
+        return Task.BINARY if len({*values}) == 2 else Task.REGRESSION
     if task not in list(Task):
         raise UserError(f"dataset.task is '{task}'; valid: {', '.join(Task)}")
     return Task(task)
@@ -217,13 +280,13 @@ def _classes(
     column: pd.Series, classes: Sequence[str | float] | None, file: Path
 ) -> tuple[pd.Series, tuple[str, ...]]:
     """Return codes of the labels, and the names of the classes."""
-    text = column.map(lambda value: spelled(str(value)))
+    text = column.map(_label)
     found = sorted(text.unique())
     if classes is None:
         numeric = pd.to_numeric(pd.Series(found), errors="coerce").notna().all()
         names = tuple(sorted(found, key=float) if numeric else found)
     else:
-        names = tuple(spelled(str(each)) for each in classes)
+        names = tuple(map(_label, classes))
     unnamed = ~text.isin(names)
     if unnamed.any():
         row = int(np.flatnonzero(unnamed)[0])
@@ -246,15 +309,15 @@ def _target(
     column: pd.Series, task: Task, positive: str | float | None, file: Path
 ) -> tuple[pd.Series, str]:
     if task is Task.REGRESSION:
-        values = pd.to_numeric(column, errors="coerce")
-        if values.isna().any():
-            row = int(np.flatnonzero(values.isna())[0])
+        values = pd.Series(to_numbers(column))
+        if (wrong := ~np.isfinite(values)).any():
+            row = int(wrong.argmax())
             raise DataError(
                 f"{file}: target '{column.name}' is {column.iloc[row]!r} in row {row + 1}; a "
                 "regression needs numbers, a classification exactly two labels"
             )
-        return values.astype(np.float64), ""
-    text = column.astype(str)
+        return values, ""
+    text = column.map(_label)
     found = sorted(text.unique())
     if len(found) != 2:
         third = int(np.flatnonzero(~text.isin(text.unique()[:2]))[0]) + 1 if len(found) > 2 else 1
@@ -262,11 +325,11 @@ def _target(
             f"{file}: target '{column.name}' has {len(found)} values ({', '.join(found[:5])}); a "
             f"binary target has two (see row {third})"
         )
-    if positive is None and set(found) not in ({"0", "1"}, {"0.0", "1.0"}, {"False", "True"}):
+    if positive is None and set(found) not in ({"0", "1"}, {"False", "True"}):
         raise UserError(
             f"dataset.positive must say which of {', '.join(found)} in '{column.name}' is label 1"
         )
-    chosen = found[1] if positive is None else str(positive)
+    chosen = found[1] if positive is None else _label(positive)
     if chosen not in found:
         raise unknown_name(f"label of target '{column.name}'", chosen, found)
     return (text == chosen).astype(np.int64), chosen

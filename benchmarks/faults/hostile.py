@@ -304,8 +304,9 @@ SIZES = (
     text("a label that is missing", _changed("label", "", 7),
          {"run": "target 'label' is missing in row 8"}),
     text("a number of 400 digits", _changed("x", "9" * 400, 7), {"run": "column 'x' is infinite"}),
-    text("a feature without values", _changed("x", ""), {"run": "column 'x' has no value"}),
-    text("a feature with a text among numbers", _changed("x", "<b>", 7)),
+    text("a feature without values", _changed("x", "")),
+    text("a feature with a text among numbers", _changed("x", "<b>", 7),
+         {"run": "row 8: '<b>' is no number"}),
 )  # fmt: skip
 _ONE_GB = {"FAIRBENCH_MAX_MEMORY": "1"}
 _WIDE = delimited([[*row, "0," + "5" * 3] for row in rows_of(_AB)], [*HEADER, "y"]).encode()
@@ -355,10 +356,11 @@ ENCODINGS = (
     columns("dates", [date(2020, 1, 1 + i % 2) for i in range(ROWS)],
             labels=["2020-01-01", "2020-01-02"] * 30),
     columns("dates among features", list(_AB),
-            added={"when": [date(2020, 1, 1 + i % 28) for i in range(ROWS)]}),
+            added={"when": [date(2020, 1, 1 + i % 28) for i in range(ROWS)]},
+            refused={"run": "dates, names and free texts are no categories"}),
     columns("times among features", list(_AB),
             added={"when": [datetime(2020, 1, 1 + i % 28) for i in range(ROWS)]},
-            refused={"run": "a feature is numeric"}),
+            refused={"run": "dates, names and free texts are no categories"}),
     columns("whole numbers, some missing", [1, 2, None] * 20, labels=["1", "2", ""] * 20),
     columns("numbers, some missing", [1.0, 2.5, None] * 20, labels=["1", "2.5", ""] * 20),
     columns("truths, some missing", [True, False, None] * 20, labels=["True", "False", ""] * 20),

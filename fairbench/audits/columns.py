@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
 
 from fairbench.audits.question import PERCENT, Options
 from fairbench.core.errors import UserError
-from fairbench.data.any_table import check_columns, read_any_table
+from fairbench.data.any_table import (
+    check_columns,
+    read_any_table,
+    say_guessed,
+    with_decimal_points,
+)
 from fairbench.data.bands import with_bands
 from fairbench.data.columns import ColumnRef, check_ids, each_value, shares_of
 from fairbench.data.distinct_rows import times_of
 from fairbench.data.groups import with_rare_pooled, without_groups
-from fairbench.data.in_memory import Table, frame_of, is_table, names_of_table, texts_of_table
+from fairbench.data.in_memory import Table, is_table, names_of_table, texts_of_table
 from fairbench.data.tabular import spelled
-from fairbench.data.totals import LeftOut, as_note, frame_without_totals
 
 
 def _has_some_labels(frame: pd.DataFrame, target: str) -> bool:
@@ -56,7 +59,6 @@ def read_frame(
     """
     file = options.path.name
     columns = options.columns
-    below: Sequence[LeftOut] = ()
     banded = [cut.rpartition(":")[0] for cut in options.cuts]
     numeric = [*options.numeric_columns, *banded]
     numbers = (*numeric, options.target, options.prediction)
@@ -69,6 +71,7 @@ def read_frame(
             every=every,
             exact=(*options.group, *options.within),
             numeric=numbers,
+            counts=bool(options.total),
         )
         frame = read(distinct=distinct and options.counts_alone)
         if times_of(frame) is not None and _has_some_labels(frame, options.target):
@@ -76,11 +79,11 @@ def read_frame(
     else:
         if is_table(source):
             check_columns(file, columns, names_of_table(source))
-            source, below = frame_without_totals(frame_of(source))
         only = None if every else columns
         frame = texts_of_table(source, file, only=only, numeric=numeric)
-        if below:
-            frame.attrs["notes"] = [as_note(below, file)]
+        written = [name for name in numbers if name in frame]
+        frame, commas = with_decimal_points(frame, written, file)
+        say_guessed(options.path, commas)
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
     if options.id:

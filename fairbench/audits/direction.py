@@ -383,7 +383,7 @@ def check_runs_with(score: Floats, label: Floats, names: tuple[str, str], column
 
 
 def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column: str) -> str:
-    """Return the question which of two labels a score is the probability of, with both readings."""
+    """Return the question which of two labels a score stands for, with both readings."""
     first, second = (shortened(name, 30) for name in names)
     first_mean, second_mean = (
         number(np.mean(scores)) if len(scores := score[label == value]) else "unknown"
@@ -395,10 +395,13 @@ def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column:
         as_second = f" puts {_percent(area)} of pairs in the right order"
         as_first = f" {_percent(1 - area)}"
     return (
-        f"it is unclear which of them '{shortened(column, 30)}' is the probability of. Its mean is "
+        f"it is unclear which of them '{shortened(column, 30)}' stands for. Its mean is "
         f"{second_mean} for '{second}' and {first_mean} for '{first}': "
         f"positive={second}{as_second}, positive={first}{as_first}. Give the one that is right"
     )
+
+
+PROBABILITY_OF = "the probability of"
 
 
 def reading(
@@ -409,6 +412,7 @@ def reading(
     threshold: float,
     granted: NDArray[np.bool_] | None = None,
     times: NDArray[np.int64] | None = None,
+    means: str = PROBABILITY_OF,
 ) -> Iterator[str]:
     """Yield how a file was read: what its scores foretell, and who is granted.
 
@@ -417,6 +421,7 @@ def reading(
     score, decided : the columns of scores and of decisions, either empty.
     granted : (n,) who gets the good decision, where all rows are at hand.
     times : (n,) how often each row comes; once by default.
+    means : what a score is, up to the name of label 1.
     """
     negative, positive = direction.names
     side = f"{score} {'above' if direction.good else 'of at most'} {threshold:g}"
@@ -425,7 +430,7 @@ def reading(
     if granted is not None:
         rows = count(len(granted) if times is None else times.sum())
         who += f" ({_percent(share_of(granted, times))} of {rows} rows)"
-    foretells = f"'{score}' is read as the probability of '{positive}'"
+    foretells = f"'{score}' is read as {means} '{positive}'"
     if direction.favourable is None:
         start = f"{foretells}. " if score else ""
         yield (

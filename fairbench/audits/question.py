@@ -35,7 +35,12 @@ OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 PURPOSES = ("lending", "hiring", "care", "justice")
 # Options whose column must not be that of the labels.
 _COMPARED = ("against", "prediction", "labelled", "selected", "weight")
-PROBABILITY, PERCENT = "probability", "percent"
+PROBABILITY, PERCENT, RATING = "probability", "percent", "rating"
+# What a rating, which is no probability, cannot be given for or with.
+_NO_RATING = (
+    *("scores", "prediction", "against", "constraint", "selected", "proxy", "event", "top"),
+    "total",
+)
 HIGH, LOW = "high", "low"  # which scores are good for a person
 
 
@@ -208,8 +213,10 @@ class Options:
     )
     scale: str = option(
         PROBABILITY,
-        "Whether scores (or the rates of rates=) are from 0 to 1 or from 0 to 100.",
-        choices=(PROBABILITY, PERCENT),
+        "Whether scores (or the rates of rates=) are from 0 to 1 or from 0 to 100. rating: scores "
+        "are no probabilities but ordered, such as deciles, and threshold= is in their units; how "
+        "well they are calibrated is not judged.",
+        choices=(PROBABILITY, PERCENT, RATING),
         applies=(*OF_SCORES, COUNTS),
     )
     rare: int = option(
@@ -323,8 +330,25 @@ class Options:
         self._check_ranking()
         if self.bounds and len(self.bounds) != 2:
             raise UserError("bounds= names two columns: bounds=[LOWER,UPPER]")
-        check_share("threshold", self.threshold, zero=True)
+        self._check_threshold()
         check_declared(self)
+
+    def _check_threshold(self) -> None:
+        """Refuse a threshold that scores cannot have, and a rating without one or with others."""
+        if self.scale != RATING:
+            check_share("threshold", self.threshold, zero=True)
+            return
+        others = [name for name in _NO_RATING if getattr(self, name)]
+        if others or not self.score:
+            raise UserError(
+                f"scale=rating is of scores and labels or groups alone: "
+                f"{f'leave {others[0]}= out' if others else 'name score='}"
+            )
+        if self.threshold == Options.threshold:
+            raise UserError(
+                "scale=rating: name the rating above which a decision is positive, such as "
+                "threshold=5"
+            )
 
     def _separate_bands(self) -> None:
         """Move the bands written in group= and within=, such as age:25,40,62, to `cuts`."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.audits.columns import read_frame
 from fairbench.audits.direction import (
+    PROBABILITY_OF,
     Decided,
     Direction,
     check_runs_with,
@@ -25,7 +26,7 @@ from fairbench.audits.direction import (
 )
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.label_selection import Classes, check_labels_at_random
-from fairbench.audits.question import Options
+from fairbench.audits.question import RATING, Options
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import quoted
@@ -37,6 +38,7 @@ from fairbench.data.columns import (
     labels_of,
     marks_of,
     notes_on_decisions,
+    numbers_of,
     scores_of,
     weights_of,
 )
@@ -172,7 +174,11 @@ def read_audit_table(
     """
     frame = read_frame(options) if frame is None else frame
     file = options.path.name
-    score = scores_of(frame, ColumnRef(file, options.score)) if options.score else None
+    score = None
+    if options.score:
+        place = ColumnRef(file, options.score)
+        are_ratings = options.scale == RATING
+        score = numbers_of(frame, place) if are_ratings else scores_of(frame, place, ratings=True)
     label, direction = _labels(frame, options, score)
     selected = _selected(frame, options)
     if selected is not None:
@@ -198,7 +204,7 @@ def read_audit_table(
     if selected is not None:
         direction = direction.as_predictions()
     table = AuditTable(
-        score,
+        None if options.scale == RATING else score,  # of which no probability is asked
         prediction,
         label,
         groups,
@@ -323,6 +329,7 @@ def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
         threshold=options.threshold,
         granted=table.prediction == table.direction.good,
         times=table.times,
+        means="a rating, whose high values are for" if options.scale == RATING else PROBABILITY_OF,
     )
     if table.selected is not None:
         share = f"{table.selected.mean():.1%}"
@@ -339,6 +346,9 @@ def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
             f"'{direction.names[1]}' are rarer where the label is '{direction.names[1]}'. If they "
             "mean the opposite, say so by decision=, the good one first."
         )
+    if options.score and not options.prediction:
+        share = float((table.prediction == direction.good).mean())
+        yield from on_extremes(direction, share, options.threshold)
     if table.score is None:
         return
     if runs_against(table.score, table.label):
@@ -346,10 +356,7 @@ def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
             f"Scores are lower where the label is '{direction.names[1]}', of which they are said "
             f"to be the probability (positive={direction.names[1]})."
         )
-    if not options.prediction:
-        share = float((table.prediction == direction.good).mean())
-        yield from on_extremes(direction, share, options.threshold)
-    elif runs_against(table.score, decision):
+    if options.prediction and runs_against(table.score, decision):
         yield (
             f"'{options.prediction}' goes against '{options.score}': scores are lower where the "
             f"decision is for '{direction.names[1]}'."

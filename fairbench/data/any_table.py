@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,13 +20,22 @@ from fairbench.core.errors import DataError, UserError, did_you_mean, note
 from fairbench.core.files import FIELD, check_memory, is_text, written_out
 from fairbench.core.formats import quoted
 from fairbench.data.arrow_stream import stream_size
-from fairbench.data.delimited import as_texts, check_text, header, read_parquet, read_table
+from fairbench.data.delimited import (
+    as_texts,
+    check_text,
+    header,
+    read_parquet,
+    read_table,
+    unique_names,
+)
 from fairbench.data.spreadsheet import sheet_as_text
+from fairbench.data.tabular import are_missing
 from fairbench.data.totals import (
     LeftOut,
     as_note,
     left_out_text,
     refuse_another_table,
+    refuse_total,
     without_totals,
 )
 from fairbench.data.unpacking import ARROW, EXCEL, PARQUET, Content, content_of
@@ -43,6 +53,7 @@ class TextTable:
     names : the header, blanks around names removed.
     guessed : a note for the reader on how the file was read.
     left_out : totals and notes below the table, which are not in `data`.
+    doubtful : the first row at the end that may be a total, and is in `data`.
     """
 
     data: bytes
@@ -50,6 +61,7 @@ class TextTable:
     names: Sequence[str]
     guessed: tuple[str, ...]
     left_out: Sequence[LeftOut] = ()
+    doubtful: LeftOut | None = None
 
 
 def check_file(path: Path) -> None:
@@ -71,31 +83,59 @@ def read_any_table(
     *,
     every: bool = False,
     exact: Collection[str] = (),
-    numeric: Collection[str] = (),
+    numeric: Collection[str] | None = (),
     distinct: bool = False,
+    without: Collection[str] = (),
+    counts: bool = False,
 ) -> pd.DataFrame:
     """Read a file's columns as strings, and say in a line on the error stream what was guessed.
 
-    What is to be said on a page, too, is in the frame's ``attrs["notes"]``.
+    What is to be said on a page, too, is in the frame's ``attrs["notes"]``. Columns are called as
+    :func:`fairbench.data.delimited.unique_names` has it.
 
     Parameters
     ----------
     named : the columns that the table must have; others are dropped unless `every` is true.
     exact : the columns whose blanks stay: labels that differ in them are different labels.
-    numeric : the columns in which a comma is a decimal comma.
+    numeric : the columns in which a comma is a decimal comma. If it is None, these are all but the
+        `exact` ones, and those that are numbers in the file, and are not `named`, stay numbers.
+    without : names of columns that are left out, all columns of a name that is repeated.
     distinct : whether of a large Parquet file the distinct rows will do, each with its number
         (:func:`fairbench.data.distinct_rows.times_of`).
+    counts : whether rows are counts of people, of which the last may well be a total.
 
     Raises
     ------
     UserError : a file or column that is not there, or that cannot be read.
     """
     check_file(path)
+    guessed: tuple[str, ...] = ()
+    left_out: Sequence[LeftOut] = ()
     try:
-        frame, guessed, left_out = _read(path, named, every=every, exact=exact, distinct=distinct)
+        content = content_of(path)
+        of_arrow = content.kind in (PARQUET, ARROW)
+        large = distinct and content.kind == PARQUET and not content.data
+        frame = _distinct(path, named) if large else None
+        if frame is None and of_arrow:
+            table = read_arrow(path, content, named, without, every=every)
+            frame = as_texts(table, path.name, {*exact, *named} if numeric is None else None)
+        elif frame is None:
+            text = text_table(path, content, named)
+            columns = check_columns(path.name, named, text.names, without)
+            if text.doubtful and not counts:
+                raise refuse_total(text.doubtful, path.name)
+            only = columns if every else named
+            guessed, left_out = text.guessed, text.left_out
+            frame = read_table(
+                text.data, path.name, separator=text.separator, only=only, exact=exact
+            )
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from error
-    frame, commas = with_decimal_points(frame, [name for name in numeric if name in frame])
+    if numeric is None:
+        numeric = [name for name in frame if name not in exact]
+    frame, commas = with_decimal_points(
+        frame, [name for name in numeric if name in frame], path.name
+    )
     say_guessed(path, (*guessed, *commas))
     if left_out:
         frame.attrs["notes"] = [as_note(left_out, path.name)]
@@ -111,8 +151,8 @@ def names_in(path: Path, named: Sequence[str]) -> Sequence[str]:
     """
     content = content_of(path)
     if content.kind in (PARQUET, ARROW):
-        return list(read_arrow(path, content, None).column_names)
-    return text_table(path, content, named).names
+        return list(read_arrow(path, content, (), every=True).column_names)
+    return unique_names(text_table(path, content, named).names)
 
 
 def say_guessed(path: Path, guessed: Sequence[str]) -> None:
@@ -121,33 +161,36 @@ def say_guessed(path: Path, guessed: Sequence[str]) -> None:
         note(f"{path.name} was read as: {', '.join(guessed)}")
 
 
-def _read(
-    path: Path, named: Sequence[str], *, every: bool, exact: Collection[str], distinct: bool
-) -> tuple[pd.DataFrame, Sequence[str], Sequence[LeftOut]]:
-    """Return the columns as strings, what was guessed, and the rows left out."""
-    content = content_of(path)
-    if distinct and content.kind == PARQUET and not content.data:
-        rows = _distinct(path, named)
-        if rows is not None:
-            return rows, (), ()
-    if content.kind in (PARQUET, ARROW):
-        return as_texts(read_arrow(path, content, None if every else named), path.name), (), ()
-    text = text_table(path, content, named)
-    check_columns(path.name, named, text.names)
-    only = None if every else named
-    frame = read_table(
-        text.data, path.name, separator=text.separator, only=only, exact=exact,
-    )  # fmt: skip
-    return frame, text.guessed, text.left_out
+def check_columns(
+    file: str, named: Sequence[str], found: Sequence[str], without: Collection[str] = ()
+) -> list[str]:
+    """Return the columns of a table; refuse a name that none has, or that stands for several.
 
-
-def check_columns(file: str, named: Sequence[str], found: Sequence[str]) -> None:
-    """Refuse a column that a table does not have, or has twice."""
+    Parameters
+    ----------
+    found : the header; columns are called as :func:`fairbench.data.delimited.unique_names` has it.
+    without : names of columns that are left out, all columns of a name that is repeated.
+    """
+    columns = unique_names(found)
+    for name in (*without, *named):
+        if name not in columns and name not in found:
+            raise _missing_column(file, name, columns)
+    kept = {
+        column: name
+        for column, name in zip(columns, found, strict=True)
+        if not {column, name} & {*without}
+    }
+    copies = Counter(kept.values())
     for name in named:
-        if name not in found:
-            raise _missing_column(file, name, found)
-        if list(found).count(name) > 1:
-            raise DataError(f"{file}: {list(found).count(name)} columns are named '{name}'")
+        if name not in kept:
+            raise UserError(f"{file}: column {quoted(name)} is to be left out, and is asked for")
+        if copies[name] > 1:
+            last = [column for column, header in kept.items() if header == name][-1]
+            raise DataError(
+                f"{file}: {copies[name]} columns are named {quoted(name)}: rename one, or name the "
+                f"last as {quoted(last)} (dataset.drop=[{last}] leaves it out of a run)"
+            )
+    return list(kept)
 
 
 def _missing_column(file: str, name: str, found: Sequence[str]) -> UserError:
@@ -162,8 +205,15 @@ def _missing_column(file: str, name: str, found: Sequence[str]) -> UserError:
 _SHOWN = 12  # columns that a message lists
 
 
-def read_arrow(path: Path, content: Content, named: Sequence[str] | None) -> pa.Table:
-    """Read columns of a Parquet or an Arrow file, all by default.
+def read_arrow(
+    path: Path,
+    content: Content,
+    named: Sequence[str],
+    without: Collection[str] = (),
+    *,
+    every: bool = False,
+) -> pa.Table:
+    """Read columns of a Parquet or an Arrow file: see :func:`read_any_table`.
 
     Raises
     ------
@@ -178,10 +228,13 @@ def read_arrow(path: Path, content: Content, named: Sequence[str] | None) -> pa.
                 f"{path.name}: a {content.kind} file that is packed once more: unpack it first"
             )
         if content.kind == ARROW:
-            return _read_ipc(path, named)
+            table = _read_ipc(path)
+            columns = check_columns(path.name, named, table.column_names, without)
+            table = table.rename_columns(unique_names(table.column_names))
+            return _within_memory(table.select(columns if every else list(named)), path.name)
         with open(path, "rb") as file:
-            check_columns(path.name, named or (), read_schema(file).names)
-        return read_parquet(path, named)
+            columns = check_columns(path.name, named, read_schema(file).names, without)
+        return read_parquet(path, columns if every else named)
     except (ArrowException, EOFError) as error:
         raise _unreadable(path, content.kind, error) from error
 
@@ -196,8 +249,9 @@ def _distinct(path: Path, named: Sequence[str]) -> pd.DataFrame | None:
     try:
         with open(path, "rb") as file:
             metadata = read_metadata(file)
-        check_columns(path.name, named, metadata.schema.names)
-        if metadata.num_rows < distinct_rows.MANY_ROWS:
+        header_names = metadata.schema.names
+        columns = check_columns(path.name, named, header_names)
+        if metadata.num_rows < distinct_rows.MANY_ROWS or columns != header_names:
             return None
         return distinct_rows.distinct_rows(path, named)
     except ArrowException as error:
@@ -209,8 +263,8 @@ def _unreadable(path: Path, kind: str, error: Exception) -> DataError:
     return DataError(f"{path.name} is not a table in {kind} that can be read: {reason}")
 
 
-def _read_ipc(path: Path, named: Sequence[str] | None) -> pa.Table:
-    """Return columns of an Arrow file or stream, or of a Feather file; all by default."""
+def _read_ipc(path: Path) -> pa.Table:
+    """Return an Arrow file or stream, or a Feather file."""
     from pyarrow import OSFile, feather, ipc
 
     check_memory(path.stat().st_size, path.name)
@@ -218,20 +272,22 @@ def _read_ipc(path: Path, named: Sequence[str] | None) -> pa.Table:
         start = file.read(8)
     if start.startswith(b"FEA1"):  # of before 2020: nothing in it is packed
         check_memory(3 * path.stat().st_size, path.name)
-        table = feather.read_table(path, memory_map=False)
-    else:  # a file is a stream between marks; its footer may name one batch a million times
-        begin = 8 if start.startswith(b"ARROW1") else 0
-        with OSFile(os.fsencode(path)) as source:
-            source.seek(begin)
-            check_memory(stream_size(source), path.name)
-            source.seek(begin)
-            with ipc.open_stream(source) as reader:
-                table = reader.read_all()
-    check_columns(path.name, named or (), table.column_names)
-    table = table.select(list(named)) if named is not None else table
-    check_memory(3 * table.nbytes + table.num_rows * table.num_columns * FIELD, path.name)
+        return feather.read_table(path, memory_map=False)
+    # A file is a stream between marks; its footer may name one batch a million times.
+    begin = 8 if start.startswith(b"ARROW1") else 0
+    with OSFile(os.fsencode(path)) as source:
+        source.seek(begin)
+        check_memory(stream_size(source), path.name)
+        source.seek(begin)
+        with ipc.open_stream(source) as reader:
+            return reader.read_all()
+
+
+def _within_memory(table: pa.Table, file: str) -> pa.Table:
+    """Return a table of Arrow; refuse one that takes too much memory as strings."""
+    check_memory(3 * table.nbytes + table.num_rows * table.num_columns * FIELD, file)
     for name in table.column_names:
-        _check_written_out(table[name], name, path.name)
+        _check_written_out(table[name], name, file)
     return table
 
 
@@ -256,9 +312,7 @@ def _check_written_out(column: pa.ChunkedArray, name: str, file: str) -> None:
             check_memory(total, file)
 
 
-def text_table(
-    path: Path, content: Content, named: Sequence[str], *, every: bool = True
-) -> TextTable:
+def text_table(path: Path, content: Content, named: Sequence[str]) -> TextTable:
     """Return a text or the sheet of an Excel file, with what separates its fields.
 
     Raises
@@ -273,7 +327,7 @@ def text_table(
         table = TextTable(data, ",", header(data, path.name, ","), (*guessed, *guessed_of_sheet))
         return _table_alone(table, path.name, lambda line: f"row {above + line} of the sheet")
     if not guessed:
-        check_text(path, every=every)
+        check_text(path)
     separator_line = _SEPARATOR_LINE.match(data)  # Excel's own line that says so
     if separator_line:
         data = data[separator_line.end() :]
@@ -289,9 +343,10 @@ def text_table(
 def _table_alone(table: TextTable, file: str, name_of_line: Callable[[int], str]) -> TextTable:
     """Return a table without totals and notes; refuse another table below or beside it."""
     refuse_another_table(table.data, table.separator, table.names, file, name_of_line)
-    data, left_out = without_totals(table.data, table.separator, table.names, file)
+    data, left_out, doubtful = without_totals(table.data, table.separator, len(table.names))
     return replace(
-        table, data=data, guessed=(*table.guessed, *left_out_text(left_out)), left_out=left_out
+        table, data=data, guessed=(*table.guessed, *left_out_text(left_out)), left_out=left_out,
+        doubtful=doubtful,
     )  # fmt: skip
 
 
@@ -330,26 +385,29 @@ _GROUPED = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"  # 1,234 may be a thousand and more
 
 
 def with_decimal_points(
-    frame: pd.DataFrame, columns: Sequence[str]
+    frame: pd.DataFrame, columns: Sequence[str], file: str
 ) -> tuple[pd.DataFrame, Sequence[str]]:
     """Return a table with decimal points instead of decimal commas, and a note on the columns.
 
     Raises
     ------
-    DataError : it is not plain whether a comma is a decimal one.
+    DataError : it is not plain whether a comma is a decimal one; names the row.
     """
     changed = {}
     for name in columns:
         text = frame[name]
         if text.dtype.kind in "iufb" or not (commas := text.str.contains(",", regex=False)).any():
             continue
-        fits = text.str.fullmatch(_COMMA) | text.str.fullmatch(_WHOLE) | (text == "")
+        written = text.str.strip()
+        fits = written.str.fullmatch(_COMMA) | written.str.fullmatch(_WHOLE) | are_missing(text)
         if not fits.all():
             continue  # what reads numbers refuses it, with its row
-        if text[commas].str.fullmatch(_GROUPED).all():
+        if written[commas].str.fullmatch(_GROUPED).all():
+            first = int(commas.to_numpy().argmax())
             raise DataError(
-                f"column '{name}' holds numbers such as '{text[commas].iloc[0]}', whose comma may "
-                "be a decimal one or mark thousands: write them with a point, or without the comma"
+                f"{file}: column '{name}', row {text.index[first] + 1}: {quoted(text.iloc[first])} "
+                "has a comma that may be a decimal one or mark thousands: write numbers with a "
+                "point, or without the comma"
             )
         changed[name] = text.str.replace(",", ".", regex=False)
     if not changed:

@@ -114,8 +114,12 @@ def each_value(
     return codes.astype(np.int64), [function(str(value)) for value in values]
 
 
-def scores_of(frame: pd.DataFrame, column: ColumnRef) -> Floats:
+def scores_of(frame: pd.DataFrame, column: ColumnRef, *, ratings: bool = False) -> Floats:
     """Return a column of probabilities.
+
+    Parameters
+    ----------
+    ratings : whether ratings may be audited as well, and are advised where these are some.
 
     Raises
     ------
@@ -130,7 +134,8 @@ def scores_of(frame: pd.DataFrame, column: ColumnRef) -> Floats:
             rows = count(wrong.sum())
             hint = f": each row needs a score; add it, or delete the {rows} rows without"
         column.refuse(text.where(~wrong, wrong_texts), wrong, f"number{hint}", negation="no")
-    if score.min() < 0 or not 1 < score.max() <= 100:
+    are_ratings = not (score % 1).any() and not 10 < score.max() <= 100
+    if are_ratings or score.min() < 0 or not 1 < score.max() <= 100:
         hint = ""
     elif (score > 2).any() and (
         within_one(score).mean() >= _MANY_SHARES or mixes_scales(score)
@@ -139,6 +144,11 @@ def scores_of(frame: pd.DataFrame, column: ColumnRef) -> Floats:
         raise mixed_scales(score, text, column, hint)
     else:
         hint = "; of percents give scale=percent"
+    if are_ratings and ratings:
+        hint = (
+            "; of ratings such as deciles give scale=rating, and as threshold= the one above which "
+            "a decision is positive"
+        )
     column.refuse(text, (score < 0) | (score > 1), f"a probability between 0 and 1{hint}")
     return score
 

@@ -27,13 +27,8 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 
 
-def check_text(path: Path, *, every: bool = True) -> None:
-    """Refuse a delimited text file that would take more memory than is allowed.
-
-    Parameters
-    ----------
-    every : whether all of its columns are read.
-    """
+def check_text(path: Path) -> None:
+    """Refuse a delimited text file that would take more memory than is allowed."""
     size = path.stat().st_size
     check_memory(3 * size, path.name)
     columns, fields = 1, 0
@@ -42,17 +37,17 @@ def check_text(path: Path, *, every: bool = True) -> None:
         columns += max(first_line.count(sign) for sign in (b",", b"\t", b";"))
         while block := file.read(_BLOCK):
             fields += block.count(b"\n")
-    fields *= columns if every else 1
-    check_memory(3 * size + fields * FIELD + columns * COLUMN, path.name)
+    check_memory(3 * size + fields * columns * FIELD + columns * COLUMN, path.name)
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Read columns of a Parquet file, all by default, that fit into the memory that is allowed.
 
+    Columns are called as :func:`unique_names` has it.
+
     Raises
     ------
-    UserError : they do not fit, by the file's footer or by the texts it repeats; or two columns
-        have one name.
+    UserError : they do not fit, by the file's footer or by the texts it repeats.
     ArrowException, OSError : it is not such a file.
     """
     from pyarrow import OSFile, parquet
@@ -63,11 +58,12 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
             return os.pread(file.fileno(), size, first)
 
         schema = parquet.read_schema(source)
-        for name in columns or schema.names:
-            if (count := schema.names.count(name)) > 1:
-                raise DataError(f"{path.name}: {count} columns are named '{name}'")
-        texts = [field.name for field in schema if is_text(field)]
-        table = table_within(source, part, path.name, columns, texts)
+        names = unique_names(schema.names)
+        if names == schema.names:
+            texts = [field.name for field in schema if is_text(field)]
+            table = table_within(source, part, path.name, columns, texts)
+        else:  # which cannot be told apart by name before all are read
+            table = table_within(source, part, path.name).rename_columns(names)
     return table.select(list(columns)) if columns else table
 
 
@@ -86,22 +82,39 @@ def parquet_table(content: bytes, file: str) -> pa.Table:
         raise DataError(f"{file}: not a Parquet file: {str(error).splitlines()[0]}") from error
 
 
-def as_texts(table: pa.Table, file: str) -> pd.DataFrame:
-    """Return the columns of a Parquet file as strings; missing values are empty.
+def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -> pd.DataFrame:
+    """Return the columns of a Parquet file as strings; missing values and NaN are empty.
 
     Whole numbers are written without a point, and truths as ``True`` and ``False``.
+
+    Parameters
+    ----------
+    texts : the columns that become strings even if they are numbers, all by default; numbers of the
+        others become doubles.
 
     Raises
     ------
     DataError : a column of lists or records, of bytes that are no text, or with a byte of value 0.
     """
-    from pyarrow import ArrowException, string, types
+    from pyarrow import ArrowException, float64, string, types
     from pyarrow import compute as pc
 
     columns = {}
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
+        if kind.num_fields:
+            raise DataError(f"{file}: column '{name}' is of type {kind}, not a value in each row")
+        values = table[name]
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+            values = pc.cast(values, kind)
+        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+        if is_number and texts is not None and name not in texts:
+            columns[name] = pc.cast(values, float64(), safe=False)
+            continue
+        if types.is_floating(kind):
+            values = pc.if_else(pc.is_nan(values), None, values)
         try:
-            text = pc.fill_null(pc.cast(table[name], string()), "")
+            text = pc.fill_null(pc.cast(values, string()), "")
         except ArrowException as error:
             raise DataError(
                 f"{file}: column '{name}' is of type {kind}, and has no text in each row: "
@@ -125,7 +138,7 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a delimited text file as strings, blanks around fields removed.
 
-    A header that occurs twice is called ``name`` and ``name.1``. The index counts the file's data
+    Columns are called as :func:`unique_names` has it. The index counts the file's data
     rows from 0, so that a frame that was filtered still names the rows of the file.
 
     Parameters
@@ -320,16 +333,24 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Return names with a number appended to repeated ones: ``x``, ``x.1``, ``x.2``."""
+    """Return what columns are called: a second x is ``x.1``, the third without name ``column 3``.
+
+    No column takes the name that another has in the header. An index that pandas stored has none.
+    """
+    taken = {*names}
     unique: dict[str, None] = {}
     counts: dict[str, int] = {}
-    for name in names:
-        once = name
-        while once in unique:
-            counts[name] = counts.get(name, 0) + 1
-            once = f"{name}.{counts[name]}"
+    for position, name in enumerate(names, start=1):
+        named = name and not _INDEX.fullmatch(name)
+        first = once = name if named else f"column {position}"
+        while once in unique or (once in taken and once != name):
+            counts[first] = counts.get(first, 0) + 1
+            once = f"{first}.{counts[first]}"
         unique[once] = None
     return list(unique)
+
+
+_INDEX = re.compile(r"__index_level_\d+__")
 
 
 _KINDS = {

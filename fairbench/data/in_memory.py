@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.formats import count, quoted
+from fairbench.data.delimited import unique_names
 
 Table = Any  # a DataFrame of pandas or polars, or whatever gives its columns as Arrow does
 
@@ -55,7 +56,7 @@ def texts_of_table(
             "or a table of Arrow"
         )
     frame = frame_of(source)
-    frame = frame.set_axis(names_of_table(frame), axis=1)
+    frame = frame.set_axis(unique_names(names_of_table(frame)), axis=1)
     kept = list(frame) if only is None else list(only)
     return pd.DataFrame({
         name: _numbers_or_texts(frame[name], file, name in numeric) for name in kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,15 +34,29 @@ def numbers(
 
 
 def to_numbers(column: pd.Series) -> NDArray[np.float64]:
-    """Return a column of texts or numbers as numbers, NaN where it has none."""
+    """Return a column of texts or numbers as numbers, NaN where it has none.
+
+    A text is the double that is nearest to it, whatever stands in the other rows.
+    """
     if column.dtype == "str":
-        from pyarrow import ArrowException, array, float64
+        from pyarrow import array, float64
         from pyarrow import compute as pc
 
-        with suppress(ArrowException):  # which does not say which text is no number
-            texts = pc.cast(array(column), float64())
-            return np.asarray(texts, np.float64)
+        texts = pc.utf8_trim_whitespace(array(column))
+        written = pc.if_else(pc.match_substring_regex(texts, _NUMBER), texts, None)
+        return np.asarray(pc.cast(written, float64()), np.float64)
     return np.asarray(pd.to_numeric(column, errors="coerce"), np.float64)
+
+
+_NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity))$"
+
+
+# A pattern of what somebody wrote as a number, such as $1,234.50 or 12 %, read as one or not.
+_SIGN, _GAP = "[-+\u2212\u2013]?", " \u00a0\u202f"
+AMOUNT = (
+    rf"\(?{_SIGN} ?[$€£]? ?{_SIGN}(?:\d{{1,3}}(?:[.,'’{_GAP}]\d{{3}})+(?:[.,]\d+)?"
+    rf"|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE]{_SIGN}\d+)?[{_GAP}]?[%$€£]?\)?"
+)
 
 
 def categories(
@@ -141,6 +154,12 @@ _MISSING = {"", "nan", "na", "n/a", "null", "none", "<na>"}
 _PLAIN = (("0", "1"), ("false", "true"), ("-1", "1"), ("no", "yes"), ("n", "y"), ("f", "t"))
 
 
+def are_missing(texts: pd.Series) -> NDArray[np.bool_]:
+    """Return which texts (n,) stand for no value, such as nothing, NA or null."""
+    missing: NDArray[np.bool_] = texts.str.strip().str.lower().isin(_MISSING).to_numpy(bool)
+    return missing
+
+
 def spelled(text: str) -> str:
     """Return one spelling of a label: 1 for 1.0, true for True, nothing for NaN."""
     text = text.strip()
@@ -149,9 +168,13 @@ def spelled(text: str) -> str:
     if text.lower() in ("true", "false"):
         return text.lower()
     try:
-        return f"{float(text):g}"
+        value = float(text)
     except ValueError:
         return text
+    # Beyond 2**53 neighbours are one double, and digits tell them apart.
+    if abs(value) >= 2**53:
+        return text
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def plain_pair(present: Collection[str]) -> tuple[str, str] | None:

@@ -1,7 +1,8 @@
 """Rows of a sheet that are none of the table's: totals, notes, and another table.
 
-Totals and notes at the end are left out, and the user is told. Another table below or beside the
-first one is refused.
+What stands below a blank row at the end, and a last row that is called a total, are left out, and
+the user is told. What may be a total or a row of the table is refused, and so is another table
+below or beside the first one.
 """
 
 from __future__ import annotations
@@ -13,39 +14,31 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
-from fairbench.core.errors import DataError
+from fairbench.core.errors import DataError, UserError
 from fairbench.core.formats import count, quoted
 from fairbench.data.delimited import read_table, unique_names
-from fairbench.data.in_memory import text_of
-from fairbench.data.tabular import to_numbers
+from fairbench.data.tabular import AMOUNT
 
 Cells = Sequence[str]
-Numbers = Callable[[int], NDArray[np.float64]]  # position of a column -> its values above a row
 
 _LAST = 100  # the number of last rows that are searched for totals and notes
+_FEW = 5  # more rows than this that lack most of their cells are hardly totals
 # The number of blank rows after which another table is searched for. A file with more has them
 # between all rows.
 _MOST_BLANK = 1000
-_TOTAL = re.compile(
-    r"((grand|sub|overall)[\s-]?)?total\w*|sums?|summen?|gesamt\w*|insgesamt|zwischensumme|averages?"
-    r"|avg\.?|means?|mittel\w*|durchschnitt\w*|ø|σ|∑|medians?|count|anzahl|min\w*|max\w*"
-    r"|std\w*|somme|moyenne|totale|promedio|suma",
-    re.IGNORECASE,
-)
-_NOTE = re.compile(
-    r"(source|notes?|remarks?|legend|as of|created|generated|exported|printed|quellen?|hinweise?"
-    r"|anmerkung\w*|bemerkung\w*|fußnote\w*|legende|stand|erstellt|exportiert|confidential"
-    r"|vertraulich|page \d|seite \d)\b|[*†©(]",
+_SUM = r"((grand|sub|overall)[ -]?)?totals?|sum|summen?|gesamt|insgesamt|zwischensumme|somme|suma"
+_TOTAL = re.compile(rf"{_SUM}|totale|∑|σ", re.IGNORECASE)
+_DOUBTFUL = re.compile(
+    rf"({_SUM}) .*|averages?|avg\.?|means?|mittel(wert)?|durchschnitt|ø|moyenne|promedio|medians?"
+    r"|count|anzahl|min|minimum|max|maximum|std",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A row at the end that is none of the table's.
+    """A row at the end that is none of the table's, or may be none.
 
     Attributes
     ----------
@@ -67,6 +60,14 @@ def as_note(rows: Sequence[LeftOut], file: str) -> str:
     return f"What stands below the table in {file} is left out: {_list_text(rows)}."
 
 
+def refuse_total(row: LeftOut, file: str) -> UserError:
+    """Return the error of a row at the end that may be a total or a row of the table."""
+    return UserError(
+        f"{file}: row {count(row.row)}, {quoted(row.text, 40)}, may be a total and no row of the "
+        "table: delete it, or put it further up if it is one"
+    )
+
+
 def _list_text(rows: Sequence[LeftOut]) -> str:
     """Return the rows left out as a list of words, of many the first two and the last."""
     written = [f"row {count(row.row)} {quoted(row.text, 40)}" for row in rows if row.text]
@@ -79,183 +80,79 @@ def _list_text(rows: Sequence[LeftOut]) -> str:
 
 
 def without_totals(
-    data: bytes, separator: str, names: Sequence[str], file: str
-) -> tuple[bytes, list[LeftOut]]:
-    """Return a delimited text without totals and notes at its end, and the rows left out.
+    data: bytes, separator: str, width: int
+) -> tuple[bytes, list[LeftOut], LeftOut | None]:
+    """Return a delimited text without what stands below its table, and the rows left out.
 
     Parameters
     ----------
-    names : the names of the columns, from the header.
+    width : the number of columns.
+
+    Returns
+    -------
+    The text, the rows left out, and the first row of the text that may be a total; None if none.
     """
     start = _rows_begin(data, separator)
     lines = list(islice(_lines_from_end(data, start, separator), _LAST))[::-1]
     rows = [cells for _, cells in lines]
+    kept, doubtful = _end_of_table(rows, width)
 
-    candidate = _first_candidate(rows, len(names))
+    def row(index: int) -> LeftOut:
+        above = _count_rows(data[start : lines[index][0]], separator)
+        return LeftOut(above + 1, _text(rows[index]))
 
-    def numbers(column: int) -> NDArray[np.float64]:
-        """Return a column of the rows above the first candidate."""
-        name = unique_names(names)[column]
-        above = data[: lines[candidate][0]]
-        return _values(read_table(above, file, separator=separator, only=[name])[name])
-
-    kept = _table_rows(rows, candidate, len(names), numbers)
+    may_be_total = None if doubtful is None else row(doubtful)
     if kept == len(rows):
-        return data, []
-    cut = lines[kept][0]
-    above = _count_rows(data[start:cut], separator)
-    return data[:cut], [
-        LeftOut(above + number, _text(cells)) for number, cells in enumerate(rows[kept:], start=1)
-    ]
+        return data, [], may_be_total
+    first = row(kept).row
+    left_out = [LeftOut(first + number, _text(cells)) for number, cells in enumerate(rows[kept:])]
+    return data[: lines[kept][0]], left_out, may_be_total
 
 
-def frame_without_totals(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[LeftOut]]:
-    """Return a table in memory without totals and notes at its end, and the rows left out."""
-    last = frame.tail(_LAST)
-    rows = [[text_of(value).strip() for value in row] for row in last.itertuples(index=False)]
-    candidate = _first_candidate(rows, frame.shape[1])
+def _end_of_table(rows: Sequence[Cells], width: int) -> tuple[int, int | None]:
+    """Return how many of the last rows are the table's, and the first of them that may be none.
 
-    def numbers(column: int) -> NDArray[np.float64]:
-        above = frame.iloc[: len(frame) - len(rows) + candidate, column]
-        return np.asarray(pd.to_numeric(above, errors="coerce"), np.float64)
-
-    kept = _table_rows(rows, candidate, frame.shape[1], numbers)
-    above = len(frame) - len(rows) + kept
-    return (frame if kept == len(rows) else frame.iloc[:above]), [
-        LeftOut(above + number, _text(cells)) for number, cells in enumerate(rows[kept:], start=1)
-    ]
-
-
-def _first_candidate(rows: Sequence[Cells], width: int) -> int:
-    """Return the first of the rows at the end that may be none of the table's."""
-    candidate = len(rows)
-    while candidate and _may_be_no_row(rows[candidate - 1], width):
-        candidate -= 1
-    return candidate
-
-
-def _may_be_no_row(cells: Cells, width: int) -> bool:
-    """Return whether a row may be none of the table's: it has gaps, or is called a total."""
-    filled = [cell for cell in cells if cell]
-    if width > 1 and (len(filled) <= 1 or len(cells) < width or not cells[0]):
-        return True
-    return not filled or _is_total(filled[0])
-
-
-def _table_rows(rows: Sequence[Cells], candidate: int, width: int, numbers: Numbers) -> int:
-    """Return how many of the last rows are the table's.
-
-    A row is none of the table's where it lacks cells that all rows above have, and is called a
-    total or is one sentence; or where its numbers are the sums or means of their columns.
-
-    Parameters
-    ----------
-    candidate : the first row that may be none of the table's.
-    width : the number of columns.
+    A row at the end is none of the table's if it is blank; if it stands below a blank row, and
+    lacks most of the cells that all rows above have; or if it alone is called a total, all else in
+    it are numbers, and it lacks one of these cells. It is doubtful if it lacks most of them below
+    no blank row, or alone is called a total or a mean, and has all.
     """
-    body = [cells for cells in rows[:candidate] if len(cells) == width]
-    if not body:
-        return len(rows)
-    full = [column for column in range(width) if all(cells[column] for cells in body)]
-    kept = len(rows)
-    for row_index in range(len(rows) - 1, candidate - 1, -1):
-        cells = rows[row_index]
-        has_gaps = any(column >= len(cells) or not cells[column] for column in full)
-        filled = [cell for cell in cells if cell]
-        after_blank = row_index > 0 and not any(rows[row_index - 1])
-        is_row = filled and not (
-            (has_gaps and _is_note(filled, short=len(cells) < width, after_blank=after_blank))
-            or (has_gaps and _is_named_total(cells, body))
-            or ((has_gaps or _is_total(filled[0])) and _adds_up(cells, numbers))
-        )
-        if is_row:
-            break
-        kept = row_index
-    return kept
+    kept = 0
+    full: set[int] | None = None  # the columns that have a value in each row of the table
+    doubtful: list[int] = []
+    for index, cells in enumerate(rows):
+        filled = {column for column, cell in enumerate(cells) if cell}
+        below = any(not any(row) for row in rows[kept:index])
+        gaps = (full or set()) - filled
+        lacks_most = 2 * len(gaps) > len(full or ())
+        name = _name(cells, rows[:kept])
+        is_total = bool(_TOTAL.fullmatch(name))
+        if not filled or (is_total and gaps) or (below and (lacks_most or len(cells) < width)):
+            continue
+        if len(cells) == width and (lacks_most or is_total or _DOUBTFUL.fullmatch(name)):
+            doubtful.append(index)
+            continue
+        for row in rows[kept : index + 1]:
+            having = {column for column, cell in enumerate(row) if cell}
+            full = having if full is None else full & having
+        kept, doubtful = index + 1, []
+    may_be_total = doubtful[0] if 0 < len(doubtful) <= _FEW else None
+    return doubtful[-1] + 1 if doubtful else kept, may_be_total
 
 
-def _is_total(text: str) -> bool:
-    word = re.split(r"[\s:(=]", text.strip(), maxsplit=1)[0]
-    return bool(_TOTAL.fullmatch(word) or _TOTAL.fullmatch(text.strip().rstrip(":")))
-
-
-def _is_note(filled: Cells, *, short: bool, after_blank: bool) -> bool:
-    """Return whether a row is one sentence, which may hold separators.
-
-    Parameters
-    ----------
-    short : whether it has fewer cells than the header.
-    after_blank : whether a blank row is above.
-    """
-    text = filled[0]
-    if _NOTE.match(text) and (short or not any(map(_is_number, filled[1:]))):
-        return True
-    is_words = not _is_number(text) and (after_blank or len(text.split()) > 2)
-    return len(filled) == 1 and (is_words or _is_total(text))
-
-
-def _is_named_total(cells: Cells, body: Sequence[Cells]) -> bool:
-    """Return whether a row is called a total, and all its other cells are numbers or such words."""
-    filled = [column for column, cell in enumerate(cells) if cell]
-    label = filled[0]
-    if not _is_total(cells[label]) or any(cells[label] == row[label] for row in body):
-        return False
-    return all(_is_number(cells[column]) or _is_total(cells[column]) for column in filled[1:])
-
-
-def _adds_up(cells: Cells, numbers: Numbers) -> bool:
-    """Return whether all numbers of a row are sums or means of their columns, one certainly.
-
-    A sum above all values is certainly a total, and so is an exact mean that no row has.
-    """
-    filled = [column for column, cell in enumerate(cells) if cell]
-    if filled and _is_total(cells[filled[0]]):
-        filled = filled[1:]
-    if not filled or not all(_is_number(cells[column]) for column in filled):
-        return False
-    is_certain = False
-    for column in filled:
-        values = numbers(column)
-        if len(values) < 2 or not np.isfinite(values).all():
-            return False
-        value = _number(cells[column])
-        total = float(values.sum())
-        mean = float(values.mean())
-        is_total = abs(value - total) <= _rounding(cells[column], total) and value > values.max()
-        off = abs(value - mean)
-        if not is_total and off > _rounding(cells[column], mean):
-            return False
-        exact = off <= 1e-6 * max(abs(mean), 1e-9) and not (values == value).any()
-        is_certain = is_certain or is_total or exact
-    return is_certain
-
-
-def _rounding(text: str, value: float) -> float:
-    """Return how far a number as it is written may be from the value it stands for."""
-    decimals = len(text.replace(",", ".").rstrip("% ").partition(".")[2])
-    return float(0.5 * 10.0**-decimals + 1e-9 * abs(value))
-
-
-def _plain(text: str) -> str:
-    return text.rstrip("% \u00a0").replace(",", ".")
-
-
-def _number(text: str) -> float:
-    try:
-        return float(_plain(text))
-    except ValueError:
-        return float("nan")
+def _name(cells: Cells, above: Sequence[Cells]) -> str:
+    """Return the first text of a row that no row above has there, if all else are numbers."""
+    column = next((column for column, cell in enumerate(cells) if cell), 0)
+    others = [cell for cell in cells[column + 1 :] if cell]
+    if not above or not others or not all(map(_is_number, others)):
+        return ""
+    if any(row[column : column + 1] == [cells[column]] for row in above):
+        return ""
+    return re.split(r"[:(=]", cells[column], maxsplit=1)[0].strip()
 
 
 def _is_number(text: str) -> bool:
-    return bool(np.isfinite(_number(text))) or bool(_GROUPED.fullmatch(text))
-
-
-_GROUPED = re.compile(r"[+-]?\d{1,3}([.,' \u00a0\u2019]\d{3})+([.,]\d+)?\s?[%€$£]?")
-
-
-def _values(column: pd.Series) -> NDArray[np.float64]:
-    return to_numbers(column.astype(str).map(_plain))
+    return re.fullmatch(AMOUNT, text) is not None
 
 
 def _text(cells: Cells) -> str:

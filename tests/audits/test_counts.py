@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.kinds.counts import audit_counts
+from fairbench.audits.columns import read_frame
+from fairbench.audits.kinds.counts import audit_counts, read_counts
 from fairbench.audits.question import Options
 from fairbench.cli.main import main
 from fairbench.inference.rates import rate_limits
@@ -145,6 +146,16 @@ def test_thousands_are_read_and_totals_are_left_out(tmp_path):
     rows = 'r,n,s\na,"1,010",300\nb,"2,000","1,500"\nTotal,"3,010","1,800"\n'
     audit = made(tmp_path, rows, "selected=s", "total=n", "group=r")
     assert {row["group"]: row["people"] for row in audit["counts"]} == {"a": 1010, "b": 2000}
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "N/A", "0"])
+@pytest.mark.parametrize(("option", "of_a", "of_b"), [("selected", 40, 30), ("rates", 0.4, 0.3)])
+def test_of_nobody_there_is_no_rate(tmp_path, cell, option, of_a, of_b):
+    path = written(tmp_path, f"r,n,s\na,100,{of_a}\nb,100,{of_b}\nc,0,{cell}\n")
+    options = Options(path=path, total="n", group=("r",), **{option: "s"})
+    table = read_counts(options, read_frame(options))
+    assert {row.group: row.selected for row in table.categories["r"]} == {"a": 40, "b": 30}
+    assert table.notes == ["Left out, as nobody was in them: r: c."]
 
 
 def test_python_takes_the_same_options():

@@ -11,7 +11,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
 from fairbench.components import imported
-from fairbench.core.errors import DataError
+from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
 
 
@@ -54,6 +54,32 @@ def test_gap_and_standard_error_are_those_of_clusters(decided, clustered):
     # Rows of their own are counted by p (1 - p) / n, without n / (n - 1).
     assert gap.standard_error == pytest.approx(error, rel=1e-9 if clustered else 2e-3)
     assert gap.upper - gap.lower == pytest.approx(2 * 1.96 * error, rel=0.05)
+
+
+def test_a_rating_decides_by_its_own_threshold_and_is_no_probability(tmp_path):
+    draw = np.random.default_rng(32)
+    group, rating = draw.choice(["a", "b"], 400), draw.integers(1, 11, 400)
+    label = (draw.random(400) < rating / 11).astype(int)
+    frame = pd.DataFrame({"group": group, "rating": rating, "label": label})
+    frame.assign(high=(rating > 6).astype(int)).to_csv(tmp_path / "rated.csv", index=False)
+
+    def assessed(**options):
+        asked = Options(
+            path=tmp_path / "rated.csv", target="label", group=("group",), favourable="0", **options
+        )
+        table = read_audit_table(asked)
+        return assess(table, asked), table
+
+    rated, table = assessed(score="rating", scale="rating", threshold=6)
+    decided, _ = assessed(prediction="high")
+    pd.testing.assert_frame_equal(rated.metrics, decided.metrics)
+    assert not rated.calibrations and not rated.scores
+    assert table.read_as[0].startswith(
+        "'rating' is read as a rating, whose high values are for '1'"
+    )
+    with pytest.raises(UserError, match="labels are '0' and '1'; it is unclear which"):
+        frame.assign(rating=-rating).to_csv(tmp_path / "rated.csv", index=False)
+        assessed(score="rating", scale="rating", threshold=-6)
 
 
 def test_groups_that_share_no_cluster_and_weights(tmp_path):

@@ -33,6 +33,27 @@ FAULTS = {
         {},
         r"column 'score', row .* is not a probability between 0 and 1; of percents give scale=perc",
     ),
+    "deciles": (
+        predictions(60).assign(score=np.arange(60) % 10 + 1),
+        {},
+        r"row 2: '2' is not a probability between 0 and 1; of ratings such as deciles give "
+        r"scale=rating, and as threshold=",
+    ),
+    "a rating without a threshold": (
+        predictions(60),
+        {"scale": "rating"},
+        r"name the rating above which a decision is positive, such as threshold=5",
+    ),
+    "a rating and a constraint": (
+        predictions(60),
+        {"scale": "rating", "threshold": "5", "constraint": "ratio:0.8"},
+        r"scale=rating is of scores and labels or groups alone: leave constraint= out",
+    ),
+    "a rating that is no number": (
+        with_value("score", 4, "high"),
+        {"scale": "rating", "threshold": "5"},
+        r"column 'score', row 5: 'high' is no number",
+    ),
     "percents with signs": (
         predictions(60).assign(
             score=lambda frame: [f"{100 * probability:.1f} %" for probability in frame.score]

@@ -131,6 +131,24 @@ def test_samples_that_failed_keep_their_place_and_are_told_of(tmp_path):
     )
 
 
+@pytest.mark.parametrize("suffix", ["json", "eval"])
+def test_a_log_that_was_cancelled_before_its_first_sample_is_left_out(suffix, tmp_path):
+    log(tmp_path / "a.json", "gpt", [sample(1)])
+    about = {"eval": {"task": "quiz", "model": "gpt"}, "status": "cancelled"}
+    if suffix == "json":
+        cancelled = {"version": 2, **about, "samples": None}
+        (tmp_path / "b.json").write_text(json.dumps(cancelled))
+    else:
+        with zipfile.ZipFile(tmp_path / "b.eval", "w") as archive:
+            archive.writestr("header.json", json.dumps({"version": 2, **about}))
+    table = read_benchmark(tmp_path)
+    assert table.frame["match"].tolist() == [1]
+    assert table.notes == (
+        f"b.{suffix} has the status 'cancelled' and no samples, and is left out",
+    )
+    assert "has no samples" in refused(tmp_path / f"b.{suffix}")
+
+
 def test_an_archive_that_was_cut_short_is_read_from_its_journal(tmp_path):
     path = tmp_path / "cut.eval"
     about = {"eval": {"task": "quiz", "model": "gpt", "dataset": {"sample_ids": [1, 2, 3]}}}

@@ -1,4 +1,4 @@
-"""Totals and notes below a table are left out and said; another table is refused."""
+"""Totals and notes below a table are left out and said, or refused; another table is refused."""
 
 import numpy as np
 import openpyxl
@@ -6,6 +6,9 @@ import pandas as pd
 import pytest
 
 import fairbench
+from fairbench.audits.columns import read_frame
+from fairbench.audits.question import Options
+from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.data.any_table import read_any_table
 
@@ -43,7 +46,6 @@ BELOW = {
         f"{SEMICOLONS};;;;\nSumme;;;{SUM};\nDurchschnitt;;0,43;;\nQuelle: Kernbank;;;;\n",
         ["'Summe", "'Durchschnitt 0,43'", "'Quelle: Kernbank'"],
     ),
-    "sums without a word": (f"{TEXT},,{MEAN!r},{SUM},\n", [f"{SUM}'"]),
     "blank rows alone": (f"{TEXT},,,,\n,,,,\n", ["2 blank rows"]),
 }
 
@@ -73,8 +75,22 @@ def last_is(**cells: str) -> pd.DataFrame:
 STAYS = {
     "a customer called Total": last_is(customer="Total"),
     "a group called Total, in the first column": last_is(sex="Total")[NAMED],
-    "an unlabelled row of a group called Total, among others": last_is(sex="Total")[NAMED].assign(
-        label=lambda table: table["label"].where(table.index % 9 > 1, "")
+    **{
+        f"unlabelled rows of groups called {name} and {other}, at the end": PEOPLE[NAMED]
+        .replace({"sex": {"f": name, "m": other}})
+        .assign(label=lambda table: table["label"].where(table.index < ROWS - 4, ""))
+        for name, other in [
+            ("minority", "majority"),
+            ("maximum", "minimum"),
+            ("Mittelschule", "Gesamtschule"),
+            ("mean", "median"),
+            ("Total", "Summe"),
+            ("count", "std"),
+            ("Max", "Min"),
+        ]
+    },
+    "a person called Total above": PEOPLE.assign(
+        customer=PEOPLE["customer"].where(PEOPLE.index != 150, "Total")
     ),
     "rows whose label is not known yet": PEOPLE.assign(
         label=PEOPLE["label"].where(PEOPLE.index < 100, "")
@@ -92,6 +108,29 @@ def test_a_row_of_the_table_stays(frame, tmp_path, capsys):
     assert len(result) == ROWS
     assert not result.attrs
     assert not capsys.readouterr().err
+
+
+DOUBTFUL = {
+    "sums without a word": f"{TEXT},,{MEAN!r},{SUM},\n",
+    "means with a word": f"{TEXT}Average,,0.5,{SUM},\n",
+    "a total of a year": f"{TEXT}Total 2024,,0.5,{SUM},\n",
+    "a total without gaps": PEOPLE[["sex", "PD"]].assign(label=1).to_csv(index=False) + "Total,9,9",
+    "an unlabelled row of a group called Total": last_is(sex="Total")[NAMED]
+    .assign(label=lambda table: table["label"].where(table.index % 9 > 1, ""))
+    .to_csv(index=False),
+}
+
+
+@pytest.mark.parametrize("text", DOUBTFUL.values(), ids=DOUBTFUL)
+def test_what_may_be_a_total_or_a_row_is_refused_with_its_row(text, tmp_path):
+    with pytest.raises(UserError, match=r"row 20[01], .*may be a total and no row of the table"):
+        read(tmp_path, text)
+
+
+def test_many_rows_with_gaps_are_rows(tmp_path):
+    gaps = PEOPLE[NAMED].astype(str)
+    gaps.loc[ROWS - 6 :, ["sex", "label"]] = ""
+    assert len(read(tmp_path, gaps.to_csv(index=False))) == ROWS
 
 
 def test_a_file_that_was_cut_off_is_refused_as_before(tmp_path):
@@ -132,12 +171,30 @@ def sheet(tmp_path, below, above=()):
 
 def test_a_total_of_excel_is_no_person_and_the_page_says_so(tmp_path):
     path = sheet(tmp_path, [[], ["Total", None, None, SUM], [], ["Source: core banking"]])
-    for source in (path, pd.read_excel(path)):
-        report = fairbench.audit(source, target="label", score="PD", groups="sex", favourable="no")
-        assert report.document.data["rows"] == ROWS
-        (note,) = [note for note in report.document.notes if "below the table" in note]
-        assert "row 202 'Total" in note
-        assert "row 204 'Source: core banking'" in note
+    asked = {"target": "label", "score": "PD", "groups": "sex", "favourable": "no"}
+    report = fairbench.audit(path, **asked)
+    assert report.document.data["rows"] == ROWS
+    (note,) = [note for note in report.document.notes if "below the table" in note]
+    assert "row 202 'Total" in note
+    assert "row 204 'Source: core banking'" in note
+    # Nothing stands below a table in memory.
+    with pytest.raises(UserError, match="row 201: '' is no number"):
+        fairbench.audit(pd.read_excel(path), **asked)
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_a_group_called_as_a_statistic_keeps_its_unlabelled_rows(in_memory, tmp_path):
+    frame = pd.DataFrame({
+        "status": ["majority"] * 6 + ["minority"] * 4,
+        "score": [0.2, 0.9, 0.4, 0.7, 0.3, 0.8, 0.2, 0.9, 0.6, 0.8],
+        "label": ["0", "1"] * 4 + ["", ""],
+    })  # fmt: skip
+    path = tmp_path / "people.csv"
+    frame.to_csv(path, index=False)
+    options = Options(path=path, target="label", score="score", group=("status",))
+    table = read_audit_table(options, read_frame(options, source=frame if in_memory else None))
+    assert len(table) == 10
+    assert table.prediction[table.groups["status"] == "minority"].mean() == 0.75
 
 
 def test_a_second_table_of_a_sheet_is_named_by_the_row_of_the_sheet(tmp_path):

@@ -10,6 +10,7 @@ from pyarrow import parquet
 
 from fairbench.audits.columns import read_frame
 from fairbench.audits.question import Options
+from fairbench.audits.table import read_audit_table
 from fairbench.components.datasets import table
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Task
@@ -83,7 +84,7 @@ def test_sensitive_columns_can_be_left_out(load):
         ({"sensitive": ["race"]}, "has no column 'race'"),
         ({"positive": None}, "dataset.positive must say which of no, yes in 'passed' is label 1"),
         ({"positive": "maybe"}, "unknown label of target 'passed' 'maybe'"),
-        ({"target": "grade", "task": "binary"}, "target 'grade' is missing in row 4"),
+        ({"target": "grade", "task": "binary"}, r"target 'grade' is missing in row 1 \('NA'\)"),
         ({"target": "sex", "drop": []}, "target 'sex' is missing in row 4"),
         ({"target": "passed", "task": "regression"}, r"'yes' in row 1; a regression needs numbers"),
         ({"task": "ranking"}, "dataset.task is 'ranking'; valid: binary, multiclass, regression"),
@@ -212,6 +213,8 @@ def test_two_parquet_columns_of_one_name(archive, tmp_path):
     parquet.write_table(pa.Table.from_arrays(arrays, ["sex", "sex", "y"]), path)
     with pytest.raises(DataError, match="2 columns are named 'sex'"):
         table.load(archive, path=str(path), target="y", sensitive=["sex"])
+    data = table.load(archive, path=str(path), target="y", sensitive=["sex.1"])
+    assert data.features.to_dict("list") == {"sex": ["a", "b"], "sex.1": ["c", "d"]}
 
 
 def test_weights_and_clusters_are_columns_that_are_no_features(load):
@@ -222,7 +225,144 @@ def test_weights_and_clusters_are_columns_that_are_no_features(load):
     assert list(data.features) == ["hours", "grade", "sex", "points"]
     with pytest.raises(UserError, match="has no column 'peopel'"):
         load(frame, weight="peopel")
-    with pytest.raises(DataError, match="weight 'people' is -1"):
+    with pytest.raises(DataError, match="column 'people', row 1: '-1' is not a weight"):
         load(frame.assign(people=-1), weight="people")
-    with pytest.raises(DataError, match="clusters 'home' is missing in row 2"):
+    with pytest.raises(DataError, match="column 'home', row 2: '' is not a mark"):
         load(frame.assign(home=["x", None, *"yyzz"]), clusters="home")
+
+
+def of_text(archive, tmp_path, text, **options):
+    """Return the data set of a CSV file."""
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    return table.load(archive, path=str(path), **{"target": "y", "sensitive": ["sex"]} | options)
+
+
+def with_column(values, name="x"):
+    """Return a CSV file with a column of these values beside a sex and a target."""
+    frame = pd.DataFrame({name: values})
+    frame["sex"] = ["f", "m"] * (len(frame) // 2)
+    return frame.assign(y=[0, 0, 1, 1] * (len(frame) // 4)).to_csv(index=False)
+
+
+NUMBERS = [str(value) for value in range(100, 140)]
+
+
+@pytest.mark.parametrize("word", ["", "NA", "N/A", "nan", "NULL", "None"])
+def test_a_number_that_is_not_known_is_missing(archive, tmp_path, word, capsys):
+    data = of_text(archive, tmp_path, with_column([*NUMBERS[:-1], word]))
+    assert data.features["x"].tolist()[:-1] == list(range(100, 139))
+    assert data.features["x"].isna().tolist() == [False] * 39 + [True]
+    said = f"note: mine.csv: read as missing: x ({word})\n" if word else ""
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    "text", ["?", "-", "$139", "13.5%", "\u2212139", "1 139", "1'139", "about"]
+)
+def test_a_text_among_numbers_is_refused_with_its_row(archive, tmp_path, text):
+    with pytest.raises(DataError, match=r"mine.csv: column 'x', row 40: .* is no number") as caught:
+        of_text(archive, tmp_path, with_column([*NUMBERS[:-1], text]))
+    assert repr(text) in str(caught.value)
+    assert "dataset.drop=[x]" in str(caught.value)
+    for values in ([text] * 3 + NUMBERS[3:], NUMBERS[:19] + ["\u22121"] * 21):
+        with pytest.raises(DataError, match="is no number"):
+            of_text(archive, tmp_path, with_column(values))
+
+
+def test_words_are_categories_even_if_some_are_numbers(archive, tmp_path):
+    data = of_text(archive, tmp_path, with_column(["few", "many", "NA", "3"] * 10))
+    assert list(data.features["x"].cat.categories) == ["3", "NA", "few", "many"]
+
+
+@pytest.mark.parametrize("role", ["target", "weight", "feature"])
+def test_a_comma_that_may_mark_thousands_is_refused(archive, tmp_path, role):
+    text = with_column(["950", "1,234"] * 20)
+    options = {"target": {"target": "x"}, "weight": {"weight": "x"}, "feature": {}}[role]
+    with pytest.raises(DataError, match=r"mine.csv: column 'x', row 2: '1,234' has a comma that"):
+        of_text(archive, tmp_path, text, **options)
+
+
+def test_numbers_are_read_as_an_audit_reads_them(archive, tmp_path):
+    texts = ["5,118E-01", "0,25", "1", ",5"] * 10
+    data = of_text(archive, tmp_path, with_column(texts))
+    assert data.features["x"].tolist() == [0.5118, 0.25, 1, 0.5] * 10
+    options = Options(path=tmp_path / "mine.csv", target="y", score="x", group=("sex",))
+    assert read_audit_table(options).score.tolist() == data.features["x"].tolist()
+
+
+def test_row_numbers_without_a_name_are_no_feature(archive, tmp_path, capsys):
+    frame = pd.DataFrame({"x": [3.5, 1, 2, 4], "sex": list("fmfm"), "y": [0, 0, 1, 1]})
+    plain = of_text(archive, tmp_path, frame.to_csv(index=False))
+    for first in (0, 1):
+        numbered = frame.set_axis(range(first, first + 4))
+        for text in (numbered.to_csv(), numbered.to_csv(index_label="Unnamed: 0")):
+            data = of_text(archive, tmp_path, text)
+            assert "left out: it has no name, and numbers the rows" in capsys.readouterr().err
+            assert data.digest == plain.digest
+    frame.set_axis([0, 1, 2, 4]).to_parquet(tmp_path / "mine.parquet")
+    options = {"path": str(tmp_path / "mine.parquet"), "target": "y", "sensitive": ["sex"]}
+    assert list(table.load(archive, **options).features) == ["x", "sex", "column 4"]
+    assert "dataset.drop=[column 4] leaves it out" in capsys.readouterr().err
+    for name in ("column 4", "__index_level_0__"):
+        assert list(table.load(archive, **options, drop=[name]).features) == ["x", "sex"]
+    text = frame.set_axis([0, 1, 2, 4]).to_csv()
+    for name in ("column 1", ""):
+        assert of_text(archive, tmp_path, text, drop=[name]).digest == plain.digest
+
+
+RISK = "age,decile,decile,empty,sex,y\n67,9,1,,f,1\n28,3,2,,m,0\n43,2,3,,f,0\n62,3,4,,m,1\n"
+
+
+@pytest.mark.parametrize(
+    ("drop", "kept"),
+    [
+        ([], ["age", "decile", "decile.1", "sex"]),
+        (["decile"], ["age", "sex"]),
+        (["decile.1"], ["age", "decile", "sex"]),
+    ],
+)
+def test_a_repeated_column_can_be_left_out_and_an_empty_one_is(
+    archive, tmp_path, drop, kept, capsys
+):
+    data = of_text(archive, tmp_path, RISK, drop=drop)
+    assert list(data.features) == kept
+    assert capsys.readouterr().err == "note: mine.csv: 'empty' left out: every cell is empty\n"
+
+
+def test_a_name_of_two_columns_is_no_name_of_one(archive, tmp_path):
+    for options in ({"target": "decile"}, {"sensitive": ["decile"]}, {"weight": "decile"}):
+        with pytest.raises(DataError, match=r"2 columns are named 'decile'.*drop=\[decile.1\]"):
+            of_text(archive, tmp_path, RISK, **options)
+    data = of_text(archive, tmp_path, RISK, target="decile", drop=["decile.1"])
+    assert data.target.tolist() == [9, 3, 2, 3]
+    data = of_text(archive, tmp_path, RISK, target="decile.1")
+    assert data.target.tolist() == [1, 2, 3, 4]
+    third = RISK.replace("decile,empty", "decile,decile.1")
+    third = third.replace(",,", ",7,")  # has a name that the second would take
+    assert of_text(archive, tmp_path, third, target="decile.1").target.tolist() == [7, 7, 7, 7]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.date_range("2020-01-01", periods=400).strftime("%Y-%m-%d"),
+        pd.date_range("2020-01-01", periods=40).repeat(10).strftime("%d.%m.%Y"),
+        pd.date_range("2020-01-01", periods=40).repeat(10).strftime("%m/%d/%y 10:30"),
+        [f"C-{i}" for i in range(400)],
+        [f"street {i // 4}" for i in range(400)],
+    ],
+    ids=["days", "days of ten rows", "times", "identifiers", "streets of four rows"],
+)
+def test_dates_and_names_are_no_categories(archive, tmp_path, values):
+    text = with_column(list(values), "when")
+    with pytest.raises(DataError, match=r"mine.csv: 'when' would be .*dataset.drop=\[when\]"):
+        of_text(archive, tmp_path, text)
+    assert list(of_text(archive, tmp_path, text, drop=["when"]).features) == ["sex"]
+
+
+def test_a_table_of_identifiers_alone_has_no_features(archive, tmp_path):
+    with pytest.raises(DataError, match="no column is left as a feature"):
+        of_text(archive, tmp_path, with_column([""] * 40), keep_sensitive=False)
+    with pytest.raises(UserError, match="column 'y' is to be left out, and is asked for"):
+        of_text(archive, tmp_path, RISK, drop=["y"])

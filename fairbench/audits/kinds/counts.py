@@ -28,6 +28,7 @@ from fairbench.audits.sentences import listed
 from fairbench.core.errors import UserError
 from fairbench.core.formats import count, quoted
 from fairbench.data.groups import CROSSED, references_of
+from fairbench.data.tabular import spelled
 from fairbench.evaluation.impact_ratios import (
     FEWEST_ROWS,
     ImpactRatio,
@@ -170,7 +171,9 @@ class _Reader:
                 f"{quoted(group, 40)} has row {categories[group].row} as well: keep one row a "
                 "category",
             )
-        selected, fewest, most = self._selected(row, people)
+        of_whom = str(self.frame[self.options.rates or self.options.selected].iloc[row])
+        if people or spelled(of_whom):  # of nobody there is no rate, and it may be blank
+            selected, fewest, most = self._selected(row, people)
         if people:
             categories[group] = CountedCategory(
                 attribute, group, people, selected, fewest, most, row=row + 1

@@ -105,13 +105,19 @@ def is_archive(path: Path, name: str) -> bool:
 
 
 def read(paths: Sequence[Path], files: Files) -> BenchmarkTable:
-    """Return the scores of every sample of logs.
+    """Return the scores of every sample of logs; those without any are left out, with a note.
 
     Raises
     ------
-    UserError : a log is damaged, samples have no ids, or two logs are of one model and task.
+    UserError : a log is damaged, none has samples, samples have no ids, or two logs are of one
+        model and task.
     """
-    logs = [_log(path, files.name(path)) for path in paths]
+    every = [_log(path, files.name(path)) for path in paths]
+    logs = [log for log in every if log.rows]
+    if not logs:
+        raise DataError(
+            f"{every[0].name} has no samples: they were not logged, or it was cut short"
+        )
     tasks = _tasks(logs)
     methods = distinct_names(
         [log.model for log in logs], [log.solver_settings for log in logs], tasks
@@ -126,7 +132,7 @@ def read(paths: Sequence[Path], files: Files) -> BenchmarkTable:
     if frame["split"].nunique() < 2:
         frame = frame.drop(columns="split")
     frame, scores, left_out = _as_scores(frame, _counting_scorers(logs))
-    return BenchmarkTable(frame, FORMAT, scores, notes=(*_notes(logs), *left_out))
+    return BenchmarkTable(frame, FORMAT, scores, notes=(*_notes(every), *left_out))
 
 
 def _log(path: Path, name: str) -> _Log:
@@ -137,8 +143,6 @@ def _log(path: Path, name: str) -> _Log:
     else:
         values, samples = _read_archive(LogArchive.of(path, name))
     rows = [_row(sample, name) for sample in samples]
-    if not rows:
-        raise DataError(f"{name} has no samples: they were not logged, or it was cut short")
     failed = sum(1 for sample in samples if sample.get("error"))
     return _Log(name, part_of(values, "eval", name), rows, failed, text_of(values, "status"))
 
@@ -267,6 +271,9 @@ def _notes(logs: Sequence[_Log]) -> Iterator[str]:
     if failed:
         yield f"{failed} of {total} samples ended in an error: their scores are missing"
     for log in logs:
+        if not log.rows:
+            yield f"{log.name} has the status '{log.status}' and no samples, and is left out"
+            continue
         lacking = log.expected - len(log.rows)
         if log.status != "success" or lacking > 0:
             state = f"has the status '{log.status}'" if log.status != "success" else "is not whole"

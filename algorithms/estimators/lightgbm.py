@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
+from fairbench.data.units import Unit
 
 Array = NDArray[np.float64]
 
@@ -58,7 +59,16 @@ class LightGBMEstimator(BaseEstimator):
             "force_row_wise": True,
             "verbosity": -1,
         }
-        data = fairgbm.Dataset(X, y, constraint_group=groups, weight=sample_weight, params=options)
+        # An L1 penalty is in the target's own unit.
+        given = self.parameters.get("reg_alpha")
+        self.unit_ = Unit() if given else Unit.of_target(y, sample_weight)
+        data = fairgbm.Dataset(
+            X,
+            self.unit_.standard(y),
+            constraint_group=groups,
+            weight=sample_weight,
+            params=options,
+        )
         self.booster_ = fairgbm.train(options, data, self.rounds)
         self.classes_ = np.arange(float(self.parameters.get("num_class", 2)))
         return self
@@ -72,7 +82,7 @@ class LightGBMEstimator(BaseEstimator):
     def predict(self, X: Frame) -> Array:
         """Return labels (the greatest probability, of a tie the first), or values."""
         if self.objective == "regression":
-            return self._output(X)
+            return self.unit_.mean(self._output(X))
         label: Array = self.predict_proba(X).argmax(axis=1).astype(np.float64)
         return label
 

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fairbench.components.algorithms.estimators.units import Unit
 from fairbench.core.errors import UserError
+from fairbench.data.units import Unit
 from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]

@@ -72,7 +72,7 @@ class TunedXGBoostEstimator(LinkedEstimator):
         """Choose, then fit to all rows; rows of weight 0 have no part in either."""
         base = self.estimator
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
-        labels = unit_of(base.loss, y, weight).standard(y)
+        labels = unit_of(base.loss, base.parameters, y, weight).standard(y)
         rows = self._held_out(weight)
         choices = [dict(zip(self.grid, each, strict=True)) for each in product(*self.grid.values())]
         trials = [self._trial(X, labels, weight, rows, choice) for choice in choices]

@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
+from fairbench.data.units import Unit
+
 Array = NDArray[np.float64]
 
 
@@ -19,12 +21,14 @@ class Weighted(BaseEstimator):
 
     Leaving rows out is not the same as a weight of 0 to what splits, counts or calibrates rows. A
     solver that stops at its limit of iterations has done what it was asked to. Of several
-    `classes`, one that no row has gets probability 0.
+    `classes`, one that no row has gets probability 0. Values are standardised if `standardise`,
+    and else if their own unit is too small or too large for thresholds that are fixed numbers.
     """
 
-    def __init__(self, estimator: Any, classes: int = 0) -> None:
+    def __init__(self, estimator: Any, classes: int = 0, *, standardise: bool = False) -> None:
         self.estimator = estimator
         self.classes = classes
+        self.standardise = standardise
 
     def fit(self, X: Array, y: Array, sample_weight: Array | None = None) -> Weighted:
         """Fit to labels or values `y`."""
@@ -34,9 +38,11 @@ class Weighted(BaseEstimator):
             X, y, kept = X[rows], y[rows], sample_weight[rows]
             if (kept != 1).any():
                 weights = {"sample_weight": kept}
+        unit = Unit.of if self.standardise else Unit.of_target
+        self.unit_ = unit(y, weights.get("sample_weight"))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            self.fitted_ = clone(self.estimator).fit(X, y, **weights)
+            self.fitted_ = clone(self.estimator).fit(X, self.unit_.standard(y), **weights)
         self.classes_ = getattr(self.fitted_, "classes_", None)
         return self
 
@@ -52,4 +58,4 @@ class Weighted(BaseEstimator):
 
     def predict(self, X: Array) -> Array:
         """Return labels or values."""
-        return np.asarray(self.fitted_.predict(X), np.float64)
+        return self.unit_.mean(np.asarray(self.fitted_.predict(X), np.float64))

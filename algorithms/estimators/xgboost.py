@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link
-from fairbench.components.algorithms.estimators.units import Unit
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
+from fairbench.data.units import Unit
 from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]
@@ -44,7 +44,7 @@ class XGBoostEstimator(LinkedEstimator):
     def fit(self, X: Frame, y: Array, sample_weight: Array | None = None) -> XGBoostEstimator:
         """Fit to labels or values `y`; `sample_weight` of whole numbers repeats rows."""
         self.classes_ = np.arange(self.loss.classes or 2)
-        self.unit_ = unit_of(self.loss, y, sample_weight)
+        self.unit_ = unit_of(self.loss, self.parameters, y, sample_weight)
         matrix, labels = binned(X, self.max_bin), self.unit_.standard(y)
         grow = _grow_builtin if self.loss.name in _OBJECTIVES else grow_custom
         self.booster_ = grow(
@@ -68,13 +68,21 @@ class XGBoostEstimator(LinkedEstimator):
         """Return what the trees give: XGBoost links the scores of its own objectives itself."""
         output = np.asarray(self.booster_.inplace_predict(X), np.float64)
         if self.loss.name in _OBJECTIVES:
-            return output[:, None]
+            return self.unit_.mean(output)[:, None]
         return link(output.reshape(-1, self.loss.outputs), self.loss, self.unit_)
 
 
-def unit_of(loss: Loss, y: Array, weight: Array | None) -> Unit:
-    """Return the unit to fit in: XGBoost adds its penalties to curvatures, whatever their unit."""
-    return Unit.of(y, weight) if loss.curvature_has_unit else Unit()
+def unit_of(loss: Loss, parameters: Mapping[str, Any], y: Array, weight: Array | None) -> Unit:
+    """Return the unit to fit in.
+
+    XGBoost adds its penalties to curvatures, whatever their unit. Where these have none, it splits
+    no leaf for a gain under 1e-6, whatever the unit. A penalty on gains or on absolute values that
+    is given is in the target's own unit, and the reference's losses are fitted as they are.
+    """
+    if loss.curvature_has_unit:
+        return Unit.of(y, weight)
+    given = any(parameters.get(name) for name in ("gamma", "reg_alpha"))
+    return Unit() if given or loss.vector_leaves else Unit.of_target(y, weight)
 
 
 def _grow_builtin(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
 
 Array = NDArray[np.float64]
@@ -61,7 +62,18 @@ class OnRows:
         return OnRows(self.estimator, self.recent)
 
     def fit(self, rows: Rows, y: Any, sample_weight: Any) -> OnRows:
-        """Fit to labels or values of the rows, under non-negative weights, each (n,)."""
+        """Fit to labels or values of the rows, under non-negative weights, each (n,).
+
+        Raises
+        ------
+        UserError : weights that overflowed, as fairlearn's multipliers of large losses do.
+        """
+        if not np.isfinite(sample_weight).all():
+            raise UserError(
+                "the groups' mean losses are so far above intervention.bound that fairlearn's "
+                "multipliers overflow: raise the bound, which is in the unit of the target, or "
+                "write the target in a larger unit"
+            )
         n = rows.frame.shape[0]
         weight = np.bincount(rows.index, sample_weight, n).astype(np.float64)
         target = np.zeros(n)

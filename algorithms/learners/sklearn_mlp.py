@@ -52,4 +52,4 @@ class SklearnMLP(Learner):
             early_stopping=self.early_stopping,
             random_state=seed,
         )
-        return Weighted(network, loss.classes)
+        return Weighted(network, loss.classes, standardise=not loss.classes)

@@ -42,6 +42,7 @@ from fairbench.comparison.alternative import (
 from fairbench.comparison.run_predictions import read_shared, shared_rows
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.fingerprint import digest
+from fairbench.core.formats import fixed
 from fairbench.data.dataset import Dataset, Task
 from fairbench.experiments.drawn_search import DrawnSearch, Family
 from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
@@ -257,7 +258,7 @@ def _print_candidate(search: DrawnSearch, number: int, trial: Trial) -> None:
         ended = f"has no value: {trial.error}"
     else:
         gap, error = (estimate.value for estimate in trial.estimates(search.goals))
-        ended = f"gap {gap:.4f}, error {error:.4f}"
+        ended = f"gap {fixed(gap, 4)}, error {fixed(error, 4)}"
     name = f"candidate {number}: {_label(trial.values)}" if number else "in use"
     print(f"  {name}: {ended}", file=sys.stderr, flush=True)
 

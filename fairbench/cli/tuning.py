@@ -16,6 +16,7 @@ from fairbench.cli.progress import print_error
 from fairbench.cli.summary import log_runs
 from fairbench.comparison.tuning_result import TuningResult, add_test_results, estimate_promise
 from fairbench.core.errors import UserError
+from fairbench.core.formats import fixed
 from fairbench.experiments.execute import Execution, Plan, RunEnd, plan_run, prepared
 from fairbench.experiments.executors import executor
 from fairbench.experiments.tuning import Dimension, Search
@@ -161,7 +162,7 @@ def _show_trial(search: Search, number: int, trial: Trial) -> None:
         ended = f"has no value: {trial.error}"
     else:
         ended = ", ".join(
-            f"{estimate.sign * estimate.value:.4f}" for estimate in trial.estimates(search.goals)
+            fixed(estimate.sign * estimate.value, 4) for estimate in trial.estimates(search.goals)
         )
         ended += f" (stopped after {trial.folds})" if trial.stopped else ""
     print(

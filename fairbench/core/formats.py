@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LARGE = 100  # from which a number has one decimal
+_TINY = 5e-5  # under which a number is written with two digits in place of decimals
+_ROUNDING = 1e-14  # what may be left where equal numbers are subtracted
 _NONE = "-"
 
 
@@ -105,21 +107,40 @@ def _code(label: str) -> str:
 _LONG_LABEL = 50
 
 
+def fixed(value: float, decimals: int = 3, sign: str = "") -> str:
+    """Return a number with its decimals, or two digits of one that all would write as 0.
+
+    Examples
+    --------
+    >>> fixed(0.00314), fixed(0.0000314), fixed(0.0)
+    ('0.003', '3.1e-05', '0.000')
+    """
+    if _ROUNDING < abs(value) < _TINY:
+        return f"{value:{sign}.2g}"
+    return f"{value:{sign}.{decimals}f}"
+
+
 def number(value: float, decimals: int = 3) -> str:
     """Return a number, a dash for one that is undefined."""
     if isnan(value):
         return _NONE
-    return f"{value:.{decimals if abs(value) < _LARGE else 1}f}"
+    return fixed(value, decimals if abs(value) < _LARGE else 1)
 
 
 def signed(value: float, decimals: int = 3) -> str:
     """Return a number with its sign."""
-    return _NONE if isnan(value) else f"{value:+.{decimals}f}"
+    return _NONE if isnan(value) else fixed(value, decimals, "+")
 
 
 def interval(lower: float, upper: float, decimals: int = 3) -> str:
     """Return the ends of an interval, nothing of one that is undefined."""
-    return "" if isnan(lower) else f"{number(lower, decimals)} to {number(upper, decimals)}"
+    if isnan(lower):
+        return ""
+    if _ROUNDING < max(abs(lower), abs(upper)) < 0.5 * 10.0**-decimals:
+        return f"{lower:.2g} to {upper:.2g}"
+    # An end near 0 is written as 0 beside one that is not.
+    ends = (0.0 * end if abs(end) < _TINY else end for end in (lower, upper))
+    return " to ".join(number(end, decimals) for end in ends)
 
 
 def half_width(value: float, lower: float, upper: float) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from fairbench.components import imported
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.formats import count
+from fairbench.core.formats import count, fixed
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive, MissingFileError
 from fairbench.data.encoding import onehot_names
@@ -172,7 +172,7 @@ def _rate(data: Dataset, target: pd.Series) -> str:
     if not len(target):
         return ""
     if not data.classes:
-        return f"{target.mean():.4f}"
+        return fixed(target.mean(), 4)
     shares = np.bincount(target.astype(int), minlength=len(data.classes)) / len(target)
     return " / ".join(f"{share:.3f}" for share in shares)
 

@@ -291,15 +291,30 @@ def _check_features(name: str, features: Features) -> None:
             )
         if len(values) and values.isna().all():
             raise DataError(f"{name}: column '{column}' has no value in any of {len(values)} rows")
-        if pd.api.types.is_float_dtype(values.dtype) and np.isinf(values.to_numpy()).any():
-            row = int(np.flatnonzero(np.isinf(values.to_numpy()))[0])
-            raise DataError(f"{name}: column '{column}' is infinite in row {row}")
+        if pd.api.types.is_float_dtype(values.dtype):
+            numbers = values.to_numpy(np.float64, na_value=np.nan)
+            _check_size(f"{name}: column '{column}'", numbers, "leave the cell empty")
+
+
+def _check_size(what: str, values: NDArray[np.float64], remedy: str) -> None:
+    """Refuse what single precision cannot hold, in which most learners compute."""
+    large = np.flatnonzero(np.abs(values) > np.finfo(np.float32).max)
+    if not len(large):
+        return
+    row = int(large[0])
+    if np.isinf(values[row]):
+        raise DataError(f"{what} is infinite in row {row}")
+    raise DataError(
+        f"{what} is {values[row]:g} in row {row}; learners take numbers up to 3.4e+38: {remedy} "
+        "if it stands for a missing value"
+    )
 
 
 def _check_target(name: str, task: Task, target: pd.Series) -> None:
     values = target.to_numpy()
     if values.dtype == object or not np.isfinite(values.astype(float)).all():
         raise DataError(f"{name}: target '{target.name}' has missing or non-numeric values")
+    _check_size(f"{name}: target '{target.name}'", values.astype(float), "leave the row out")
     if task is Task.BINARY and not np.isin(values, (0, 1)).all():
         row = int(np.flatnonzero(~np.isin(values, (0, 1)))[0])
         raise DataError(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ from scipy.sparse import csr_matrix
 from fairbench.core.errors import UserError, check_choice, check_minimum
 from fairbench.data.dataset import Features
 from fairbench.data.sequences import Modality, Sequences
+from fairbench.data.units import Unit
 
 Frame: TypeAlias = NDArray[np.floating[Any]] | csr_matrix | pd.DataFrame | Sequences
 
@@ -122,6 +123,9 @@ class Encoder:
     dtype: a test row cannot bring an unknown one; a missing category is a row of zeros, a missing
     number stays NaN). ``standard`` adds median imputation and standardisation and gives a dense
     float64 matrix. ``native`` leaves the data frame as it is.
+
+    In each of them a number that single precision would round too much, such as Unix seconds, is
+    first given a unit in which it keeps its steps.
     """
 
     encoding: AnyEncoding
@@ -132,8 +136,9 @@ class Encoder:
             if not isinstance(features, Sequences):
                 raise TypeError("sequences are encoded, not columns")
             return self.encoding.fit(features)
+        units = _units(columns_of(features))
         if self.encoding is not Encoding.STANDARD:
-            return FittedEncoder(self.encoding)
+            return FittedEncoder(self.encoding, units)
         from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
@@ -141,24 +146,57 @@ class Encoder:
         scaler = make_pipeline(
             SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
         )
-        return FittedEncoder(self.encoding, scaler.fit(onehot(features).astype(np.float64)))
+        matrix = onehot(_in_units(features, units)).astype(np.float64)
+        return FittedEncoder(self.encoding, units, scaler.fit(matrix))
 
 
 @dataclass(frozen=True)
 class FittedEncoder:
-    """An encoder that has seen the training rows."""
+    """An encoder that has seen the training rows.
+
+    Attributes
+    ----------
+    units : of the columns that do not keep their own.
+    """
 
     encoding: Encoding
+    units: Mapping[str, Unit] = field(default_factory=dict)
     scaler: Any = None
 
     def transform(self, features: Features) -> Frame:
         """Return the (n, d) matrix (or frame, for ``native``) of `features`."""
+        features = _in_units(features, self.units)
         if self.encoding is Encoding.NATIVE:
             return features
         if self.scaler is None:
             return sparse_onehot(features)
         scaled: NDArray[np.float64] = self.scaler.transform(onehot(features).astype(np.float64))
         return scaled
+
+
+def _units(features: pd.DataFrame) -> dict[str, Unit]:
+    """Return the units of the columns that single precision would round too much."""
+    found = {
+        name: Unit.of_feature(features[name].to_numpy(np.float64, na_value=np.nan))
+        for name in features.columns
+        if not isinstance(features[name].dtype, pd.CategoricalDtype)
+    }
+    return {name: unit for name, unit in found.items() if unit != Unit()}
+
+
+def _in_units(features: Features, units: Mapping[str, Unit]) -> Features:
+    """Return columns in their units; what lies too far off for single precision is its largest."""
+    if not units or isinstance(features, Sequences):
+        return features
+    most = float(np.finfo(np.float32).max)
+    return features.assign(
+        **{
+            name: np.clip(
+                unit.standard(features[name].to_numpy(np.float64, na_value=np.nan)), -most, most
+            )
+            for name, unit in units.items()
+        }
+    )
 
 
 def columns_of(features: Features) -> pd.DataFrame:

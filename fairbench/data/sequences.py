@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, unknown_name
+from fairbench.data.units import single_keeps
 
 Rows = NDArray[np.intp]
 Frames = NDArray[np.float32]
@@ -98,7 +99,8 @@ class Sequences:
         Raises
         ------
         DataError : modalities of different numbers of rows, or a row without frames, with other
-            channels than the first or with a frame that is not finite; names the first.
+            channels than the first or with a frame that is not finite; names the first. Also a
+            channel that single precision would round too much.
         """
         sizes = {each: len(arrays) for each, arrays in modalities.items()}
         if not sizes or len(set(sizes.values())) > 1:
@@ -159,15 +161,28 @@ def _modality(name: str, arrays: Sequence[NDArray[Any]], rows: Sequence[str]) ->
         if not len(array):
             raise DataError(f"{name} of {row} has no frames; a row has at least one")
     lengths = np.array([len(array) for array in arrays], np.int64)
-    frames = np.concatenate([np.asarray(array, np.float32) for array in arrays])
+    with np.errstate(over="ignore"):
+        frames = np.concatenate([np.asarray(array, np.float32) for array in arrays])
     first = np.cumsum(lengths) - lengths
     wrong = np.flatnonzero(~np.isfinite(frames).all(axis=1))
     if len(wrong):
         at = int(np.searchsorted(first, wrong[0], side="right")) - 1
         where = f"frame {wrong[0] - first[at]} of {rows[at]}"
         raise DataError(f"{name} has a value that is missing or infinite in {where}")
+    if any(array.dtype != np.float32 for array in arrays):
+        _check_precision(name, arrays)
     frames.flags.writeable = first.flags.writeable = lengths.flags.writeable = False
     return Modality(frames, first, lengths)
+
+
+def _check_precision(name: str, arrays: Sequence[NDArray[Any]]) -> None:
+    for channel in range(arrays[0].shape[1]):
+        values = np.concatenate([array[:, channel] for array in arrays]).astype(np.float64)
+        if not single_keeps(values):
+            raise DataError(
+                f"{name} is kept in single precision, which rounds channel {channel} too much: "
+                "subtract the channel's mean and divide by its standard deviation first"
+            )
 
 
 def _shape(array: NDArray[Any]) -> str:

@@ -15,6 +15,7 @@ from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Task, group_labels
 from fairbench.data.encoding import Encoder, Frame
 from fairbench.data.splits import Fold
+from fairbench.data.units import single_keeps
 from fairbench.experiments.contracts import Model, RawOutputs, TrainingSet
 from fairbench.experiments.study import Study, rows_digest
 from fairbench.results.predictions import TEST, VALIDATION
@@ -26,8 +27,8 @@ def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str
     Returns
     -------
     columns : ``part`` (1 validation, 2 test), ``row`` (position in the data set) and the outputs
-        as float32, an (n, M) output as M columns ``name.0`` ..., an (n, M, C) one as M C columns
-        ``name.0.0`` ...
+        as float32 (float64 where that keeps too little of the target), an (n, M) output as M
+        columns ``name.0`` ..., an (n, M, C) one as M C columns ``name.0.0`` ...
     notes : ``fit_seconds``, ``predict_seconds``, ``train_rows``, ``diagnostics``, the means of what
         the models say of their fits, and, where the training rows hold one class only, ``invalid``
         with the reason the outputs are NaN.
@@ -45,7 +46,9 @@ def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str
         return columns, {**notes, "train_rows": len(fold.train)}
     with _thread_pools(len(sys.modules)).limit(limits=1):
         outputs, notes = _fit_and_predict(study, fold)
-    return {**columns, **_flatten(outputs)}, {**notes, "train_rows": len(fold.train)}
+    kept = single_keeps(study.dataset.target.to_numpy(np.float64))
+    columns |= _flatten(outputs, np.float32 if kept else np.float64)
+    return columns, {**notes, "train_rows": len(fold.train)}
 
 
 @lru_cache(maxsize=1)
@@ -150,9 +153,9 @@ def _encoded(study: Study, fold: Fold) -> tuple[Frame, Frame]:
     return _frames[1]
 
 
-def _flatten(outputs: RawOutputs) -> dict[str, NDArray[np.float32]]:
+def _flatten(outputs: RawOutputs, kind: type[np.floating[Any]]) -> dict[str, NDArray[Any]]:
     return {
-        ".".join(map(str, (name, *place))): values[:, *place].astype(np.float32)
+        ".".join(map(str, (name, *place))): values[:, *place].astype(kind)
         for name, values in outputs.items()
         for place in np.ndindex(values.shape[1:])
     }

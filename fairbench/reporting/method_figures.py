@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fairbench.core.escaping import mathtext
+from fairbench.core.formats import fixed
 from fairbench.reporting.charts import BLUE, COLOURS, GREY, MARKERS, ORANGE
 from fairbench.reporting.figures import (
     SHIFT_LABEL,
@@ -327,7 +328,7 @@ def _print_scores(axes: Axes, metrics: pd.DataFrame, methods: list[str]) -> None
         where = axes.get_yaxis_transform()
         axes.text(x, -0.75, name, transform=where, ha="right", va="bottom", fontsize=9)
         for y, value in enumerate(means.get(metric, pd.Series(np.nan, methods))):
-            text = "-" if np.isnan(value) else f"{value:.3f}"
+            text = "-" if np.isnan(value) else fixed(value)
             axes.text(x, y, text, transform=where, ha="right", va="center", fontsize=9)
 
 

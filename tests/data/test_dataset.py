@@ -59,6 +59,21 @@ REFUSED = {
         {"features": numeric([1.0, np.nan, np.inf, -np.inf], "income")},
         "toy: column 'income' is infinite in row 2",
     ),
+    "feature beyond single precision": (
+        {"features": numeric([1.0, np.nan, 2.0, 1e300], "t")},
+        "toy: column 't' is 1e+300 in row 3; learners take numbers up to 3.4e+38: leave the cell "
+        "empty if it stands for a missing value",
+    ),
+    "whole numbers that may be missing": (
+        {"features": numeric(pd.Series([1, None, 2, 1e300], dtype="Float64"), "t")},
+        "toy: column 't' is 1e+300 in row 3; learners take numbers up to 3.4e+38: leave the cell "
+        "empty if it stands for a missing value",
+    ),
+    "target beyond single precision": (
+        {"target": pd.Series([1.0, 2.0, -1e300, 0.0], name="y"), "task": Task.REGRESSION},
+        "toy: target 'y' is -1e+300 in row 2; learners take numbers up to 3.4e+38: leave the row "
+        "out if it stands for a missing value",
+    ),
     "missing target": (
         {"target": pd.Series([0, 1, np.nan, 0], name="y")},
         "toy: target 'y' has missing or non-numeric values",

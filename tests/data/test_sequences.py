@@ -66,6 +66,11 @@ def spoilt(row, array):
             {"acoustic": spoilt(0, np.array([[np.inf, 2]]))},
             "toy: acoustic has a value that is missing or infinite in frame 0 of row 0",
         ),
+        (
+            {"acoustic": [1.7e9 + np.arange(8.0).reshape(4, 2)]},
+            "toy: acoustic is kept in single precision, which rounds channel 0 too much: subtract "
+            "the channel's mean and divide by its standard deviation first",
+        ),
     ],
 )
 def test_what_is_no_sequence_is_refused_with_its_row(modalities, sentence):

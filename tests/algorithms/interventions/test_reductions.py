@@ -1,5 +1,6 @@
 """The reductions equal fairlearn's around the plain estimator, with one frame binned once."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import fairlearn.reductions
@@ -245,6 +246,14 @@ def test_a_grid_too_small_for_its_groups_is_refused():
 def test_bad_options_are_refused(intervention, option, value):
     with pytest.raises(UserError, match=f"intervention.{option}.*{value}"):
         intervention(**{option: value})
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_losses_too_large_for_the_bound_are_refused_in_one_line():
+    train, _ = rows(n=200, task="regression")
+    large = replace(train, y=1e4 * train.y)
+    with pytest.raises(UserError, match="raise the bound, which is in the unit of the target"):
+        large.fit(regressed(ExponentiatedGradient(bound=0.1)))
 
 
 # --- bounds that do nothing

@@ -184,7 +184,7 @@ def _complete(raw: pd.DataFrame, file: str) -> pd.DataFrame:
     """Return the rows that have a target, with the columns that have no missing value, by name."""
     if _TARGET in raw:
         raw = raw[raw[_TARGET] != ""]
-    names = sorted(name for name in raw if name and not name.startswith("Unnamed"))
+    names = sorted(name for name in raw if not name.startswith(("column ", "Unnamed")))
     return pd.DataFrame(
         {name: numbers(raw, name, file) for name in names if not (raw[name] == "").any()}
     )

@@ -153,7 +153,9 @@ def _encoded(study: Study, fold: Fold) -> tuple[Frame, Frame]:
     return _frames[1]
 
 
-def _flatten(outputs: RawOutputs, kind: type[np.floating[Any]]) -> dict[str, NDArray[Any]]:
+def _flatten(
+    outputs: RawOutputs, kind: type[np.floating[Any]] = np.float32
+) -> dict[str, NDArray[Any]]:
     return {
         ".".join(map(str, (name, *place))): values[:, *place].astype(kind)
         for name, values in outputs.items()

@@ -419,9 +419,9 @@ def section(tallies: Sequence[tuple[Population, Tally]]) -> str:
             "questions that are answered right or wrong, up to 20,000 in all. Tasks may come in "
             "families. Some settings have missing scores. The effect of a task on a method is "
             "normal, heavy-tailed or skewed. In six settings methods also fail, on as few tasks as "
-            "statements are about, or on up to twice as many. A setting fails if a claim holds in surely under "
-            f"{100 * TARGET:.0f} % of its benchmarks. *lowest* is the setting in which it holds "
-            f"least often, of those with {ENOUGH} benchmarks or more.",
+            "statements are about, or on up to twice as many. A setting fails if a claim holds in "
+            f"surely under {100 * TARGET:.0f} % of its benchmarks. *lowest* is the setting in "
+            f"which it holds least often, of those with {ENOUGH} benchmarks or more.",
             table(_claims(tallies)),
             f"The next table compares the stated probability that a method is within {EPSILON:g} "
             f"of the best on a new task with how often it was, on {_NEW_TASKS} new tasks. *too "

@@ -47,8 +47,8 @@ _NOISY = 5
 # Hall's limit lies at most this many times as far from the mean as Student's. His formula is an
 # expansion for small skewness, and is unbounded if few units are very skewed.
 _MOST_BENT = 2
-# Intervals of heavy-tailed and of skewed differences miss a little more often than they should: with
-# this part of an error rate of 5 %, they miss in at most 5 % of benchmarks (docs/coverage.md).
+# This part of an error rate is spent: intervals of heavy-tailed and of skewed differences miss a
+# little more often than they should.
 _SPENT = 0.8
 _FAR = 1e9  # the statistic of a mean whose differences do not vary
 _ROUNDING = 1e-9  # differences this small, relative to the sum of squares, are rounding errors

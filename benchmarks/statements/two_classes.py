@@ -22,6 +22,7 @@ from fairbench.audits.question import Options
 from fairbench.evaluation.many_groups import SHOWN
 from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.posterior import DIRICHLET, FREQUENTIST
 from fairbench.inference.survey import Design
 from fairbench.metrics.rates import Rate, accuracy, binary_confusion
 from fairbench.metrics.registry import label
@@ -178,6 +179,7 @@ class Drawing:
     scored : whether scores are given, or decisions alone.
     clusters : into how large clusters of identical people they fall; 0 of none.
     within : the attribute whose groups are strata, the second of two.
+    interval : how intervals are made.
     """
 
     people: People
@@ -187,6 +189,7 @@ class Drawing:
     clusters: int = 0
     constraint: str = ""
     within: str = ""
+    interval: str = FREQUENTIST
 
     def draw(self, generator: np.random.Generator) -> tuple[Rows, Options, Design | None]:
         """Draw rows, and return them with what is asked."""
@@ -208,6 +211,7 @@ class Drawing:
             prediction="" if self.scored else "decision",
             cluster="cluster" if self.clusters else "",
             constraint=self.constraint,
+            interval=self.interval,
         )
         return rows, options, design
 
@@ -492,14 +496,59 @@ def _no_labels() -> Iterator[Population]:
                 right=True,
                 short=rows == 300 and name == "alike",
             )
-    ten = several([Cell.of()] * 10)
-    yield _binary("no labels, 10 alike, 1,000 rows", Drawing(ten, 1000, 0), right=True)
+    yield from _no_labels_of_many()
     wrong = two_groups(Cell.of(), Cell.of(slope=0.3))
     yield _binary("no labels, scores wrong, 1,000 rows", Drawing(wrong, 1000, 0))
     for rows in (100, 3000):
         yield _binary(
             f"decisions alone, 3 alike, {rows:,} rows",
             Drawing(several([Cell.of()] * 3), rows, 0, scored=False),
+        )
+
+
+def _no_labels_of_many() -> Iterator[Population]:
+    """Yield people without labels in many groups, where pairs need more certainty than one has."""
+    alike, rare, often = Cell.of(), Cell.of(mean=0.02, spread=5), Cell.of(mean=0.95, spread=5)
+
+    def crossed(*counts: int) -> People:
+        return People.of({f"of {count}": names(count) for count in counts}, lambda _: alike)
+
+    unequal = list(special.expit(np.linspace(-4, 2, 20)))
+    many = {
+        "10 alike, 1,000 rows": (several([alike] * 10), 1000),
+        "30 alike, 4,500 rows": (several([alike] * 30), 4500),
+        "8 x 5 alike, 3,000 rows": (crossed(8, 5), 3000),
+        "10 x 2 alike, 1,500 rows": (crossed(10, 2), 1500),
+        "40 alike, 800 rows": (several([alike] * 40), 800),
+        "20 alike, 20,000 rows": (several([alike] * 20), 20_000),
+        "20 alike of all sizes, 3,000 rows": (several([alike] * 20, unequal), 3000),
+        "20 alike, few selected, 4,000 rows": (several([rare] * 20), 4000),
+        "20 alike, most selected, 4,000 rows": (several([often] * 20), 4000),
+        "2 x 3 x 4 alike, 2,000 rows": (crossed(2, 3, 4), 2000),
+        "6 x 6 alike, 7,200 rows": (crossed(6, 6), 7200),
+        "1 of 20 apart, 4,000 rows": (several([alike] * 19 + [Cell.of(mean=0.35)]), 4000),
+        "20 spread, 6,000 rows": (
+            several([Cell.of(mean=0.4 + 0.01 * place) for place in range(20)]),
+            6000,
+        ),
+    }
+    for name, (people, rows) in many.items():
+        yield _binary(
+            f"no labels, {name}",
+            Drawing(people, rows, 0),
+            right=True,
+            short=name.startswith(("8", "10 x")),
+        )
+    yield _binary(
+        "decisions alone, 8 x 5 alike, 3,000 rows",
+        Drawing(crossed(8, 5), 3000, 0, scored=False),
+    )
+    for labels in (None, 0):
+        known = "all labels" if labels is None else "no labels"
+        yield _binary(
+            f"interval=dirichlet, {known}, 30 alike, 4,500 rows",
+            Drawing(several([alike] * 30), 4500, labels, interval=DIRICHLET),
+            right=True,
         )
 
 

@@ -34,9 +34,11 @@ from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.impact_ratios import ImpactRatio
 from fairbench.evaluation.score_distributions import GroupScores, score_distributions
 from fairbench.evaluation.some_labels import SomeLabels
+from fairbench.inference.few_labels.assisted import needs_no_label
 from fairbench.inference.few_labels.calibration import SIGNED
 from fairbench.inference.few_labels.completion import Calibrated
 from fairbench.inference.posterior import DIRICHLET
+from fairbench.metrics.registry import BINARY, metrics_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +129,7 @@ def assess(
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
     rows = rows_of(table)
     seed = options.seed
-    metrics, counts = _evaluate(rows, basis, evaluator, seed, counts_alone=only_findings)
+    metrics, counts, decided = _evaluate(rows, basis, evaluator, seed, counts_alone=only_findings)
     gap_metrics = [NEEDS_NO_LABELS] if basis is Basis.DECISIONS else list(RATE_OF)
     metrics_within = asked_within(table, gap_metrics)
     questions = len(counts) * len(gap_metrics) + len(options.group) * len(metrics_within) + others
@@ -136,6 +138,7 @@ def assess(
     gaps = gaps_of(
         counts,
         bounds,
+        decided=decided,
         assumed=basis is Basis.SCORES,
         metrics=gap_metrics,
         names=table.direction.rate_names,
@@ -237,23 +240,40 @@ class Basis(Enum):
 
 def _evaluate(
     rows: SomeLabels, basis: Basis, evaluator: Evaluator, seed: int, *, counts_alone: bool
-) -> tuple[pd.DataFrame, list[GroupCounts]]:
-    """Return the metrics of rows, and the counts of each attribute's groups.
+) -> tuple[pd.DataFrame, list[GroupCounts], list[GroupCounts]]:
+    """Return the metrics of rows, and the counts of each attribute's groups, and of decisions.
 
     Labels that are missing are completed from the scores where there are none at all, or where the
-    intervals are the papers', which need a label in every row.
+    intervals are the papers', which need a label in every row. What needs no label is counted where
+    there are none, as if all decisions were right.
     """
+    if basis is Basis.DECISIONS:
+        metrics, decided = _evaluate_decisions(rows, evaluator, seed, counts_alone=counts_alone)
+        return metrics, decided, decided
     completion = None
     if basis is Basis.SCORES or (basis is Basis.SOME_LABELS and evaluator.interval == DIRICHLET):
         completion = rows.completion(seed)
-    if basis is not Basis.DECISIONS:
-        return rows.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
-    # Decisions alone are evaluated as if all were right; of the metrics only those are kept that
-    # do not depend on labels.
+    metrics, counts = rows.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
+    if basis is not Basis.SCORES or evaluator.interval == DIRICHLET:
+        return metrics, counts, counts
+    counted, decided = _evaluate_decisions(rows, evaluator, seed, counts_alone=counts_alone)
+    completed = metrics[~metrics["metric"].isin(_of_decisions())]
+    return pd.concat([counted, completed], ignore_index=True), counts, decided
+
+
+def _evaluate_decisions(
+    rows: SomeLabels, evaluator: Evaluator, seed: int, *, counts_alone: bool
+) -> tuple[pd.DataFrame, list[GroupCounts]]:
+    """Return what is known without labels: the metrics of decisions, and counts that have them."""
     as_if_right = replace(rows, label=rows.prediction.astype(float))
-    metrics, counts = as_if_right.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
-    of_decisions = metrics["metric"].str.startswith(("selection_rate", NEEDS_NO_LABELS))
-    return metrics[of_decisions].reset_index(drop=True), counts
+    metrics, counts = as_if_right.evaluate(evaluator, seed, counts_alone=counts_alone)
+    return metrics[metrics["metric"].isin(_of_decisions())].reset_index(drop=True), counts
+
+
+def _of_decisions() -> list[str]:
+    """Return the metrics that need no label."""
+    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
+    return [metric.name for metric in metrics if all(map(needs_no_label, metric.rates))]
 
 
 def _calibrated_alike(

@@ -13,7 +13,6 @@ from fairbench.audits.findings import (
     LARGE,
     LEVEL,
     NOT_MEASURED,
-    OPEN,
     SMALL,
     ErrorBudget,
     GapAnswer,
@@ -23,10 +22,12 @@ from fairbench.core.arrays import Floats
 from fairbench.evaluation.group_intervals import CountIntervals, GapInterval
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
+from fairbench.inference.beta import Beta
 from fairbench.inference.further_labels import FurtherLabels
-from fairbench.inference.gaps import probability_below
+from fairbench.inference.gaps import GroupLimits, probability_below, simultaneous_level
 from fairbench.inference.partial.flips import Tipping
 from fairbench.inference.posterior import central_interval
+from fairbench.inference.rates import Limits
 from fairbench.metrics.rates import Rate
 from fairbench.metrics.registry import BINARY, label, metrics_of
 
@@ -188,6 +189,7 @@ def gaps_of(
     bounds: Bounds,
     *,
     assumed: bool,
+    decided: Sequence[GroupCounts] = (),
     metrics: Sequence[str] = tuple(RATE_OF),
     names: Mapping[str, str] = RATE_NAMES,
 ) -> list[Gap]:
@@ -198,12 +200,19 @@ def gaps_of(
     counted : the counts of each attribute's groups.
     bounds : the gap that matters, the rows that suffice, and the error budget.
     assumed : whether there are no labels at all; decisions, and their gap, are known all the same.
+    decided : counts that have the groups' selection rates; those of `counted` by default.
     metrics : the gaps that are asked for.
     names : metric -> what its rate is called.
     """
     return [
-        _gap(of_groups, metric, names[metric], bounds, no_labels=assumed)
-        for of_groups in counted
+        _gap(
+            of_decisions if metric == NEEDS_NO_LABELS else of_groups,
+            metric,
+            names[metric],
+            bounds,
+            no_labels=assumed,
+        )
+        for of_groups, of_decisions in zip(counted, decided or counted, strict=True)
         for metric in metrics
     ]
 
@@ -320,9 +329,10 @@ def _share_small(rates: Floats, epsilon: float) -> float:
 def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
     """Decide from posterior draws whether the largest gap between groups is large, small or open.
 
-    A gap is large if one group is surely above another by more than epsilon. It is not enough that
-    some two of many groups differ, which is likely if little is known of them. The certainty that
-    a pair needs grows with the number of pairs (Bonferroni).
+    A probability near 1 is not counted: of a thousand draws, a thousand are beyond a bound also
+    where one in a thousand is not, and a pair of many needs more certainty. The limits are those of
+    Beta distributions with the draws' means and variances, and answer as those of counts do. A gap
+    is small only where its central 95 % interval says so, too.
 
     Parameters
     ----------
@@ -330,19 +340,17 @@ def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
     epsilon : the gap that matters.
     risk : the error rate of the answer.
     """
-    groups = rates.shape[1]
-    certainty = 1 - risk / (groups * (groups - 1) / 2)
-    above, beyond = (
-        np.stack([(rate[:, None] - rates > bound).mean(axis=0) for rate in rates.T])
-        for bound in (0.0, epsilon)
-    )
-    pairs = [(int(high), int(low)) for high, low in np.argwhere(above > certainty)]
-    if _share_small(rates, epsilon) >= 1 - risk:
-        return GapAnswer(SMALL, pairs=pairs)
-    # Among equally certain pairs, choose the one furthest apart.
-    mean = rates.mean(axis=0)
-    certain = beyond + 1e-6 * (mean[:, None] - mean[None, :])
-    high, low = (int(i) for i in np.unravel_index(int(certain.argmax()), certain.shape))
-    if beyond[high, low] >= certainty:
-        return GapAnswer(LARGE, (high, low), pairs)
-    return GapAnswer(OPEN, pairs=pairs)
+    mean, variance = rates.mean(axis=0), rates.var(axis=0)
+    strength = mean * (1 - mean) / variance - 1
+    fitted = Beta(mean * strength, (1 - mean) * strength)
+    shared = np.corrcoef(rates, rowvar=False)
+    _, most = central_interval(np.ptp(rates, axis=1))
+
+    def at_level(level: float) -> GapInterval:
+        """Return the interval of the gap, with the leads of all groups over the others."""
+        together = simultaneous_level(level, len(mean))
+        pointwise, simultaneous = (Limits(mean, *fitted.interval(at)) for at in (level, together))
+        interval = GapInterval.of(GroupLimits(pointwise, simultaneous, shared))
+        return interval._replace(upper=np.maximum(interval.upper, most))
+
+    return answer_gap(at_level, epsilon, risk)

@@ -22,15 +22,14 @@ from fairbench.comparison.rank.question import THESE, RankOptions
 from fairbench.comparison.rank.sentences import (
     NAMED,
     PLURALS,
-    RANKS_AND_BEST,
     found_sentences,
     fresh_sentences,
     near_in_words,
     new_task_sentences,
     open_sentences,
     resolving_sentences,
-    simultaneous_sentence,
-    units_in_words,
+    simultaneous_sentences,
+    too_rare,
 )
 from fairbench.comparison.rank.sources import as_read, read_recognised
 from fairbench.comparison.rank.table import ScoreTable, read_scores
@@ -270,9 +269,10 @@ def _summary(
     return ExecutiveSummary(
         findings,
         sure=[
-            simultaneous_sentence(
+            simultaneous_sentences(
                 "all scores" if several else "",
                 on_new_tasks=any(answer.new is not None for answer in rankings),
+                rare=map(too_rare, rankings),
             )
         ],
         todo=todo,
@@ -424,8 +424,8 @@ def _rank_columns(answer: Ranking, *, short: bool) -> list[Any]:
 def _rank_caption(answer: Ranking) -> str:
     """Return how to read a table of ranks."""
     caption = (
-        f"rank: the ranks that each method can have, simultaneously; {RANKS_AND_BEST}; minus the "
-        f"first: mean difference from {shortened(answer.leader, 40)}"
+        "rank: the ranks that each method can have, simultaneously; minus the first: mean "
+        f"difference from {shortened(answer.leader, 40)}"
     )
     if answer.new is not None:
         caption += (
@@ -620,11 +620,10 @@ def _notes(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions)
     if ranking.held.flipped:
         yield (
             f"Pairs are told apart by flipping the signs of their differences on whole "
-            f"{PLURALS[ranking.unit]}, and by Hall's statistic where differences are skewed. A "
-            f"failure so rare that none of {units_in_words(ranking)} shows it is not seen by this."
+            f"{PLURALS[ranking.unit]}, and by Hall's statistic where differences are skewed."
         )
     else:
-        yield "Pairs are told apart by Student's t with Holm's correction."
+        yield "Pairs are told apart by Student's t with Bonferroni's correction."
     if ranking.new is not None:
         yield (
             "Probabilities on a new task are how often a method was so near the best on these, "

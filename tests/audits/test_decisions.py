@@ -104,7 +104,8 @@ def test_nothing_is_said_of_what_decisions_do_not_show(decided):
     audit = audited(decided[0])
     shown = set(audit.metrics["metric"])
     assert {"selection_rate", "statistical_parity"} <= shown
-    assert not [name for name in shown if not name.startswith(("selection", "statistical"))]
+    of_decisions = ("selection", "statistical", "disparate_impact")
+    assert not [name for name in shown if not name.startswith(of_decisions)]
     assert not audit.calibrations
     assert not any(gap.needed.labels or gap.stress for gap in audit.gaps)
     assert [impact_ratio.group for impact_ratio in audit.impact] == ["b", "w"]
@@ -246,3 +247,22 @@ def test_decisions_may_be_spelled_otherwise_than_labels(labels, decisions, posit
     no, yes = table.labels
     (said,) = [note for note in table.notes if "spelled otherwise" in note]
     assert f"'{decisions[0]}' stands for '{no}' and '{decisions[1]}' stands for '{yes}'" in said
+
+
+@pytest.mark.parametrize("groups", [2, 30])
+def test_without_labels_scores_say_of_selection_what_decisions_alone_say(tmp_path, groups):
+    draw = np.random.default_rng(groups)
+    score = draw.random(150 * groups)
+    group = np.arange(len(score)) % groups
+    frame = pd.DataFrame({"score": score, "called": (score > 0.5).astype(int), "race": group})
+    frame.to_csv(tmp_path / "scored.csv", index=False)
+    path = tmp_path / "scored.csv"
+    asked = Options(path=path, score="score", group=("race",))
+    scored, decided = assess(read_audit_table(asked), asked), audited(path)
+    (gap,) = (gap for gap in scored.gaps if gap.metric == "statistical_parity")
+    (alone,) = decided.gaps
+    assert (gap.value, gap.lower, gap.upper) == (alone.value, alone.lower, alone.upper)
+    assert not gap.assumed and not gap.pairs  # of groups that are alike
+    names = set(decided.metrics["metric"])
+    rows = scored.metrics[scored.metrics["metric"].isin(names)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(rows.astype(str), decided.metrics.astype(str))

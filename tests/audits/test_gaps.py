@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.gaps import gaps_of
+from fairbench.audits.gaps import answer_draws, gaps_of
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
@@ -103,3 +103,14 @@ def test_of_complete_labels_the_interval_is_of_the_counts_and_pairs_are_named():
     same = gaps["equal_opportunity"]
     assert same.lower == same.value == 0
     assert not same.pairs
+
+
+def test_no_pair_of_many_is_surely_apart_because_no_draw_says_otherwise():
+    """A thousand of a thousand draws are less than thirty alike groups, 435 pairs, need."""
+    random = np.random.default_rng(5)
+    wrong = 0
+    for _ in range(60):
+        selected = random.binomial(150, 0.5, 30)
+        draws = random.beta(selected + 1, 151 - selected, (1000, 30))
+        wrong += bool(answer_draws(draws, 0.05, 0.01).pairs)
+    assert wrong <= 3

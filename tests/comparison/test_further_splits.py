@@ -124,7 +124,7 @@ def test_the_best_is_seldom_dropped_in_a_quick_look():
 
 
 def test_a_far_better_method_is_soon_alone():
-    race = SimulatedRace("far", methods=3, families=12, gap=0.1, rounds=4)
+    race = SimulatedRace("far", methods=3, families=12, gap=0.2, rounds=4)
     dropped, left = race.dropped(np.random.default_rng(0))
     assert (dropped, left) == (False, 1)
 

@@ -173,6 +173,14 @@ def test_rows_that_come_twice():
     assert "(rows 1 and 49): tell them apart with split=COLUMN" in refusal(other)
 
 
+@pytest.mark.parametrize("over", [[1.2], [1.6, 3.4], [0.9, 12.5, 1.7]])
+def test_a_score_that_may_exceed_1_is_no_mixture_of_shares_and_percents(over):
+    frame = scores()
+    frame.loc[frame.index[: len(over)], "accuracy"] = over
+    report = fairbench.rank(frame.rename(columns={"accuracy": "rmse"}), score="rmse")
+    assert len(report.table) == frame["model"].nunique()
+
+
 REFUSED = {
     "one method": (lambda table: table[table["model"] == "m0"], {}, "holds one method, 'm0'"),
     "one task": (lambda table: table[table["dataset"] == "d0"], {}, "holds one task, 'd0'"),

@@ -11,7 +11,8 @@ from fairbench.comparison.rank.sentences import (
     join_words,
     limits_of_cells,
     resolving_sentences,
-    simultaneous_sentence,
+    simultaneous_sentences,
+    too_rare,
 )
 from fairbench.comparison.rank.table import Scores, ScoreTable
 
@@ -72,7 +73,18 @@ def test_a_winner_among_those_that_ran_everywhere_is_said_to_be_one():
 
 
 def test_several_scores_are_named():
-    assert "all differences of all metrics are valid" in simultaneous_sentence(
+    assert "all differences of all metrics are valid" in simultaneous_sentences(
         "all metrics", on_new_tasks=False
     )
-    assert "Probabilities" not in simultaneous_sentence(on_new_tasks=False)
+    assert "Probabilities" not in simultaneous_sentences(on_new_tasks=False)
+
+
+def test_what_is_too_rare_to_be_seen_is_left_out_in_words():
+    ranked = answer(0.0, 0.05)
+    said = too_rare(ranked)
+    share = float(said.partition("fewer than ")[2].partition(" %")[0]) / 100
+    # A failure on so many tasks is seen by each of the methods at once, with half of the 5 %.
+    unseen = len(ranked.methods) * (1 - share) ** ranked.units
+    assert unseen == pytest.approx(0.025, rel=0.1)
+    assert f"{ranked.units} families may show none of it" in said
+    assert simultaneous_sentences(on_new_tasks=False, rare=[said, "", said]).count(said) == 1

@@ -37,7 +37,7 @@ from fairbench.comparison.atlas.verdicts import (
     signed_in_words,
 )
 from fairbench.comparison.rank.answer import WRONG
-from fairbench.comparison.rank.sentences import RANKS_AND_BEST, simultaneous_sentence
+from fairbench.comparison.rank.sentences import simultaneous_sentences
 from fairbench.components import HOME
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
@@ -263,8 +263,8 @@ def few_tasks_sentences(findings: AtlasFindings) -> Iterator[str]:
 def ranks_sentence(findings: AtlasFindings) -> str:
     """Return the sentence that ranks and differences of all metrics hold simultaneously."""
     metrics_text = "all metrics" if len(findings.standings) > 1 else ""
-    sentence = simultaneous_sentence(metrics_text, on_new_tasks=True)
-    return f"{sentence} {RANKS_AND_BEST[0].upper()}{RANKS_AND_BEST[1:]}."
+    rare = [standing.too_rare for standing in findings.standings]
+    return simultaneous_sentences(metrics_text, on_new_tasks=True, rare=rare)
 
 
 def _rank_sentences(findings: AtlasFindings) -> Iterator[str]:

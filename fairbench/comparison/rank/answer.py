@@ -28,9 +28,11 @@ from fairbench.inference.comparing.sign_flips import (
     FEWEST,
     PairedUnits,
     Simultaneous,
+    agreeing,
     fewest_units,
     paired_units,
     simultaneous,
+    unseen_share,
 )
 from fairbench.inference.paired import difference_of_shares
 
@@ -144,6 +146,16 @@ class Ranking:
         return [
             name for name, is_kept in zip(self.methods, self.may_be_best, strict=True) if is_kept
         ]
+
+    @property
+    def unseen(self) -> float:
+        """The share of units on which a method may do what none of the units here shows.
+
+        It is 0 of right and wrong answers, which have no large losses.
+        """
+        if self.unit == "question" and is_binary(self.scores.values):
+            return 0.0
+        return unseen_share(self.units, len(self.methods), self.error_rate)
 
     @property
     def surely_near(self) -> list[str]:
@@ -391,9 +403,7 @@ def _binary_limits(
     is_few = paired.sizes < FEWEST
     lower = np.where(is_few, -np.inf, limits.lower)
     upper = np.where(is_few, np.inf, limits.upper)
-    is_told_apart = statements.p_values <= statements.level
-    lower = np.where(is_told_apart & (paired.means > 0), np.maximum(lower, 0.0), lower)
-    return lower, np.where(is_told_apart & (paired.means < 0), np.minimum(upper, 0.0), upper)
+    return agreeing(lower, upper, paired.means, statements.p_values <= statements.level)
 
 
 def usual_epsilon(values: Floats) -> float:
@@ -526,4 +536,4 @@ def _price(answer: Ranking, units: UnitsOfMean, places: list[int]) -> float:
 
 def units_to_tell_anything(answer: Ranking) -> int:
     """Return the fewest units with which a sign-flip test can find a difference."""
-    return fewest_units(answer.error_rate / 2)
+    return fewest_units(answer.held.level)

@@ -5,8 +5,8 @@ The page of ``fairbench rank``, the atlas and the leaderboard share them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import isfinite, isnan
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil, isfinite, isnan
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from fairbench.inference.comparing.new_tasks import MOST_OF_FEW
 from fairbench.inference.comparing.sign_flips import FEWEST
 
 NAMED = 6  # methods that a sentence lists
-RANKS_AND_BEST = "who may be the best is asked of each by itself, which resolves more than ranks do"
 _LENGTH = 110  # letters of a name in a sentence
 PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
 
@@ -230,20 +229,34 @@ def limits_of_cells(answer: Ranking, cells: str = "splits") -> Iterator[str]:
     )
 
 
-def simultaneous_sentence(scores: str = "", *, on_new_tasks: bool) -> str:
-    """Return the sentence on which statements are simultaneous.
+def too_rare(answer: Ranking) -> str:
+    """Return the sentence on what is too rare for the units to show; empty if nothing is."""
+    if not answer.unseen:
+        return ""
+    share = ceil(1000 * answer.unseen) / 10  # rounded up: it would not hold for less
+    return (
+        f"Left out is what a method does on fewer than {share:g} % of {PLURALS[answer.unit]}, such "
+        f"as a rare failure: {units_in_words(answer)} may show none of it."
+    )
+
+
+def simultaneous_sentences(
+    scores: str = "", *, on_new_tasks: bool, rare: Iterable[str] = ()
+) -> str:
+    """Return the sentences on which statements are simultaneous.
 
     Parameters
     ----------
     scores : a phrase such as "all scores", if there are several; empty for one.
     on_new_tasks : whether there are probabilities on new tasks.
+    rare : what :func:`too_rare` says of each score.
     """
     scores_text = f" of {scores}" if scores else ""
-    sentence = (
+    sentences = [
         f"Ranks, who may be the best and all differences{scores_text} are valid simultaneously: "
-        f"the chance that any of them is wrong is at most {100 * WRONG:.0f} %. It can be larger "
-        "if a method's differences are very skewed, such as large losses on few tasks."
-    )
+        f"the chance that any of them is wrong is at most {100 * WRONG:.0f} %.",
+        *dict.fromkeys(filter(None, rare)),
+    ]
     if on_new_tasks:
-        sentence += " Probabilities on a new task are estimates."
-    return sentence
+        sentences.append("Probabilities on a new task are estimates.")
+    return " ".join(sentences)

@@ -393,7 +393,7 @@ class _Reading:
                 finite = np.isfinite(row_values)
             else:
                 ColumnRef(self.file, name).refuse(text, is_text, "number", negation="no")
-        if name not in self.epsilons and mixes_scales(row_values[finite]):
+        if name not in self.epsilons and _mixes_units(row_values[finite]):
             raise mixed_scales(row_values, column.astype(str), ColumnRef(self.file, name))
         better = self._direction(name, number)
         values = _cell_means(row_values, cell_code, shape)
@@ -543,6 +543,19 @@ class _Reading:
             f"{subject} some of the {count(total)} {units}: {listed}. Two methods are compared on "
             f"the {units} that both have, so that nobody gains by leaving out what is hard."
         )
+
+
+_PERCENT = 10  # what shares are mixed with, if they are: all that is over 1 is this at least
+
+
+def _mixes_units(values: Floats) -> bool:
+    """Return whether some scores (n,) are surely shares of 1, and others percents.
+
+    A score that may exceed 1, such as a loss, does so by little as well as by much.
+    """
+    over = values[values > 1]
+    as_percents = (over >= _PERCENT) & (over <= 100)
+    return mixes_scales(values) and values.min() >= 0 and bool(as_percents.all())
 
 
 _APART = 30  # scores of a task this many times as large as usual are noted as another scale

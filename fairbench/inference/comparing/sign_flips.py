@@ -9,11 +9,11 @@ test, of all pairs at once.
 
 If differences are skewed, such as those of a method that sometimes fails, sign flips reject too
 often. The statistic is therefore at most Hall's, which corrects for the skewness (Hall 1992,
-Journal of the Royal Statistical Society B 54). No method can detect a failure so rare that it
-occurs in none of the units.
+Journal of the Royal Statistical Society B 54). No test can detect a failure so rare that it occurs
+in none of the units: :func:`unseen_share` is the share of units up to which that is to be expected.
 
 With fewer than :func:`fewest_units` units no flip can be rare enough. Student's t test of each pair
-with Holm's correction is used instead; it is conservative with heavy tails.
+with Bonferroni's correction is used instead; it is conservative with heavy tails.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ _NOISY = 5
 # Hall's limit lies at most this many times as far from the mean as Student's. His formula is an
 # expansion for small skewness, and is unbounded if few units are very skewed.
 _MOST_BENT = 2
+# This part of an error rate is spent: intervals of heavy-tailed and of skewed differences miss a
+# little more often than they should.
+_SPENT = 0.8
 _FAR = 1e9  # the statistic of a mean whose differences do not vary
 _ROUNDING = 1e-9  # differences this small, relative to the sum of squares, are rounding errors
 
@@ -548,6 +551,16 @@ def fewest_units(error_rate: float) -> int:
     return 1 + ceil(log2(1 / error_rate))
 
 
+def unseen_share(units: int, methods: int, error_rate: float) -> float:
+    """Return the share of units on which a method may do what none of so many units shows.
+
+    What some method does on more than that, such as a failure, is seen on one unit at least, for
+    all methods at once, with half of the error rate. The other half is little enough for what is
+    seen on one or two units alone.
+    """
+    return 1 - (error_rate / (2 * methods)) ** (1 / units)
+
+
 @dataclass(frozen=True, eq=False)
 class Simultaneous:
     """Statements about all pairs of methods that hold at once.
@@ -559,7 +572,7 @@ class Simultaneous:
         cannot be tested.
     may_be_best : (M,) whether a method may be the best on average; the best one is among them.
     p_values : (P,) adjusted p-values: the chance, if methods do not differ, of so large a statistic
-        among all pairs that are not told apart yet.
+        among all pairs.
     critical : the normal quantile of the intervals.
     flipped : whether the tests flipped signs; otherwise they are Student's.
     level : the largest p-value with which a pair is told apart.
@@ -597,37 +610,34 @@ def simultaneous(
     Parameters
     ----------
     paired : the paired differences; larger values are better.
-    error_rate : the chance that any of these statements is wrong. Half is spent on the pairs and
-        on the ranks, which follow from them; half on which methods may be the best.
+    error_rate : the chance that any of these statements is wrong.
     generator : draws the signs.
     flips : how many flips are drawn if there are too many to make all.
 
     Notes
     -----
-    Pairs: stepdown by the largest statistic (Romano and Wolf 2005, JASA 100). Intervals: the
-    largest statistic of flipped residuals, at least Student's of one pair and at most Bonferroni's.
-    If the stepdown tells a pair apart but its interval includes 0, the interval is cut off at 0.
-    Best methods: each method is compared with all others at once; one that another surely beats is
-    excluded (Gupta 1965, Technometrics 7; Hsu 1984, Annals of Statistics 12).
+    Pairs: the largest statistic of all pairs. Intervals: the largest statistic of flipped
+    residuals, at least Student's of one pair and at most Bonferroni's; they agree with the pairs
+    (:func:`agreeing`), so that both err together. Ranks and the best methods follow from the pairs:
+    a method may be the best unless another is surely better. A test of each method against all
+    others would exclude one or another of many equally good ones far more often.
     """
-    half = error_rate / 2
-    enough = paired.testable & (paired.sizes >= fewest_units(half))
+    level = _SPENT * error_rate
+    enough = paired.testable & (paired.sizes >= fewest_units(level))
     flipped = bool(enough.any())
     if flipped:
-        tests = _test_by_flips(paired, enough, half, generator, flips)
+        tests = _test_by_flips(paired, enough, level, generator, flips)
     else:
-        tests = _test_by_student(paired, half)
-    told_apart = tests.p_values <= half
+        tests = _test_by_student(paired, level)
+    told_apart = tests.p_values <= level
     first_is_ahead = paired.means > 0
     ahead = np.where(first_is_ahead, paired.first, paired.second)
     behind = np.where(first_is_ahead, paired.second, paired.first)
     better = np.zeros((paired.methods, paired.methods), bool)
     better[ahead[told_apart], behind[told_apart]] = True
     lower, upper = _interval_limits(paired, enough if flipped else paired.testable, tests.critical)
-    mean = np.nan_to_num(paired.means)
-    lower = np.where(told_apart & (mean > 0), np.maximum(lower, 0.0), lower)
-    upper = np.where(told_apart & (mean < 0), np.minimum(upper, 0.0), upper)
-    may_be_best = ~tests.beaten & ~better.any(axis=0)
+    lower, upper = agreeing(lower, upper, paired.means, told_apart)
+    may_be_best = ~better.any(axis=0)
     if not may_be_best.any():  # each is beaten by another, on other units
         may_be_best[:] = True
     return Simultaneous(
@@ -638,7 +648,21 @@ def simultaneous(
         p_values=tests.p_values,
         critical=tests.critical,
         flipped=flipped,
-        level=half,
+        level=level,
+    )
+
+
+def agreeing(
+    lower: Floats, upper: Floats, means: Floats, told_apart: Mask
+) -> tuple[Floats, Floats]:
+    """Return limits (P,) that are on one side of 0 exactly where a pair is told apart.
+
+    The test is exact where the interval is not quite: it is cut off at 0, or reaches to 0.
+    """
+    ahead, behind = told_apart & (means > 0), told_apart & (means < 0)
+    return (
+        np.where(ahead, np.maximum(lower, 0.0), np.minimum(lower, 0.0)),
+        np.where(behind, np.minimum(upper, 0.0), np.maximum(upper, 0.0)),
     )
 
 
@@ -663,33 +687,24 @@ class _PairTests(NamedTuple):
     ----------
     p_values : (P,) adjusted p-values.
     critical : the normal quantile of the intervals of all pairs together.
-    beaten : (M,) whether a method is surely not the best.
     """
 
     p_values: Floats
     critical: float
-    beaten: Mask
 
 
 def _test_by_student(paired: PairedUnits, error_rate: float) -> _PairTests:
-    """Test all pairs by Student's t with Holm's correction."""
+    """Test all pairs by Student's t with Bonferroni's correction."""
     pairs = max(int(paired.testable.sum()), 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.where(paired.errors > 0, paired.means / paired.errors, 0.0)
     statistic = np.where(paired.testable, statistic, 0.0)
     # Hall's correction is not used: the skewness of so few units is noise.
     one_sided = special.stdtr(paired.freedom, -np.abs(statistic))
-    order = np.argsort(one_sided, kind="stable")
-    adjusted = np.empty_like(one_sided)
-    still_open = np.maximum(pairs - np.arange(len(one_sided)), 1)
-    adjusted[order] = np.maximum.accumulate(np.minimum(2 * one_sided[order] * still_open, 1.0))
     freedom = float(np.median(paired.freedom[paired.testable])) if paired.testable.any() else 1.0
     student = special.stdtrit(freedom, 1 - error_rate / (2 * pairs))
     critical = float(as_normal(student, freedom))
-    surely_behind = one_sided <= error_rate / max(paired.methods - 1, 1)
-    beaten = np.zeros(paired.methods, bool)
-    beaten[np.where(paired.means > 0, paired.second, paired.first)[surely_behind]] = True
-    return _PairTests(adjusted, critical, beaten)
+    return _PairTests(np.minimum(2 * pairs * one_sided, 1.0), critical)
 
 
 def _test_by_flips(
@@ -704,98 +719,49 @@ def _test_by_flips(
     error_rate : the chance that any statement is wrong.
     generator, flips : as in :func:`simultaneous`.
     """
-    observed = np.where(enough, np.abs(paired.scores), 0.0)
-    order = np.argsort(observed, kind="stable")
-    signed = np.where(enough, paired.scores, 0.0)
-    hardest = np.zeros(paired.methods)  # the largest statistic against each method
-    np.maximum.at(hardest, paired.second, signed)
-    np.maximum.at(hardest, paired.first, -signed)
-    signs = _signs(len(paired.blocks), flips, len(order), generator)
-    counts = _count_flips(paired, enough, observed, order, hardest, signs)
+    signs = _signs(len(paired.blocks), flips, len(enough), generator)
+    statistics, residuals = _largest_of_flips(paired, enough, signs)
+    observed = np.abs(paired.scores) * (1 - 1e-6)
+    exceeded = len(statistics) - np.searchsorted(np.sort(statistics), observed)
     # If flips are drawn at random, the observed data count as one more flip.
     extra = 0 if _makes_all_flips(len(paired.blocks)) else 1
-    p_values = (counts.exceeded + extra) / (counts.flips + extra)
-    descending = order[::-1]
-    adjusted = np.empty_like(p_values)
-    adjusted[descending] = np.maximum.accumulate(p_values[descending])
-    adjusted[~enough] = 1.0
-    beaten = (counts.exceeded_hardest + extra) / (counts.flips + extra) <= error_rate
     return _PairTests(
-        p_values=adjusted,
-        critical=_bounded_critical(counts.largest_residuals, error_rate, int(enough.sum())),
-        beaten=np.asarray(beaten & (hardest > 0)),
+        p_values=np.where(enough, (exceeded + extra) / (len(statistics) + extra), 1.0),
+        critical=_bounded_critical(residuals, error_rate, int(enough.sum())),
     )
 
 
-class _FlipCounts(NamedTuple):
-    """How often flipped statistics reach the observed ones.
-
-    Attributes
-    ----------
-    flips : the number of flips.
-    exceeded : (P,) numbers of flips in which the largest statistic, of a pair and all pairs whose
-        observed one is smaller, reaches the pair's observed one.
-    exceeded_hardest : (M,) numbers of flips in which the largest statistic against a method reaches
-        the observed one.
-    largest_residuals : the largest residual of each flip, as a normal quantile.
-    """
-
-    flips: int
-    exceeded: Floats
-    exceeded_hardest: Floats
-    largest_residuals: Floats
-
-
-def _count_flips(
-    paired: PairedUnits,
-    enough: Mask,
-    observed: Floats,
-    order: Positions,
-    hardest: Floats,
-    signs_in_chunks: Iterator[NDArray[np.float32]],
-) -> _FlipCounts:
-    """Count in how many flips the largest statistics reach those that were observed.
+def _largest_of_flips(
+    paired: PairedUnits, enough: Mask, signs_in_chunks: Iterator[NDArray[np.float32]]
+) -> tuple[Floats, Floats]:
+    """Return the largest statistic and the largest residual of each flip, as normal quantiles.
 
     Parameters
     ----------
     paired, enough : as in :func:`_test_by_flips`.
-    observed : (P,) the sizes of the observed statistics.
-    order : (P,) the positions that sort them.
-    hardest : (M,) the largest observed statistic against each method.
     signs_in_chunks : the flips.
     """
     inverse_root, inverse_residual = (
         _inverse_roots(np.where(enough, sums, 0.0)) for sums in (paired.squares, paired.centred)
     )
     mean = np.nan_to_num(paired.means).astype(np.float32)
-    # If all pairs have the same number of units, only the largest statistics need to be converted
-    # to normal quantiles, because the conversion is then monotone over all pairs.
+    # If all pairs have the same number of units, only the largest ratios need to be converted to
+    # normal quantiles, because the conversion is then monotone over all pairs.
     same_sizes = len(np.unique(paired.sizes[enough])) == 1
-    any_pair = int(np.argmax(enough))
-    exceeded, exceeded_hardest = np.zeros(len(order)), np.zeros(paired.methods)
     largest = []
-    n_flips = 0
     for signs in signs_in_chunks:
         sums, weights = paired.flipped_sums(signs)
-        residual: Sums = np.abs(sums - mean * weights) * inverse_residual
-        statistic: Sums = sums * inverse_root
+        ratios = [np.abs(sums) * inverse_root, np.abs(sums - mean * weights) * inverse_residual]
         if not same_sizes:
-            residual = _ratios_as_normal(residual, paired)
-            statistic = _ratios_as_normal(statistic, paired)
-        largest.append(residual.max(axis=1))
-        n_flips += len(signs)
-        against: Sums = np.zeros((len(signs), paired.methods), np.float32)
-        _largest_against(statistic, paired, against)
-        running: Sums = np.maximum.accumulate(np.abs(statistic)[:, order], axis=1)
-        if same_sizes:
-            running = _ratios_as_normal_of_pair(running, paired, any_pair)
-            against = _ratios_as_normal_of_pair(against, paired, any_pair)
-        exceeded[order] += (running >= observed[order] * (1 - 1e-6)).sum(axis=0)
-        exceeded_hardest += (against >= hardest * (1 - 1e-6)).sum(axis=0)
-    residuals = np.concatenate(largest).astype(float)
+            ratios = [_ratios_as_normal(ratio, paired) for ratio in ratios]
+        largest.append([ratio.max(axis=1) for ratio in ratios])
+    statistics, residuals = np.concatenate(largest, axis=1).astype(float)
     if same_sizes:
-        residuals = _ratios_as_normal_of_pair(residuals, paired, any_pair)
-    return _FlipCounts(n_flips, exceeded, exceeded_hardest, residuals)
+        pair = int(np.argmax(enough))
+        statistics, residuals = (
+            _ratios_as_normal_of_pair(ratio, paired, pair) for ratio in (statistics, residuals)
+        )
+    return statistics, residuals
 
 
 def _bounded_critical(largest: Floats, error_rate: float, pairs: int) -> float:
@@ -837,18 +803,6 @@ def _ratios_as_normal(ratio: Sums, paired: PairedUnits) -> Sums:
     return np.asarray(np.sign(ratio) * scale * np.sqrt(-np.log1p(-share)))
 
 
-def _largest_against(statistic: Sums, paired: PairedUnits, against: Sums) -> None:
-    """Write the largest statistic against each method into `against`, for each flip, (B, M)."""
-    methods = paired.methods
-    start = 0
-    for method in range(methods - 1):  # pairs are in the order of the upper triangle
-        stop = start + methods - 1 - method
-        ahead = statistic[:, start:stop]
-        np.maximum(against[:, method], -ahead.min(axis=1), out=against[:, method])
-        np.maximum(against[:, method + 1 :], ahead, out=against[:, method + 1 :])
-        start = stop
-
-
 def _makes_all_flips(blocks: int) -> bool:
     """Return whether blocks are so few that every flip is made."""
     return blocks <= _ALL_FLIPS
@@ -859,11 +813,9 @@ def _signs(
 ) -> Iterator[NDArray[np.float32]]:
     """Yield signs of blocks in chunks, (B, G): all flips of few blocks, otherwise random ones."""
     if _makes_all_flips(blocks):
-        # Each flip and its opposite: absolute statistics are the same, but those against a method
-        # have a sign.
+        # Of each flip and its opposite one is enough: absolute statistics are the same.
         codes = np.arange(1 << (blocks - 1))
         signs = 1 - 2.0 * ((codes[:, None] >> np.arange(blocks)) & 1)
-        signs = np.concatenate([signs, -signs])
     else:
         signs = generator.integers(0, 2, (flips, blocks), dtype=np.int8) * 2.0 - 1.0
     step = max(_CHUNK // max(pairs, 1), 1)

@@ -545,7 +545,7 @@ def mean_batch(
     statuses = row_statuses(all_groups, len(losses)) if statuses is None else statuses
     value = np.where(statuses.is_ok, all_groups.mean_of(losses), np.nan)
     bound = np.broadcast_to(np.asarray(least, float), (len(losses),))[:, None]
-    needed = np.broadcast_to(np.maximum(fewest, means.ROWS), (len(losses),))
+    needed = np.broadcast_to(np.maximum(fewest, float(means.ROWS)), (len(losses),))
     is_finite = np.isfinite(losses)
     finite = losses if is_finite.all() else np.where(is_finite, losses, 0.0)
     if outcome is not None:
@@ -588,7 +588,7 @@ def _heavy_limits(
 
 
 def _mean_limits(
-    losses: Floats, all_groups: AllGroups, needed: NDArray[np.integer], least: Floats
+    losses: Floats, all_groups: AllGroups, needed: Floats, least: Floats
 ) -> tuple[LimitsAt, list[Why], Floats | None]:
     """Return limits of means of losses (K, n), why a cell lacks them, and totals.
 

@@ -558,7 +558,7 @@ def unseen_share(units: int, methods: int, error_rate: float) -> float:
     all methods at once, with half of the error rate. The other half is little enough for what is
     seen on one or two units alone.
     """
-    return 1 - (error_rate / (2 * methods)) ** (1 / units)
+    return float(1 - (error_rate / (2 * methods)) ** (1 / units))
 
 
 @dataclass(frozen=True, eq=False)
@@ -637,7 +637,7 @@ def simultaneous(
     better[ahead[told_apart], behind[told_apart]] = True
     lower, upper = _interval_limits(paired, enough if flipped else paired.testable, tests.critical)
     lower, upper = agreeing(lower, upper, paired.means, told_apart)
-    may_be_best = ~better.any(axis=0)
+    may_be_best = np.asarray(~better.any(axis=0))
     if not may_be_best.any():  # each is beaten by another, on other units
         may_be_best[:] = True
     return Simultaneous(

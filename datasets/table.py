@@ -227,7 +227,7 @@ def _feature(
 
 def _numbers(values: NDArray[np.float64]) -> pd.Series:
     """Return numbers as whole ones if all are, so that 1 and 1.0 are one feature."""
-    is_whole = np.isfinite(values).all() and (abs(values) < 2**53).all() and not (values % 1).any()
+    is_whole = (abs(values) < 2**53).all() and (values == np.floor(values)).all()
     return pd.Series(values.astype(np.int64) if is_whole else values)
 
 

@@ -78,10 +78,6 @@ def load(
     sensitive = [sensitive] if isinstance(sensitive, str) else sensitive
     marks = [name for name in (weight, clusters) if name]
     frame = _read(file, [target, *sensitive, *marks], sensitive, set(drop) - {*sensitive})
-    own = {
-        "weight": _numbers(weights_of(frame, ColumnRef(file.name, weight))) if weight else None,
-        "clusters": clusters_of(frame, ColumnRef(file.name, clusters)) if clusters else None,
-    }
     kind = _task(frame[target], task, file)
     labels = {name: frame[name].replace("", MISSING).astype("category") for name in sensitive}
     for name in sensitive:
@@ -115,7 +111,8 @@ def load(
         classes=names,
         ordered=kind is Task.MULTICLASS and classes is not None,
         sources=(Source(file.name, hashlib.sha256(file.read_bytes()).hexdigest()),),
-        **own,
+        weight=_numbers(weights_of(frame, ColumnRef(file.name, weight))) if weight else None,
+        clusters=clusters_of(frame, ColumnRef(file.name, clusters)) if clusters else None,
     )
 
 

@@ -205,12 +205,13 @@ def _feature(
     RowError : a text among numbers.
     """
     values = to_numbers(column)
-    wrong = np.isnan(values) & ~missing.to_numpy()
+    wrong = ~np.isfinite(values) & ~missing.to_numpy()
     if not wrong.any():
         return _numbers(values)
-    written = column.str.strip()
+    is_typed = column.dtype.kind == "f"
+    written = column.astype(str).str.strip()
     amounts = written.str.fullmatch(AMOUNT).to_numpy(bool)
-    if 2 * amounts.sum() > (~missing).sum() and not is_group:
+    if is_typed or (2 * amounts.sum() > (~missing).sum() and not is_group):
         strange = wrong & ~amounts
         place.refuse(
             column, strange if strange.any() else wrong,

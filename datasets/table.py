@@ -78,8 +78,6 @@ def load(
     sensitive = [sensitive] if isinstance(sensitive, str) else sensitive
     marks = [name for name in (weight, clusters) if name]
     frame = _read(file, [target, *sensitive, *marks], sensitive, set(drop) - {*sensitive})
-    weights = _numbers(weights_of(frame, ColumnRef(file.name, weight))) if weight else None
-    marked = clusters_of(frame, ColumnRef(file.name, clusters)) if clusters else None
     kind = _task(frame[target], task, file)
     labels = {name: frame[name].replace("", MISSING).astype("category") for name in sensitive}
     for name in sensitive:
@@ -113,8 +111,8 @@ def load(
         classes=names,
         ordered=kind is Task.MULTICLASS and classes is not None,
         sources=(Source(file.name, hashlib.sha256(file.read_bytes()).hexdigest()),),
-        weight=weights,
-        clusters=marked,
+        weight=_numbers(weights_of(frame, ColumnRef(file.name, weight))) if weight else None,
+        clusters=clusters_of(frame, ColumnRef(file.name, clusters)) if clusters else None,
     )
 
 
@@ -207,12 +205,15 @@ def _feature(
     RowError : a text among numbers.
     """
     values = to_numbers(column)
-    wrong = np.isnan(values) & ~missing.to_numpy()
+    wrong = ~np.isfinite(values) & ~missing.to_numpy()
+    if is_group:  # a label of so many digits is a name
+        wrong |= np.abs(values) >= 2**53
     if not wrong.any():
         return _numbers(values)
-    written = column.str.strip()
+    is_typed = column.dtype.kind == "f"
+    written = column.astype(str).str.strip()
     amounts = written.str.fullmatch(AMOUNT).to_numpy(bool)
-    if 2 * amounts.sum() > (~missing).sum() and not is_group:
+    if not is_group and (is_typed or 2 * amounts.sum() > (~missing).sum()):
         strange = wrong & ~amounts
         place.refuse(
             column, strange if strange.any() else wrong,
@@ -226,7 +227,7 @@ def _feature(
 
 def _numbers(values: NDArray[np.float64]) -> pd.Series:
     """Return numbers as whole ones if all are, so that 1 and 1.0 are one feature."""
-    is_whole = np.isfinite(values).all() and (abs(values) < 2**53).all() and not (values % 1).any()
+    is_whole = (abs(values) < 2**53).all() and (values == np.floor(values)).all()
     return pd.Series(values.astype(np.int64) if is_whole else values)
 
 

@@ -270,6 +270,13 @@ def test_a_text_among_numbers_is_refused_with_its_row(archive, tmp_path, text):
             of_text(archive, tmp_path, with_column(values))
 
 
+@pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
+def test_a_number_that_is_infinite_is_refused_with_its_row(load, name):
+    hours = [1.5, 2, float("inf"), 4, 5, 6]
+    with pytest.raises(DataError, match="column 'hours', row 3: 'inf' is no number"):
+        load(FRAME.assign(hours=hours), name=name)
+
+
 def test_words_are_categories_even_if_some_are_numbers(archive, tmp_path):
     data = of_text(archive, tmp_path, with_column(["few", "many", "NA", "3"] * 10))
     assert list(data.features["x"].cat.categories) == ["3", "NA", "few", "many"]

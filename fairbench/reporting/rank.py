@@ -29,7 +29,7 @@ from fairbench.comparison.rank.sentences import (
     open_sentences,
     resolving_sentences,
     simultaneous_sentences,
-    too_rare,
+    unseen_in_words,
 )
 from fairbench.comparison.rank.sources import as_read, read_recognised
 from fairbench.comparison.rank.table import ScoreTable, read_scores
@@ -272,7 +272,7 @@ def _summary(
             simultaneous_sentences(
                 "all scores" if several else "",
                 on_new_tasks=any(answer.new is not None for answer in rankings),
-                rare=map(too_rare, rankings),
+                unseen=map(unseen_in_words, rankings),
             )
         ],
         todo=todo,

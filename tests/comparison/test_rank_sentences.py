@@ -12,7 +12,7 @@ from fairbench.comparison.rank.sentences import (
     limits_of_cells,
     resolving_sentences,
     simultaneous_sentences,
-    too_rare,
+    unseen_in_words,
 )
 from fairbench.comparison.rank.table import Scores, ScoreTable
 
@@ -81,10 +81,12 @@ def test_several_scores_are_named():
 
 def test_what_is_too_rare_to_be_seen_is_left_out_in_words():
     ranked = answer(0.0, 0.05)
-    said = too_rare(ranked)
+    exact, said = unseen_in_words(ranked)
     share = float(said.partition("fewer than ")[2].partition(" %")[0]) / 100
     # A failure on so many tasks is seen by each of the methods at once, with half of the 5 %.
     unseen = len(ranked.methods) * (1 - share) ** ranked.units
     assert unseen == pytest.approx(0.025, rel=0.1)
     assert f"{ranked.units} families may show none of it" in said
-    assert simultaneous_sentences(on_new_tasks=False, rare=[said, "", said]).count(said) == 1
+    assert exact <= share < exact + 0.001
+    some = [(exact, said), (0.0, ""), (exact / 2, "less")]
+    assert simultaneous_sentences(on_new_tasks=False, unseen=some).endswith(f" {said}")

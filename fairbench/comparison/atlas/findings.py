@@ -148,8 +148,9 @@ class MetricStandings:
     plans : the further runs that would tell the best-looking approach from each that may be the
         best.
     fresh : how often another approach has the best mean on fresh splits.
-    found, on_new_task, unresolved, resolving, too_rare : sentences on these results, worded as by
+    found, on_new_task, unresolved, resolving : sentences on these results, worded as by
         ``fairbench rank``.
+    unseen : the share of families that statements leave out, and the sentence that says so.
     explanations : the slopes of differences on facts about data sets.
     few : the approaches without a rank, which were run on too few tasks.
     """
@@ -169,7 +170,7 @@ class MetricStandings:
     on_new_task: tuple[str, ...]
     unresolved: tuple[str, ...]
     resolving: tuple[str, ...]
-    too_rare: str
+    unseen: tuple[float, str]
     explanations: tuple[Explanation, ...]
     few: tuple[FewTaskDifference, ...] = ()
 

@@ -29,7 +29,7 @@ from fairbench.comparison.rank.sentences import (
     new_task_sentences,
     open_sentences,
     resolving_sentences,
-    too_rare,
+    unseen_in_words,
 )
 from fairbench.comparison.rank.table import Scores, ScoreTable
 from fairbench.core.arrays import Floats
@@ -166,7 +166,7 @@ def metric_standings(
         on_new_task=tuple(new_task_sentences(answer, "approach")),
         unresolved=tuple(open_sentences(answer, _NOUN)),
         resolving=tuple(limits_of_cells(answer)) or tuple(resolving_sentences(answer)),
-        too_rare=too_rare(answer),
+        unseen=unseen_in_words(answer),
         explanations=tuple(_same_for_equal_approaches(explained, ranked.names, ranked.first_equal)),
     )
 

@@ -263,8 +263,8 @@ def few_tasks_sentences(findings: AtlasFindings) -> Iterator[str]:
 def ranks_sentence(findings: AtlasFindings) -> str:
     """Return the sentence that ranks and differences of all metrics hold simultaneously."""
     metrics_text = "all metrics" if len(findings.standings) > 1 else ""
-    rare = [standing.too_rare for standing in findings.standings]
-    return simultaneous_sentences(metrics_text, on_new_tasks=True, rare=rare)
+    shares = [standing.unseen for standing in findings.standings]
+    return simultaneous_sentences(metrics_text, on_new_tasks=True, unseen=shares)
 
 
 def _rank_sentences(findings: AtlasFindings) -> Iterator[str]:

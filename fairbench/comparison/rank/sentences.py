@@ -229,19 +229,20 @@ def limits_of_cells(answer: Ranking, cells: str = "splits") -> Iterator[str]:
     )
 
 
-def too_rare(answer: Ranking) -> str:
-    """Return the sentence on what is too rare for the units to show; empty if nothing is."""
-    if not answer.unseen:
-        return ""
+def unseen_in_words(answer: Ranking) -> tuple[float, str]:
+    """Return the share of units that statements leave out, and a sentence that says so.
+
+    They are 0 and empty if nothing is left out.
+    """
     share = ceil(1000 * answer.unseen) / 10  # rounded up: it would not hold for less
-    return (
+    return answer.unseen, (
         f"Left out is what a method does on fewer than {share:g} % of {PLURALS[answer.unit]}, such "
-        f"as a rare failure: {units_in_words(answer)} may show none of it."
-    )
+        f"as failing badly: {units_in_words(answer)} may show none of it."
+    ) * bool(share)
 
 
 def simultaneous_sentences(
-    scores: str = "", *, on_new_tasks: bool, rare: Iterable[str] = ()
+    scores: str = "", *, on_new_tasks: bool, unseen: Iterable[tuple[float, str]] = ()
 ) -> str:
     """Return the sentences on which statements are simultaneous.
 
@@ -249,14 +250,13 @@ def simultaneous_sentences(
     ----------
     scores : a phrase such as "all scores", if there are several; empty for one.
     on_new_tasks : whether there are probabilities on new tasks.
-    rare : what :func:`too_rare` says of each score.
+    unseen : what :func:`unseen_in_words` returns for each score; the largest share holds for all.
     """
     scores_text = f" of {scores}" if scores else ""
     sentences = [
         f"Ranks, who may be the best and all differences{scores_text} are valid simultaneously: "
         f"the chance that any of them is wrong is at most {100 * WRONG:.0f} %.",
-        *dict.fromkeys(filter(None, rare)),
+        max(unseen, default=(0.0, ""))[1],
+        "Probabilities on a new task are estimates." * on_new_tasks,
     ]
-    if on_new_tasks:
-        sentences.append("Probabilities on a new task are estimates.")
-    return " ".join(sentences)
+    return " ".join(filter(None, sentences))

@@ -149,9 +149,13 @@ def spelled(text: str) -> str:
     if text.lower() in ("true", "false"):
         return text.lower()
     try:
-        return f"{float(text):g}"
+        value = float(text)
     except ValueError:
         return text
+    # Beyond 2**53 neighbours are one double, and digits tell them apart.
+    if abs(value) >= 2**53:
+        return text
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def plain_pair(present: Collection[str]) -> tuple[str, str] | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fairbench.components.algorithms.interventions.shared import Groups, group_names
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Model, RawOutputs
+from fairbench.experiments.contracts import Model, RawOutputs, class_probabilities
 
 Array = NDArray[np.float64]
 Rule = Callable[[Array, Groups, int], NDArray[Any]]
@@ -71,7 +71,7 @@ class Derived(Model):
         return {"prediction": labels.astype(np.float64)}
 
     def _output(self, X: Frame) -> Array:
-        p: Array = self.estimator.predict_proba(X)[:, 1]
+        p: Array = class_probabilities(self.estimator, X)[:, 1]
         return (p > 0.5).astype(np.float64) if self.hard else p
 
 

@@ -17,6 +17,7 @@ from fairbench.experiments.contracts import (
     Intervention,
     Model,
     RawOutputs,
+    class_probabilities,
 )
 
 
@@ -54,12 +55,12 @@ class Unconstrained(Model):
     def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
         """Return what the estimator has: ``score``, ``mean`` and ``sd``, or ``mean``."""
         if hasattr(self.estimator, "predict_distribution"):
-            mean, sd = self.estimator.predict_distribution(X).T
+            mean, sd = np.asarray(self.estimator.predict_distribution(X)).T
             return {"mean": mean, "sd": sd}
         if hasattr(self.estimator, "predict_proba"):
-            p = self.estimator.predict_proba(X)
+            p = class_probabilities(self.estimator, X)
             return {"score": p if p.shape[1] > 2 else p[:, 1]}
-        return {"mean": self.estimator.predict(X)}
+        return {"mean": np.asarray(self.estimator.predict(X))}
 
     def members(self, X: Frame, members: int, *, random_state: int) -> RawOutputs:
         """Return the same of networks drawn from the fitted one, each (n, members[, classes])."""

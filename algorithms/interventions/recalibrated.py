@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
 from fairbench.data.encoding import Frame
-from fairbench.experiments.contracts import Model, RawOutputs
+from fairbench.experiments.contracts import Model, RawOutputs, class_probabilities
 
 Array = NDArray[np.float64]
 
@@ -94,8 +94,7 @@ class Recalibrated(Model):
         return self.notes
 
     def _scores(self, X: Frame) -> Array:
-        score: Array = np.asarray(self.estimator.predict_proba(X)[:, 1], np.float64)
-        return score
+        return class_probabilities(self.estimator, X)[:, 1]
 
     def _held_out(self, rows: NDArray[np.intp], y: Array) -> NDArray[np.intp]:
         """Draw the same share of the rows of each label, at least one and not all."""

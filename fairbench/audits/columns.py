@@ -8,6 +8,7 @@ import pandas as pd
 
 from fairbench.audits.question import PERCENT, Options
 from fairbench.core.errors import UserError
+from fairbench.core.formats import quoted
 from fairbench.data.any_table import (
     check_columns,
     read_any_table,
@@ -18,7 +19,14 @@ from fairbench.data.bands import with_bands
 from fairbench.data.columns import ColumnRef, check_ids, each_value, shares_of
 from fairbench.data.distinct_rows import times_of
 from fairbench.data.groups import with_rare_pooled, without_groups
-from fairbench.data.in_memory import Table, is_table, names_of_table, texts_of_table
+from fairbench.data.in_memory import (
+    Table,
+    check_exact,
+    frame_of,
+    is_table,
+    names_of_table,
+    texts_of_table,
+)
 from fairbench.data.tabular import spelled
 
 
@@ -79,6 +87,10 @@ def read_frame(
     else:
         if is_table(source):
             check_columns(file, columns, names_of_table(source))
+            source = frame_of(source)
+            for name, column in source.items():
+                if str(name) in (*options.group, *options.within):
+                    check_exact(column, f"{file}: column {quoted(str(name))}")
         only = None if every else columns
         frame = texts_of_table(source, file, only=only, numeric=numeric)
         written = [name for name in numbers if name in frame]

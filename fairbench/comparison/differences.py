@@ -34,6 +34,24 @@ def check_comparable(runs: Sequence[Run]) -> None:
         )
 
 
+def without_copies(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """Return runs without those that are one of the others again, and a sentence on each of these.
+
+    Runs of different ids are one where they computed the same from the same data, such as from a
+    file by two paths.
+    """
+    first: dict[str, Run] = {}
+    notes = []
+    for run in runs:
+        original = first.setdefault(run.environment["fingerprint"], run)
+        if original is not run:
+            notes.append(
+                f"run {run.id} is run {original.id} again ({run.name}): the same models on the "
+                "same data, under another id"
+            )
+    return list(first.values()), notes
+
+
 def _differing_options(runs: Sequence[Run]) -> str:
     """Return the options in which runs of several sets differ, with a count of runs per value."""
     facts = [_facts(run) for run in runs]

@@ -9,7 +9,7 @@ written by :func:`fairbench.core.formats.csv_text`, and JSON by `json`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -124,3 +124,26 @@ def file_name(name: str) -> str:
     signs = (sign if sign.isalnum() or sign in "-_." else "_" for sign in name.strip(".")[:100])
     plain = "".join(signs).strip(".")
     return name if plain == name and name else f"{plain or '_'}-{digest(name)[:8]}"
+
+
+def told_apart(texts: Iterable[str], spell: Callable[[str], str]) -> dict[str, str]:
+    """Return a spelling of each text that no other has.
+
+    It is what `spell` returns, with a digest of the text where that would be the spelling of two
+    and the text is not itself spelled so. The order of the texts changes nothing.
+
+    Examples
+    --------
+    >>> told_apart(["A-", "B+"], lambda text: text.replace("+", "-"))
+    {'A-': 'A-', 'B+': 'B-'}
+    >>> told_apart(["A-", "A+"], lambda text: text.replace("+", "-"))["A+"][:3]
+    'A--'
+    """
+    alike: dict[str, list[str]] = {}
+    for text in dict.fromkeys(texts):
+        alike.setdefault(spell(text), []).append(text)
+    return {
+        text: spelled if text == spelled or len(several) == 1 else f"{spelled}-{digest(text, 8)}"
+        for spelled, several in alike.items()
+        for text in several
+    }

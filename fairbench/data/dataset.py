@@ -241,7 +241,8 @@ def as_groups(name: str, labels: NDArray[Any]) -> pd.Categorical:
         warnings.warn(sentence, stacklevel=5)  # of who calls `fairbench.evaluate`
     names = [text or MISSING for text in written]
     used = sorted(set(names))
-    return pd.Categorical.from_codes(np.array([used.index(name) for name in names])[codes], used)
+    code = {name: number for number, name in enumerate(used)}
+    return pd.Categorical.from_codes(np.array([code[name] for name in names])[codes], used)
 
 
 def reference_first(labels: pd.Series, reference: str) -> pd.Series:

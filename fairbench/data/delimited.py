@@ -85,7 +85,8 @@ def parquet_table(content: bytes, file: str) -> pa.Table:
 def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -> pd.DataFrame:
     """Return the columns of a Parquet file as strings; missing values and NaN are empty.
 
-    Whole numbers are written without a point, and truths as ``True`` and ``False``.
+    Whole numbers are written without a point, 0 without a sign, and truths as ``True`` and
+    ``False``.
 
     Parameters
     ----------
@@ -122,6 +123,8 @@ def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -
             ) from error
         if pc.any(pc.match_substring(text, "\0")).as_py():
             raise DataError(f"{file}: column '{name}' holds a byte of value 0 in a text")
+        if types.is_floating(kind):
+            text = pc.if_else(pc.equal(text, "-0"), "0", text)  # they are equal, so one value
         columns[name] = pc.utf8_capitalize(text) if types.is_boolean(kind) else text
     return pd.DataFrame({name: column.to_pandas() for name, column in columns.items()})
 

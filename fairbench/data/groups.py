@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, check_choice, unknown_name
-from fairbench.core.formats import MISSING, label_notes, quoted
+from fairbench.core.formats import MISSING, count, label_notes, quoted
 from fairbench.data.bands import are_quantities, in_order
 from fairbench.data.columns import ColumnRef, each_value
 from fairbench.data.dataset import check_combinable, combine, reference_first
@@ -18,6 +18,7 @@ from fairbench.data.distinct_rows import tally, times_of
 
 MOST_GROUPS = 50
 MOST_CELLS = 100  # combinations of all attributes
+MOST_COMPARED = 500  # groups each two of which are compared, which takes the square in memory
 _MOST_ESTIMATED = 10_000  # groups of one joint estimate
 CROSSED = " x "  # joins the names of columns, and their values, in groups of combinations
 _POOLED = "other groups"
@@ -158,6 +159,31 @@ def group_columns(
         for size in range(1, max(1, intersections) + 1)
         for names in combinations(single, size)
     }
+
+
+def check_few_groups(sensitive: pd.DataFrame, intersections: int, source: str) -> None:
+    """Refuse an attribute, or a combination, of more groups than can be compared two by two.
+
+    Parameters
+    ----------
+    sensitive : (n, a) labels of groups.
+    intersections : how many attributes are combined.
+    source : where the attributes are from, for the error.
+    """
+    sizes = sensitive.nunique()
+    for size in range(1, max(1, intersections) + 1):
+        for names in map(list, combinations(sensitive, size)):
+            if sizes[names].prod() <= MOST_COMPARED:
+                continue
+            if (groups := len(sensitive[names].drop_duplicates())) > MOST_COMPARED:
+                single = "make bands of numbers, or leave out a column of names"
+                several = "name coarser groups, or combine none (intersections=1 of the evaluator)"
+                raise UserError(
+                    f"{source}: {CROSSED.join(map(str, names))} has {count(groups)} groups, of "
+                    f"which up to {MOST_COMPARED} are compared with one another: "
+                    f"{single if size == 1 else several}; fairbench.pooled estimates the rates of "
+                    "thousands"
+                )
 
 
 def has_many_groups(groups: pd.DataFrame) -> bool:

@@ -5,7 +5,7 @@ A file and the same table in memory are read alike: what is checked afterwards i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +64,12 @@ def texts_of_table(
 
 
 def frame_of(source: Table) -> pd.DataFrame:
-    """Return a table as a DataFrame of pandas."""
+    """Return a table as a DataFrame of pandas; whole numbers with gaps stay whole numbers."""
     if isinstance(source, pd.DataFrame):
         return source
     from pyarrow import table
 
-    frame: pd.DataFrame = table(source).to_pandas()
+    frame: pd.DataFrame = table(source).to_pandas(integer_object_nulls=True)
     return frame
 
 
@@ -95,8 +95,91 @@ def text_of(value: object) -> str:
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, float | np.floating) and float(value).is_integer():
-        return f"{float(value):.0f}"
+        return f"{float(value) + 0.0:.0f}"  # of -0.0 too: it equals 0
     return str(value)
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """Return what a user gives as an array of the same values, of any shape.
+
+    Objects are None where nothing is: under NumPy's mask, and where pandas, polars or Arrow have a
+    gap. Whole numbers beside a gap stay whole numbers; as floats, two of 16 digits could be one.
+
+    Parameters
+    ----------
+    values : a list, or an array, column or table of NumPy, pandas, polars or Arrow.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(values)
+        return np.where(hidden, None, values.data) if hidden.any() else values.data
+    gaps = getattr(values, "null_count", 0)
+    if gaps() if callable(gaps) else gaps:  # a column of polars or of Arrow
+        given = values.to_list() if hasattr(values, "to_list") else values.to_pylist()
+        array = np.empty(len(given), object)
+        array[:] = given  # one by one: each may be a list
+        return _with_none(array)
+    if isinstance(values, list | tuple):
+        # As objects: NumPy would make a missing label in a list of texts the text "None".
+        return _with_none(np.asarray(values, object))
+    own_type = hasattr(values, "isna") and not isinstance(getattr(values, "dtype", 0), np.dtype)
+    if own_type and np.any(values.isna()):  # a type of pandas' own
+        return _with_none(np.asarray(values.astype(object)))
+    array = np.asarray(values)
+    return _with_none(array) if array.dtype == object else array
+
+
+def _with_none(array: NDArray[Any]) -> NDArray[Any]:
+    """Return objects with None for whatever stands for a missing value."""
+    missing = np.asarray(pd.isna(array))
+    if pd.api.types.infer_dtype(array.ravel()).startswith("mixed"):  # as one from a masked array is
+        masked = [value is np.ma.masked for value in array.flat]
+        missing |= np.reshape(masked, array.shape)
+    return np.where(missing, None, array) if missing.any() else array
+
+
+def check_exact(labels: Any, name: str) -> None:
+    """Refuse labels that are floats too large to tell whole numbers apart, as ids with gaps become.
+
+    Raises
+    ------
+    UserError : there is one; the message has its row.
+    """
+    if getattr(getattr(labels, "dtype", None), "kind", "") == "f":
+        values = np.asarray(labels, float)
+        inexact = np.isfinite(values) & (np.abs(values) >= _EXACT)
+        if inexact.any():
+            row = int(inexact.argmax())
+            raise UserError(
+                f"{name} is the float {values[row]:.0f} in row {row}, in which two labels may have "
+                "become one: give whole numbers of this size as integers (Int64) or as texts"
+            )
+
+
+_EXACT = 2**53  # up to which every whole number is a float
+
+
+def by_text(columns: Iterable[tuple[object, Any]], where: str) -> dict[str, Any]:
+    """Return columns by their names as texts.
+
+    Raises
+    ------
+    UserError : two columns of one name, such as 1 and "1": either would be lost.
+    """
+    named: dict[str, Any] = {}
+    for name, column in columns:
+        if str(name) in named:
+            raise UserError(f"{where}: 2 columns are named {quoted(str(name))}: rename one")
+        named[str(name)] = column
+    return named
+
+
+def columns_of_table(source: Table, where: str) -> dict[str, Any]:
+    """Return a table's columns by name: of pandas with their index, of others without any."""
+    if isinstance(source, pd.DataFrame):
+        return by_text(source.items(), where)
+    return {
+        name: as_array(column) for name, column in by_text(frame_of(source).items(), where).items()
+    }
 
 
 def is_column(value: object) -> bool:
@@ -130,7 +213,7 @@ def with_columns(
     ------
     UserError : other rows than the table's, or more than one dimension.
     """
-    frame = frame_of(source)
+    frame, indexed = frame_of(source), isinstance(source, pd.DataFrame)
     frame = frame.set_axis(names_of_table(frame), axis=1)
     added: dict[str, pd.Series] = {}
     names: dict[str, tuple[str, ...]] = {}
@@ -141,6 +224,11 @@ def with_columns(
                 called.append(part)
                 continue
             column = _align(part, option, frame, file)
+            if isinstance(part, pd.Series) and not indexed and not part.index.equals(frame.index):
+                raise UserError(
+                    f"{option}= is a Series whose index is not 0, 1, 2 ..., and {file} has no "
+                    f"index: {option}=series.to_numpy() pairs values and rows in their order"
+                )
             if name in frame and column.equals(frame[name]):
                 called.append(name)
                 continue
@@ -157,10 +245,9 @@ def _listed_columns(
 ) -> Iterator[tuple[str, Any]]:
     """Yield the columns that an option lists, what each is called, and its values or its name."""
     if isinstance(value, pd.DataFrame) or is_table(value):
-        table = frame_of(value)
-        yield from ((str(name), table[name]) for name in table)
+        yield from columns_of_table(value, f"{option}=").items()
     elif isinstance(value, Mapping):
-        yield from ((str(name), column) for name, column in value.items())
+        yield from by_text(value.items(), f"{option}=").items()
     elif isinstance(value, list | tuple) and _lists_columns(value, names, rows):
         for item in value:
             yield from (
@@ -184,10 +271,8 @@ def _align(value: Any, option: str, frame: pd.DataFrame, file: str) -> pd.Series
     """Return a column given by value in the order of a table's rows."""
     if isinstance(value, pd.Series):
         return _align_by_index(value, option, frame, file)
-    if hasattr(value, "to_pandas"):
-        value = value.to_pandas()
-    array = value if isinstance(value, pd.Categorical | pd.Index | pd.Series) else _array(value)
-    if getattr(array, "ndim", 1) != 1:
+    array = _array(value)
+    if array.ndim != 1:
         shape = " x ".join(map(str, array.shape))
         raise UserError(
             f"{option}= is an array of {shape}: give one column, such as {option}=values[:, 1]; of "
@@ -197,12 +282,12 @@ def _align(value: Any, option: str, frame: pd.DataFrame, file: str) -> pd.Series
         raise UserError(
             f"{option}= has {count(len(array))} values, and {file} has {count(len(frame))} rows"
         )
-    return pd.Series(np.asarray(array), index=frame.index)
+    return pd.Series(array, index=frame.index)
 
 
 def _array(value: Any) -> NDArray[Any]:
     try:
-        array = np.asarray(value, dtype=object if isinstance(value, list | tuple) else None)
+        array = as_array(value)
     except ValueError:  # lists of several lengths
         array = np.empty((len(value), 0), object)
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,7 +14,15 @@ from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.formats import quoted
 from fairbench.data.dataset import Task, as_groups
-from fairbench.data.in_memory import frame_of, is_table
+from fairbench.data.in_memory import (
+    as_array,
+    by_text,
+    check_exact,
+    columns_of_table,
+    frame_of,
+    is_table,
+    text_of,
+)
 from fairbench.data.tabular import plain_pair, spelled
 
 SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike] | ArrayLike
@@ -28,13 +36,13 @@ class Aligned:
     Attributes
     ----------
     arrays : name -> values, without the arrays that are None.
-    features : the sensitive features.
+    features : the sensitive features by name.
     within : the features within whose values groups are compared, if any.
     """
 
     arrays: Mapping[str, Any]
-    features: Any
-    within: Any = None
+    features: Mapping[str, NDArray[Any]]
+    within: Mapping[str, NDArray[Any]] | None = None
 
 
 def align(
@@ -42,51 +50,78 @@ def align(
 ) -> Aligned:
     """Return arrays and groups, with pandas objects reordered to one index.
 
+    Parameters
+    ----------
+    given : name -> values, or None; ``target`` is there.
+
     Raises
     ------
-    UserError : if two arrays have different rows, or an index that has duplicates; or if the target
-        has no index, and two others have different orders.
+    UserError : if an array has more rows than the target, or fewer; two have different rows, or an
+        index that has duplicates; the target has no index, and two others have different orders;
+        or two features have one name.
     """
-    arrays = {name: values for name, values in given.items() if values is not None}
+    arrays = {name: _held(values) for name, values in given.items() if values is not None}
+    attributes = _columns(features, "sensitive_features", "group")
+    strata = {} if within is None else _columns(within, "within", "stratum")
     columns = [
         *arrays.items(),
-        *_columns("sensitive_features", features).items(),
-        *_columns("within", within).items(),
+        *attributes.items(),
+        *((f"within {name}", values) for name, values in strata.items()),
     ]
+    rows = len(_one_dimensional("target", arrays["target"]))
+    for name, values in columns:
+        if (name in arrays and name != "score") or not np.ndim(values):
+            _one_dimensional(name, values)
+        if len(values) != rows:
+            raise UserError(f"{name} has {len(values)} rows, the target {rows}")
     indexed = [(name, values.index) for name, values in columns if _is_pandas(values)]
-    if not indexed:
-        return Aligned(arrays, features, within)
-    first, order = indexed[0]
-    without_index = any(values is not None and not _is_pandas(values) for _, values in columns)
+    order = indexed[0][1] if indexed else None
+    without_index = len(indexed) < len(columns)
     for name, index in indexed:
+        first = indexed[0][0]
         _check_index(name, index, first, order, by_position=without_index and first != "target")
+
+    def in_order(columns: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: _reorder(values, order) for name, values in columns.items()}
+
     return Aligned(
-        {name: _reorder(values, order) for name, values in arrays.items()},
-        _reorder_features(features, order),
-        _reorder_features(within, order),
+        in_order(arrays), in_order(attributes), None if within is None else in_order(strata)
     )
 
 
-def _columns(role: str, features: SensitiveFeatures | None) -> Mapping[str, Any]:
-    """Return features by their names; those without names by what they are for."""
-    return features if isinstance(features, Mapping) else {role: features}
+def _columns(features: SensitiveFeatures, option: str, name: str) -> dict[str, Any]:
+    """Return features by their names.
+
+    Parameters
+    ----------
+    option : the option that they are given by.
+    name : what a column without a name is called.
+    """
+    if is_table(features) and not isinstance(features, pd.Series):
+        columns = columns_of_table(features, option)
+    elif isinstance(features, Mapping):
+        columns = by_text(features.items(), option)
+    else:
+        columns = {str(getattr(features, "name", "") or name): features}
+    if not columns:
+        raise UserError(f"{option} names no groups: give a column, or several by name")
+    return {title: _held(values) for title, values in columns.items()}
 
 
 def _is_pandas(values: Any) -> bool:
     return isinstance(values, pd.Series | pd.DataFrame)
 
 
-def _reorder(values: Any, order: pd.Index) -> Any:
-    """Return values with their rows in an order, as they are where they have no index."""
+def _held(values: Any) -> Any:
+    """Return a table, or a column of pandas, as it is, and all else as an array."""
+    return values if _is_pandas(values) or is_table(values) else as_array(values)
+
+
+def _reorder(values: Any, order: pd.Index | None) -> Any:
+    """Return a table, or an array, in the order of an index if it has one."""
     if _is_pandas(values) and not values.index.equals(order):
-        return values.reindex(order)
-    return values
-
-
-def _reorder_features(features: SensitiveFeatures | None, order: pd.Index) -> Any:
-    if isinstance(features, Mapping):
-        return {name: _reorder(values, order) for name, values in features.items()}
-    return _reorder(features, order)
+        values = values.reindex(order)
+    return as_array(values) if isinstance(values, pd.Series) else values
 
 
 def _check_index(
@@ -98,8 +133,8 @@ def _check_index(
     ----------
     by_position : whether arrays without an index are given, too.
     """
-    if index.equals(order) or len(index) != len(order):
-        return  # `check_lengths` refuses unequal lengths, in its own words
+    if index.equals(order):
+        return
     same_rows = index.is_unique and order.is_unique and index.isin(order).all()
     if not same_rows:
         raise UserError(
@@ -130,11 +165,12 @@ def labels_and_columns(
     """
     given = {name: values for name, values in given.items() if name not in _NOT_NUMBERS}
     names = _label_names(given, positive) if task is Task.BINARY else None
+    sort = _in_order if _are_numbers(as_array(given["target"])) else sorted
     labels = ("target", "prediction")
     columns = {
         name: _codes(name, values, names)
         if names and name in labels
-        else _numbers(name, _positive_scores(values, names) if name == "score" else values)
+        else _numbers(name, _positive_scores(values, names, sort) if name == "score" else values)
         for name, values in given.items()
     }
     return columns.pop("target"), columns
@@ -157,7 +193,7 @@ def classes_and_columns(
         that are not one for each.
     """
     given = {name: values for name, values in given.items() if name not in _NOT_NUMBERS}
-    labels = {name: _texts(name, given.pop(name)) for name in ("target", "prediction")}
+    labels = {name: _labels(name, given.pop(name)) for name in ("target", "prediction")}
     present = {text for texts in labels.values() for text in texts}
     names = _in_order(present - {""}) if classes is None else tuple(map(_spelling, classes))
     if len(names) < 2 or len(set(names)) < len(names):
@@ -171,8 +207,8 @@ def classes_and_columns(
     return names, codes["target"], columns
 
 
-def _texts(name: str, values: Any) -> list[str]:
-    array = _one_dimensional(name, np.asarray(values, object))
+def _labels(name: str, values: Any) -> list[str]:
+    array = _one_dimensional(name, as_array(values))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
     spellings = [_spelling(label) for label in distinct]
     return [spellings[code] for code in codes]
@@ -181,7 +217,7 @@ def _texts(name: str, values: Any) -> list[str]:
 def _in_order(names: set[str]) -> tuple[str, ...]:
     """Return names in the order of their numbers where all are numbers, or of the alphabet."""
     try:
-        return tuple(sorted(names, key=float))
+        return tuple(sorted(names, key=lambda name: (float(name), name)))
     except ValueError:
         return tuple(sorted(names))
 
@@ -201,12 +237,10 @@ def _class_codes(name: str, texts: Sequence[str], names: Sequence[str]) -> Float
 
 def _class_scores(score: Any, names: Sequence[str]) -> dict[str, Floats]:
     """Return one column for each class, in their order; a table's columns may be named by them."""
-    shares = frame_of(score) if is_table(score) and not isinstance(score, pd.Series) else score
-    if isinstance(shares, pd.DataFrame):
-        titles = [_spelling(column) for column in shares.columns]
-        if set(titles) == set(names):
-            shares = shares.iloc[:, [titles.index(name) for name in names]]
-    array = np.asarray(shares, float)
+    titles, shares = _titled(score)
+    if {*titles} == {*names}:
+        shares = shares[:, [titles.index(name) for name in names]]
+    array = _as_floats("score", shares)
     if array.ndim != 2 or array.shape[1] != len(names):
         raise UserError(
             f"score has shape {array.shape}: of {len(names)} classes ({', '.join(names)}) it has a "
@@ -220,14 +254,18 @@ _NOT_NUMBERS = ("sample_weight", "clusters")
 
 def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] | None:
     """Return the labels that are 0 and 1; None where they are numbers 0 and 1 as they are."""
-    target = np.asarray(given["target"])
-    if positive is None and target.dtype.kind in "biuf":
+    target = as_array(given["target"])
+    if positive is None and _are_numbers(target):
         return None
-    texts = [_spelling(label) for label in pd.unique(pd.Series(target.ravel()))]
+    codes, distinct = pd.factorize(pd.Series(target.ravel()), use_na_sentinel=False)
+    texts = [_spelling(label) for label in distinct]
     labels = sorted({*texts} - {""})
     label_1 = _spelling(positive) if positive is not None else ""
     if len(labels) > 2 or "" in texts:
-        which = "a missing label" if "" in texts else f"{len(labels)} labels"
+        which = f"{len(labels)} labels"
+        if "" in texts:
+            missing = [not text for text in texts]
+            which = f"a missing label in row {int(np.array(missing)[codes].argmax())}"
         raise UserError(f"target holds {which}, and needs one of two in each row")
     if label_1 and label_1 not in labels:
         listed = " and ".join(map(quoted, labels))
@@ -241,13 +279,19 @@ def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] 
     raise UserError(f"target holds {listed}: say which of them scores foretell: {either}")
 
 
+def _are_numbers(labels: NDArray[Any]) -> bool:
+    """Say whether labels are numbers or truths themselves, and not texts of them."""
+    kinds = ("boolean", "integer", "floating", "mixed-integer-float", "empty")
+    return pd.api.types.infer_dtype(labels.ravel(), skipna=True) in kinds
+
+
 def _spelling(value: object) -> str:
     return spelled(str(value))
 
 
 def _codes(name: str, values: Any, names: tuple[str, str]) -> Floats:
     """Return labels as 0 and 1, given the names of both."""
-    array = _one_dimensional(name, np.asarray(values, object))
+    array = _one_dimensional(name, as_array(values))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
     meaning = dict(zip(names, (0.0, 1.0), strict=True))
     code_of_distinct = [meaning.get(_spelling(label), np.nan) for label in distinct]
@@ -261,77 +305,81 @@ def _codes(name: str, values: Any, names: tuple[str, str]) -> Floats:
     return coded
 
 
-def _positive_scores(score: Any, names: tuple[str, str] | None) -> Any:
-    """Return the probabilities of label 1, also where those of both labels are given."""
-    shares = frame_of(score) if is_table(score) and not isinstance(score, pd.Series) else score
-    array = np.asarray(shares)
+def _positive_scores(
+    score: Any, names: tuple[str, str] | None, sort: Callable[[set[str]], Sequence[str]]
+) -> Any:
+    """Return the probabilities of label 1, also where those of both labels are given.
+
+    Parameters
+    ----------
+    sort : sorts the names of labels as scikit-learn sorts the labels.
+    """
+    titles, array = _titled(score)
     if array.ndim != 2 or array.shape[1] != 2:
-        return score
-    column = 1 if names is None else sorted(names).index(names[1])
-    if isinstance(shares, pd.DataFrame):
-        titles = [_spelling(title) for title in shares.columns]
-        column = titles.index(names[1]) if names and names[1] in titles else column
-    if not np.allclose(array.astype(float).sum(axis=1), 1, atol=_SLACK):
+        return array
+    column = 1 if names is None else list(sort({*names})).index(names[1])
+    if names and names[1] in titles:
+        column = titles.index(names[1])
+    if not np.allclose(_as_floats("score", array).sum(axis=1), 1, atol=_SLACK):
         raise UserError("score has two columns that do not add up to 1: give one of label 1")
     return array[:, column]
 
 
+def _titled(score: Any) -> tuple[list[str], NDArray[Any]]:
+    """Return the titles of a table of scores, none of an array, and its values."""
+    if not is_table(score):
+        return [], as_array(score)
+    columns = columns_of_table(score, "score")
+    titles = [*by_text(((_spelling(title), None) for title in columns), "score")]
+    return titles, as_array(frame_of(score))
+
+
 def _numbers(name: str, values: ArrayLike) -> Floats:
+    return _one_dimensional(name, _as_floats(name, as_array(values)))
+
+
+def _as_floats(name: str, values: NDArray[Any]) -> Floats:
     try:
-        column = np.asarray(values, float)
+        return np.asarray(values, float)
     except (TypeError, ValueError) as error:
         raise UserError(f"{name} is not numeric: {error}") from error
-    return _one_dimensional(name, column)
 
 
-def _one_dimensional(name: str, column: NDArray[Any]) -> NDArray[Any]:
-    if column.ndim != 1:
-        raise UserError(f"{name} has shape {column.shape}; it must have one dimension")
+def _one_dimensional(name: str, column: Any) -> Any:
+    if np.ndim(column) != 1:
+        raise UserError(f"{name} has shape {np.shape(column)}; it must have one dimension")
     if not len(column):
         raise UserError(f"{name} has no rows")
     return column
 
 
-def check_lengths(target: Floats, columns: Mapping[str, object]) -> None:
-    """Refuse the first column that has not the rows of the target."""
-    for name, column in columns.items():
-        length = len(column)  # type: ignore[arg-type]
-        if length != len(target):
-            raise UserError(f"{name} has {length} rows, the target {len(target)}")
-
-
 def sensitive_frame(
-    features: SensitiveFeatures, *, what: str = "sensitive feature", name: str = "group"
+    columns: Mapping[str, NDArray[Any]], *, what: str = "sensitive feature"
 ) -> pd.DataFrame:
     """Return groups as categorical columns, one per attribute.
 
     Parameters
     ----------
     what : what a column is called in errors.
-    name : what a column without a name is called.
 
     Raises
     ------
-    UserError : unequal lengths, more than one dimension, or no rows.
+    UserError : more than one dimension, no rows, or floats that cannot tell labels apart.
     """
-    if is_table(features) and not isinstance(features, pd.DataFrame | pd.Series):
-        features = frame_of(features)
-    if isinstance(features, pd.DataFrame | Mapping):
-        columns = {str(name): column for name, column in features.items()}
-    elif hasattr(features, "name"):
-        columns = {str(features.name or name): features}
-    else:
-        columns = {name: features}
     arrays = {
-        title: _one_dimensional(f"{what} {title}", _array_of_labels(column))
-        for title, column in columns.items()
+        title: _one_dimensional(f"{what} {title}", column) for title, column in columns.items()
     }
-    lengths = {title: len(column) for title, column in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        raise UserError(f"{what}s have unequal lengths: {lengths}")
-    return pd.DataFrame({title: as_groups(title, column) for title, column in arrays.items()})
+    for title, column in arrays.items():
+        check_exact(column, f"{what} {title}")
+    return pd.DataFrame(
+        {title: as_groups(title, _texts(column)) for title, column in arrays.items()}
+    )
 
 
-def _array_of_labels(column: ArrayLike) -> NDArray[Any]:
-    # NumPy would make a missing label in a list of texts the text "nan".
-    return np.asarray(column, None if hasattr(column, "dtype") else object)
+def _texts(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as texts, as a file would have them; None where there is none."""
+    if pd.api.types.infer_dtype(labels, skipna=True).startswith("mixed"):
+        return np.array([text_of(label) or None for label in labels], object)
+    # Of one type: equal ones are written alike.
+    codes, distinct = pd.factorize(pd.Series(labels), use_na_sentinel=False)
+    return np.array([text_of(label) or None for label in distinct], object)[codes]

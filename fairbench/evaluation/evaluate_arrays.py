@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.formats import MISSING
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task, check_combinable
-from fairbench.data.groups import group_columns
+from fairbench.data.groups import check_few_groups, group_columns
+from fairbench.data.in_memory import by_text, text_of
 from fairbench.evaluation.align_arrays import (
     Aligned,
     SensitiveFeatures,
     align,
-    check_lengths,
     classes_and_columns,
     labels_and_columns,
     sensitive_frame,
@@ -54,9 +56,9 @@ def evaluate(
 ) -> pd.DataFrame:
     """Evaluate one model's predictions, with uncertainty, from arrays.
 
-    Inputs may be arrays, lists, and series or data frames of pandas or polars. Those of pandas are
-    aligned to the index of `target`, or, if it has none, to the first index among the inputs. All
-    others are matched by position.
+    Inputs may be arrays, lists, and series or data frames of pandas, polars or Arrow. Those of
+    pandas are aligned to the index of `target`, or, if it has none, to the first index among the
+    inputs. All others are matched by position. What NumPy masks is missing.
 
     Parameters
     ----------
@@ -64,7 +66,8 @@ def evaluate(
         may be more labels; with ``task="regression"`` they are numbers.
     sensitive_features : the labels of one attribute, or of several as a data frame or a mapping.
         Missing or empty labels form the group ``unknown``. Labels that look alike, such as ``a``
-        and ``A``, are different groups, and a warning names them.
+        and ``A``, are different groups, and a warning names them. An attribute, or a combination,
+        has up to 500 groups; of more, :func:`fairbench.pooled` estimates the rates.
     score : (n,) probabilities of label 1, or (n, 2) probabilities of both labels, in
         scikit-learn's order. With ``task="multiclass"``, (n, C) probabilities in the order of the
         classes.
@@ -115,6 +118,8 @@ def evaluate(
     UserError : if
 
         - there are no rows, the lengths differ, or series have different rows;
+        - a value is missing that is no group's label, two features have one name, or there are too
+          many groups;
         - an array is not one-dimensional or not numeric;
         - the task is unknown, there are more labels than it allows, or a label is not in `classes`;
         - scores lie outside [0, 1] or do not match the classes;
@@ -150,7 +155,8 @@ def evaluate(
         "clusters": clusters,
     }
     aligned = align(arrays, sensitive_features, within)
-    privileged = {name: str(label) for name, label in (privileged or {}).items()}
+    given = by_text((privileged or {}).items(), "privileged")
+    privileged = {name: text_of(label) or MISSING for name, label in given.items()}
     data, sensitive = _read_arrays(aligned, privileged, task, positive, classes, evaluator)
     table = evaluator.table(data, [rng(seed, "posterior")])
     if aligned.within is not None:
@@ -193,7 +199,6 @@ def _read_arrays(
     else:
         y, columns = labels_and_columns(arrays, task, positive)
     sensitive = sensitive_frame(aligned.features)
-    check_lengths(y, {**columns, **{str(name): sensitive[name] for name in sensitive}})
     valid = np.isin(y, (0, 1)) if task is Task.BINARY else np.isfinite(y)
     if not valid.all():
         expected = "0 or 1" if task is Task.BINARY else "a number"
@@ -203,6 +208,7 @@ def _read_arrays(
     references = _references(sensitive, privileged)
     if evaluator.intersections > 1:
         check_combinable(sensitive, "sensitive_features")
+    check_few_groups(sensitive, evaluator.intersections, "sensitive_features")
     groups = group_columns(sensitive, references, evaluator.intersections)
     design = design_of(len(y), arrays.get("sample_weight"), arrays.get("clusters"))
     if design is not None and design.units < 2:
@@ -223,7 +229,7 @@ def _conditions(
     return conditions_of(texts)
 
 
-def _strata(within: SensitiveFeatures, data: Labelled, evaluator: Evaluator) -> pd.Series:
+def _strata(within: Mapping[str, NDArray[Any]], data: Labelled, evaluator: Evaluator) -> pd.Series:
     """Return the strata (n,); refuse data within whose strata groups cannot be compared."""
     if data.task is not Task.BINARY:
         raise UserError(f"within is of two classes, not of {data.task}: leave it out")
@@ -231,11 +237,10 @@ def _strata(within: SensitiveFeatures, data: Labelled, evaluator: Evaluator) -> 
         raise UserError("within takes neither sample_weight nor clusters: leave one of them out")
     if evaluator.interval != FREQUENTIST:
         raise UserError("within has no interval=dirichlet: use interval=frequentist, the default")
-    columns = sensitive_frame(within, what="feature of within", name="stratum")
+    columns = sensitive_frame(within, what="feature of within")
     for name in columns:
         if name in data.groups:
             raise UserError(
                 f"within names '{name}', whose groups are compared: they are not within themselves"
             )
-    check_lengths(data.target, {f"within {name}": columns[name] for name in columns})
     return strata_of({str(name): columns[name] for name in columns}, "within")

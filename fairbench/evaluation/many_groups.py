@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, check_minimum, check_share
+from fairbench.core.formats import MISSING
 from fairbench.core.seeds import rng
+from fairbench.data.in_memory import as_array, by_text, text_of
 from fairbench.evaluation.columns import POOLED, WORST, values_of
 from fairbench.evaluation.table import NAN, MetricTable, SomeGroups, Statuses
 from fairbench.inference.flags import (
@@ -229,8 +232,9 @@ def pooled(
 
     Raises
     ------
-    UserError : if lengths differ; a count is negative, missing or above its size; the level, the
-        false discovery rate or epsilon is not between 0 and 1; or there are fewer than 100 draws.
+    UserError : if lengths or the orders of series differ; a count is negative, missing or above its
+        size; the level, the false discovery rate or epsilon is not between 0 and 1; or there are
+        fewer than 100 draws.
 
     Examples
     --------
@@ -248,7 +252,9 @@ def pooled(
     check_minimum("draws", draws, 100, whole=True)
     if worst not in ("smallest", "largest"):
         raise UserError(f"worst is '{worst}'; valid: smallest, largest")
-    columns = {str(name): list(values) for name, values in (attributes or {}).items()}
+    given = by_text({} if attributes is None else attributes.items(), "attributes")
+    _check_order({"counts": counts, "sizes": sizes, "groups": groups, **given})
+    columns = {name: list(values) for name, values in given.items()}
     names = _names(groups, columns, len(n))
     codes = _codes(list(columns.values())) if columns else None
     posterior = pool(y, n, rng(seed, "posterior"), attributes=codes, draws=draws)
@@ -349,10 +355,23 @@ def with_class(rows: pd.DataFrame) -> pd.Series:
     return rows["metric"].astype(str).where(rows["outcome"].isna(), with_outcome)
 
 
+def _check_order(columns: Mapping[str, Any]) -> None:
+    """Refuse series whose rows are in different orders: they are paired by position."""
+    series = [
+        (name, values.index) for name, values in columns.items() if isinstance(values, pd.Series)
+    ]
+    for name, index in series[1:]:
+        if not index.equals(series[0][1]):
+            raise UserError(
+                f"the rows of {name} and of {series[0][0]} have different names (index): give both "
+                "with one index in one order, or as arrays (.to_numpy())"
+            )
+
+
 def _counts(counts: ArrayLike, sizes: ArrayLike) -> tuple[Floats, Floats]:
     """Return counts and sizes (G,) as numbers, once it is sure that they can be both."""
     try:
-        y, n = np.asarray(counts, np.float64), np.asarray(sizes, np.float64)
+        y, n = (np.asarray(as_array(values), np.float64) for values in (counts, sizes))
     except (TypeError, ValueError) as error:
         raise UserError(f"counts and sizes must be numbers: {error}") from error
     if y.ndim != 1 or y.shape != n.shape or not len(y):
@@ -369,7 +388,7 @@ def _names(
 ) -> list[str]:
     """Return the names of groups: those given, the values of their attributes, or numbers."""
     if groups is not None:
-        names = [str(group) for group in groups]
+        names = [text_of(group) or MISSING for group in groups]
     elif columns:
         names = [_JOINT.join(map(str, values)) for values in zip(*columns.values(), strict=False)]
     else:

@@ -29,7 +29,8 @@ class GroupScores:
     mean : the mean score and both limits of its interval, NaN of too few rows.
     difference : the mean less that of the reference group, with both limits likewise; NaN of the
         reference group itself.
-    quantiles : the scores that a tenth, half and nine tenths of the group's are at most.
+    quantiles : the scores that a tenth, half and nine tenths of the group's are at most; NaN of a
+        group whose weights are all 0.
     edges : the edges of bins, the same for all groups.
     density : the share of the group's scores in each of these bins.
     """
@@ -65,13 +66,15 @@ def score_distributions(
             values = score[rows]
             weight = None if design is None else design.weight[rows]
             quantiles = np.quantile(values, QUANTILES)
-            if weight is not None:
+            if weight is not None and weight.any():
                 quantiles = np.quantile(values, QUANTILES, weights=weight, method="inverted_cdf")
+            elif weight is not None:  # rows that stand for nobody
+                quantiles = np.full(len(QUANTILES), np.nan)
             density = np.bincount(bins[rows], weight, _BINS)
             shape = {
                 "quantiles": quantiles.tolist(),
                 "edges": edges.tolist(),
-                "density": (density / density.sum()).tolist(),
+                "density": (density / (density.sum() or 1)).tolist(),
             }
             less = differences.at(g) if g else _NAN
             distributions.append(

@@ -60,19 +60,20 @@ def strata_of(columns: Mapping[str, pd.Series], source: str) -> pd.Series:
     ------
     UserError : if there are too many strata, or names that would make combinations ambiguous.
     """
-    check_combinable(pd.DataFrame(dict(columns)), source)
+    frame = pd.DataFrame(dict(columns))
+    check_combinable(frame, source)
     name = CROSSED.join(columns)
+    # Counted before they are named: two columns of numbers would make millions of names.
+    if (strata := len(frame.drop_duplicates())) > MOST_STRATA:
+        raise UserError(
+            f"{source}: {quoted(name)} makes {strata:,} strata of {len(frame):,} rows; groups are "
+            f"compared within up to {MOST_STRATA}: name fewer columns, or make bands of numbers"
+        )
     parts = []
     for labels in columns.values():
         levels = labels.cat.remove_unused_categories()
         parts.append(levels.cat.reorder_categories(in_order(levels.cat.categories)))
-    strata = combine(parts).cat.remove_unused_categories()
-    if (count := len(strata.cat.categories)) > MOST_STRATA:
-        raise UserError(
-            f"{source}: {quoted(name)} makes {count:,} strata of {len(strata):,} rows; groups are "
-            f"compared within up to {MOST_STRATA}: name fewer columns, or make bands of numbers"
-        )
-    return strata.rename(name)
+    return combine(parts).cat.remove_unused_categories().rename(name)
 
 
 @dataclass(frozen=True, eq=False)

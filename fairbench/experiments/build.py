@@ -14,6 +14,7 @@ from fairbench.core.fingerprint import digest
 from fairbench.data import cache as dataset_cache
 from fairbench.data.dataset import Dataset, check_combinable, family_of
 from fairbench.data.download import Archive
+from fairbench.data.groups import check_few_groups
 from fairbench.data.splits import Split
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.experiments.configuration import Config, choice
@@ -56,6 +57,10 @@ def components(config: Config) -> Components:
         for name in ("split", "learner", "intervention", "method", "evaluator", "consistency")
     )
     dataset = load_dataset(config)
+    protect = _protected_attributes(config, dataset)
+    source = f"dataset={dataset.name}"
+    check_few_groups(dataset.sensitive, evaluator.intersections, source)
+    check_few_groups(dataset.sensitive[list(protect)], len(protect), source)
     return Components(
         dataset,
         split,
@@ -64,7 +69,7 @@ def components(config: Config) -> Components:
         method,
         evaluator,
         consistency,
-        _protected_attributes(config, dataset),
+        protect,
         _family(config, dataset),
         _is_verified(config, dataset),
     )

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Task, group_labels
 from fairbench.data.encoding import Encoder, Frame
@@ -46,6 +47,13 @@ def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str
         return columns, {**notes, "train_rows": len(fold.train)}
     with _thread_pools(len(sys.modules)).limit(limits=1):
         outputs, notes = _fit_and_predict(study, fold)
+    outputs = {name: np.asarray(values) for name, values in outputs.items()}
+    for name, values in outputs.items():
+        if len(values) != len(rows):
+            raise UserError(
+                f"{type(study.learner).__name__} gives {len(values)} values of '{name}' for "
+                f"{len(rows)} rows: it must give one for each, in their order"
+            )
     kept = single_keeps(study.dataset.target.to_numpy(np.float64))
     columns |= _flatten(outputs, np.float32 if kept else np.float64)
     return columns, {**notes, "train_rows": len(fold.train)}

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.data.encoding import AnyEncoding, Frame
 
@@ -163,6 +164,22 @@ class Learner(Component, Protocol):
         ``predict_distribution``, the (n, 2) means and standard deviations.
         """
         ...
+
+
+def class_probabilities(estimator: Any, X: Frame) -> NDArray[np.float64]:
+    """Return the probabilities (n, C) that an estimator gives, be they an array or lists.
+
+    Raises
+    ------
+    UserError : another shape.
+    """
+    probabilities = np.asarray(estimator.predict_proba(X), np.float64)
+    if probabilities.ndim != 2:
+        raise UserError(
+            f"predict_proba of {type(estimator).__name__} gives shape {probabilities.shape}: it "
+            "must give a row for each row, with a probability of each class"
+        )
+    return probabilities
 
 
 class Model(Protocol):

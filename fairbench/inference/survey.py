@@ -21,6 +21,7 @@ from scipy import special
 
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
+from fairbench.data.in_memory import as_array, check_exact
 from fairbench.inference.effective_counts import PRIOR, effective_size
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.rates import Rate, accuracy, selection_rate
@@ -105,7 +106,7 @@ class Design:
 def _checked_weight(weight: ArrayLike, rows: int) -> Floats:
     """Return weights (n,) divided by the largest, or raise a UserError if they are no weights."""
     try:
-        values = np.asarray(weight, float)
+        values = np.asarray(as_array(weight), float)
     except (TypeError, ValueError) as error:
         raise UserError(f"sample_weight is not numeric: {error}") from error
     if values.shape != (rows,):
@@ -129,11 +130,11 @@ def _checked_clusters(clusters: ArrayLike, rows: int) -> tuple[Codes, int]:
     """
     import pandas as pd
 
-    marks = np.asarray(clusters)
+    marks = as_array(clusters)
     if marks.shape != (rows,):
         raise UserError(f"clusters has shape {marks.shape}; it must be one mark a row")
-    # In a list of texts numpy turns a missing value into the text 'nan', which would be a cluster.
-    missing = pd.isna(np.asarray(clusters, object))
+    check_exact(marks, "clusters")
+    missing = pd.isna(marks)
     if missing.any():
         raise UserError(f"clusters is missing in row {int(np.flatnonzero(missing)[0])}")
     unit, distinct = pd.factorize(marks)
@@ -207,7 +208,7 @@ class Sampled:
     Attributes
     ----------
     codes : (n,) the group of each row, 0 .. G - 1.
-    share : (n,) the share of its group's weight that each row has; no weight is 0.
+    share : (n,) the share of its group's weight that each row has, NaN in a group without any.
     pair : (n,) the pair of a cluster and a group that each row is in, 0 .. P - 1.
     unit, group : (P,) the cluster and the group of each pair.
     units : (G,) numbers of clusters that have rows of each group.
@@ -225,7 +226,8 @@ class Sampled:
     @classmethod
     def of(cls, design: Design, codes: NDArray[np.integer[Any]], groups: int) -> Sampled:
         """Return how rows in groups 0 .. G - 1 were sampled."""
-        share = design.weight / np.bincount(codes, design.weight, groups)[codes]
+        with np.errstate(invalid="ignore"):  # of a group whose weights are all 0: NaN
+            share = design.weight / np.bincount(codes, design.weight, groups)[codes]
         groups_of = codes.astype(np.intp, copy=False)
         pair, unit, group = _pairs(design, groups_of, groups)
         units = np.bincount(group, minlength=groups).astype(float)

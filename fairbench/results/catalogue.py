@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError, did_you_mean, unknown_name, warn
+from fairbench.core.fingerprint import digest
 from fairbench.core.formats import count, shortened, visible
 from fairbench.results.index import listed_runs
 from fairbench.results.metric_tables import read_metrics
@@ -343,6 +344,33 @@ def comparable_sets(runs: Sequence[Run]) -> list[list[Run]]:
         key = tuple(str(summary[name]) for name in ("data", "rows", "protect"))
         sets.setdefault(key, []).append(run)
     return list(sets.values())
+
+
+def contents(runs: Sequence[Run]) -> list[str]:
+    """Return for each run a mark of its data; a user's file is what is in it, wherever it lies.
+
+    Runs of files have one mark if what was read is equal, or the files are and the options, too.
+    """
+    settings = [dict(_component_settings(run, "dataset")) for run in runs]
+    files = [bool(options.pop("path", None)) for options in settings]
+    data = [str(run.summarised["data"]) for run in runs]
+    read = [
+        digest([options, file_content(run) if is_file else mark])
+        for run, options, is_file, mark in zip(runs, settings, files, data, strict=True)
+    ]
+    first = dict(sorted(zip(read, data, strict=True), reverse=True))
+    marks: dict[str, str] = {}
+    for how, mark in zip(read, data, strict=True):
+        marks[mark] = min(marks.get(mark, mark), first[how])
+    return [
+        marks[mark] if is_file else how
+        for how, mark, is_file in zip(read, data, files, strict=True)
+    ]
+
+
+def file_content(run: Run) -> str:
+    """Return a hash of what is in the raw files of a run, whatever they are called."""
+    return digest(sorted(run.environment["data_sha256"].values()))
 
 
 def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

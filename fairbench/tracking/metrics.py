@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from fairbench.core.escaping import told_apart
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.abstention import OBJECTIVES
 from fairbench.evaluation.columns import SETTINGS, VALUE, setting_words
@@ -95,10 +96,18 @@ class Mean(NamedTuple):
 def means_of(summary: pd.DataFrame) -> list[Mean]:
     """Return the rows of a summary as tuples, which are faster to select from than a data frame.
 
+    Two groups of an attribute, or two classes, that MLflow's characters cannot tell apart, such as
+    A+ and A-, have their labels changed so that they can: the metrics of one would be lost.
+
     Parameters
     ----------
     summary : the result of :func:`fairbench.evaluation.summary.summarise`.
     """
+    summary = summary.assign(group=_groups_told_apart(summary))
+    for name in ("feature", "outcome"):
+        if name in summary:
+            labels = told_apart(summary[name].dropna().unique(), _spelled)
+            summary = summary.assign(**{name: summary[name].astype(object).map(labels)})
     names = [name for name in SETTINGS if name in summary and summary[name].notna().any()]
     settings = [
         {name: value for name, value in zip(names, values, strict=True) if not pd.isna(value)}
@@ -107,6 +116,16 @@ def means_of(summary: pd.DataFrame) -> list[Mean]:
     *columns, _ = Mean._fields
     rows = zip(*(summary[name].tolist() for name in columns), settings, strict=True)
     return [Mean(*row) for row in rows]
+
+
+def _groups_told_apart(summary: pd.DataFrame) -> list[str]:
+    """Return the group of each row, by the name that tells it from others of its attribute."""
+    rows = list(zip(summary["attribute"].tolist(), summary["group"].tolist(), strict=True))
+    groups: dict[str, list[str]] = {}
+    for attribute, group in dict.fromkeys(rows):
+        groups.setdefault(attribute, []).append(group)
+    names = {attribute: told_apart(groups[attribute], _spelled) for attribute in groups}
+    return [names[attribute][group] for attribute, group in rows]
 
 
 def logged_metrics(folder: Run) -> list[LoggedMetric]:
@@ -128,8 +147,9 @@ def values_of_evaluation(table: pd.DataFrame) -> dict[str, float]:
     Every attribute is told in full; under ``parity/`` stands the first one.
     """
     summary = table.rename(columns={"value": "mean"}).assign(variant="")
-    means = means_of(summary)
     task = task_of(summary)
+    names = told_apart(summary["attribute"].unique(), _spelled)
+    means = means_of(summary.assign(attribute=summary["attribute"].astype(object).map(names)))
     attributes = [name for name in dict.fromkeys(row.attribute for row in means) if name]
     values: dict[str, float] = {}
     for attribute in attributes:
@@ -219,7 +239,8 @@ def _statistic_name(metric: str, statistic: str) -> str:
 
 
 def _end_name(name: str, end: str) -> str:
-    return f"{name[: _LONGEST - 6]} {end}"
+    longest = _LONGEST - 6
+    return f"{name if len(name) <= longest else _shortened(name, longest)} {end}"
 
 
 def abstention_curves(means: Sequence[Mean], protect: str) -> Iterator[LoggedMetric]:
@@ -301,7 +322,11 @@ def _path(attribute: str, *parts: str) -> str:
 def _metric_name(parts: Sequence[str]) -> str:
     """Spell a path with the characters MLflow allows, in at most the 250 it allows."""
     name = "/".join(map(_spelled, parts))
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}-{digest(name, 8)}"
+    return name if len(name) <= _LONGEST else _shortened(name, _LONGEST)
+
+
+def _shortened(name: str, length: int) -> str:
+    return f"{name[: length - 9]}-{digest(name, 8)}"
 
 
 @lru_cache(maxsize=10_000)

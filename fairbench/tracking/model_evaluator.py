@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.formats import csv_text
+from fairbench.data.in_memory import as_array
 
 if TYPE_CHECKING:
     from mlflow.data.evaluation_dataset import EvaluationDataset
@@ -45,6 +46,8 @@ class FairnessEvaluator:
         of a model that predicts the probabilities of several classes: their order.
     ``positive``, ``privileged``, ``sample_weight``, ``clusters``, ``uncertainty``, ``sd``, ``seed``
         as :func:`fairbench.evaluate` takes them; columns by name or value.
+
+    A series belongs to the rows of the data by its index, an array or a list by its order.
 
     The whole table is the artifact ``fairbench.csv``.
     """
@@ -93,7 +96,7 @@ def _evaluate(
     for name in config:
         if name not in valid:
             raise unknown_name("option of evaluator_config for fairbench", str(name), valid)
-    target = np.asarray(dataset.labels_data)
+    target = as_array(dataset.labels_data)
     data = dataset.features_data
     columns = {
         name: _column(config[name], name, data) for name in _COLUMNS if config.get(name) is not None
@@ -105,15 +108,16 @@ def _evaluate(
     classes = config.get("classes")
     task = "regression"
     if model_type == "classifier":
-        names = list(classes) if classes is not None else sorted(set(target.tolist()))
+        names = list(classes) if classes is not None else _classes(target)
         predicted, scored = _classify(predicted, target, names, config.get("threshold"))
         if scored is not None:
             columns.setdefault("score", scored)
         task = "multiclass" if len(names) > 2 else "binary"
         if task == "multiclass":
             columns["classes"] = names
+    # Series of the config are paired by the index of the data; all else by the order of its rows.
     return evaluate(
-        target,
+        pd.Series(target, data.index) if isinstance(data, pd.DataFrame) else target,
         predicted,
         sensitive_features=_groups(config["sensitive_features"], data),
         task=task,
@@ -123,19 +127,41 @@ def _evaluate(
     )
 
 
+def _classes(target: NDArray[Any]) -> list[Any]:
+    """Return the labels that there are, in their order."""
+    try:
+        return sorted({label for label in target.tolist() if not pd.isna(label)})
+    except TypeError as error:
+        raise UserError(
+            f"the labels are of several types ({error}): give numbers, or texts"
+        ) from error
+
+
 def _predict(dataset: EvaluationDataset, model: Any, column: str | None) -> NDArray[Any]:
-    """Return the model's predictions, (n,), or (n, C) probabilities."""
+    """Return the model's predictions in the order of the data, (n,), or (n, C) probabilities."""
     if model is None:
         if not dataset.has_predictions:
             raise UserError("fairbench needs a model, or the column of its predictions=")
-        return np.asarray(dataset.predictions_data)
-    output = model.predict(dataset.features_data)
+        return as_array(dataset.predictions_data)
+    data = dataset.features_data
+    output = model.predict(data)
+    index = getattr(output, "index", None)
+    named = isinstance(index, pd.Index) and not isinstance(index, pd.RangeIndex)
+    if named and isinstance(data, pd.DataFrame) and not index.equals(data.index):
+        raise UserError(
+            "the model's predictions have another index than the data: return them with the index "
+            "of the rows, in their order, or as an array"
+        )
     if isinstance(output, pd.DataFrame):
         if column is not None:
-            return np.asarray(_column(column, "predictions", output))
-        if output.shape[1] == 1:
-            return np.asarray(output.iloc[:, 0])
-    return np.asarray(output)
+            output = _column(column, "predictions", output)
+        elif output.shape[1] == 1:
+            output = output.iloc[:, 0]
+    predicted = as_array(output)
+    if predicted.dtype == object and predicted.ndim in (1, 2):  # as a list of numbers is
+        columns = pd.DataFrame(predicted).infer_objects().to_numpy()
+        return np.asarray(columns[:, 0] if predicted.ndim == 1 else columns)
+    return predicted
 
 
 def _classify(
@@ -186,9 +212,12 @@ def _column(column: Any, option: str, data: Any) -> Any:
     """Return a column that is given by its name, or by value."""
     if not isinstance(column, str):
         return column
-    if column not in _names(data):
-        raise unknown_name(f"column in {option}", column, _names(data))
-    return data[column].to_numpy()
+    names = _names(data)
+    if column not in names:
+        raise unknown_name(f"column in {option}", column, names)
+    if names.count(column) > 1:
+        raise UserError(f"{option}: {names.count(column)} columns of the data are named '{column}'")
+    return as_array(data.iloc[:, names.index(column)])
 
 
 def _names(data: Any) -> list[str]:

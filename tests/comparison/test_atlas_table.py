@@ -1,15 +1,20 @@
 """The one table of many runs: what each row says is what the run's own table says."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairbench.comparison.atlas.approaches import approach_names, approach_table
 from fairbench.comparison.atlas.values import NEEDS_GROUP
+from fairbench.comparison.differences import without_copies
 from fairbench.comparison.rank.sources import benchmark_scores
 from fairbench.core.errors import UserError
 from fairbench.evaluation.columns import values_of
+from fairbench.experiments.execute import carry_out
+from fairbench.reporting.page.blocks import blocks
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.packing import Contents, write_pack
+from tests.harness import configuration
 from tests.reporting import page_runs
 
 SPLIT = ("split.repeats=2", "split.validation=0.25", "learner=logistic_regression")
@@ -96,3 +101,46 @@ def test_runs_of_a_folder_and_of_a_pack_are_scores_to_rank(results, tmp_path):
     assert packed.frame.equals(table.frame)
     with pytest.raises(UserError, match=r"the fairbench runs have \d+ scores: .*; name the one"):
         benchmark_scores(folder)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return the runs of one file under four paths, one of which is another name, and of another.
+
+    Each has two ids by path, and the same learner.
+    """
+    folder = tmp_path_factory.mktemp("files")
+    draw = np.random.default_rng(0)
+    table = ("dataset=table", "dataset.target=y", "dataset.sensitive=[sex]", "split.repeats=2")
+    for name in ("x/people", "x/again", "y/people"):
+        path = folder / f"{name}.csv"
+        path.parent.mkdir(exist_ok=True)
+        people = pd.DataFrame({"a": draw.normal(size=80), "sex": draw.choice(["f", "m"], 80)})
+        people["y"] = (people["a"] + draw.normal(size=80) > 0).astype(int)
+        people.round(3).to_csv(path, index=False)
+        if name == "x/again":
+            path.write_bytes((folder / "x" / "people.csv").read_bytes())
+        options = (*table, f"dataset.path={path}", "learner=logistic_regression")
+        run = carry_out(configuration(*options, "tracking=none", results=folder / "results"))
+        for number, other in enumerate((f"./{name}.csv", f"../z/{name}.csv")):
+            copied = f"{number}{name}".replace("/", "")
+            page_runs.copy(run.prepared.folder.path, copied, config={"dataset.path": other})
+    return folder / "results"
+
+
+def test_a_file_is_what_is_in_it_and_one_task_by_any_path(files):
+    runs = list(Catalogue(files))
+    assert len(runs) == 9
+    table = approach_table(runs)
+    assert set(table["dataset"]) == {"table path=./x/again.csv", "table path=./y/people.csv"}
+    assert table["family"].nunique() == table["run"].nunique() == 2
+    assert len(table[table["setting"] == ""]) == 4  # two repeats of either
+    assert [len(block.runs) for block in blocks(Catalogue(files))] == [3, 3, 3]
+    (told,) = set(approach_table([run for run in runs if run.id.endswith("xpeople")])["dataset"])
+    assert told == "table"
+    sets = Catalogue(files).comparable()
+    assert [len(each) for each in sets] == [3, 3, 3]
+    for each in sets:
+        kept, notes = without_copies(list(each))
+        assert len(kept) == 1 and len(notes) == 2
+        assert f"is run {kept[0].id} again" in notes[0]

@@ -309,3 +309,21 @@ def test_a_chart_is_the_text_alone(text):
     seen = Seen(forest(text or PLAIN, [estimates], span=(0, 1)))  # without a title it has none
     assert seen.tags == plain.tags
     assert all(sign.isprintable() or category(sign) == "Zs" or sign == "\n" for sign in seen.text)
+
+
+@given(st.sets(st.text("+-(A ", max_size=3)), st.randoms(use_true_random=False))
+def test_texts_that_are_spelled_alike_are_told_apart_in_any_order(texts, random):
+    def spell(text):
+        return text.replace("+", "-").replace("(", "-")
+
+    names = escaping.told_apart(sorted(texts), spell)
+    assert len({*names.values()}) == len(texts) == len(names)
+    order = sorted(texts)
+    random.shuffle(order)
+    assert escaping.told_apart(order, spell) == names
+    spelled = [spell(text) for text in texts]
+    assert all(
+        names[text] == spell(text)
+        for text in texts
+        if text == spell(text) or spelled.count(spell(text)) == 1
+    )

@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fairbench.audits.columns import read_frame
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
-from fairbench.data.in_memory import texts_of_table
+from fairbench.data.in_memory import texts_of_table, with_columns
 from tests.audits.tables import predictions, written
 
 ASKED = Options(path=Path("frame"), target="label", score="score", group=("sex", "race"))
@@ -62,3 +63,83 @@ def test_values_are_written_as_in_a_file():
 def test_what_is_no_table_is_refused_in_a_line(source, sentence):
     with pytest.raises(UserError, match=sentence):
         read_frame(ASKED, source=source)
+
+
+LARGE = 2**53
+SITES = [LARGE, LARGE, LARGE + 1, LARGE + 1, None, LARGE + 1] * 20
+SIGNED = [-0.0, 0.0, 1.0, 1.0, 0.0, -0.0] * 20
+FRAMES = {
+    "pandas": lambda columns: pd.DataFrame(columns | {"site": pd.array(SITES, "Int64")}),
+    "arrow-backed": lambda columns: pd.DataFrame(
+        columns | {"site": pd.array(SITES, "int64[pyarrow]")}
+    ),
+    "polars": pl.DataFrame,
+    "arrow": pa.table,
+}
+
+
+@pytest.mark.parametrize("made", FRAMES.values(), ids=FRAMES)
+def test_whole_numbers_stay_apart_and_zeros_together(made, tmp_path):
+    columns = {"y": [0, 1] * 60, "p": [0, 1, 1] * 40, "site": SITES, "signed": SIGNED}
+    asked = Options(path=Path("frame"), target="y", prediction="p", group=("site", "signed"))
+    file = tmp_path / "frame.parquet"
+    pq.write_table(pa.table(columns), file)
+    named = Options(path=file, target="y", prediction="p", group=("site", "signed"))
+    for table in (
+        read_audit_table(asked, frame=read_frame(asked, source=made(columns))),
+        read_audit_table(named),
+    ):
+        sizes = {name: table.groups[name].value_counts().to_dict() for name in asked.group}
+        assert sizes["site"] == {str(LARGE): 40, str(LARGE + 1): 60, "unknown": 20}
+        assert sizes["signed"] == {"0": 80, "1": 40}
+
+
+def test_floats_that_cannot_tell_ids_apart_are_refused():
+    columns = {"y": [0, 1] * 60, "p": [0, 1, 1] * 40, "site": SITES}
+    asked = Options(path=Path("frame"), target="y", prediction="p", group=("site",))
+    with pytest.raises(UserError, match="column 'site' is the float 9007199254740992 in row 0"):
+        read_frame(asked, source=pd.DataFrame(columns))
+
+
+@pytest.mark.parametrize("made", [pl.Series, pa.array, pd.array, list, np.ma.array])
+def test_a_column_by_value_without_an_index_is_paired_in_order(made):
+    frame = pd.DataFrame({"y": [0, 1] * 60, "p": [0, 1, 1] * 40})
+    shuffled = frame.set_axis(np.random.default_rng(0).permutation(120))
+    groups = ["a", "b", "b", "a", "a", "a"] * 20
+    for given in (
+        made(groups),
+        pl.DataFrame({"g": made(groups)}) if made is pl.Series else made(groups),
+    ):
+        table, names = with_columns(shuffled, "frame", {"groups": given})
+        (name,) = names["groups"]
+        assert table[name].tolist() == groups
+
+
+def test_masked_values_by_value_are_missing():
+    frame = pd.DataFrame({"y": [0, 1] * 60, "p": [0, 1, 1] * 40})
+    masked = np.ma.array(["a", "b"] * 60, mask=[True] + [False] * 119)
+    table, _ = with_columns(frame, "frame", {"groups": masked})
+    assert texts_of_table(table, "frame")["groups"].tolist() == ["", *["b", "a"] * 59, "b"]
+
+
+def test_a_series_beside_a_table_without_an_index_is_refused_in_another_order():
+    frame = pl.DataFrame({"y": [0, 1] * 60, "p": [0, 1, 1] * 40})
+    groups = pd.Series(["a", "b"] * 60)
+    table, _ = with_columns(frame, "frame", {"groups": groups})
+    assert table["groups"].tolist() == groups.tolist()
+    with pytest.raises(UserError, match="groups= is a Series"):
+        with_columns(frame, "frame", {"groups": groups.iloc[::-1]})
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        pd.DataFrame([["a", "b"]] * 120, columns=["g", "g"]),
+        {1: ["a"] * 120, "1": ["b"] * 120},
+    ],
+    ids=["columns", "keys"],
+)
+def test_two_columns_of_one_name_are_refused(groups):
+    frame = pd.DataFrame({"y": [0, 1] * 60, "p": [0, 1, 1] * 40})
+    with pytest.raises(UserError, match="groups=: 2 columns are named"):
+        with_columns(frame, "frame", {"groups": groups})

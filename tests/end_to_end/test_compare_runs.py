@@ -1,5 +1,7 @@
 """Comparing finished runs, as ``fairbench compare runs=[A,B]`` does."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +23,7 @@ from fairbench.metrics.rates import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 from tests.harness import configuration, fairbench
+from tests.reporting import page_runs
 
 COMMON = ("dataset.n_samples=300", "method=baseline", "tracking=none")
 RUNS = {
@@ -192,6 +195,18 @@ def test_all_compares_every_group_of_runs_and_names_what_it_leaves_out(results, 
     printed = capsys.readouterr().out
     assert printed.count("Probability that the run of the row outperforms") == 3
     assert "rank" in printed
+
+
+def test_a_run_under_two_ids_is_compared_once(results, tmp_path, capsys):
+    folder = shutil.copytree(results[0], tmp_path / "results")
+    ids = results[1]
+    page_runs.copy(folder / "runs" / ids["lr"], "z" * 12, config={"dataset.path": "./again.csv"})
+    run_command(["compare", "runs=all", f"results={folder}", "draws=500"])
+    printed = capsys.readouterr().out
+    assert f"left out: run {'z' * 12} is run {ids['lr']} again" in printed
+    assert printed.count("z" * 12) == 1
+    with pytest.raises(UserError, match="there is nothing to compare"):
+        run_command(["compare", f"runs={ids['lr']},zzz", f"results={folder}"])
 
 
 @pytest.mark.parametrize(

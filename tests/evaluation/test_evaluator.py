@@ -154,7 +154,7 @@ GOOD = {
         ({"sensitive_features": list("ab")}, "group has 2 rows, the target 4"),
         (
             {"sensitive_features": {"sex": list("abab"), "race": list("ab")}},
-            "sensitive features have unequal lengths: {'sex': 4, 'race': 2}",
+            "race has 2 rows, the target 4",
         ),
         ({"target": [], "prediction": [], "sensitive_features": []}, "target has no rows"),
         ({"target": [0, 1, 2, 0]}, "target is 2 in row 2, not 0 or 1"),

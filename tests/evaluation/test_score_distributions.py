@@ -60,3 +60,12 @@ def test_means_of_numbers_have_both_ends():
     rare = np.where(np.arange(300) % 100 == 0, 0.9, 0.0)
     assert score_distributions(rare, {"sex": SEX})[0].mean[1] == 0
     assert score_distributions(rare - 0.1, {"sex": SEX})[0].mean[1] < -0.1
+
+
+def test_a_group_that_stands_for_nobody_has_no_scores():
+    design = Design.of(300, weight=(SEX == "m").to_numpy(float))
+    first, second = score_distributions(SCORE, {"sex": SEX}, design)
+    (alone,) = score_distributions(SCORE[SEX == "m"], {"sex": SEX[SEX == "m"]})
+    assert first.mean[0] == pytest.approx(alone.mean[0])
+    assert np.isnan([*second.mean, *second.difference, *second.quantiles]).all()
+    assert set(second.density) == {0}

@@ -242,8 +242,8 @@ def test_nothing_unweighted_is_passed_off_as_weighted():
         ({"sample_weight": [1, -1, 1, 1]}, "sample_weight is -1 in row 1; it must be 0 or more"),
         ({"sample_weight": [1, np.nan, 1, 1]}, "sample_weight is nan in row 1"),
         ({"sample_weight": [0, 0, 0, 0]}, "sample_weight is 0 in every row"),
-        ({"sample_weight": [1, 1]}, "sample_weight has shape (2,)"),
-        ({"clusters": [1, 1, 1]}, "clusters has shape (3,)"),
+        ({"sample_weight": [1, 1]}, "sample_weight has 2 rows, the target 4"),
+        ({"clusters": [1, 1, 1]}, "clusters has 3 rows, the target 4"),
         (
             {"clusters": [7, 7, 7, 7]},
             "clusters has one mark in all rows: intervals need at least two clusters",
@@ -311,3 +311,26 @@ def test_a_run_of_a_data_set_without_weights_is_refused_before_anything_is_fitte
     config = configuration("evaluator.weights=true", "dataset.n_samples=200", results=tmp_path)
     with pytest.raises(IncompatibleError, match="has no survey weights: leave it out"):
         pipeline.prepare(config)
+
+
+def test_a_group_whose_weights_are_all_0_has_no_values_and_says_why(tmp_path):
+    rows = 120
+    draw = np.random.default_rng(0)
+    people = pd.DataFrame({
+        "group": np.array(["a", "b", "c"])[np.arange(rows) % 3],
+        "label": draw.integers(0, 2, rows), "score": draw.random(rows).round(3),
+        "number": draw.normal(size=rows).round(3),
+    }).assign(weight=lambda frame: (frame["group"] != "c") * 1.5)  # fmt: skip
+    table = fairbench.evaluate(
+        people.label, (people.score > 0.5).astype(int), score=people.score,
+        sensitive_features=people.group, sample_weight=people.weight,
+    )  # fmt: skip
+    of_c = table[(table["group"] == "c") & (table["statistic"] == "value")]
+    assert len(of_c) > 20 and of_c["value"].isna().all()
+    assert (of_c["status"] == "undefined").all() and (of_c["reason"] != "").all()
+    for columns in ({"target": "label", "score": "score"},
+                    {"target": "number", "prediction": "score"}):  # fmt: skip
+        report = fairbench.audit(people, groups="group", weight="weight", **columns)
+        values = report.table.query("group == 'c' and statistic == 'value'")["value"]
+        assert len(values) and values.isna().all()
+        report.save(tmp_path / "page.html")

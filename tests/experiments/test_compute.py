@@ -1,16 +1,24 @@
 """Computing cells: what is stored, the frame that is shared, and any number of processes."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fairbench.components.algorithms.fitters.single import Single
+from fairbench.components.algorithms.interventions.multicalibration import Multicalibration
+from fairbench.components.algorithms.interventions.none import NoIntervention
+from fairbench.components.algorithms.interventions.threshold_optimizer import ThresholdOptimizer
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.learners.xgboost import XGBoost
+from fairbench.core.errors import UserError
 from fairbench.data.dataset import Source
 from fairbench.data.encoding import Encoder, Encoding
 from fairbench.experiments.compute import TEST, VALIDATION, _encoded, _flatten, compute, raw_outputs
+from fairbench.experiments.contracts import Capabilities
 from fairbench.experiments.pipeline import ensure
 from fairbench.experiments.study import cells_of
 from fairbench.results.cells import Store
@@ -35,6 +43,57 @@ def test_a_cell_holds_validation_and_test_rows_with_a_column_for_each_member():
     }
     assert notes["train_rows"] == len(fold.train)
     assert min(notes["fit_seconds"], notes["predict_seconds"]) > 0
+
+
+@dataclass(frozen=True)
+class Own:
+    """A learner of somebody's own, whose estimator gives what `form` makes of an array."""
+
+    form: Callable[[NDArray[np.float64]], Any] = np.asarray
+    encoding: ClassVar[Encoding] = Encoding.ONEHOT
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    def estimator(self, loss, seed):
+        return OwnEstimator(self.form)
+
+
+class OwnEstimator:
+    def __init__(self, form):
+        self.form = form
+
+    def fit(self, X, y, sample_weight=None):
+        return self
+
+    def predict_proba(self, X):
+        p = 1 / (1 + np.exp(-X[:, 0].toarray().ravel()))
+        return self.form(np.column_stack([1 - p, p]))
+
+
+@pytest.mark.parametrize(
+    "intervention", [NoIntervention(), ThresholdOptimizer(), Multicalibration()], ids=repr
+)
+def test_an_own_estimator_may_give_lists(intervention):
+    def outputs(form):
+        own = study(learner=Own(form), intervention=intervention, fitter=Single())
+        (fold,) = folds_of(own, repeats=1)
+        return {n: v for n, v in compute(own, fold)[0].items() if n in ("score", "prediction")}
+
+    (values,), (listed,) = outputs(np.asarray).values(), outputs(np.ndarray.tolist).values()
+    np.testing.assert_array_equal(listed, values)
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        (lambda array: array[:-1].tolist(), "Own gives 42 values of 'score' for 43 rows"),
+        (lambda array: array[:, 1].tolist(), r"predict_proba of OwnEstimator gives shape \(43,\)"),
+    ],
+)
+def test_an_own_estimator_that_gives_too_little_is_refused_in_a_line(form, said):
+    own = study(learner=Own(form), fitter=Single())
+    (fold,) = folds_of(own, repeats=1)
+    with pytest.raises(UserError, match=said):
+        compute(own, fold)
 
 
 def test_only_training_rows_are_fitted(seen):

@@ -19,6 +19,7 @@ from fairbench.tracking.metrics import (
     means_of,
     metric_values,
     opening_names,
+    values_of_evaluation,
 )
 from fairbench.tracking.run_entry import sweep_mark, with_sweeps
 from fairbench.tracking.views import columns, view
@@ -70,6 +71,47 @@ def test_names_are_one_for_each_metric():
     names = [name for name, _ in metric_values(means(metrics), "age")]
     assert len(set(names)) == len(names)
     assert {"age/under25/error_rate", "age/at least25/error_rate"} <= set(names)
+
+
+ALIKE = ["A+", "A-", "A(", "at least 25", ">= 25", "."]
+
+
+def test_labels_that_are_spelled_alike_have_metrics_of_their_own():
+    """Whatever their order; those that MLflow can write, and all without a namesake, stay plain."""
+    names = {}
+    for labels in (ALIKE, ALIKE[::-1]):
+        groups = pd.Series(labels * 8)
+        decisions = groups.map({label: k / 8 for k, label in enumerate(ALIKE)})
+        rows = groups.groupby(groups).cumcount()
+        table = evaluate(
+            [0, 1] * 24, (rows < 8 * decisions).astype(int), sensitive_features=groups.rename("b")
+        )
+        logged = values_of_evaluation(table)
+        of_groups = {
+            name: value
+            for name, value in logged.items()
+            if name.startswith("b/") and name.endswith("/selection_rate")
+        }
+        assert sorted(of_groups.values()) == [k / 8 for k in range(len(ALIKE))]
+        assert [name for name in logged if not allowed(name)] == []
+        assert of_groups["b/A-/selection_rate"] == 1 / 8
+        assert of_groups["b/at least 25/selection_rate"] == 3 / 8
+        names[tuple(labels)] = {name: round(value, 3) for name, value in of_groups.items()}
+    assert len({tuple(sorted(each.items())) for each in names.values()}) == 1
+
+
+def test_classes_and_attributes_that_are_spelled_alike_have_metrics_of_their_own():
+    labels = ["A+", "A-", "B"] * 16
+    table = evaluate(
+        labels, labels[1:] + labels[:1], task="multiclass",
+        sensitive_features={"s+": list("ab") * 24, "s-": list("aab") * 16},
+        evaluator=Evaluator(intersections=1),
+    )  # fmt: skip
+    logged = values_of_evaluation(table)
+    of_classes = [name for name in logged if name.startswith("selection_rate/")]
+    assert len(of_classes) == 3 and "selection_rate/outcome-A-" in of_classes
+    gaps = [name for name in logged if name.endswith("/accuracy_gap")]
+    assert len(gaps) == 2 and "s-/accuracy_gap" in gaps
 
 
 def test_a_value_is_called_as_its_metric_and_other_statistics_say_which_they_are():

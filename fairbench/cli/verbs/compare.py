@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fairbench.cli.command import ALL, SUMMARY, Command, Results, components_folder
 from fairbench.cli.output import print_line
+from fairbench.comparison.differences import without_copies
 from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import (
     Ratios,
@@ -89,18 +90,29 @@ def compare(options: CompareOptions) -> None:
                 "the same groups can be compared.\n"
             )
         for comparable_runs in sets:
-            _matrix(list(comparable_runs), settings, certainty, conf, results)
+            _matrix(_told_once(list(comparable_runs)), settings, certainty, conf, results)
         return
     catalogue = Catalogue(results)
     folders = [catalogue.one(word) for word in options.runs]
     if len(folders) < 2:
         raise UserError(f"runs= names {len(folders)} run; it needs at least two, or all")
+    folders = _told_once(folders)
+    if len(folders) < 2:
+        raise UserError("there is nothing to compare: name runs of different models")
     if len(folders) == 2:
         first, second = (load_predictions(folder) for folder in folders)
         ratios = _ratios([first, second], settings, conf, results)
         _pair(first, second, settings, ratios, results, detailed=options.detail == ALL)
     else:
         _matrix(folders, settings, certainty, conf, results)
+
+
+def _told_once(folders: list[Run]) -> list[Run]:
+    """Return runs without copies of one another, and say which are left out."""
+    distinct, notes = without_copies(folders)
+    for note in notes:
+        print_line(f"left out: {note}")
+    return distinct
 
 
 def _ratios(

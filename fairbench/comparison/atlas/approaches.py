@@ -7,6 +7,7 @@ set or labels withheld, that setting.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from fairbench.core.fingerprint import digest
 from fairbench.evaluation.columns import COSTS, VALUE
 from fairbench.metrics.registry import find
-from fairbench.results.catalogue import differing_options
+from fairbench.results.catalogue import contents, differing_options, file_content
 from fairbench.results.record import reading
 from fairbench.results.runs import Run
 from fairbench.results.shapes import METRICS, check_metrics
@@ -135,13 +136,47 @@ def _extent(run: Run) -> tuple[int, int]:
 
 
 def _datasets(runs: Sequence[Run]) -> list[str]:
-    """Return the name of each run's data set, with the options that tell namesakes apart."""
-    names = [run.choices["dataset"] for run in runs]
-    options = differing_options(names, runs, ("dataset",))
-    return [
-        " ".join([name, *options_of_run])
-        for name, options_of_run in zip(names, options, strict=True)
-    ]
+    """Return the name of each run's data set, with the options that tell namesakes apart.
+
+    Data that are equal have one name, by the shortest path of the file that they are from.
+    """
+    marks = contents(runs)
+    by_path = sorted(zip(map(_path, runs), range(len(runs)), strict=True))
+    first = {marks[index]: runs[index] for _, index in reversed(by_path)}
+    names = [run.choices["dataset"] for run in first.values()]
+    options = differing_options(names, list(first.values()), ("dataset",))
+    name_of = {
+        mark: " ".join([name, *options_of_run])
+        for mark, name, options_of_run in zip(first, names, options, strict=True)
+    }
+    return [name_of[mark] for mark in marks]
+
+
+def _path(run: Run) -> tuple[int, str]:
+    """Return the length and the text of the path of a run's file, to sort by."""
+    path = str(run.config["dataset"].get("path") or "")
+    return len(path), path
+
+
+def _families(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
+    """Return the family of each run's data; a user's file is one by itself, whatever its name.
+
+    Parameters
+    ----------
+    names : the names of the data sets.
+    """
+    files = [file_content(run) if _path(run)[0] else "" for run in runs]
+    paths = {
+        file: path
+        for (_, path), file in sorted(zip(map(_path, runs), files, strict=True), reverse=True)
+    }
+    stems = Counter(Path(path).stem for file, path in paths.items() if file)
+    families = []
+    for run, name, file in zip(runs, names, files, strict=True):
+        stem = Path(paths[file]).stem
+        own = stem if stems[stem] == 1 else paths[file]
+        families.append(own if file else str(run.environment.get("task", {}).get("family", name)))
+    return families
 
 
 def _options(runs: Sequence[Run]) -> list[str]:
@@ -161,7 +196,7 @@ def _facts_of_runs(runs: Sequence[Run]) -> pd.DataFrame:
     facts: list[Mapping[str, Any]] = [run.environment.get("task", {}) for run in runs]
     names = _datasets(runs)
     columns = {
-        "family": [fact.get("family", name) for fact, name in zip(facts, names, strict=True)],
+        "family": _families(runs, names),
         "dataset": names,
         "protect": [run.protect for run in runs],
         **{part: [run.choices[part] for run in runs] for part in _PARTS},

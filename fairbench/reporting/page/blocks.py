@@ -19,7 +19,7 @@ from fairbench.results.metric_tables import read_metrics
 from fairbench.results.runs import Run
 
 ARM = ("learner", "intervention", "method")
-_SHARED = ("dataset", "split", "seed")
+_SHARED = ("split", "seed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,8 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
     """Return the blocks of a catalogue by data set, those of most runs first."""
     sets: dict[str, dict[str, dict[str, Run]]] = {}
     for run in catalogue.runs.values():
-        key = digest([run.protect, *(run.config[name] for name in _SHARED)])
+        data = run.environment["data"]  # and not the path of a file, of which there are several
+        key = digest([run.protect, data, *(run.config[name] for name in _SHARED)])
         sets.setdefault(run.choices["dataset"], {}).setdefault(key, {})[run.id] = run
     all_blocks = []
     for dataset, runs_by_key in sorted(sets.items()):

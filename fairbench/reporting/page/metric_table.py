@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
+from fairbench.core.escaping import told_apart
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import setting_text, status_text
 from fairbench.evaluation.summary import summarise
@@ -43,6 +44,7 @@ class RankedRuns:
     rows : one for each run: ``run, label, mean, sd, lower, upper, n, repeats, status``, ``best``
         and ``near`` (the probabilities to be the best and within the rope of it), ``standing``.
     rope : the difference that does not matter; NaN if the metric has no direction.
+    key : a name for files and anchors, which no other metric of the block has.
     """
 
     metric: str
@@ -51,13 +53,7 @@ class RankedRuns:
     setting: str
     rows: Sequence[Mapping[str, Any]]
     rope: float
-
-    @property
-    def key(self) -> str:
-        """A name for files and anchors."""
-        parts = [self.metric, self.attribute if self.group else "", self.group, self.setting]
-        text = "-".join(filter(None, parts)).lower()
-        return "".join(c if c.isalnum() or c in "-_." else "_" for c in text)
+    key: str
 
     @property
     def direction(self) -> str:
@@ -118,12 +114,28 @@ def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[Ranke
         share = test_share(block.metrics)
         names = name_runs(list(block.runs.values()))
         arms = _Arms(block, dict(zip(block.runs, names, strict=True)))
+        texts = {key: "-".join(filter(None, _said(*key))) for key in rows_of_key}
+        names_of_texts = told_apart(texts.values(), _spelled)
         yield [
             _ranked_runs(
-                key, [rows[i] for i in indices], values.present_values(indices), arms, share
+                key,
+                names_of_texts[texts[key]],
+                [rows[i] for i in indices],
+                values.present_values(indices),
+                arms,
+                share,
             )
             for key, indices in rows_of_key.items()
         ]
+
+
+def _said(metric: str, attribute: str, group: str, setting: str) -> tuple[str, ...]:
+    """Return what a table's name for files says of it: an attribute where one group is meant."""
+    return metric, attribute if group else "", group, setting
+
+
+def _spelled(text: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in text.lower())
 
 
 @lru_cache(maxsize=1)
@@ -191,7 +203,12 @@ class _Arms:
 
 
 def _ranked_runs(
-    key: tuple[str, ...], rows: Sequence[dict[str, Any]], values: Floats, arms: _Arms, share: float
+    key: tuple[str, ...],
+    file: str,
+    rows: Sequence[dict[str, Any]],
+    values: Floats,
+    arms: _Arms,
+    share: float,
 ) -> RankedRuns:
     """Return one metric's rows, ranked; of runs with equal arms and values, only the first.
 
@@ -199,6 +216,7 @@ def _ranked_runs(
 
     Parameters
     ----------
+    file : a name for files and anchors.
     values : (splits, rows) the metric in every split.
     """
     name, attribute, group, setting = key
@@ -212,7 +230,7 @@ def _ranked_runs(
     metric = find(name)
     if metric and metric.direction and not group:
         table, width = _rank_rows(table, values[:, [first_rows[i] for i in order]], metric, share)
-    return RankedRuns(name, attribute, group, setting, table, width)
+    return RankedRuns(name, attribute, group, setting, table, width, file)
 
 
 def _class_gaps(summary: pd.DataFrame, protect: str) -> pd.DataFrame:

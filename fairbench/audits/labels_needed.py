@@ -3,19 +3,20 @@
 The observed gap is noise in part, and a plan for it is not kept. So a plan names a true gap that
 the interval does not exclude: none, where all groups have one rate, drawn from its posterior given
 all counts; or twice the tolerance between the two groups that are most surely apart, their mean the
-pooled rate, and the higher one drawn as the counts make it likely (four times, where all labels are
-too few for twice, and so on). The counts so far stay, and
-those of further labels are drawn at these rates. A number is enough where `LIKELY` of the draws
-are answered as :func:`fairbench.audits.findings.answer_gap` will, at the risk of one question of
-the page: without a gap, all pairs' upper limits are under the tolerance, and each group has
-`FEWEST_LABELS`; with one, these two groups' lower limit is above it. As it is the chance given the
-counts, it holds for each question, and so for the one that takes the fewest.
+pooled rate, and the higher one drawn as the counts make it likely (four times the tolerance, where
+all labels are too few for twice, and so on). The counts so far stay, and those of further labels
+are drawn at these rates. A number is enough where `LIKELY` of the draws are answered as
+:func:`fairbench.audits.findings.answer_gap` will, at the risk of one question of the page: without
+a gap, all pairs' upper limits are under the tolerance, and each group has `FEWEST_LABELS`; with
+one, these two groups' lower limit is above it. As it is the chance given the counts, it holds for
+each question, and so for the one that takes the fewest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy import special
@@ -62,6 +63,8 @@ def with_needed(
         x, n, labels, shares, size_after = rows.known_counts(gap.rate, groups)
         points = sobol(len(x) + 2, WORLDS, rng(seed, "labels needed", gap.attribute, gap.metric))
         luck = special.ndtri(points[:, 2:])
+        pooled = np.repeat(_pooled(x, n, points[:, :1]), len(x), axis=1)
+        alike = SupposedRates(x, n, pooled, size_after, luck)
         missing = np.zeros(len(x)) if is_complete else FEWEST_LABELS - labels
 
         def shows_small(more: float) -> float:
@@ -69,30 +72,24 @@ def with_needed(
             upper = alike.gap(more, one_sided_level(risk)).upper
             return float(come.prod() * (upper < epsilon).mean())
 
-        def shows_large(more: float) -> float:
+        def shows_large(apart: SupposedRates, more: float) -> float:
             level = simultaneous_level(1 - risk, len(x))
             return float((apart.gap(more, level).lower > epsilon).mean())
 
         result = {}
         if gap.lower <= 0 <= gap.upper:
-            pooled = np.repeat(_pooled(x, n, points[:, :1]), len(x), axis=1)
-            alike = SupposedRates(x, n, pooled, size_after, luck)
             result[ALIKE] = least_number(shows_small, LIKELY, least, most)
         at = np.array(gap.compared)
         _, *pair = surest_gap(GroupLimits.of(x[at], n[at], level=1 - risk))
         two = at[sorted(pair)]
         names = " and ".join(groups.groups[group] for group in two)
-        widest = max(abs(gap.lower), abs(gap.upper))
         number, far = None, 2 * epsilon
-        while number is None and far <= widest:
+        while number is None and far <= max(abs(gap.lower), abs(gap.upper)):
+            rates = _apart(x[two], n[two], far, points)
             apart = SupposedRates(
-                x[two],
-                n[two],
-                _apart(x[two], n[two], far, points),
-                lambda more: size_after(more)[two],
-                luck[:, two],
+                x[two], n[two], rates, lambda more: size_after(more)[two], luck[:, two]
             )
-            number = least_number(shows_large, LIKELY, least, most)
+            number = least_number(partial(shows_large, apart), LIKELY, least, most)
             if number or far == 2 * epsilon:
                 result[f"{names} differ by {far:g}"] = number
             far *= 2

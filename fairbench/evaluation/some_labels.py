@@ -227,10 +227,10 @@ class SomeLabels:
         further = n_rows if known.all() else n_rows - n_labels
         shares = further / further.sum()
         # How many rows of the rate come with a label; in groups of few labels, rather as in all.
-        # A quarter of a standard error less, as plans that look short are those of lucky counts.
+        # Half a standard error less, as the plans that look short are those of lucky counts.
         among = (counted + counted.sum() / self.labels) / (n_labels + 1)
         error = np.sqrt(among * np.fmax(1 - among, 0) / (n_labels + 1))
-        among = np.fmax(among - error / 4, among / 2)
+        among = np.fmax(among - error / 2, among / 2)
         labelled = n_labels / n_rows
         left = (counted / np.fmax(sizes, 1e-9) - labelled) / np.fmax(1 - labelled, 1e-9)
         left = np.where((sizes > counted) & (labelled < 1), np.clip(left, 0, 1), 1)

@@ -102,8 +102,9 @@ def test_a_gap_is_named_that_the_interval_does_not_exclude(tmp_path):
         pairs = [supposed for supposed in named if supposed != ALIKE]
         assert not pairs or max(abs(gap.lower), gap.upper) >= 0.1
         for supposed in pairs:
-            first, second = supposed.removesuffix(" differ by 0.1").split(" and ")
-            assert {first, second} <= set(gap.names)
+            two, size = supposed.split(" differ by ")
+            assert set(two.split(" and ")) <= set(gap.names)
+            assert float(size) <= max(abs(gap.lower), gap.upper)
 
 
 def test_what_takes_more_than_there_is_has_no_number_and_the_page_says_so(tmp_path):

@@ -197,8 +197,8 @@ def _with_robustness(
         gaps = with_supposed(gaps, counts_if_alike, table, completion, bounds.epsilon, seed)
     gaps = with_tipping(gaps, counts, bounds)
     is_posterior = evaluator.interval == DIRICHLET and basis is not Basis.SCORES
-    if not (basis is Basis.DECISIONS or table.design or is_posterior):
-        gaps = with_needed(gaps, rows, counts, bounds.epsilon, seed)
+    if not (basis is Basis.DECISIONS or table.design or table.sampling or is_posterior):
+        gaps = with_needed(gaps, rows, counts, bounds, seed)
     return metrics_if_alike, gaps
 
 

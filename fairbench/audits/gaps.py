@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -23,7 +23,6 @@ from fairbench.evaluation.group_intervals import CountIntervals, GapInterval
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.inference.beta import Beta
-from fairbench.inference.further_labels import FurtherLabels
 from fairbench.inference.gaps import GroupLimits, probability_below, simultaneous_level
 from fairbench.inference.partial.flips import Tipping
 from fairbench.inference.posterior import central_interval
@@ -93,7 +92,8 @@ class Gap:
     names, rates : the names and the rates of the groups that are compared.
     rows : the number of rows, or labels, of all compared groups in the rate's denominator.
     stress : for an open gap, the miscalibration at which the verdict from scores would change.
-    needed : for an open gap, how many more labels would settle it, if that is computed.
+    needed : for an open gap, true gap that is supposed -> how many more labels would settle it;
+        None where all are too few. Empty if that is not computed.
     rate_name : the name of the rate.
     """
 
@@ -116,7 +116,7 @@ class Gap:
     rates: Sequence[float] = ()
     rows: int = 0
     stress: Stress | None = None
-    needed: FurtherLabels = FurtherLabels()
+    needed: Mapping[str, int | None] = field(default_factory=dict)
     rate_name: str = ""
 
     @property

@@ -1,86 +1,133 @@
-"""How many more labels would settle the open questions, simulated from what is known so far."""
+"""How many more labels would settle the open questions, for true gaps that are named.
+
+The observed gap is noise in part, and a plan for it is not kept. So a plan names a true gap that
+the interval does not exclude: none, where all groups have one rate, drawn from its posterior given
+all counts; or twice the tolerance between the two groups that are most surely apart, their mean the
+pooled rate, and the higher one drawn as the counts make it likely (four times the tolerance, where
+all labels are too few for twice, and so on). The counts so far stay, and those of further labels
+are drawn at these rates. A number is enough where `LIKELY` of the draws are answered as
+:func:`fairbench.audits.findings.answer_gap` will, at the risk of one question of the page: without
+a gap, all pairs' upper limits are under the tolerance, and each group has `FEWEST_LABELS`; with
+one, these two groups' lower limit is above it. As it is the chance given the counts, it holds for
+each question, and so for the one that takes the fewest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from fairbench.audits.findings import ERROR_RATE, OPEN
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Gap
-from fairbench.core.formats import count, probability, two_digits
+import numpy as np
+from scipy import special
+
+from fairbench.audits.findings import OPEN, one_sided_level
+from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, Bounds, Gap
+from fairbench.core.arrays import Floats
+from fairbench.core.formats import two_digits
 from fairbench.core.seeds import rng
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
-from fairbench.inference.further_labels import LIKELY, FurtherLabels
+from fairbench.inference.few_labels.importance import sobol
+from fairbench.inference.further_labels import LIKELY, WORLDS, SupposedRates, least_number
+from fairbench.inference.gaps import GroupLimits, simultaneous_level, surest_gap
 
-_MOST_ROWS = 10_000_000  # further labels that are simulated, where the rows there are set no limit
+_LEAST = 0.02  # times the labels there are: fewer more are not planned
+ALIKE = "all groups are alike"
 
 
 def with_needed(
-    gaps: Sequence[Gap], rows: SomeLabels, counted: Sequence[GroupCounts], epsilon: float, seed: int
+    gaps: Sequence[Gap], rows: SomeLabels, counted: Sequence[GroupCounts], bounds: Bounds, seed: int
 ) -> list[Gap]:
     """Return gaps with how many more labels would settle those that are open.
 
-    More labels are simulated in growing numbers until a gap is likely settled. Each question is
-    simulated by itself: what else is asked changes nothing. Labels are given to rows at random
-    among all; what the next ones say is drawn from what is known of the rates.
-
     Parameters
     ----------
-    rows : the rows with the labels so far.
-    counted : the counts of each attribute's groups; where there are no labels, those that follow
-        if scores are right.
-    epsilon : the gap that matters.
+    rows : the rows with the labels so far. Further ones are of rows at random among those that lack
+        one; where none does, of new rows, at most as many as there are.
+    counted : the counts of each attribute's groups.
+    bounds : the gap that matters, and the error budget of the page.
     """
-    known = rows.labels
-    remaining = rows.rows - known or None
+    is_complete = rows.labels == rows.rows
+    most = rows.rows if is_complete else rows.rows - rows.labels
+    least = max(_LEAST * rows.labels, 1)
+    epsilon, risk = bounds.epsilon, bounds.risk
     by_attribute = {groups.attribute: groups for groups in counted}
 
-    def needed(gap: Gap) -> FurtherLabels:
-        """Return the numbers of labels that were tried, and how probably each settles the gap."""
-        is_open = (gap.verdict == OPEN or gap.assumed) and len(gap.compared) > 1
-        if not is_open or (gap.metric == NEEDS_NO_LABELS and remaining is not None):
-            return FurtherLabels()
-        generator = rng(seed, "labels needed", gap.attribute, gap.metric)
-        counts = by_attribute[gap.attribute]
-        rates = rows.known_rates(gap.rate, counts, gap.compared, generator)
-        chance_of: dict[int, float] = {}
-        for labels in numbers(known, remaining):
-            chance_of[labels] = rates.settled_share(labels, epsilon, ERROR_RATE / len(RATE_OF))
-            if chance_of[labels] >= LIKELY:
-                break
-        return FurtherLabels(list(chance_of), list(chance_of.values()), remaining)
+    def needed(gap: Gap) -> Mapping[str, int | None]:
+        """Return what is supposed -> the number of labels; None where all are too few."""
+        needs_rows = gap.metric == NEEDS_NO_LABELS and not is_complete
+        if gap.verdict != OPEN or gap.assumed or needs_rows or len(gap.compared) < 2:
+            return {}
+        groups = by_attribute[gap.attribute]
+        x, n, labels, shares, size_after = rows.known_counts(gap.rate, groups)
+        points = sobol(len(x) + 2, WORLDS, rng(seed, "labels needed", gap.attribute, gap.metric))
+        luck = special.ndtri(points[:, 2:])
+        pooled = np.repeat(_pooled(x, n, points[:, :1]), len(x), axis=1)
+        alike = SupposedRates(x, n, pooled, size_after, luck)
+        missing = np.zeros(len(x)) if is_complete else FEWEST_LABELS - labels
+
+        def shows_small(more: float) -> float:
+            come = np.where(missing > 0, special.gammainc(np.fmax(missing, 1), more * shares), 1)
+            upper = alike.gap(more, one_sided_level(risk)).upper
+            return float(come.prod() * (upper < epsilon).mean())
+
+        def shows_large(apart: SupposedRates, more: float) -> float:
+            level = simultaneous_level(1 - risk, len(x))
+            return float((apart.gap(more, level).lower > epsilon).mean())
+
+        result = {}
+        if gap.lower <= 0 <= gap.upper:
+            result[ALIKE] = least_number(shows_small, LIKELY, least, most)
+        at = np.array(gap.compared)
+        _, *pair = surest_gap(GroupLimits.of(x[at], n[at], level=1 - risk))
+        two = at[sorted(pair)]
+        names = " and ".join(groups.groups[group] for group in two)
+        number, far = None, 2 * epsilon
+        while number is None and far <= max(abs(gap.lower), abs(gap.upper)):
+            rates = _apart(x[two], n[two], far, points)
+            apart = SupposedRates(
+                x[two], n[two], rates, lambda more: size_after(more)[two], luck[:, two]
+            )
+            number = least_number(partial(shows_large, apart), LIKELY, least, most)
+            if number or far == 2 * epsilon:
+                result[f"{names} differ by {far:g}"] = number
+            far *= 2
+        return result
 
     return [replace(gap, needed=needed(gap)) for gap in gaps]
 
 
-def numbers(labels: int, remaining: int | None) -> list[int]:
-    """Return 10, 20, 50, 100, ... from a tenth of the labels there are to all that can be had."""
-    most = _MOST_ROWS if remaining is None else remaining
-    steps = [step * 10**power for power in range(1, 8) for step in (1, 2, 5)]
-    wanted = [step for step in steps if 10 * step >= labels and step < most]
-    return [*wanted, most] if remaining is not None else wanted
+def _pooled(successes: Floats, sizes: Floats, points: Floats) -> Floats:
+    """Return quantiles of the posterior of the one rate of groups that are alike."""
+    x, n = successes.sum(), sizes.sum()
+    rates: Floats = special.betaincinv(x + 0.5, n - x + 0.5, points)
+    return rates
 
 
-def kind_of_labels(needed: FurtherLabels) -> str:
+def _apart(successes: Floats, sizes: Floats, gap: float, points: Floats) -> Floats:
+    """Return rates (W, 2) of two groups that are so far apart, from points (W, 2 or more)."""
+    signed = np.array([[gap], [-gap]])  # of the first over the second
+    first = _pooled(successes, sizes, points[:, 0]) + signed * sizes[1] / sizes.sum()
+    first = np.clip(first, np.fmax(0, signed), 1 + np.fmin(0, signed))
+    rates = np.stack([first, first - signed], axis=-1)
+    inside = np.clip(rates, 1e-9, 1 - 1e-9)
+    fit = special.xlogy(successes, inside) + special.xlogy(sizes - successes, 1 - inside)
+    odds = special.softmax(fit.sum(axis=-1).mean(axis=-1))
+    return np.where(points[:, 1, None] < odds[0], *rates)
+
+
+def kind_of_labels(labels: int, rows: int) -> str:
     """Return what further labels are: of rows that lack one, or of new rows."""
-    return "more labels" if needed.remaining is not None else "more rows with labels"
+    return "more labels" if labels < rows else "more rows"
 
 
-def likely_numbers(needed: FurtherLabels) -> list[str]:
-    """Return the numbers of labels that perhaps and probably settle a gap; one if they agree."""
-    labels_needed = dict.fromkeys([needed.few, needed.enough])
-    return [two_digits(labels) for labels in labels_needed if labels is not None]
-
-
-def needed_in_words(needed: FurtherLabels) -> str:
-    """Return how many labels would settle a gap, in words; empty if that was not computed."""
-    kind = kind_of_labels(needed)
-    if not needed.labels:
-        return ""
-    if needed.enough is not None:
-        return f"{' to '.join(likely_numbers(needed))} {kind} would probably settle it"
-    last = count(needed.labels[-1])
-    chance = probability(needed.settled[-1])
-    most = f"{last} {kind}" if needed.remaining is None else f"all {last} other labels"
-    return f"{most} would settle it with a probability of only {chance}"
+def needed_in_words(needed: Mapping[str, int | None], kind: str) -> str:
+    """Return how many labels, or rows, would settle a gap, in words; empty if all are too few."""
+    clauses = []
+    after = f" {kind} would settle it with a probability of {100 * LIKELY:.0f} %"
+    for supposed, number in needed.items():
+        if number is not None:
+            clauses.append(f"about {two_digits(number)}{after} if {supposed}")
+            after = ""
+    return ", ".join(clauses)

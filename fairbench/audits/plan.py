@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from fairbench.audits.findings import ERROR_RATE, one_sided_level
+from fairbench.audits.findings import ErrorBudget, one_sided_level
 from fairbench.audits.gaps import RATE_OF
 from fairbench.audits.question import PlanOptions
 from fairbench.core.formats import count, two_digits
@@ -17,10 +17,9 @@ from fairbench.inference.further_labels import (
     LIKELY,
     UNLIKELY,
     WORLDS,
-    KnownRates,
+    SupposedRates,
     least_number,
 )
-from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
 
 MOST = 50_000_000  # labels; more are not planned
@@ -47,6 +46,12 @@ class AuditPlan:
         """The position of the smallest group."""
         return int(np.argmin(self.options.groups))
 
+    @property
+    def risk(self) -> float:
+        """The error rate of one question: a page asks of each attribute, and of each two."""
+        attributes = self.options.attributes
+        return ErrorBudget(len(RATE_OF) * attributes * (attributes + 1) // 2).risk
+
     def labels(self, *, no_difference: bool, equally: bool) -> tuple[int | None, int | None]:
         """Return how many labels give the right verdict with a probability of 0.2, and of 0.8.
 
@@ -62,25 +67,29 @@ class AuditPlan:
         Both numbers; None where even `MOST` labels do not suffice.
         """
         options = self.options
+        gap = options.gap
         shares = np.array(options.groups)
         rates = np.full(len(options.groups), options.rate)
         label_shares = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
         if not no_difference:
             rates[self.smallest] = self.other
         points = sobol(len(shares), WORLDS, rng(options.seed, "plan"))
-        known = KnownRates(0, 0, rates, label_shares * options.among, special.ndtri(points))
-        risk = ERROR_RATE / (len(RATE_OF) * options.attributes)
+        nothing = np.zeros(len(shares))
+        added = label_shares * options.among
+        supposed = SupposedRates(
+            nothing, nothing, rates, lambda labels: labels * added, special.ndtri(points)
+        )
 
         def chance(labels: float) -> float:
             """Return the power: the probability of the right verdict with so many labels."""
-            level = one_sided_level(risk) if no_difference else 1 - risk
-            gap = largest_gap(GroupLimits.of(*known.after(labels), level=level))
-            return float(((gap.upper < options.gap) if no_difference else (gap.lower > 0)).mean())
+            if no_difference:
+                return float((supposed.gap(labels, one_sided_level(self.risk)).upper < gap).mean())
+            # Pairs of several groups are named at half the risk.
+            level = 1 - self.risk / (2 if len(shares) > 2 else 1)
+            return float((supposed.gap(labels, level).lower > 0).mean())
 
-        smallest = min(options.groups) * options.among
-        start = options.rate * (1 - options.rate) / options.gap**2 / smallest
-        few = least_number(chance, UNLIKELY, start, MOST)
-        return few, None if few is None else least_number(chance, LIKELY, few, MOST)
+        few, enough = (least_number(chance, each, 1, MOST) for each in (UNLIKELY, LIKELY))
+        return few, enough
 
     def document(self) -> Document:
         """Return the numbers of labels to two digits, and what they suppose."""

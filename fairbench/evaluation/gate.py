@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.formats import count, number, two_digits, visible
+from fairbench.core.formats import count, number, visible
 from fairbench.evaluation.conditions import BELOW, PASS, VERDICT, Condition, by_attribute
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_intervals import CountIntervals
@@ -37,7 +37,6 @@ RISK = 0.025  # on either side: the gate is settled where a 95 % interval does n
 FEWEST_LABELS = 30  # that every group must have, of some labels, before a condition is cleared
 FEWEST_ROWS = 10  # fewer are named as what keeps a condition open
 _MOST_NAMED = 3  # statements, or groups, in a line
-_MOST_TIMES = 100  # as many rows: what takes more is not advised
 
 
 class GateError(Exception):
@@ -65,7 +64,7 @@ class Statement:
     verdict : `PASSES`, `FAILS` or `OPEN`.
     groups : the groups whose rates are compared, the one with the lower rate first.
     n : how many rows the value rests on.
-    needs : what would settle an open statement.
+    needs : what keeps a statement open, other than the width of its interval.
     """
 
     condition: Condition
@@ -333,10 +332,7 @@ def statement_of(condition: Condition, estimate: Estimate, **fields: Any) -> Sta
         verdict = PASSES
     else:
         verdict = OPEN
-    statement = Statement(condition, value, lower, upper, verdict, **fields)
-    if verdict == OPEN and not statement.needs:
-        statement = replace(statement, needs=_rows_needed(statement))
-    return statement
+    return Statement(condition, value, lower, upper, verdict, **fields)
 
 
 def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> Statement:
@@ -380,24 +376,6 @@ def _names(groups: Sequence[str]) -> str:
     if len(groups) > _MOST_NAMED:
         names.append(f"{count(len(groups) - _MOST_NAMED)} more")
     return " and ".join(names)
-
-
-def _rows_needed(statement: Statement) -> str:
-    """Return how many times as many rows would settle a statement, if the value is right.
-
-    Notes
-    -----
-    The distance of a limit from the value shrinks with the root of the number of rows, so the limit
-    is at the bound with ((limit - value) / (bound - value))^2 times as many rows.
-    """
-    value, bound = statement.value, statement.condition.bound
-    limit = statement.lower if value > bound else statement.upper
-    if not np.isfinite([value, limit]).all():
-        return ""
-    if value == bound or (times := ((limit - value) / (bound - value)) ** 2) > _MOST_TIMES:
-        return "the value is too near the bound for any number of rows in reach"
-    about = two_digits(times) if times >= 10 else f"{max(times, 1.1):.1f}"
-    return f"about {about} times as many rows would tell, if the value stays"
 
 
 class _Levels(NamedTuple):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
 
 from fairbench.core.arrays import Floats
 from fairbench.core.seeds import rng
@@ -31,9 +30,7 @@ from fairbench.inference.few_labels.completion import (
     population_draws,
     union,
 )
-from fairbench.inference.few_labels.importance import sobol
 from fairbench.inference.few_labels.table import PartlyLabelled
-from fairbench.inference.further_labels import WORLDS, KnownRates
 from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, posterior_draws
 from fairbench.inference.stratified import strata_sizes, weights
 from fairbench.inference.survey import Design
@@ -204,46 +201,47 @@ class SomeLabels:
             intervals = intervals.as_anytime_valid()
         return GroupCounts(attribute, list(map(str, table.groups)), intervals.counts, intervals)
 
-    def known_rates(
-        self,
-        rate: Rate,
-        counts: GroupCounts,
-        compared: Sequence[int],
-        generator: np.random.Generator,
-    ) -> KnownRates:
-        """Return what is known of a rate in some groups, and what a label of a random row adds.
+    def known_counts(
+        self, rate: Rate, counts: GroupCounts
+    ) -> tuple[Floats, Floats, Floats, Floats, Callable[[float], Floats]]:
+        """Return what is known of a rate in groups, and what labels of further rows add.
 
-        Parameters
-        ----------
-        counts : the counts of the attribute; if scores are right, they need no labels.
-        compared : positions of the groups.
+        Returns
+        -------
+        Of each group (G,): the effective successes and size, the labels, the share of further
+        labels that it gets, and, as a function of the number of these, its effective size then.
+
+        Notes
+        -----
+        Scores that leave the part v of a rate's variance make n labels of N rows worth
+        n / (v + (1 - v) n / N), which is ever less for each, as fewer rows are without a label.
         """
+        assert isinstance(counts.intervals, CountIntervals)
         codes = self.groups[counts.attribute].cat.codes.to_numpy()
-        n_groups = len(counts.groups)
-        n_rows = tally(codes, self.times, least=n_groups)
-        if not isinstance(counts.intervals, CountIntervals):
-            draws = counts.intervals.draws
-            draws = draws[generator.permutation(len(draws))[:WORLDS]]
-            # Draws are shares of everyone; a label is as many rows of the rate as a row of the
-            # group.
-            shares = (rate.size(draws) / draws.sum(axis=-1)).mean(axis=0)
-            added = (shares * n_rows / self.rows)[compared]
-            luck = special.ndtri(sobol(len(compared), WORLDS, generator))[: len(draws)]
-            return KnownRates(0, 0, rate(draws)[:, compared], added, luck)
+        known = ~np.isnan(self.label)
+        times_known = None if self.times is None else self.times[known]
+        n_rows = tally(codes, self.times, least=len(counts.groups))
+        n_labels = tally(codes[known], times_known, least=len(counts.groups))
         (successes,), (sizes,) = counts.intervals.effective_counts([rate])
-        has_label = ~np.isnan(self.label)
-        times_labelled = None if self.times is None else self.times[has_label]
-        n_labels = tally(codes[has_label], times_labelled, least=n_groups)
-        # How many rows of the rate a label is worth; without labels in a group, as elsewhere.
-        rows_per_label = sizes / np.maximum(n_labels, 1)
-        rows_per_label = np.where(n_labels > 0, rows_per_label, sizes.sum() / self.labels)
-        unlabelled = n_rows if has_label.all() else n_rows - n_labels
-        x = successes[compared]
-        n = sizes[compared]
-        added = (rows_per_label * unlabelled / unlabelled.sum())[compared]
-        truth, luck = np.split(sobol(2 * len(x), WORLDS, generator), 2, axis=1)
-        rates = special.betaincinv(x + 0.5, n - x + 0.5, truth)
-        return KnownRates(x, n, rates, added, special.ndtri(luck))
+        (counted,) = counts.intervals.rows([rate])
+        further = n_rows if known.all() else n_rows - n_labels
+        shares = further / further.sum()
+        # How many rows of the rate come with a label; in groups of few labels, rather as in all.
+        # Half a standard error less, as the plans that look short are those of lucky counts.
+        among = (counted + counted.sum() / self.labels) / (n_labels + 1)
+        error = np.sqrt(among * np.fmax(1 - among, 0) / (n_labels + 1))
+        among = np.fmax(among - error / 2, among / 2)
+        labelled = n_labels / n_rows
+        left = (counted / np.fmax(sizes, 1e-9) - labelled) / np.fmax(1 - labelled, 1e-9)
+        left = np.where((sizes > counted) & (labelled < 1), np.clip(left, 0, 1), 1)
+
+        def size_after(labels: float) -> Floats:
+            more = labels * shares
+            part = np.fmin((n_labels + more) / n_rows, 1)
+            size: Floats = (counted + more * among) / (left + (1 - left) * part)
+            return np.fmax(size, sizes)
+
+        return successes, sizes, n_labels, shares, size_after
 
     def _by(self, groups: pd.Series) -> PartlyLabelled:
         """Return the rows by one choice of groups; decisions stand in for scores."""

@@ -134,7 +134,7 @@ def gate_table(gate: Gate) -> Table:
             ("n", Column("rows", "count", left_out=1)),
             (lambda row: " and ".join(row["groups"]), Column("of", left_out=2)),
             (lambda row: TableCell(row["verdict"], mark=_MARKS[row["verdict"]]), Column("verdict")),
-            ("needs", Column("to settle it", left_out=3)),
+            ("needs", Column("why open", left_out=3)),
         ],
         by="",
         caption=(

@@ -287,7 +287,7 @@ def test_the_first_page_of_a_pdf_is_the_summary_alone(document, tmp_path):
     assert "The groups in pictures" in second
     everything = "".join(others)
     assert "Rates by group" in everything
-    assert "How probably more labels settle what is open" in everything  # which a page folds
+    assert "What would settle what is open" in everything  # which a page folds
     assert b"D:20260504123000" in content
 
 

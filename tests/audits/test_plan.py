@@ -29,7 +29,8 @@ def shown(labels, shares, rates, gap=None, *, equally=False, repeats=4000):
     result = generator.binomial(sizes, rates)
     if gap is not None:
         return (largest_gap(GroupLimits.of(result, sizes, level=1 - 2 * RISK)).upper < gap).mean()
-    return (largest_gap(GroupLimits.of(result, sizes, level=1 - RISK)).lower > 0).mean()
+    level = 1 - RISK / (2 if len(shares) > 2 else 1)  # pairs of several are named at half of it
+    return (largest_gap(GroupLimits.of(result, sizes, level=level)).lower > 0).mean()
 
 
 @pytest.mark.thorough
@@ -69,6 +70,11 @@ def test_two_seeds_and_a_rate_near_zero_agree_with_what_can_be():
     ]
     assert enough[0] == pytest.approx(enough[1], rel=0.05)
     assert planned(groups=(0.7, 0.3), rate=0.02, gap=0.05).other == pytest.approx(0.07)
+
+
+def test_the_risk_is_that_of_every_attribute_and_every_two():
+    assert planned(attributes=1).risk == pytest.approx(RISK)
+    assert planned(attributes=3).risk == pytest.approx(RISK / 6)
 
 
 def test_what_takes_too_many_labels_has_no_number():

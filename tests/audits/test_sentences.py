@@ -42,7 +42,7 @@ LARGE_GAP = Finding(
 )
 OPEN_GAP = Finding(
     GAP, "sex", "selection rate", OPEN, value=0.06, lower=0.0, upper=0.1, bound=0.05,
-    needs="300 more labels would probably settle it",
+    needs="about 300 more labels would settle it with a probability of 80 % if all are alike",
 )  # fmt: skip
 
 
@@ -71,7 +71,8 @@ def test_a_large_gap_names_both_groups_and_what_would_undo_it():
 def test_what_is_open_says_what_would_settle_it():
     assert sentence_of(OPEN_GAP) == (
         "By sex, it is open whether groups differ by more than 0.05 in selection rate (95 % "
-        "interval 0.000 to 0.100; 300 more labels would probably settle it)."
+        "interval 0.000 to 0.100; about 300 more labels would settle it with a probability of "
+        "80 % if all are alike)."
     )
     nothing = Finding(GAP, "sex", "accuracy", NOT_MEASURED, needs="there are no labels")
     assert (

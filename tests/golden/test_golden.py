@@ -33,7 +33,11 @@ def differing(selection, folder):
     """
     result = comparable(collect(ask, evaluate, CURRENT, folder, selection, lambda line: None))
     was = {
-        kind: {name: answer for name, answer in read_committed(kind).items() if name in of_kind}
+        kind: {
+            name: comparable(answer)
+            for name, answer in read_committed(kind).items()
+            if name in of_kind
+        }
         for kind, of_kind in result.items()
     }
     return list(differences(was, result, same_to_ten_digits))

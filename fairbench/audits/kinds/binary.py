@@ -32,7 +32,7 @@ from fairbench.audits.kinds.binary_sentences import (
     unseen_of,
     warning_of,
 )
-from fairbench.audits.labels_needed import needed_in_words
+from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
 from fairbench.audits.pages.decisions import (
     asked_of_threshold,
     calibration_table,
@@ -118,6 +118,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
 def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
     epsilon = assessment.bounds.epsilon
+    kind = kind_of_labels(assessment.labels, len(assessment.table))
     for gap in assessment.gaps:
         value, lower, upper = as_named(
             gap.answer, (gap.value, gap.lower, gap.upper), signed=gap.signed
@@ -134,7 +135,7 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             values=tuple(gap.rates[group] for group in gap.answer.named),
             bound=epsilon,
             n=gap.rows,
-            needs=TOO_FEW if gap.verdict == NOT_MEASURED else needed_in_words(gap.needed),
+            needs=TOO_FEW if gap.verdict == NOT_MEASURED else needed_in_words(gap.needed, kind),
             unless=tipping_clause(gap.tipping),
             given=ASSUMED if gap.assumed else "",
         )
@@ -201,7 +202,6 @@ _GAP_FIELDS = (
     "attribute", "metric", "compared", "left_out", "assumed", "value", "lower", "upper", "supposed",
     "alike", "small", "tipping", "short_of_labels", "standard_error",
 )  # fmt: skip
-_NEEDED_FIELDS = ("labels", "settled", "few", "enough", "remaining")
 
 
 def _data(assessment: Assessment) -> Mapping[str, Any]:
@@ -220,9 +220,9 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
             for gap in gaps
         ],
         "labels_needed": [
-            _fields(gap, "attribute", "metric") | _fields(gap.needed, *_NEEDED_FIELDS)
+            _fields(gap, "attribute", "metric") | {"supposed": supposed, "labels": labels}
             for gap in gaps
-            if gap.needed.labels
+            for supposed, labels in gap.needed.items()
         ],
         "sizes": assessment.sizes,
         "impact": assessment.impact,

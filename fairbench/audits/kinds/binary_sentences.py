@@ -11,15 +11,14 @@ from itertools import groupby
 from fairbench.audits.assessment import Assessment
 from fairbench.audits.calibration import least_alike
 from fairbench.audits.findings import LARGE, OPEN, SMALL
-from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, Gap, Stress
-from fairbench.audits.labels_needed import kind_of_labels, likely_numbers
+from fairbench.audits.gaps import FEWEST_LABELS, Gap, Stress
+from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
 from fairbench.audits.report import OF_POPULATION, counted_by
 from fairbench.audits.sentences import listed
 from fairbench.audits.within import notes_within
 from fairbench.core.formats import count, interval, number, probability
 
 _MOST = 3  # groups of too few rows that a summary names
-_MOST_MORE = 10  # times the rows there are: what takes more is not advised
 
 
 def warning_of(assessment: Assessment) -> Iterator[str]:
@@ -112,11 +111,6 @@ def _on_labelling(assessment: Assessment) -> Iterator[str]:
         yield (
             f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these rows "
             "out, and other figures infer them from other groups."
-        )
-    if any(gap.needed.labels for gap in assessment.gaps):
-        yield (
-            "Numbers of further labels are for rows chosen at random from all; chosen by group, "
-            "fewer may do."
         )
 
 
@@ -224,25 +218,23 @@ def todo_after(assessment: Assessment) -> Iterator[str]:
             f"{subject} are right."
         )
         return
-    verdicts = {gap.verdict for gap in assessment.gaps}
-    most = _MOST_MORE * max(len(assessment.table), 1)
-    reachable = [gap for gap in assessment.gaps if (gap.needed.enough or most + 1) <= most]
-    if OPEN in verdicts and reachable:
+    fewest = {
+        gap: min(filter(None, gap.needed.values()), default=0)
+        for gap in assessment.gaps
+        if gap.needed
+    }
+    if reachable := [gap for gap, labels in fewest.items() if labels]:
         single = [gap for gap in reachable if gap.attribute in assessment.options.group]
-        nearest = min(single or reachable, key=lambda gap: gap.needed.enough or 0)
-        *few, enough = likely_numbers(nearest.needed)
-        at_best = f" ({few[0]} more with one of 20 %)" if few else ""
-        kind = kind_of_labels(nearest.needed)
-        if nearest.metric == NEEDS_NO_LABELS and nearest.needed.remaining is None:
-            kind = "more rows"
+        nearest = min(single or reachable, key=lambda gap: fewest[gap])
+        kind = kind_of_labels(assessment.labels, len(assessment.table))
         yield (
-            f"Collect {kind}: about {enough} more would settle {nearest.rate_name} by "
-            f"{nearest.attribute} with a probability of 80 %{at_best}. It is the question that "
-            "takes the fewest."
+            f"Collect {kind}. The question that takes the fewest is {nearest.rate_name} by "
+            f"{nearest.attribute}: {needed_in_words(nearest.needed, kind)}."
         )
-    elif OPEN in verdicts and any(gap.needed.labels for gap in assessment.gaps):
+    elif fewest:
         yield (
-            "More labels of these rows are unlikely to settle what is open: audit a larger sample."
+            "These rows are too few for what is open: audit a larger sample. “fairbench audit "
+            "plan” says how large."
         )
-    if verdicts <= {SMALL}:
+    if {gap.verdict for gap in assessment.gaps} <= {SMALL}:
         yield "Repeat the audit when the model changes, or the people that it is used on."

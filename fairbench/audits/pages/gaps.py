@@ -8,10 +8,9 @@ from typing import Any
 from fairbench.audits.assessment import Assessment
 from fairbench.audits.findings import NOT_MEASURED, OPEN
 from fairbench.audits.gaps import NEEDS_NO_LABELS, Gap
-from fairbench.audits.labels_needed import likely_numbers
+from fairbench.audits.labels_needed import kind_of_labels
 from fairbench.audits.sentences import STRICTER
-from fairbench.core.formats import count, number, signed
-from fairbench.inference.further_labels import WORLDS
+from fairbench.core.formats import count, number, signed, two_digits
 from fairbench.reporting.document.model import (
     Column,
     Details,
@@ -41,7 +40,7 @@ _PAIRS = "pairs"  # the place of a page with the pairs of groups that differ
 
 def gaps_section(assessment: Assessment) -> Section:
     """Return the section of the gaps, and of how many labels would settle the open ones."""
-    return Section("Gaps between groups", [_gaps(assessment), *_chances(assessment.gaps)])
+    return Section("Gaps between groups", [_gaps(assessment), *_needed(assessment)])
 
 
 def pairs_section(gaps: Sequence[Gap]) -> Iterator[Section]:
@@ -111,8 +110,6 @@ def _gaps(assessment: Assessment) -> Table:
         (small, Column(f"P(<{epsilon:g})", "probability", left_out=1)),
         (verdict, Column("verdict")),
     ]
-    if not assessment.of_decisions:
-        columns.append((_more_labels, Column("more labels", right=True)))
     return table_of(gaps, columns, caption=_gaps_caption(assessment), reading=_reading(assessment))
 
 
@@ -128,8 +125,6 @@ def _gaps_caption(assessment: Assessment) -> str:
         "size: the largest difference between two groups; where there are only two, the second's "
         "rate minus the first's."
     )
-    if not assessment.of_decisions:
-        caption += " more labels: how many settle the verdict in 20 % and in 80 % of simulations."
     if any(gap.verdict == OPEN for gap in assessment.gaps):
         caption += f" A gap can be open although its interval lies beyond the bound: {STRICTER}"
     if assessment.assumed is not None:
@@ -144,11 +139,6 @@ def _reading(assessment: Assessment) -> str:
         f"less than {assessment.bounds.epsilon:g} either way. Large: one group is surely ahead of "
         "another by more; small: none is."
     )
-    if not assessment.of_decisions:
-        reading += (
-            " More labels: from the number that settles the question in 20 % of "
-            f"{WORLDS} simulations to that which settles it in 80 %."
-        )
     if assessment.assumed is not None:
         reading += _ALIKE
     return reading
@@ -168,28 +158,24 @@ def _differ_somehow(gap: Gap) -> bool:
     return gap.verdict == OPEN and not gap.signed and not gap.assumed and bool(gap.pairs)
 
 
-def _more_labels(gap: Gap) -> str:
-    """Return how many more labels settle a gap, for a table."""
-    if gap.needed.labels and gap.needed.enough is None:
-        return f">{count(gap.needed.labels[-1])}"
-    likely = likely_numbers(gap.needed)
-    return "-".join(likely) if len(likely) != 1 else f"~{likely[0]}"
-
-
-def _chances(gaps: Sequence[Gap]) -> Iterator[Details]:
-    """Yield how probably each number of labels that was simulated settles the open gaps."""
-    simulated = [gap for gap in gaps if gap.needed.labels]
-    if not simulated:
-        return
-    numbers = max((gap.needed.labels for gap in simulated), key=len)
-    columns = [Column("groups"), Column("gap in")]
-    columns += [Column(count(labels), "probability") for labels in numbers]
-    rows = [
-        [gap.attribute, gap.rate_name, *gap.needed.settled]
-        + [None] * (len(numbers) - len(gap.needed.settled))
-        for gap in simulated
+def _needed(assessment: Assessment) -> Iterator[Details]:
+    """Yield how many more labels settle the open gaps, and what each number supposes."""
+    labels, rows = assessment.labels, len(assessment.table)
+    most = rows - labels or rows
+    table = [
+        (gap.attribute, gap.rate_name, supposed, f">{count(most)}" if n is None else two_digits(n))
+        for gap in assessment.gaps
+        for supposed, n in gap.needed.items()
     ]
-    yield Details("How probably more labels settle what is open", [Table(columns, rows)])
+    if table:
+        kind = kind_of_labels(labels, rows)
+        columns = [Column(title) for title in ("groups", "gap in", "supposed")]
+        columns.append(Column(kind, right=True))
+        caption = (
+            f"{kind}: how many, at random among all, settle the verdict with a probability of 80 % "
+            "if the true gap is as supposed. It takes more the nearer the gap is to the bound."
+        )
+        yield Details("What would settle what is open", [Table(columns, table, caption=caption)])
 
 
 def _rates(assessment: Assessment) -> Table:

@@ -74,8 +74,11 @@ class Gap:
 
     Attributes
     ----------
-    compared : positions of the groups that have enough rows.
-    left_out : names of the other groups.
+    compared : positions of the groups that have rows in the rate's denominator.
+    left_out : names of the other groups. Their rates may be anything, so that no gap is small
+        unless it would be so whatever they are.
+    few : names of the groups of too few rows to show that they are like others, those that are left
+        out among them.
     assumed : whether it rests on scores that no label has confirmed.
     value, lower, upper : the gap and its interval, from the labels alone. For two groups the gap is
         the second one's rate minus the first's.
@@ -88,7 +91,7 @@ class Gap:
     standard_error : the standard error of the difference of two groups; the interval is not made
         from it.
     answer : the verdict, and the pairs that surely differ, by positions in `compared`;
-        nothing with under two groups of enough rows.
+        nothing with under two groups that are compared.
     names, rates : the names and the rates of the groups that are compared.
     rows : the number of rows, or labels, of all compared groups in the rate's denominator.
     stress : for an open gap, the miscalibration at which the verdict from scores would change.
@@ -101,6 +104,7 @@ class Gap:
     compared: Sequence[int]
     left_out: Sequence[str]
     assumed: bool
+    few: Sequence[str] = ()
     value: float = NAN
     lower: float = NAN
     upper: float = NAN
@@ -121,7 +125,7 @@ class Gap:
     @property
     def signed(self) -> bool:
         """Whether the value is a signed difference of two groups."""
-        return len(self.compared) == 2
+        return len(self.compared) == 2 and not self.left_out
 
     @property
     def verdict(self) -> str:
@@ -191,7 +195,7 @@ def gaps_of(
     metrics: Sequence[str] = tuple(RATE_OF),
     names: Mapping[str, str] = RATE_NAMES,
 ) -> list[Gap]:
-    """Return every attribute's gaps between the groups of enough rows.
+    """Return every attribute's gaps between its groups.
 
     Parameters
     ----------
@@ -209,25 +213,30 @@ def gaps_of(
 
 
 def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_labels: bool) -> Gap:
-    """Return the gap in one metric between the groups of an attribute that have enough rows."""
+    """Return the gap in one metric between the groups of an attribute.
+
+    As in the tables of :func:`fairbench.evaluate` and in gates, a group of few rows takes part: its
+    interval says how little is known of it.
+    """
     rate = RATE_OF[metric]
     names = np.array(counted.groups, object)
     intervals = counted.intervals
-    sizes = counted.sizes([rate])[0]
+    people, sizes = counted.sizes([RATE_OF[NEEDS_NO_LABELS], rate])
+    compared = sizes > 0
     labels = np.asarray(counted.counts).sum(axis=-1)
-    # Where only some rows have labels a few will do: their interval says how little they tell.
-    some_labels = isinstance(intervals, LabelledIntervals)
-    enough = sizes >= (1 if some_labels else bounds.minimum)
-    short = (labels < FEWEST_LABELS) & (some_labels and metric != NEEDS_NO_LABELS)
+    some_labels = isinstance(intervals, LabelledIntervals) and metric != NEEDS_NO_LABELS
+    short = (labels < FEWEST_LABELS) & some_labels
+    few = (people > 0) & (sizes < (1 if some_labels else bounds.minimum))
     gap = Gap(
         counted.attribute,
         metric,
-        np.flatnonzero(enough).tolist(),
-        names[~enough].tolist(),
+        np.flatnonzero(compared).tolist(),
+        names[(people > 0) & ~compared].tolist(),
         assumed=no_labels and metric != NEEDS_NO_LABELS,
+        few=names[few].tolist(),
         short_of_labels=names[short].tolist(),
-        names=names[enough].tolist(),
-        rows=int(sizes[enough].sum()),
+        names=names[compared].tolist(),
+        rows=int(sizes.sum()),
         rate_name=name,
     )
     if len(gap.compared) < 2:
@@ -238,6 +247,8 @@ def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_lab
     else:
         rates = rate(intervals.draws[:, gap.compared])
         gap = _of_draws(gap, rates, bounds, no_labels=no_labels)
+        if gap.left_out and gap.verdict == SMALL:
+            gap = replace(gap, answer=GapAnswer(OPEN), small=min(gap.small, LEVEL))
     if gap.signed:
         return gap
     return replace(gap, alike=float(np.ptp(rates - rates.mean(axis=0), axis=1).mean()))
@@ -251,8 +262,9 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
     metric = metrics_of(BINARY)[gap.metric]
     rate = gap.rate
     is_compared = np.isin(np.arange(intervals.counts.shape[-2]), gap.compared)[None]
+    unseen = ~is_compared & (intervals.rows([RATE_OF[NEEDS_NO_LABELS]]) > 0)
     rates = rate(intervals.counts_of(metric)[gap.compared])
-    (largest,) = intervals.gaps([metric], is_compared)
+    (largest,) = intervals.gaps([metric], is_compared, unseen=unseen)
     size_limits = lower, upper = float(largest.lower), float(largest.upper)
     error = NAN
     if gap.signed:
@@ -263,7 +275,7 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
 
     def at_level(level: float) -> GapInterval:
         """Return the interval of the gap, with the leads of the groups that are compared."""
-        (interval,) = _at_level(intervals, level).gaps([metric], is_compared)
+        (interval,) = _at_level(intervals, level).gaps([metric], is_compared, unseen=unseen)
         assert interval.leads is not None
         pairs = np.ix_(gap.compared, gap.compared)
         return interval._replace(leads=np.atleast_2d(interval.leads)[pairs])

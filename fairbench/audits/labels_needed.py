@@ -39,6 +39,7 @@ def with_needed(
     def needed(gap: Gap) -> FurtherLabels:
         """Return the numbers of labels that were tried, and how probably each settles the gap."""
         is_open = (gap.verdict == OPEN or gap.assumed) and len(gap.compared) > 1
+        is_open &= not gap.left_out  # of people of whom there are no rows nothing can be drawn
         if not is_open or (gap.metric == NEEDS_NO_LABELS and remaining is not None):
             return FurtherLabels()
         generator = rng(seed, "labels needed", gap.attribute, gap.metric)

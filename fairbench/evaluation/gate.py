@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.formats import count, number, two_digits, visible
+from fairbench.core.formats import count, number, some_of, two_digits, visible
 from fairbench.evaluation.conditions import BELOW, PASS, VERDICT, Condition, by_attribute
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_intervals import CountIntervals
@@ -36,7 +36,7 @@ STATUS: Mapping[str, int] = {PASSES: 0, FAILS: 1, OPEN: 3}
 RISK = 0.025  # on either side: the gate is settled where a 95 % interval does not hold the bound
 FEWEST_LABELS = 30  # that every group must have, of some labels, before a condition is cleared
 FEWEST_ROWS = 10  # fewer are named as what keeps a condition open
-_MOST_NAMED = 3  # statements, or groups, in a line
+_MOST_NAMED = 3  # statements in a line
 _MOST_TIMES = 100  # as many rows: what takes more is not advised
 
 
@@ -368,18 +368,10 @@ def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> S
     why = ""
     short = compared.short_of_labels(condition)
     if statement.verdict == PASSES and short:
-        why = f"under {FEWEST_LABELS} labels in {_names(short)}"
+        why = f"under {FEWEST_LABELS} labels in {some_of(short)}"
     elif statement.verdict == OPEN and (few := compared.few):
-        why = f"under {FEWEST_ROWS} rows in {_names(few)}"
+        why = f"under {FEWEST_ROWS} rows in {some_of(few)}"
     return replace(statement, verdict=OPEN, needs=why) if why else statement
-
-
-def _names(groups: Sequence[str]) -> str:
-    """Return the names of groups, the first of many."""
-    names = list(groups[:_MOST_NAMED])
-    if len(groups) > _MOST_NAMED:
-        names.append(f"{count(len(groups) - _MOST_NAMED)} more")
-    return " and ".join(names)
 
 
 def _rows_needed(statement: Statement) -> str:

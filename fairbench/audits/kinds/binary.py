@@ -21,8 +21,9 @@ from fairbench.audits.findings import (
     as_named,
     one_sided_level,
     pair_findings,
+    too_few_of,
 )
-from fairbench.audits.gaps import ASSUMED, NEEDS_NO_LABELS, TOO_FEW
+from fairbench.audits.gaps import ASSUMED, NEEDS_NO_LABELS, TOO_FEW, Gap
 from fairbench.audits.impact import attributes_with_small_groups, impact_findings, impact_ratios
 from fairbench.audits.kinds.binary_sentences import (
     basis_of,
@@ -134,7 +135,7 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             values=tuple(gap.rates[group] for group in gap.answer.named),
             bound=epsilon,
             n=gap.rows,
-            needs=TOO_FEW if gap.verdict == NOT_MEASURED else needed_in_words(gap.needed),
+            needs=_needs(gap),
             unless=tipping_clause(gap.tipping),
             given=ASSUMED if gap.assumed else "",
         )
@@ -147,6 +148,14 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             for metric, name in assessment.table.direction.rate_names.items():
                 if metric != NEEDS_NO_LABELS:
                     yield replace(unknown, attribute=attribute, measure=name)
+
+
+def _needs(gap: Gap) -> str:
+    """Return what would settle a gap, and who keeps it open; or why it is not measured."""
+    if gap.verdict == NOT_MEASURED:
+        return TOO_FEW
+    few = too_few_of(gap.few) if gap.verdict == OPEN else ""
+    return "; ".join(filter(None, [few, needed_in_words(gap.needed)]))
 
 
 def _constraint_findings(
@@ -198,7 +207,7 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
 
 
 _GAP_FIELDS = (
-    "attribute", "metric", "compared", "left_out", "assumed", "value", "lower", "upper", "supposed",
+    "attribute", "metric", "compared", "left_out", "few", "assumed", "value", "lower", "upper", "supposed",
     "alike", "small", "tipping", "short_of_labels", "standard_error",
 )  # fmt: skip
 _NEEDED_FIELDS = ("labels", "settled", "few", "enough", "remaining")

@@ -96,8 +96,11 @@ def notes_on(assessment: Assessment) -> Iterator[str]:
                 f"group had the same estimate it would be {noise}, from sampling noise alone."
             )
     for attribute, gaps in by_attribute.items():
-        if left_out := [name for gap in gaps for name in gap.left_out]:
-            yield f"{attribute}: left out of one gap or more for too few rows: {listed(left_out)}."
+        if few := [name for gap in gaps for name in gap.few]:
+            yield (
+                f"{attribute}: too few rows to show in every gap that people are alike: "
+                f"{listed(few)}."
+            )
     yield from notes_within(assessment.within)
 
 
@@ -199,11 +202,11 @@ def unseen_of(assessment: Assessment) -> Iterator[str]:
     """Yield what the audit did not look at: groups of few rows, and whether outcomes are right."""
     rates_of: dict[str, list[str]] = {}
     for gap in assessment.gaps:
-        for name in gap.left_out:
+        for name in gap.few:
             if gap.attribute in assessment.options.group:
                 rates_of.setdefault(name, []).append(gap.rate_name)
     for name, rates in list(rates_of.items())[:_MOST]:
-        yield f"{name} has too few rows to be compared in {listed(rates)}."
+        yield f"{name} has too few rows to show that it is like the others in {listed(rates)}."
     if len(rates_of) > _MOST:
         yield f"Nor do {count(len(rates_of) - _MOST)} other groups in some of the rates."
     if assessment.labels:

@@ -23,6 +23,7 @@ from fairbench.audits.findings import (
     Finding,
     answer_gap,
     pair_findings,
+    too_few_of,
 )
 from fairbench.audits.gaps import TOO_FEW
 from fairbench.audits.question import Options
@@ -181,12 +182,14 @@ def _gap(
         gap = at_level(level)[0]
         return GapInterval(gap.lower, gap.upper, np.array([[0, gap.lower], [0, 0]]))
 
-    answer = answer_gap(of_surest, template.bound, risk)
+    few = [groups[group] for group in np.flatnonzero(sizes < FEWEST_ROWS)]
+    answer = answer_gap(of_surest, template.bound, risk, may_be_small=not few)
     low, high = large_enough[list(at_level(1 - risk)[1:])]
     names = [groups[high], groups[low]]
     rates = [successes[group] / sizes[group] for group in (high, low)]
     value, lower, upper = map(float, at_level(LEVEL)[0])
-    gap = replace(template, verdict=answer.verdict, value=value, lower=lower, upper=upper, needs="")
+    gap = replace(template, verdict=answer.verdict, value=value, lower=lower, upper=upper)
+    gap = replace(gap, needs=too_few_of(few) if answer.verdict == OPEN else "")
     if answer.verdict == LARGE:
         gap = replace(gap, groups=tuple(names), values=tuple(map(float, rates)))
     return names, [gap, *pair_findings(gap, names, answer, rates)]

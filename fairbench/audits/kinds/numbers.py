@@ -137,7 +137,7 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
         unit = 1 if is_share else unit_of(data)
         bound = options.epsilon * unit
         gap = at_level(LEVEL).loc[key]
-        verdict = NOT_MEASURED
+        verdict = NOT_MEASURED if np.isnan(gap["value"]) else OPEN
         if not np.isnan(gap["lower"]):
             is_whole = gap["status"] == "ok"
             verdict = answer_gap(partial(interval, key), bound, risk, may_be_small=is_whole).verdict

@@ -97,6 +97,7 @@ class Gap:
     stress : for an open gap, the miscalibration at which the verdict from scores would change.
     needed : for an open gap, how many more labels would settle it, if that is computed.
     rate_name : the name of the rate.
+    fixed : why the rate is the same in every group by construction, so that nothing is found of it.
     """
 
     attribute: str
@@ -121,6 +122,7 @@ class Gap:
     stress: Stress | None = None
     needed: FurtherLabels = FurtherLabels()
     rate_name: str = ""
+    fixed: str = ""
 
     @property
     def signed(self) -> bool:
@@ -141,10 +143,12 @@ class Gap:
     def freed(self) -> float:
         """The part of its share of the error rate that later questions may spend again.
 
-        All of it, if no further statement about the gap is possible: it is small, or all pairs of
-        groups differ surely. If it is large and some pairs are undecided, these keep the half at
+        All of it, if no further statement about the gap is possible: it is small, all pairs of
+        groups differ surely, or construction makes them the same. If it is large and some pairs are undecided, these keep the half at
         which they are tested.
         """
+        if self.fixed:
+            return 1.0
         if self.assumed or self.verdict not in (LARGE, SMALL):
             return 0.0
         groups = len(self.compared)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import floor
 
 from fairbench.audits.findings import ERROR_RATE, OPEN
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Gap
@@ -82,6 +83,6 @@ def needed_in_words(needed: FurtherLabels) -> str:
     if needed.enough is not None:
         return f"{' to '.join(likely_numbers(needed))} {kind} would probably settle it"
     last = count(needed.labels[-1])
-    chance = probability(needed.settled[-1])
+    chance = probability(floor(100 * needed.settled[-1] + 1e-9) / 100)  # never as the bar it is under
     most = f"{last} {kind}" if needed.remaining is None else f"all {last} other labels"
     return f"{most} would settle it with a probability of only {chance}"

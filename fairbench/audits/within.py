@@ -116,7 +116,7 @@ class StandardisedGap:
     @property
     def signed(self) -> bool:
         """Whether the value is a signed difference of two groups."""
-        return len(self.names) == 2
+        return len(self.names) == 2 and not self.left_out
 
     @property
     def verdict(self) -> str:
@@ -201,7 +201,7 @@ def _gap(counted: Stratified, metric: str, bounds: Bounds, *, few: bool) -> Stan
     )
     largest, _ = largest_difference([rates], [pairs_compared], level=LEVEL)
     value, lower, upper = map(float, largest)
-    if len(groups) == 2:
+    if len(names) == len(groups) == 2:
         first, second = groups
         differences = rates.differences(level=LEVEL)
         value, lower, upper = (float(number[second, first]) for number in differences)

@@ -16,6 +16,7 @@ from fairbench.audits.findings import (
     LARGE,
     NOT_MEASURED,
     OPEN,
+    RATIO,
     SMALL,
     Finding,
     as_named,
@@ -44,6 +45,7 @@ from fairbench.audits.pages.gaps import gaps_section, pairs_section, rates_secti
 from fairbench.audits.pages.pictures import diagrams, pictures
 from fairbench.audits.pages.within import within_section
 from fairbench.audits.report import Audit
+from fairbench.audits.table import of_part
 from fairbench.audits.thresholds import ConstrainedThreshold
 from fairbench.audits.tipping import tipping_clause
 from fairbench.audits.within import shared_traits, within_findings
@@ -91,7 +93,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     """
     options, table = assessment.options, assessment.table
     constrained = assessment.thresholds.constrained
-    constraint = []
+    constraint: list[Finding] = []
     if constrained is not None:
         constraint = list(_constraint_findings(constrained, table.direction))
     findings = [
@@ -113,7 +115,13 @@ def findings_of(assessment: Assessment) -> list[Finding]:
             ratios, wider, everyone.granted, attributes_with_small_groups(ratios)
         )
         findings += excess_findings(scores, risk)
-    return findings
+    part = of_part(table, options)
+    return [
+        replace(finding, scope=", ".join(filter(None, [part, finding.scope])))
+        if finding.about != RATIO  # which is of everyone
+        else finding
+        for finding in findings
+    ]
 
 
 def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
@@ -153,7 +161,7 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
 def _needs(gap: Gap) -> str:
     """Return what would settle a gap, and who keeps it open; or why it is not measured."""
     if gap.verdict == NOT_MEASURED:
-        return TOO_FEW
+        return gap.fixed or TOO_FEW
     few = too_few_of(gap.few) if gap.verdict == OPEN else ""
     return "; ".join(filter(None, [few, needed_in_words(gap.needed)]))
 

@@ -25,7 +25,7 @@ from fairbench.audits.findings import (
     pair_findings,
     too_few_of,
 )
-from fairbench.audits.gaps import TOO_FEW
+from fairbench.audits.gaps import RATE_OF, TOO_FEW
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable
@@ -129,15 +129,19 @@ def estimate_groups(
     )
     half = ErrorBudget(2).risk  # one half for the tests of single groups, one for the gaps
     test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (len(frame), len(names)))
+    fixed = {RATE_OF[metric].name: why for metric, why in table.fixed.items()}
     rates: list[Row] = []
     findings: list[Finding] = []
     for index, name in enumerate(names):
         rate_rows = frame[frame["rate"] == name]
         total = int(sizes[index].sum())
         template = Finding(GAP, attribute, table.direction.rate_name(name), NOT_MEASURED, n=total)
-        findings += _unlike(rate_rows, test_risk, template)
-        template = replace(template, bound=options.epsilon, needs=TOO_FEW)
-        surest, gaps = _gap(successes[index], sizes[index], groups, template, gap_risk)
+        if name not in fixed:
+            findings += _unlike(rate_rows, test_risk, template)
+        template = replace(template, bound=options.epsilon, needs=fixed.get(name, TOO_FEW))
+        surest, gaps = [], [template]
+        if name not in fixed:
+            surest, gaps = _gap(successes[index], sizes[index], groups, template, gap_risk)
         verdicts = rate_rows["verdict"].value_counts(normalize=True)
         rates.append(
             {

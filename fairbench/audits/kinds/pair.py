@@ -103,13 +103,17 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
     accuracies = Finding(COMPARISON, "", ACCURACY, NOT_MEASURED, names, bound=options.epsilon)
     everyone = _cells(first, second, np.zeros(len(first), np.intp), needs_labels=True)
     findings = [_compare(accuracies, accuracy, everyone, risk)]
+    fixed = {name: why for name, why in first.fixed.items() if name in second.fixed}
     for attribute, groups in first.groups.items():
         codes = groups.cat.codes.to_numpy(np.intp)
         for metric, rate in RATE_OF.items():
-            cells = _cells(first, second, codes, needs_labels=metric != NEEDS_NO_LABELS)
             gaps = replace(
                 accuracies, attribute=attribute, measure=first.direction.rate_names[metric]
             )
+            if metric in fixed:
+                findings.append(replace(gaps, needs=fixed[metric]))
+                continue
+            cells = _cells(first, second, codes, needs_labels=metric != NEEDS_NO_LABELS)
             findings.append(_compare(gaps, rate, cells, risk, groups.cat.categories))
     return findings
 

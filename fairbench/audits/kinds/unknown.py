@@ -141,6 +141,7 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         [_rates_of_everyone(everyone.rates, options, table.direction)],
     )
     blocks: list[Block] = [Paragraph(unknown), _gaps_of_everyone(everyone.gaps, options), by_group]
+    labelled = "all" if audit.labels == audit.rows else count(audit.labels)
     data = {
         "rows": len(table),
         "selected": audit.rows,
@@ -154,6 +155,10 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         sections=[first, Section(TITLE, blocks), *others],
         unseen=[on_selected, *audit.unseen],
         data={**audit.data, "of_everyone": data},
+        counted=(
+            f"{count(audit.rows)} of {people}, those selected ('{options.selected}'); {labelled} of "
+            "them with a label"
+        ),
     )
 
 
@@ -191,6 +196,7 @@ def bound_everyone(table: AuditTable, options: Options, risk: float) -> BoundsOf
     findings: list[Finding] = []
     gaps: list[Row] = []
     rates: list[Row] = []
+    fixed = table.fixed
     for attribute, groups in table.groups.items():
         names = list(map(str, groups.cat.categories))
         codes = groups.cat.codes.to_numpy(np.int64)
@@ -203,6 +209,9 @@ def bound_everyone(table: AuditTable, options: Options, risk: float) -> BoundsOf
                 attribute=attribute,
                 scope=EVERYONE,
             )
+            if metric in fixed:
+                findings.append(replace(template, needs=fixed[metric]))
+                continue
             finding, row = _gap(template, RATE_OF[metric], names, labels, options, risk)
             findings.append(finding)
             gaps.append(row)
@@ -334,6 +343,9 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     for metric, rate in RATE_OF.items():
         name = table.direction.rate_names[metric]
         template = replace(_not_measured(name, options), scope=WHOEVER)
+        if metric in table.fixed:
+            findings.append(replace(template, needs=table.fixed[metric]))
+            continue
         finding, gap = bounded_gap(template, names, ends[rate], risk)
         findings.append(finding)
         gaps.append(gap)

@@ -157,7 +157,7 @@ def _reading(assessment: Assessment) -> str:
 def verdict_text(gap: Gap) -> str:
     """Return a verdict for a table."""
     if gap.verdict == NOT_MEASURED:
-        return "too few rows"
+        return "the same by construction" if gap.fixed else "too few rows"
     if gap.assumed and gap.verdict != OPEN:
         return f"{gap.verdict} if scores are right"
     return gap.verdict

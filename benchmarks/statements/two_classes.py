@@ -12,7 +12,7 @@ from scipy import special
 
 from benchmarks.statements.people import Cell, People, Rows
 from benchmarks.statements.simulate import Population, Sample
-from benchmarks.statements.truth import EPSILON, Question, Truth
+from benchmarks.statements.truth import EPSILON, PART, Question, Truth
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import Direction
 from fairbench.audits.findings import COMPARISON, EXCESS, GAP, RATIO, UNLIKE, ErrorBudget, Finding
@@ -119,7 +119,7 @@ def truth_of_selected(people: People) -> Truth:
         attribute = " x ".join(attributes)
         for metric, rate in RATE_OF.items():
             measure = _OF_SELECTED.rate_names[metric]
-            values[GAP, attribute, measure, ""] = people.rates(attributes, rate, selected=True)
+            values[GAP, attribute, measure, PART] = people.rates(attributes, rate, selected=True)
             values[GAP, attribute, measure, unknown.EVERYONE] = people.rates(attributes, rate)
         among = people.of_groups(attributes, lambda cell: np.asarray(cell.selected.mean()))
         if len(attributes) == 1:
@@ -128,7 +128,7 @@ def truth_of_selected(people: People) -> Truth:
             attributes, lambda cell: np.asarray(((cell.score - cell.chance) * cell.selected).mean())
         )
         among = people.of_groups(attributes, lambda cell: np.asarray(cell.selected.mean()))
-        values[EXCESS, attribute, "mean score less share of label 1", ""] = {
+        values[EXCESS, attribute, "mean score less share of label 1", PART] = {
             name: float(excess[name] / among[name]) for name in excess
         }
     return Truth(values)
@@ -254,7 +254,9 @@ def audited(drawing: Drawing, generator: np.random.Generator) -> Sample:
     return Sample(options, findings, frame, partial(gaps_alone, rows, budget) if alone else None)
 
 
-def gaps_alone(rows: Rows, budget: ErrorBudget, direction: Direction = _PLAIN) -> Set[Question]:
+def gaps_alone(
+    rows: Rows, budget: ErrorBudget, direction: Direction = _PLAIN, scope: str = ""
+) -> Set[Question]:
     """Return the gaps that the labelled rows alone show to be large."""
     table = rows.table()
     known, large = table.known, set()
@@ -273,7 +275,7 @@ def gaps_alone(rows: Rows, budget: ErrorBudget, direction: Direction = _PLAIN) -
             if enough.sum() > 1:
                 limits = GroupLimits.of(successes[enough], sizes[enough], level=1 - budget.risk)
                 if float(largest_gap(limits).lower) > EPSILON:
-                    large.add((GAP, attribute, direction.rate_names[metric], ""))
+                    large.add((GAP, attribute, direction.rate_names[metric], scope))
     return large
 
 
@@ -291,7 +293,8 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
         everyone = unknown.bound_everyone(table, options, assessment.bounds.risk)
         return [*binary.findings_of(assessment), *everyone.findings], []
 
-    return Sample(options, findings, rows.frame, partial(gaps_alone, chosen, budget, _OF_SELECTED))
+    alone = partial(gaps_alone, chosen, budget, _OF_SELECTED, PART)
+    return Sample(options, findings, rows.frame, alone)
 
 
 def compared(drawing: Drawing, generator: np.random.Generator) -> Sample:

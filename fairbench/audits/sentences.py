@@ -48,7 +48,7 @@ _TEMPLATES: Mapping[tuple[str, str], str] = {
     (GAP, SMALL): "{by}no two groups differ by more than {bound} in {details}{scope}",
     (GAP, OPEN): "{by}it is open whether groups differ by more than {bound} in {details}{scope}"
     "{cannot_tell}",
-    (GAP, NOT_MEASURED): "{by}groups cannot be compared in {measures}: {first.needs}",
+    (GAP, NOT_MEASURED): "{by}groups cannot be compared in {measures}{scope}: {first.needs}",
     (PAIR, LARGE): "{by}groups differ in {first.measure}{scope}: {pairs}",
     (LOWEST, LARGE): "The {first.attribute} of the lowest {first.measure} is {first.groups[0]} "
     "({between})",

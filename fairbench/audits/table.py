@@ -209,11 +209,10 @@ def read_audit_table(
     """
     frame = read_frame(options) if frame is None else frame
     file = options.path.name
-    if options.prediction and options.prediction in (*options.group, *options.within):
-        option = "group" if options.prediction in options.group else "within"
+    if options.prediction and options.prediction in options.group:
         raise UserError(
-            f"{option}= names '{options.prediction}', the column of decisions (prediction=): people "
-            "of one decision are decided for alike by construction; name another column"
+            f"group= names '{options.prediction}', the column of decisions (prediction=): people of "
+            "one decision are decided for alike by construction; name another column"
         )
     score = scores_of(frame, ColumnRef(file, options.score)) if options.score else None
     label, direction = _labels(frame, options, score)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from fairbench.core.formats import some_of
 from fairbench.evaluation.group_intervals import GapInterval
-from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.gaps import GroupLimits, gap_of_noise, largest_gap
 
 LARGE, SMALL, OPEN, NOT_MEASURED = "large", "small", "open", "not measured"
 ERROR_RATE = 0.05  # the share of pages with any wrong finding
@@ -66,6 +66,8 @@ class Finding:
     given : an assumption of the answer; with one, the question is not settled.
     scope : whom or what else it holds for, such as ``of everyone``.
     decided : for an impact ratio, what the people are whose share is compared: ``approved``.
+    noise : of a gap among more than two groups, how large noise alone would make it on average, if
+        the groups had equal rates; NaN of all else.
     """
 
     about: str
@@ -85,6 +87,7 @@ class Finding:
     given: str = ""
     scope: str = ""
     decided: str = ""
+    noise: float = float("nan")
 
     @property
     def question(self) -> tuple[str, str, str]:
@@ -299,6 +302,7 @@ def compare_groups(
         upper=upper,
         values=tuple(rates[group] for group in answer.named),
         needs=few if answer.verdict == OPEN else "",
+        noise=gap_of_noise(shown.pointwise),
     )
     return answer, [gap, *pair_findings(gap, names, answer, rates)]
 

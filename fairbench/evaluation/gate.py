@@ -23,7 +23,12 @@ from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import MetricTable
-from fairbench.inference.gaps import GroupLimits, simultaneous_level, smallest_ratio
+from fairbench.inference.gaps import (
+    GroupLimits,
+    gap_of_noise,
+    simultaneous_level,
+    smallest_ratio,
+)
 from fairbench.inference.rates import Limits, ratio_limits
 from fairbench.inference.survey import Design
 from fairbench.metrics.rates import selection_rate
@@ -66,6 +71,8 @@ class Statement:
     groups : the groups whose rates are compared, the one with the lower rate first.
     n : how many rows the value rests on.
     needs : what would settle an open statement.
+    noise : of a gap among more than two groups, how large noise alone would make it on average, if
+        the groups were alike; NaN of all else.
     """
 
     condition: Condition
@@ -76,6 +83,7 @@ class Statement:
     groups: tuple[str, ...] = ()
     n: int = 0
     needs: str = ""
+    noise: float = float("nan")
 
     @property
     def text(self) -> str:
@@ -95,6 +103,8 @@ class Statement:
         details = [f"interval {number(self.lower)} to {number(self.upper)}"]
         if self.groups and self.verdict != PASSES:
             details = [" and ".join(self.groups), *details]
+        if np.isfinite(self.noise):
+            details.append(f"{number(self.noise)} by noise alone")
         value = "undefined" if np.isnan(self.value) else number(self.value)
         if self.verdict == OPEN:  # stands in brackets already
             return ", ".join([value, "; ".join(details)])
@@ -364,7 +374,9 @@ def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> S
     rates = (selection_rate,) if metric is None else metric.rates
     n = int(intervals.rows(rates).min(axis=0).sum())
     group_names = tuple(compared.groups[g] for g in measure.groups)
-    statement = statement_of(condition, measure.estimate, groups=group_names, n=n)
+    statement = statement_of(
+        condition, measure.estimate, groups=group_names, n=n, noise=measure.noise
+    )
     why = ""
     short = compared.short_of_labels(condition)
     if statement.verdict == PASSES and short:
@@ -406,10 +418,11 @@ class _Levels(NamedTuple):
 
 
 class _Measure(NamedTuple):
-    """What a condition is about: a value with its limits, and the positions of its groups."""
+    """What a condition is about: a value with its limits, the positions of its groups, noise."""
 
     estimate: Estimate
     groups: list[int]
+    noise: float = float("nan")
 
 
 def _smallest_ratio(intervals: CountIntervals, levels: _Levels, reference: int | None) -> _Measure:
@@ -461,7 +474,11 @@ def _largest_gap(
     counts = intervals.counts_of(metric)[..., positions, :]
     estimate = float(metric(counts)), float(wide.lower), float(narrow.upper)
     widest = max((rate(counts) for rate in metric.rates), key=np.ptp)
-    return _Measure(estimate, [int(positions[widest.argmin()]), int(positions[widest.argmax()])])
+    rates = replace(intervals, level=levels.clear).limits(metric.rates)
+    of_rates = (Limits(*(end[r, positions] for end in rates)) for r in range(len(metric.rates)))
+    noise = max(gap_of_noise(of_rate, level=levels.clear) for of_rate in of_rates)
+    ends = [int(positions[widest.argmin()]), int(positions[widest.argmax()])]
+    return _Measure(estimate, ends, noise)
 
 
 def _extreme_rate(

@@ -146,6 +146,7 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             needs=_needs(gap),
             unless=tipping_clause(gap.tipping),
             given=ASSUMED if gap.assumed else "",
+            noise=gap.alike,
         )
         yield finding
         if not gap.assumed:

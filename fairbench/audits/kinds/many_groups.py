@@ -41,7 +41,7 @@ from fairbench.evaluation.pooled_rates import (
     counts_of_rates,
     estimates_of_rates,
 )
-from fairbench.inference.gaps import GroupLimits, surest_gap
+from fairbench.inference.gaps import GroupLimits, gap_of_noise, surest_gap
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.document.model import Block, Column, Paragraph, Section, Table
 from fairbench.reporting.group_tables import bars, table_of
@@ -192,8 +192,15 @@ def _gap(
     names = [groups[high], groups[low]]
     rates = [successes[group] / sizes[group] for group in (high, low)]
     value, lower, upper = map(float, at_level(LEVEL)[0])
-    gap = replace(template, verdict=answer.verdict, value=value, lower=lower, upper=upper)
-    gap = replace(gap, needs=too_few_of(few) if answer.verdict == OPEN else "")
+    gap = replace(
+        template,
+        verdict=answer.verdict,
+        value=value,
+        lower=lower,
+        upper=upper,
+        needs=too_few_of(few) if answer.verdict == OPEN else "",
+        noise=gap_of_noise(rate_limits(successes[large_enough], sizes[large_enough])),
+    )
     if answer.verdict == LARGE:
         gap = replace(gap, groups=tuple(names), values=tuple(map(float, rates)))
     return names, [gap, *pair_findings(gap, names, answer, rates)]

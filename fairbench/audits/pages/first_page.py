@@ -55,6 +55,10 @@ def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str
         Column("limit", "general"),
         Column("verdict"),
     ]
+    if any(isfinite(finding.noise) for finding in shown):
+        columns.insert(3, Column("by noise", "number"))
+        by_noise = [finding.noise if isfinite(finding.noise) else None for finding in shown]
+        rows = [[*row[:3], noise, *row[3:]] for row, noise in zip(rows, by_noise, strict=True)]
     caption = " ".join(_explained(shown))
     return Table(columns, rows, caption=caption) if rows else None
 
@@ -65,6 +69,11 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
         yield (
             "Gap: the largest difference between two groups. Up to its limit, it makes no "
             "practical difference."
+        )
+    if any(isfinite(finding.noise) for finding in shown):
+        yield (
+            "By noise: how large the largest difference among more than two groups would be on "
+            "average, if they were all alike."
         )
     if any(map(_mark, shown)):
         yield f"{_BEYOND}: the interval of this row alone lies beyond the limit, but {STRICTER}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import Any
 
 from fairbench.audits.assessment import Assessment
@@ -81,6 +82,9 @@ def _gaps(assessment: Assessment) -> Table:
     def standard_error(gap: Gap) -> float | None:
         return gap.standard_error if gap.signed else None
 
+    def by_noise(gap: Gap) -> float | None:
+        return gap.alike if isfinite(gap.alike) else None
+
     def small(gap: Gap) -> float | None:
         # Of several groups it would follow from how little is known of each, not from the data.
         return gap.small if gap.signed or gap.assumed else None
@@ -100,6 +104,8 @@ def _gaps(assessment: Assessment) -> Table:
     ]
     if assessment.of_decisions:
         columns.append((standard_error, Column("standard error", "number", decimals=4)))
+    if any(isfinite(gap.alike) for gap in gaps):
+        columns.append((by_noise, Column("by noise", "number", left_out=1)))
     columns += [
         (("lower", "upper"), Column("95 % interval", "interval")),
         (bar_of.get, Column("", "bar")),
@@ -128,6 +134,8 @@ def _gaps_caption(assessment: Assessment) -> str:
         "size: the largest difference between two groups; where there are only two, the second's "
         "rate minus the first's."
     )
+    if any(isfinite(gap.alike) for gap in assessment.gaps):
+        caption += " by noise: how large it would be on average if all groups were alike."
     if not assessment.of_decisions:
         caption += " more labels: how many settle the verdict in 20 % and in 80 % of simulations."
     if any(gap.verdict == OPEN for gap in assessment.gaps):

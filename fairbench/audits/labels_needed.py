@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import floor
 
 from fairbench.audits.findings import ERROR_RATE, OPEN
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Gap
@@ -40,7 +39,6 @@ def with_needed(
     def needed(gap: Gap) -> FurtherLabels:
         """Return the numbers of labels that were tried, and how probably each settles the gap."""
         is_open = (gap.verdict == OPEN or gap.assumed) and len(gap.compared) > 1
-        is_open &= not gap.left_out  # of people of whom there are no rows nothing can be drawn
         if not is_open or (gap.metric == NEEDS_NO_LABELS and remaining is not None):
             return FurtherLabels()
         generator = rng(seed, "labels needed", gap.attribute, gap.metric)
@@ -83,6 +81,6 @@ def needed_in_words(needed: FurtherLabels) -> str:
     if needed.enough is not None:
         return f"{' to '.join(likely_numbers(needed))} {kind} would probably settle it"
     last = count(needed.labels[-1])
-    chance = probability(floor(100 * needed.settled[-1] + 1e-9) / 100)  # never as the bar it is under
+    chance = probability(needed.settled[-1])
     most = f"{last} {kind}" if needed.remaining is None else f"all {last} other labels"
     return f"{most} would settle it with a probability of only {chance}"

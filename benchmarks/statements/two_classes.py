@@ -83,7 +83,8 @@ def ratios(
     people: People, attribute: str, chosen: Mapping[str, float]
 ) -> dict[Question, Mapping[str, float]]:
     """Return impact ratios over the highest rate of all groups, and over that of larger ones."""
-    shares = {name: people.shares[cells].sum() for name, cells in people.members([attribute]).items()}
+    members = people.members([attribute])
+    shares = {name: people.shares[cells].sum() for name, cells in members.items()}
     highest = {
         "": max(chosen.values()),
         f"of the groups {LARGE_ENOUGH}": max(

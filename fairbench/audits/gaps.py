@@ -144,8 +144,8 @@ class Gap:
         """The part of its share of the error rate that later questions may spend again.
 
         All of it, if no further statement about the gap is possible: it is small, all pairs of
-        groups differ surely, or construction makes them the same. If it is large and some pairs are undecided, these keep the half at
-        which they are tested.
+        groups differ surely, or construction makes them the same. If it is large and some pairs are
+        undecided, these keep the half at which they are tested.
         """
         if self.fixed:
             return 1.0

@@ -211,8 +211,8 @@ def read_audit_table(
     file = options.path.name
     if options.prediction and options.prediction in options.group:
         raise UserError(
-            f"group= names '{options.prediction}', the column of decisions (prediction=): people of "
-            "one decision are decided for alike by construction; name another column"
+            f"group= names '{options.prediction}', the column of decisions (prediction=): people "
+            "of one decision are decided for alike by construction; name another column"
         )
     score = scores_of(frame, ColumnRef(file, options.score)) if options.score else None
     label, direction = _labels(frame, options, score)

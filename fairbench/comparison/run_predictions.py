@@ -69,8 +69,8 @@ def load_predictions(
 
     Raises
     ------
-    UserError : a task that is not binary, or no regression where numbers may be; files that are missing or damaged, or a fold without
-        predictions.
+    UserError : a task that is not binary, or no regression where numbers may be; files that are
+        missing or damaged, or a fold without predictions.
     """
     people = _binary_people(run, participle, numbers=numbers)
     table = _read_predictions(run, people, ("prediction", "score"))

@@ -101,10 +101,7 @@ def test_of_those_whom_one_decision_selected_it_is_no_finding_and_every_sentence
     fixed = findings[(findings["scope"] == part) & (findings["verdict"] == NOT_MEASURED)]
     assert set(fixed["measure"]) == OF_DECISIONS - {"selection rate"} | {"share predicted '1'"}
     sentences = [*page.verdict.can, *page.verdict.cannot, *page.summary.found]
-    assert all(
-        part in said or EVERYONE in said or "four fifths" in said
-        for said in sentences
-    )
+    assert all(part in said or EVERYONE in said or "four fifths" in said for said in sentences)
     assert not any("no two groups differ" in said for said in sentences)
     labels = f"{frame['granted'].sum():,}"
     sure = f"Of 1,500 rows, {labels} are of those selected ('granted'), all of them with a known"

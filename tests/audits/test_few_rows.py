@@ -72,9 +72,7 @@ def classes():
     wrong = (np.arange(len(frame)) // 3 % 5 == 0) | (frame["group"] == "c")
     names = np.array(["x", "y", "z"])
     confidence = np.linspace(0.4, 0.99, len(frame))
-    return frame.assign(
-        label=names[label], prediction=names[(label + wrong) % 3], score=confidence
-    )
+    return frame.assign(label=names[label], prediction=names[(label + wrong) % 3], score=confidence)
 
 
 TWO = {"target": "label", "prediction": "d", "favourable": "1"}

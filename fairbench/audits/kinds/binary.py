@@ -216,8 +216,8 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
 
 
 _GAP_FIELDS = (
-    "attribute", "metric", "compared", "left_out", "few", "assumed", "value", "lower", "upper", "supposed",
-    "alike", "small", "tipping", "short_of_labels", "standard_error",
+    "attribute", "metric", "compared", "left_out", "few", "assumed", "value", "lower", "upper",
+    "supposed", "alike", "small", "tipping", "short_of_labels", "standard_error",
 )  # fmt: skip
 _NEEDED_FIELDS = ("labels", "settled", "few", "enough", "remaining")
 

@@ -156,8 +156,8 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         unseen=[on_selected, *audit.unseen],
         data={**audit.data, "of_everyone": data},
         counted=(
-            f"{count(audit.rows)} of {people}, those selected ('{options.selected}'); {labelled} of "
-            "them with a label"
+            f"{count(audit.rows)} of {people}, those selected ('{options.selected}'); {labelled} "
+            "of them with a label"
         ),
     )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.statements.simulate import Population, Sample
 from benchmarks.statements.truth import EPSILON, Question, Truth
-from benchmarks.statements.two_classes import PATH, names
+from benchmarks.statements.two_classes import DOZEN, LOWEST_ROWS, PATH, names
 from fairbench.audits.findings import GAP, ErrorBudget, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import classes
@@ -144,7 +144,7 @@ def _alone(group: NDArray[np.int64], is_right: NDArray[np.bool_], groups: int) -
     """Return whether the labelled rows alone show a large gap between groups."""
     size = np.bincount(group, minlength=groups).astype(float)
     right = np.bincount(group, is_right, minlength=groups)
-    enough = size >= classes.FEWEST_COMPARED
+    enough = size >= LOWEST_ROWS
     if enough.sum() < 2:
         return set()
     limits = GroupLimits.of(right[enough], size[enough], level=1 - ErrorBudget(2).risk)
@@ -197,3 +197,6 @@ def populations() -> Iterator[Population]:
     yield of("4 groups, 2 of 10 classes worst, 5,000 rows", Classified.of(lowest, 5000))
     spread = np.linspace(0.7, 0.9, 10)[:, None] * np.ones((10, 4))
     yield of("10 groups spread, 4 classes, 5,000 rows", Classified.of(spread, 5000))
+    apart = np.array([[0.8] * 4, [0.8] * 4, [0.4] * 4])
+    dozen = Classified.of(apart, 6000, shares=DOZEN)
+    yield of("2 alike, a dozen apart, 4 classes, 6,000 rows", dozen, short=True)

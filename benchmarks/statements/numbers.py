@@ -12,7 +12,7 @@ from scipy import special, stats
 
 from benchmarks.statements.simulate import Population, Sample
 from benchmarks.statements.truth import EPSILON, Question, Truth
-from benchmarks.statements.two_classes import PATH, names
+from benchmarks.statements.two_classes import DOZEN, PATH, names
 from fairbench.audits.findings import GAP, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import numbers
@@ -201,3 +201,5 @@ def populations() -> Iterator[Population]:
     yield of("30 alike, normal, 20,000 rows", several)
     at = Predicted.of("normal", 20_000, level=EPSILON * float(np.sqrt(2)))
     yield of("2 at epsilon, normal, 20,000 rows", at)
+    dozen = Predicted.of("normal", 6000, 3, shares=DOZEN, level=0.6, bias=0.6, reach=1.5)
+    yield of("2 alike, a dozen apart, normal, 6,000 rows", dozen, short=True)

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import special
 
 from benchmarks.statements.consistency import finding_of, of_findings, of_gaps, of_page
-from benchmarks.statements.truth import Difference, Question, Truth, difference_of, is_wrong
+from benchmarks.statements.truth import PART, Difference, Question, Truth, difference_of, is_wrong
 from fairbench.audits.columns import read_frame
 from fairbench.audits.findings import ERROR_RATE, LARGE, Finding
 from fairbench.audits.gaps import Gap
@@ -197,7 +197,7 @@ def _audit(sample: Sample, truth: Truth, sizeable: Set[Difference], tally: _Tall
 
 def _tested(sizeable: Set[Difference]) -> set[Question]:
     """Return the gaps that labels alone can show: not those of people who have none."""
-    return {question for question, group in sizeable if not group and not question[-1]}
+    return {question for question, group in sizeable if not group and question[-1] in ("", PART)}
 
 
 def _page(sample: Sample) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchmarks.statements.simulate import Population, Sample
 from benchmarks.statements.truth import Question, Truth
-from benchmarks.statements.two_classes import PATH, names
+from benchmarks.statements.two_classes import DOZEN, PATH, names
 from fairbench.audits.findings import GAP, Finding
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import survival
@@ -139,3 +139,5 @@ def populations() -> Iterator[Population]:
     yield of("4 alike, most censored, 1,000 rows", censored)
     yield of("2 observed for unlike times, 1,000 rows", Observed.of(1000, last_observed=4.0))
     yield of("1 of 3 with noisy risks, 1,500 rows", Observed.of(1500, 3, noise=2.0))
+    dozen = Observed.of(6000, 3, shares=DOZEN, noise=20.0)
+    yield of("2 alike, a dozen with noisy risks, 6,000 rows", dozen)

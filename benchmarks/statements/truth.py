@@ -22,6 +22,7 @@ from fairbench.audits.findings import (
 from fairbench.inference.impact import FOUR_FIFTHS
 
 EPSILON = 0.05
+PART = "of those selected ('selected')"  # what is said of them alone
 # What is compared: the kind of finding, the attribute, the measure, and for whom it holds.
 Question = tuple[str, str, str, str]
 # A question, and of a finding about one group that group.

@@ -12,13 +12,14 @@ from scipy import special
 
 from benchmarks.statements.people import Cell, People, Rows
 from benchmarks.statements.simulate import Population, Sample
-from benchmarks.statements.truth import EPSILON, Question, Truth
+from benchmarks.statements.truth import EPSILON, PART, Question, Truth
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import Direction
 from fairbench.audits.findings import COMPARISON, EXCESS, GAP, RATIO, UNLIKE, ErrorBudget, Finding
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Gap
 from fairbench.audits.kinds import binary, many_groups, pair, unknown
 from fairbench.audits.question import Options
+from fairbench.evaluation.impact_ratios import LARGE_ENOUGH, SMALLEST_SHARE
 from fairbench.evaluation.many_groups import SHOWN
 from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.gaps import GroupLimits, largest_gap
@@ -65,10 +66,7 @@ def truth_of(people: People, *, right: bool = False, within: str = "") -> Truth:
             values[GAP, attribute, RATE_NAMES[metric], ""] = people.rates(attributes, rate)
         if len(attributes) == 1:
             chosen = people.rates(attributes, RATE_OF[NEEDS_NO_LABELS])
-            highest = max(chosen.values())
-            values[RATIO, attribute, "impact ratio", ""] = {
-                name: rate / highest for name, rate in chosen.items()
-            }
+            values |= ratios(people, attribute, chosen)
             values[EXCESS, attribute, "mean score less share of label 1", ""] = {
                 name: float(value)
                 for name, value in people.of_groups(
@@ -80,6 +78,26 @@ def truth_of(people: People, *, right: bool = False, within: str = "") -> Truth:
             for metric, rate in RATE_OF.items():
                 values[GAP, attribute, RATE_NAMES[metric], scope] = standardised(people, rate)
     return Truth(values, scores_are_right=right)
+
+
+def ratios(
+    people: People, attribute: str, chosen: Mapping[str, float]
+) -> dict[Question, Mapping[str, float]]:
+    """Return impact ratios over the highest rate of all groups, and over that of larger ones."""
+    members = people.members([attribute])
+    shares = {name: people.shares[cells].sum() for name, cells in members.items()}
+    highest = {
+        "": max(chosen.values()),
+        f"of the groups {LARGE_ENOUGH}": max(
+            rate for name, rate in chosen.items() if shares[name] >= SMALLEST_SHARE
+        ),
+    }
+    return {
+        (RATIO, attribute, "impact ratio", scope): {
+            name: rate / of_compared for name, rate in chosen.items()
+        }
+        for scope, of_compared in highest.items()
+    }
 
 
 def standardised(people: People, rate: Rate) -> dict[str, float]:
@@ -103,18 +121,16 @@ def truth_of_selected(people: People) -> Truth:
         attribute = " x ".join(attributes)
         for metric, rate in RATE_OF.items():
             measure = _OF_SELECTED.rate_names[metric]
-            values[GAP, attribute, measure, ""] = people.rates(attributes, rate, selected=True)
+            values[GAP, attribute, measure, PART] = people.rates(attributes, rate, selected=True)
             values[GAP, attribute, measure, unknown.EVERYONE] = people.rates(attributes, rate)
         among = people.of_groups(attributes, lambda cell: np.asarray(cell.selected.mean()))
-        highest = max(map(float, among.values()))
-        values[RATIO, attribute, "impact ratio", ""] = {
-            name: float(share) / highest for name, share in among.items()
-        }
+        if len(attributes) == 1:
+            values |= ratios(people, attribute, {name: float(rate) for name, rate in among.items()})
         excess = people.of_groups(
             attributes, lambda cell: np.asarray(((cell.score - cell.chance) * cell.selected).mean())
         )
         among = people.of_groups(attributes, lambda cell: np.asarray(cell.selected.mean()))
-        values[EXCESS, attribute, "mean score less share of label 1", ""] = {
+        values[EXCESS, attribute, "mean score less share of label 1", PART] = {
             name: float(excess[name] / among[name]) for name in excess
         }
     return Truth(values)
@@ -243,7 +259,9 @@ def audited(drawing: Drawing, generator: np.random.Generator) -> Sample:
     return Sample(options, findings, frame, partial(gaps_alone, rows, budget) if alone else None)
 
 
-def gaps_alone(rows: Rows, budget: ErrorBudget, direction: Direction = _PLAIN) -> Set[Question]:
+def gaps_alone(
+    rows: Rows, budget: ErrorBudget, direction: Direction = _PLAIN, scope: str = ""
+) -> Set[Question]:
     """Return the gaps that the labelled rows alone show to be large."""
     table = rows.table()
     known, large = table.known, set()
@@ -262,7 +280,7 @@ def gaps_alone(rows: Rows, budget: ErrorBudget, direction: Direction = _PLAIN) -
             if enough.sum() > 1:
                 limits = GroupLimits.of(successes[enough], sizes[enough], level=1 - budget.risk)
                 if float(largest_gap(limits).lower) > EPSILON:
-                    large.add((GAP, attribute, direction.rate_names[metric], ""))
+                    large.add((GAP, attribute, direction.rate_names[metric], scope))
     return large
 
 
@@ -280,7 +298,8 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
         everyone = unknown.bound_everyone(table, options, assessment.bounds.risk)
         return [*binary.findings_of(assessment), *everyone.findings], []
 
-    return Sample(options, findings, rows.frame, partial(gaps_alone, chosen, budget, _OF_SELECTED))
+    alone = partial(gaps_alone, chosen, budget, _OF_SELECTED, PART)
+    return Sample(options, findings, rows.frame, alone)
 
 
 def compared(drawing: Drawing, generator: np.random.Generator) -> Sample:
@@ -318,6 +337,7 @@ def populations() -> Iterator[Population]:
     yield from _selected()
     yield from _pairs()
     yield from _many()
+    yield from _of_a_dozen()
 
 
 def _binary(
@@ -628,3 +648,36 @@ def _many() -> Iterator[Population]:
     few = several([Cell.of()] * 145 + [Cell.of(mean=0.2)] * 5)
     yield of("5 of 150 apart, 6,000 rows", few, 6000)
     yield of("150 alike, 600 labels of 3,000", alike, 3000, labels=600)
+
+
+DOZEN = (1.0, 1.0, 0.004)  # shares of groups, of which the last has a dozen of 6,000 rows
+
+
+def _of_a_dozen() -> Iterator[Population]:
+    """Yield two groups that are alike, and a dozen people who differ from them by 0.4."""
+    alike, apart = Cell.of_rates(0.5, 0.75, 0.25), Cell.of_rates(0.5, 0.35, 0.0)
+    people = several([alike, alike, apart], DOZEN)
+    name = "2 alike, a dozen apart, 6,000 rows"
+    yield _binary(name, Drawing(people, 6000), short=True)
+    yield _binary(f"households of 4, {name}", Drawing(people, 6000, clusters=4))
+    yield _binary(f"decisions alone, {name}", Drawing(people, 6000, 0, scored=False))
+    yield _binary(f"no labels, {name}", Drawing(people, 6000, 0), right=True)
+    yield _binary(f"3,000 labels, {name}", Drawing(people, 6000, 3000))
+    strata = People.of(
+        {"sex": names(3), "age": ["A0", "A1"]},
+        lambda place: apart if place[0] == 2 else alike,
+        [share for share in DOZEN for _ in range(2)],
+    )
+    yield _binary(f"in 2 strata, {name}", Drawing(strata, 6000, within="age"))
+    bound = partial(Drawing, people, 6000, constraint="selection_rate:0.05")
+    truth = partial(replace, truth_of(people), holds=lambda *_: False)
+    yield Population("binary", f"constraint, {name}", partial(audited, bound()), truth)
+    yield Population(
+        "selected", name, partial(of_selected, bound(constraint="")),
+        partial(truth_of_selected, people),
+    )  # fmt: skip
+    same = Cell.of(noise=0.05)
+    pair = several([same, same, Cell.of(noise=0.05, other_shift=3.0)], DOZEN)
+    yield Population(
+        "pair", name, partial(compared, Drawing(pair, 6000)), partial(truth_of_pair, pair)
+    )

@@ -131,7 +131,8 @@ def assess(
     seed = options.seed
     metrics, counts, decided = _evaluate(rows, basis, evaluator, seed, counts_alone=only_findings)
     gap_metrics = [NEEDS_NO_LABELS] if basis is Basis.DECISIONS else list(RATE_OF)
-    metrics_within = asked_within(table, gap_metrics)
+    fixed = table.fixed
+    metrics_within = asked_within(table, [name for name in gap_metrics if name not in fixed])
     questions = len(counts) * len(gap_metrics) + len(options.group) * len(metrics_within) + others
     budget = _budget(table, options, questions)
     bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
@@ -143,6 +144,12 @@ def assess(
         metrics=gap_metrics,
         names=table.direction.rate_names,
     )
+    gaps = [
+        Gap(gap.attribute, gap.metric, (), (), assumed=False, rate_name=gap.rate_name, fixed=why)
+        if (why := fixed.get(gap.metric, ""))
+        else gap
+        for gap in gaps
+    ]
     metrics_if_alike = None
     if not only_findings:
         metrics_if_alike, gaps = _with_robustness(

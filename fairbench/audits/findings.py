@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairbench.core.formats import some_of
 from fairbench.evaluation.group_intervals import GapInterval
-from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.gaps import GroupLimits, gap_of_noise, largest_gap
 
 LARGE, SMALL, OPEN, NOT_MEASURED = "large", "small", "open", "not measured"
 ERROR_RATE = 0.05  # the share of pages with any wrong finding
@@ -65,6 +66,8 @@ class Finding:
     given : an assumption of the answer; with one, the question is not settled.
     scope : whom or what else it holds for, such as ``of everyone``.
     decided : for an impact ratio, what the people are whose share is compared: ``approved``.
+    noise : of a gap among more than two groups, how large noise alone would make it on average, if
+        the groups had equal rates; NaN of all else.
     """
 
     about: str
@@ -84,6 +87,7 @@ class Finding:
     given: str = ""
     scope: str = ""
     decided: str = ""
+    noise: float = float("nan")
 
     @property
     def question(self) -> tuple[str, str, str]:
@@ -198,6 +202,11 @@ def answer_gap(
     return GapAnswer(OPEN, pairs=pairs_apart)
 
 
+def too_few_of(groups: Sequence[str]) -> str:
+    """Return which groups keep a gap open, as people in them may differ; empty if none does."""
+    return f"there are too few rows of {some_of(groups)}" if groups else ""
+
+
 def one_sided_level(risk: float) -> float:
     """Return the level of an interval of which one end gives an answer at this error rate.
 
@@ -261,7 +270,8 @@ def compare_groups(
 
     Parameters
     ----------
-    at : level -> the measure of the groups, with limits; groups without limits are left out.
+    at : level -> the measure of the groups, with limits. A group of people without limits may
+        differ from all others: with one no gap is small, and an open one names it.
     names : the names of the groups.
     template : the finding of a gap that is not measured, with the reason.
     risk : the error rate of the answer.
@@ -269,15 +279,19 @@ def compare_groups(
     """
     shown = at(LEVEL)
     measured = np.isfinite(shown.pointwise.lower)
-    if measured.sum() < 2:
+    known = measured & np.isfinite(shown.pointwise.value)
+    if known.sum() < 2:
         return GapAnswer(NOT_MEASURED), [template]
     answer = answer_gap(
         lambda level: GapInterval.of(at(level).only(measured)),
         template.bound,
         risk,
-        may_be_small=may_be_small,
+        may_be_small=may_be_small and bool(measured.all()),
     )
+    few = too_few_of([name for name, is_known in zip(names, known, strict=True) if not is_known])
     value, lower, upper = map(float, largest_gap(shown.only(measured)))
+    if answer.verdict == OPEN and not measured.all():
+        lower = upper = np.nan  # it is the gap of the others alone
     rates = shown.pointwise.value.tolist()
     gap = replace(
         template,
@@ -287,7 +301,8 @@ def compare_groups(
         lower=lower,
         upper=upper,
         values=tuple(rates[group] for group in answer.named),
-        needs="",
+        needs=few if answer.verdict == OPEN else "",
+        noise=gap_of_noise(shown.pointwise),
     )
     return answer, [gap, *pair_findings(gap, names, answer, rates)]
 

@@ -13,6 +13,7 @@ from fairbench.audits.findings import (
     LARGE,
     LEVEL,
     NOT_MEASURED,
+    OPEN,
     SMALL,
     ErrorBudget,
     GapAnswer,
@@ -74,8 +75,11 @@ class Gap:
 
     Attributes
     ----------
-    compared : positions of the groups that have enough rows.
-    left_out : names of the other groups.
+    compared : positions of the groups that have rows in the rate's denominator.
+    left_out : names of the other groups. Their rates may be anything, so that no gap is small
+        unless it would be so whatever they are.
+    few : names of the groups of too few rows to show that they are like others, those that are left
+        out among them.
     assumed : whether it rests on scores that no label has confirmed.
     value, lower, upper : the gap and its interval, from the labels alone. For two groups the gap is
         the second one's rate minus the first's.
@@ -88,13 +92,14 @@ class Gap:
     standard_error : the standard error of the difference of two groups; the interval is not made
         from it.
     answer : the verdict, and the pairs that surely differ, by positions in `compared`;
-        nothing with under two groups of enough rows.
+        nothing with under two groups that are compared.
     names, rates : the names and the rates of the groups that are compared.
     rows : the number of rows, or labels, of all compared groups in the rate's denominator.
     stress : for an open gap, the miscalibration at which the verdict from scores would change.
     needed : for an open gap, true gap that is supposed -> how many more labels would settle it;
         None where all are too few. Empty if that is not computed.
     rate_name : the name of the rate.
+    fixed : why the rate is the same in every group by construction, so that nothing is found of it.
     """
 
     attribute: str
@@ -102,6 +107,7 @@ class Gap:
     compared: Sequence[int]
     left_out: Sequence[str]
     assumed: bool
+    few: Sequence[str] = ()
     value: float = NAN
     lower: float = NAN
     upper: float = NAN
@@ -118,11 +124,12 @@ class Gap:
     stress: Stress | None = None
     needed: Mapping[str, int | None] = field(default_factory=dict)
     rate_name: str = ""
+    fixed: str = ""
 
     @property
     def signed(self) -> bool:
         """Whether the value is a signed difference of two groups."""
-        return len(self.compared) == 2
+        return len(self.compared) == 2 and not self.left_out
 
     @property
     def verdict(self) -> str:
@@ -138,10 +145,12 @@ class Gap:
     def freed(self) -> float:
         """The part of its share of the error rate that later questions may spend again.
 
-        All of it, if no further statement about the gap is possible: it is small, or all pairs of
-        groups differ surely. If it is large and some pairs are undecided, these keep the half at
-        which they are tested.
+        All of it, if no further statement about the gap is possible: it is small, all pairs of
+        groups differ surely, or construction makes them the same. If it is large and some pairs are
+        undecided, these keep the half at which they are tested.
         """
+        if self.fixed:
+            return 1.0
         if self.assumed or self.verdict not in (LARGE, SMALL):
             return 0.0
         groups = len(self.compared)
@@ -193,7 +202,7 @@ def gaps_of(
     metrics: Sequence[str] = tuple(RATE_OF),
     names: Mapping[str, str] = RATE_NAMES,
 ) -> list[Gap]:
-    """Return every attribute's gaps between the groups of enough rows.
+    """Return every attribute's gaps between its groups.
 
     Parameters
     ----------
@@ -218,25 +227,30 @@ def gaps_of(
 
 
 def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_labels: bool) -> Gap:
-    """Return the gap in one metric between the groups of an attribute that have enough rows."""
+    """Return the gap in one metric between the groups of an attribute.
+
+    As in the tables of :func:`fairbench.evaluate` and in gates, a group of few rows takes part: its
+    interval says how little is known of it.
+    """
     rate = RATE_OF[metric]
     names = np.array(counted.groups, object)
     intervals = counted.intervals
-    sizes = counted.sizes([rate])[0]
+    people, sizes = counted.sizes([RATE_OF[NEEDS_NO_LABELS], rate])
+    compared = sizes > 0
     labels = np.asarray(counted.counts).sum(axis=-1)
-    # Where only some rows have labels a few will do: their interval says how little they tell.
-    some_labels = isinstance(intervals, LabelledIntervals)
-    enough = sizes >= (1 if some_labels else bounds.minimum)
-    short = (labels < FEWEST_LABELS) & (some_labels and metric != NEEDS_NO_LABELS)
+    some_labels = isinstance(intervals, LabelledIntervals) and metric != NEEDS_NO_LABELS
+    short = (labels < FEWEST_LABELS) & some_labels
+    few = (people > 0) & (sizes < (1 if some_labels else bounds.minimum))
     gap = Gap(
         counted.attribute,
         metric,
-        np.flatnonzero(enough).tolist(),
-        names[~enough].tolist(),
+        np.flatnonzero(compared).tolist(),
+        names[(people > 0) & ~compared].tolist(),
         assumed=no_labels and metric != NEEDS_NO_LABELS,
+        few=names[few].tolist(),
         short_of_labels=names[short].tolist(),
-        names=names[enough].tolist(),
-        rows=int(sizes[enough].sum()),
+        names=names[compared].tolist(),
+        rows=int(sizes.sum()),
         rate_name=name,
     )
     if len(gap.compared) < 2:
@@ -247,6 +261,8 @@ def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_lab
     else:
         rates = rate(intervals.draws[:, gap.compared])
         gap = _of_draws(gap, rates, bounds, no_labels=no_labels)
+        if gap.left_out and gap.verdict == SMALL:
+            gap = replace(gap, answer=GapAnswer(OPEN), small=min(gap.small, LEVEL))
     if gap.signed:
         return gap
     return replace(gap, alike=float(np.ptp(rates - rates.mean(axis=0), axis=1).mean()))
@@ -260,8 +276,9 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
     metric = metrics_of(BINARY)[gap.metric]
     rate = gap.rate
     is_compared = np.isin(np.arange(intervals.counts.shape[-2]), gap.compared)[None]
+    unseen = ~is_compared & (intervals.rows([RATE_OF[NEEDS_NO_LABELS]]) > 0)
     rates = rate(intervals.counts_of(metric)[gap.compared])
-    (largest,) = intervals.gaps([metric], is_compared)
+    (largest,) = intervals.gaps([metric], is_compared, unseen=unseen)
     size_limits = lower, upper = float(largest.lower), float(largest.upper)
     error = NAN
     if gap.signed:
@@ -272,7 +289,7 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
 
     def at_level(level: float) -> GapInterval:
         """Return the interval of the gap, with the leads of the groups that are compared."""
-        (interval,) = _at_level(intervals, level).gaps([metric], is_compared)
+        (interval,) = _at_level(intervals, level).gaps([metric], is_compared, unseen=unseen)
         assert interval.leads is not None
         pairs = np.ix_(gap.compared, gap.compared)
         return interval._replace(leads=np.atleast_2d(interval.leads)[pairs])

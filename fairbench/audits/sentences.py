@@ -48,7 +48,7 @@ _TEMPLATES: Mapping[tuple[str, str], str] = {
     (GAP, SMALL): "{by}no two groups differ by more than {bound} in {details}{scope}",
     (GAP, OPEN): "{by}it is open whether groups differ by more than {bound} in {details}{scope}"
     "{cannot_tell}",
-    (GAP, NOT_MEASURED): "{by}groups cannot be compared in {measures}: {first.needs}",
+    (GAP, NOT_MEASURED): "{by}groups cannot be compared in {measures}{scope}: {first.needs}",
     (PAIR, LARGE): "{by}groups differ in {first.measure}{scope}: {pairs}",
     (LOWEST, LARGE): "The {first.attribute} of the lowest {first.measure} is {first.groups[0]} "
     "({between})",
@@ -63,8 +63,8 @@ _TEMPLATES: Mapping[tuple[str, str], str] = {
     (RATIO, OPEN): "{by}it is open whether {ratios} {are} {first.decided} at least four fifths as "
     "often as {reference}",
     (RATIO, NOT_MEASURED): "{by}there is no impact ratio of {named}: {first.needs}",
-    (EXCESS, LARGE): "{by}scores of {first.groups[0]} are too {side} on average (by {size} in "
-    "these rows, 95 % interval {ends_of_size})",
+    (EXCESS, LARGE): "{by}scores of {first.groups[0]} are too {side} on average{scope} (by {size} "
+    "in these rows, 95 % interval {ends_of_size})",
     (EXCESS, OPEN): "",  # what was measured stands in the table of calibration
     (EXCESS, NOT_MEASURED): "",
     (SHARE, LARGE): "{by}{first.groups[0]} gets {less_or_more} than its share: {places} of "

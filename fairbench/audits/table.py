@@ -24,6 +24,7 @@ from fairbench.audits.direction import (
     runs_against,
     which_foretold,
 )
+from fairbench.audits.gaps import RATE_OF
 from fairbench.audits.group_sampling import GroupSampling
 from fairbench.audits.label_selection import Classes, check_labels_at_random
 from fairbench.audits.question import RATING, Options
@@ -138,6 +139,37 @@ class AuditTable:
         return self.direction.granted if self.selected is None else SELECTED
 
     @property
+    def fixed(self) -> Mapping[str, str]:
+        """Gap -> why its rate is 0 or 1 in every group by construction, of those that are.
+
+        Then at most two of the four combinations of a label and a decision occur: all decisions are
+        the same, as of people whom the same decision selected, or all labels, or one is the other.
+        """
+        among = np.tile([(self.prediction == decision).any() for decision in (0, 1)], 2)
+        if len(self.known) == len(self.label):
+            cell = (2 * self.label + self.prediction).astype(np.intp)
+            among = np.bincount(cell, minlength=4) > 0
+        cells = np.flatnonzero(among)
+        if len(cells) > 2:
+            return {}
+        fixed = {}
+        for metric, rate in RATE_OF.items():
+            counted = cells[np.array(rate.denominator)[cells] > 0]
+            if len({*np.array(rate.numerator)[counted].tolist()}) == 1:
+                fixed[metric] = f"{self._alike(cells)}, which by itself makes all groups the same"
+        return fixed
+
+    def _alike(self, cells: NDArray[np.intp]) -> str:
+        """Return what is the same of everyone, of whom there are at most two cells."""
+        decisions, labels = {*(cells % 2).tolist()}, {*(cells // 2).tolist()}
+        if len(decisions) == 1:
+            everyone = "everyone" if self.everyone is None else f"everyone who was {SELECTED}"
+            return f"{everyone} is {self.direction.decided_names[decisions.pop()]}"
+        if len(labels) == 1:
+            return f"every label is '{self.labels[labels.pop()]}'"
+        return f"{'every' if 0 in cells else 'no'} decision agrees with its label"
+
+    @property
     def labels_known(self) -> int:
         """The number of rows with a label, each counted as often as it comes."""
         return len(self.known) if self.times is None else int(self.times[self.known].sum())
@@ -146,6 +178,11 @@ class AuditTable:
     def known(self) -> NDArray[np.int64]:
         """The positions of the rows with a label."""
         return np.flatnonzero(~np.isnan(self.label))
+
+
+def of_part(table: AuditTable, options: Options) -> str:
+    """Return of whom it is what a table says, in words; empty if of everyone in the file."""
+    return "" if table.everyone is None else f"of those {SELECTED} ('{options.selected}')"
 
 
 def read_audit_table(
@@ -174,6 +211,11 @@ def read_audit_table(
     """
     frame = read_frame(options) if frame is None else frame
     file = options.path.name
+    if options.prediction and options.prediction in options.group:
+        raise UserError(
+            f"group= names '{options.prediction}', the column of decisions (prediction=): people "
+            "of one decision are decided for alike by construction; name another column"
+        )
     score = None
     if options.score:
         place = ColumnRef(file, options.score)

@@ -227,13 +227,25 @@ class _Constraint:
         return self.name == RATIO
 
     def measure(
-        self, rows: ScoredRows, labels: pd.Series, thresholds: Floats, *, level: float = 0.95
+        self,
+        rows: ScoredRows,
+        labels: pd.Series,
+        thresholds: Floats,
+        *,
+        level: float = 0.95,
+        everyone: bool = True,
     ) -> Limits:
-        """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits."""
+        """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits.
+
+        Parameters
+        ----------
+        everyone : whether groups of few rows count; they say too little to choose by.
+        """
         codes, _ = codes_of(labels)
         (limits,) = rows.limits([self.rate], codes, thresholds, level=level)
-        compared = _large_enough(limits, codes)
-        return smallest_ratio(compared) if self.is_ratio else largest_gap(compared)
+        if not everyone:
+            limits = _large_enough(limits, codes)
+        return smallest_ratio(limits) if self.is_ratio else largest_gap(limits)
 
     def is_met(self, values: Floats) -> NDArray[np.bool_]:
         """Return which values meet the constraint; NaN does not."""
@@ -301,7 +313,7 @@ def _choose_threshold(
     It has to meet it among the groups of every attribute.
     """
     values = {
-        attribute: constraint.measure(rows, labels, candidates).value
+        attribute: constraint.measure(rows, labels, candidates, everyone=False).value
         for attribute, labels in groups.items()
     }
     meets = np.all([constraint.is_met(value) for value in values.values()], axis=0)
@@ -331,6 +343,9 @@ def _judge(
     limits = constraint.measure(rows, labels, thresholds)
     _, least, most = constraint.measure(rows, labels, thresholds, level=1 - risk).at(0)
     value, lower, upper = limits.at(0)
+    holds = constraint.holds(least, most)
+    if holds and len(codes_of(labels)[1]) < len(labels.cat.categories):
+        holds = None  # people of a group of whom these rows have none may differ
     return JudgedConstraint(
         attribute=attribute,
         chosen=choice.values[attribute],
@@ -338,7 +353,7 @@ def _judge(
         lower=lower,
         upper=upper,
         before=float(limits.value[1]),
-        holds=constraint.holds(least, most),
+        holds=holds,
     )
 
 

@@ -15,11 +15,13 @@ from fairbench.audits.findings import (
     LARGE,
     LEVEL,
     NOT_MEASURED,
+    OPEN,
     PAIR,
     Finding,
     GapAnswer,
     answer_gap,
     as_named,
+    too_few_of,
 )
 from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, RATE_OF, Bounds
 from fairbench.audits.question import Options
@@ -79,7 +81,8 @@ class StandardisedGap:
     ----------
     within : the columns whose levels are the strata.
     names : the names of the groups that are compared.
-    left_out : the names of the other groups, which have too few rows.
+    left_out : the names of the other groups, which have too few rows; no gap is small without each
+        two groups.
     value, lower, upper : the gap; for two groups the second's standardised rate less the first's.
     answer : the verdict on the gap, with groups as positions in `names`.
     rates : (G, G) the standardised rate of the first group of each pair, over the strata that the
@@ -113,7 +116,7 @@ class StandardisedGap:
     @property
     def signed(self) -> bool:
         """Whether the value is a signed difference of two groups."""
-        return len(self.names) == 2
+        return len(self.names) == 2 and not self.left_out
 
     @property
     def verdict(self) -> str:
@@ -177,6 +180,7 @@ def _gap(counted: Stratified, metric: str, bounds: Bounds, *, few: bool) -> Stan
     names = np.array(counted.groups, object)
     pairs_compared = rates.compared(bounds.minimum)
     compared = pairs_compared.any(axis=-1)
+    is_complete = bool((pairs_compared | np.eye(len(names), dtype=bool)).all())
     gap = StandardisedGap(
         counted.attribute,
         metric,
@@ -193,11 +197,11 @@ def _gap(counted: Stratified, metric: str, bounds: Bounds, *, few: bool) -> Stan
         partial(_interval, rates, pairs_compared, groups),
         bounds.epsilon,
         bounds.risk,
-        may_be_small=not few or bool(has_enough.all()),
+        may_be_small=is_complete and (not few or bool(has_enough.all())),
     )
     largest, _ = largest_difference([rates], [pairs_compared], level=LEVEL)
     value, lower, upper = map(float, largest)
-    if len(groups) == 2:
+    if len(names) == len(groups) == 2:
         first, second = groups
         differences = rates.differences(level=LEVEL)
         value, lower, upper = (float(number[second, first]) for number in differences)
@@ -270,6 +274,9 @@ def within_findings(
     for gap in gaps:
         answer = gap.answer
         value, lower, upper = as_named(answer, (gap.value, gap.lower, gap.upper), signed=gap.signed)
+        few = gap.left_out if gap.verdict == OPEN else ()
+        if few:
+            lower = upper = NAN  # it is the gap of the others alone
         template = Finding(
             GAP, gap.attribute, gap.rate_name, gap.verdict, bound=epsilon, n=gap.rows, scope=scope
         )
@@ -281,7 +288,7 @@ def within_findings(
             lower=lower,
             upper=upper,
             values=(gap.rates[named[0]][named[1]], gap.rates[named[1]][named[0]]) if named else (),
-            needs=too_few if gap.verdict == NOT_MEASURED else "",
+            needs=too_few if gap.verdict == NOT_MEASURED else too_few_of(few),
         )
         for high, low in answer.pairs:
             if (high, low) != named:

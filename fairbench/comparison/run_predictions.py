@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,17 +29,20 @@ from fairbench.results.shapes import check_columns
 
 @dataclass(frozen=True, eq=False)
 class FoldPredictions:
-    """The predictions of one fold: the numbers of its test rows, labels and, if any, scores."""
+    """The predictions of one fold: the numbers of its test rows, labels and, if any, scores.
+
+    Those of a regression are numbers in place of labels.
+    """
 
     repeat: int
     rows: NDArray[np.intp]
-    prediction: NDArray[np.int64]
+    prediction: NDArray[Any]
     score: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class RunPredictions:
-    """The predictions of a finished run of a binary task, with labels and groups.
+    """The predictions of a finished run of a binary task or a regression, with labels and groups.
 
     `repeats` has the folds of each repeat: one of a hold-out split, K of a K-fold split.
     """
@@ -53,15 +57,22 @@ class RunPredictions:
 _NOT_BINARY = {Task.REGRESSION: "of a regression", Task.MULTICLASS: "of several classes"}
 
 
-def load_predictions(run: Run) -> RunPredictions:
+def load_predictions(
+    run: Run, *, participle: str = "compared", numbers: bool = False
+) -> RunPredictions:
     """Read the predictions of a finished run for its test rows.
+
+    Parameters
+    ----------
+    participle : what is done with the predictions, for the message of a refusal.
+    numbers : whether predictions may be numbers, those of a regression.
 
     Raises
     ------
-    UserError : a task that is not binary, files that are missing or damaged, or a fold without
-        predictions.
+    UserError : a task that is not binary, or no regression where numbers may be; files that are
+        missing or damaged, or a fold without predictions.
     """
-    people = _binary_people(run, "compared")
+    people = _binary_people(run, participle, numbers=numbers)
     table = _read_predictions(run, people, ("prediction", "score"))
     tested = (table["part"] == TEST).to_numpy()
     repeat, fold, row, label = (
@@ -81,23 +92,32 @@ def load_predictions(run: Run) -> RunPredictions:
         fold_predictions = FoldPredictions(
             repeat=repeat_number,
             rows=row[indices].astype(np.intp),
-            prediction=label[indices].astype(np.int64),
+            prediction=label[indices].astype(_type_of(people)),
             score=None if score is None else score[indices],
         )
         repeats.setdefault(repeat_number, []).append(fold_predictions)
     return RunPredictions(run.id, run.name, people, run.attributes, repeats)
 
 
-def _binary_people(run: Run, participle: str) -> People:
+def _type_of(people: People) -> type[np.number[Any]]:
+    """Return the type of targets and predictions: labels, or numbers of a regression."""
+    return np.float64 if people.task is Task.REGRESSION else np.int64
+
+
+def _binary_people(run: Run, participle: str, *, numbers: bool = False) -> People:
     """Return the people of a run, or refuse it if its task is not binary.
 
     Parameters
     ----------
     participle : what binary runs are, for the message, such as ``compared``.
+    numbers : whether a regression will do, too.
     """
     people = run.people()
-    if people.task is not Task.BINARY:
-        raise UserError(f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones are {participle}")
+    if people.task is not Task.BINARY and not (numbers and people.task is Task.REGRESSION):
+        others = " and regressions" if numbers else ""
+        raise UserError(
+            f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones{others} are {participle}"
+        )
     return people
 
 
@@ -112,7 +132,8 @@ def _read_predictions(run: Run, people: People, columns: Sequence[str]) -> pd.Da
     with reading(run.path / "predictions.parquet"):
         check_columns(table, ["prediction"])
         labels = table["prediction"].to_numpy()
-        if not (np.isnan(labels) | np.isin(labels, (0, 1))).all():
+        is_label = np.isnan(labels) | np.isin(labels, (0, 1))
+        if people.task is Task.BINARY and not is_label.all():
             raise DamagedError("it predicts other labels than 0 and 1")
         if not len(table) or table["row"].max() >= len(people):
             raise DamagedError("its rows are not those of the data set")
@@ -140,7 +161,7 @@ def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
     table = {
         "row": rows,
         "fold": np.repeat(np.arange(len(folds)), [len(fold.rows) for fold in folds]),
-        "target": run.people.target.to_numpy()[rows].astype(np.int64),
+        "target": run.people.target.to_numpy()[rows].astype(_type_of(run.people)),
         **({"score": np.concatenate(scores)} if scores else {}),
         "prediction": np.concatenate([fold.prediction for fold in folds]),
     }

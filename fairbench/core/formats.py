@@ -183,6 +183,12 @@ def count(value: float) -> str:
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
+def some_of(names: Sequence[str], most: int = 3) -> str:
+    """Return names joined by "and"; of many the first, and how many more there are."""
+    more = [f"{count(len(names) - most)} more"] if len(names) > most else []
+    return " and ".join([*names[:most], *more])
+
+
 def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
     """Return a table as CSV that a spreadsheet shows as it is.
 

@@ -16,14 +16,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.formats import count, number, visible
+from fairbench.core.formats import count, number, some_of, visible
 from fairbench.evaluation.conditions import BELOW, PASS, VERDICT, Condition, by_attribute
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.group_intervals import CountIntervals
 from fairbench.evaluation.labelled_intervals import LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import MetricTable
-from fairbench.inference.gaps import GroupLimits, simultaneous_level, smallest_ratio
+from fairbench.inference.gaps import (
+    GroupLimits,
+    gap_of_noise,
+    simultaneous_level,
+    smallest_ratio,
+)
 from fairbench.inference.rates import Limits, ratio_limits
 from fairbench.inference.survey import Design
 from fairbench.metrics.rates import selection_rate
@@ -36,7 +41,7 @@ STATUS: Mapping[str, int] = {PASSES: 0, FAILS: 1, OPEN: 3}
 RISK = 0.025  # on either side: the gate is settled where a 95 % interval does not hold the bound
 FEWEST_LABELS = 30  # that every group must have, of some labels, before a condition is cleared
 FEWEST_ROWS = 10  # fewer are named as what keeps a condition open
-_MOST_NAMED = 3  # statements, or groups, in a line
+_MOST_NAMED = 3  # statements in a line
 
 
 class GateError(Exception):
@@ -65,6 +70,8 @@ class Statement:
     groups : the groups whose rates are compared, the one with the lower rate first.
     n : how many rows the value rests on.
     needs : what keeps a statement open, other than the width of its interval.
+    noise : of a gap among more than two groups, how large noise alone would make it on average, if
+        the groups were alike; NaN of all else.
     """
 
     condition: Condition
@@ -75,6 +82,7 @@ class Statement:
     groups: tuple[str, ...] = ()
     n: int = 0
     needs: str = ""
+    noise: float = float("nan")
 
     @property
     def text(self) -> str:
@@ -94,6 +102,8 @@ class Statement:
         details = [f"interval {number(self.lower)} to {number(self.upper)}"]
         if self.groups and self.verdict != PASSES:
             details = [" and ".join(self.groups), *details]
+        if np.isfinite(self.noise):
+            details.append(f"{number(self.noise)} by noise alone")
         value = "undefined" if np.isnan(self.value) else number(self.value)
         if self.verdict == OPEN:  # stands in brackets already
             return ", ".join([value, "; ".join(details)])
@@ -360,22 +370,16 @@ def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> S
     rates = (selection_rate,) if metric is None else metric.rates
     n = int(intervals.rows(rates).min(axis=0).sum())
     group_names = tuple(compared.groups[g] for g in measure.groups)
-    statement = statement_of(condition, measure.estimate, groups=group_names, n=n)
+    statement = statement_of(
+        condition, measure.estimate, groups=group_names, n=n, noise=measure.noise
+    )
     why = ""
     short = compared.short_of_labels(condition)
     if statement.verdict == PASSES and short:
-        why = f"under {FEWEST_LABELS} labels in {_names(short)}"
+        why = f"under {FEWEST_LABELS} labels in {some_of(short)}"
     elif statement.verdict == OPEN and (few := compared.few):
-        why = f"under {FEWEST_ROWS} rows in {_names(few)}"
+        why = f"under {FEWEST_ROWS} rows in {some_of(few)}"
     return replace(statement, verdict=OPEN, needs=why) if why else statement
-
-
-def _names(groups: Sequence[str]) -> str:
-    """Return the names of groups, the first of many."""
-    names = list(groups[:_MOST_NAMED])
-    if len(groups) > _MOST_NAMED:
-        names.append(f"{count(len(groups) - _MOST_NAMED)} more")
-    return " and ".join(names)
 
 
 class _Levels(NamedTuple):
@@ -392,10 +396,11 @@ class _Levels(NamedTuple):
 
 
 class _Measure(NamedTuple):
-    """What a condition is about: a value with its limits, and the positions of its groups."""
+    """What a condition is about: a value with its limits, the positions of its groups, noise."""
 
     estimate: Estimate
     groups: list[int]
+    noise: float = float("nan")
 
 
 def _smallest_ratio(intervals: CountIntervals, levels: _Levels, reference: int | None) -> _Measure:
@@ -447,7 +452,11 @@ def _largest_gap(
     counts = intervals.counts_of(metric)[..., positions, :]
     estimate = float(metric(counts)), float(wide.lower), float(narrow.upper)
     widest = max((rate(counts) for rate in metric.rates), key=np.ptp)
-    return _Measure(estimate, [int(positions[widest.argmin()]), int(positions[widest.argmax()])])
+    rates = replace(intervals, level=levels.clear).limits(metric.rates)
+    of_rates = (Limits(*(end[r, positions] for end in rates)) for r in range(len(metric.rates)))
+    noise = max(gap_of_noise(of_rate, level=levels.clear) for of_rate in of_rates)
+    ends = [int(positions[widest.argmin()]), int(positions[widest.argmax()])]
+    return _Measure(estimate, ends, noise)
 
 
 def _extreme_rate(

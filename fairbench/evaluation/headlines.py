@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
-from fairbench.evaluation.columns import values_of
-from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION
+from fairbench.core.arrays import Floats
+from fairbench.evaluation.columns import DEBIASED, values_of
+from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION, metrics_of
 
 # The first columns of a table of runs: error, uncertainty, and differences between groups.
 HEADLINES: Mapping[str, Mapping[str, str]] = {
@@ -19,6 +21,12 @@ HEADLINES: Mapping[str, Mapping[str, str]] = {
     },
     REGRESSION: {"error": "rmse", "log loss": "nll", "gap": "statistical_parity"},
 }
+# What stands beside a gap among more than two groups, which chance makes larger.
+LESS_CHANCE = "less chance"
+LESS_CHANCE_MEANS = (
+    f"{LESS_CHANCE}: the gap less what chance adds to the largest of more than two groups"
+)
+_KEYS = ("run", "variant", "metric", "attribute", "group", "outcome")
 _UNKNOWN = (float("nan"), float("nan"), float("nan"))
 Estimate = tuple[float, float, float]
 
@@ -57,3 +65,30 @@ def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
         return _UNKNOWN
     row = rows.iloc[0]
     return float(row["mean"]), float(row["lower"]), float(row["upper"])
+
+
+def less_chance(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
+    """Return the means of gaps (n,) less what chance adds to them; NaN of what has no such mean.
+
+    Parameters
+    ----------
+    rows : n rows of the summary's values.
+    summary : the whole summary, of one run or of several.
+    """
+    keys = [name for name in _KEYS if name in summary]
+    gaps = [name for name, metric in metrics_of(BINARY, "widest").items() if metric.is_gap]
+    debiased = summary[(summary["statistic"] == DEBIASED) & summary["metric"].isin(gaps)]
+    mean_of = dict(zip(_as_texts(debiased[keys]), debiased["mean"], strict=True))
+    return np.array([mean_of.get(key, np.nan) for key in _as_texts(rows[keys])], float)
+
+
+def gap_less_chance(summary: pd.DataFrame, protect: str) -> float:
+    """Return the headline gap of a run less what chance adds to it; NaN between two groups."""
+    rows = values_of(summary)
+    rows = rows[(rows["metric"] == HEADLINES[task_of(summary)]["gap"]) & (rows["variant"] == "")]
+    rows = rows[(rows["group"] == "") & (rows["attribute"] == protect) & rows["outcome"].isna()]
+    return float(less_chance(rows, summary)[0]) if len(rows) == 1 else _UNKNOWN[0]
+
+
+def _as_texts(keys: pd.DataFrame) -> list[tuple[str, ...]]:
+    return list(zip(*(keys[name].astype(str) for name in keys), strict=True))

@@ -259,6 +259,33 @@ def largest_gap(*rates: GroupLimits) -> Limits:
     return Limits(value, np.clip(lower, 0, None), np.where(np.isnan(value), np.nan, upper))
 
 
+def gap_of_noise(rates: Limits, *, level: float = 0.95) -> float:
+    """Return how large the largest gap would be on average, from noise alone, with equal rates.
+
+    Parameters
+    ----------
+    rates : the rates of G groups with limits (G,); groups without a value or limits are left out.
+    level : the level of the limits.
+
+    Returns
+    -------
+    The mean range of independent normals whose standard deviations are those of the rates; NaN of
+    two groups or fewer, whose difference is signed.
+
+    Notes
+    -----
+    The mean of the largest less that of the smallest is the integral over x of
+    1 - P(all below x) - P(all above x).
+    """
+    error = (rates.upper - rates.lower) / (2 * quantile(level))
+    error = error[np.isfinite(error) & np.isfinite(rates.value)]
+    if len(error) < 3 or not error.max():
+        return float("nan")
+    points = np.linspace(-8, 8, 801) * error.max()
+    below = ndtr(points[:, None] / np.maximum(error, 1e-9 * error.max()))
+    return float(np.trapezoid(1 - below.prod(axis=1) - (1 - below).prod(axis=1), points))
+
+
 def size_limits_of_pairs(
     first_wide: Limits,
     first: Limits,

@@ -17,6 +17,7 @@ from fairbench.inference.comparing.practical_difference import (
     PRACTICALLY_EQUAL,
     Comparison,
 )
+from fairbench.inference.comparing.ranking import in_order
 from fairbench.metrics.registry import Metric, find, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
 
@@ -244,7 +245,8 @@ _MATRIX_CAPTION = (
 )
 _RANKS_CAPTION = (
     "A run's rank is one more than the number of runs that outperform it with a probability of "
-    "{:g} or more; = marks a tie. The number before a run's name is its row and column below."
+    "{:g} or more; = marks a tie, in which those come first that more likely outperform the "
+    "others. The number before a run's name is its row and column below."
 )
 
 
@@ -265,7 +267,7 @@ def ranking_document(
     ranks : (R,), from 1; equal ones are tied.
     certainty : the probability from which a run ranks above another.
     """
-    order = np.argsort(ranks, kind="stable")
+    order = in_order(ranks, outperforms)
     places = [[rank_of(ranks, i), rank, names[i], ids[i]] for rank, i in enumerate(order, start=1)]
     columns = [Column("rank", right=True), Column("", "count"), Column("run"), Column("id")]
     ranked = Table(columns, places, caption=_RANKS_CAPTION.format(certainty))

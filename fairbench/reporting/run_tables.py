@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite, nan
 
 import pandas as pd
 
 from fairbench.core.errors import UserError, did_you_mean
-from fairbench.evaluation.headlines import HEADLINES, estimate, headlines, task_of
+from fairbench.evaluation.headlines import (
+    HEADLINES,
+    LESS_CHANCE,
+    LESS_CHANCE_MEANS,
+    estimate,
+    gap_less_chance,
+    headlines,
+    task_of,
+)
 from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION, label, metrics_of
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.runs import about, has_means_of_gaps, headline
@@ -37,6 +46,7 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     _check(metrics, summary_of_run.values())
     names = runs.label()
     rows = []
+    chances: list[float] = []  # gaps less chance
     tasks = dict[str, None]()
     for run in runs:
         summary = summary_of_run[run.id]
@@ -45,7 +55,9 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
         estimates = [estimate(summary, name, run.protect) for name in metrics] or list(
             headline_estimates.values()
         )
-        cells = [cell for value, *ends in estimates for cell in (value, ends)]
+        cells: list[object] = [cell for value, *ends in estimates for cell in (value, ends)]
+        chances.append(nan if metrics else gap_less_chance(summary, run.protect))
+        cells.append(chances[-1])
         rows.append(
             (
                 run.choices["dataset"],
@@ -64,9 +76,13 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     if has_means_of_gaps(every):
         ends += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
     meanings = "" if metrics else _meanings(tasks)
+    has_chance = any(map(isfinite, chances))
+    if has_chance:
+        meanings += f"{LESS_CHANCE_MEANS}; "
+    chance = [Column(LESS_CHANCE, "number", left_out=1)]
     return Table(
-        [Column("id"), Column("run"), *_columns(metrics)],
-        [row for _, _, row in rows],
+        [Column("id"), Column("run"), *_columns(metrics), *(chance if has_chance else [])],
+        [row if has_chance else row[:-1] for _, _, row in rows],
         caption=f"{meanings}{ends}",
         rules=frozenset(rule_places),
         most=most,

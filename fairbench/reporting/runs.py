@@ -21,6 +21,7 @@ from fairbench.evaluation.columns import (
     values_of,
     without_interval,
 )
+from fairbench.evaluation.headlines import LESS_CHANCE, LESS_CHANCE_MEANS, less_chance
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.metrics.registry import declared, find, label
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
@@ -130,12 +131,19 @@ def run_document(
     meaning : what the labels mean, in sentences.
     """
     headlines = headline(summary, protect)
+    chance = less_chance(headlines, summary)
     parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
     rows = list(_rows(headlines))
     status_caption = _STATUS_CAPTION if any(row[-1] for row in rows) else ""
     caption = _CAPTION.format(about(headlines), status_caption)
-    table = Table(_COLUMNS, rows, "", caption, rules=rules)
+    columns = list(_COLUMNS)
+    if np.isfinite(chance).any():
+        columns.insert(3, Column(LESS_CHANCE, "number", decimals=4))
+        of_rows = [less if np.isfinite(less) else None for less in chance.tolist()]
+        rows = [[*row[:3], less, *row[3:]] for row, less in zip(rows, of_rows, strict=True)]
+        caption = f"{LESS_CHANCE_MEANS}; {caption}"
+    table = Table(columns, rows, "", caption, rules=rules)
     tables = [
         table,
         *(t for of in (_classes, set_tables, _pooled_groups_table) for t in of(summary, protect)),

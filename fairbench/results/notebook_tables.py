@@ -28,18 +28,24 @@ _CHOICES = ("dataset", "learner", "intervention", "method")
 
 def run_html(run: Run) -> str:
     """Return the headline metrics of a run as a table of HTML."""
+    import numpy as np
     import pandas as pd
 
-    headline = _headline(values_of(run.summary()), run.protect)
+    from fairbench.evaluation.headlines import LESS_CHANCE, less_chance
+
+    summary = run.summary()
+    headline = _headline(values_of(summary), run.protect)
+    chance = less_chance(headline, summary)
     rows = [
         {
             "metric": label(row.metric),
             "of": f"{row.attribute}: {row.group}" if row.group else row.attribute,
             "mean": number(row.mean, 4),
+            **({LESS_CHANCE: number(less, 4)} if np.isfinite(chance).any() else {}),
             "95 % interval": interval(row.lower, row.upper, 4),
             "rows": count(row.n),
         }
-        for row in headline.itertuples()
+        for row, less in zip(headline.itertuples(), chance, strict=True)
     ]
     return _html(f"Run {run.id}: {run.name}", pd.DataFrame(rows))
 

@@ -146,14 +146,15 @@ def test_without_labels_scores_are_taken_at_their_word_and_it_says_so(tmp_path):
     assert not any("true positive" in sentence for sentence in conclusions.can)
 
 
-def test_a_group_of_one_row_is_kept_and_left_out_of_gaps(tmp_path):
+def test_a_group_of_one_row_is_kept_and_keeps_gaps_open(tmp_path):
     frame = predictions(300)
     frame.loc[0, "race"] = "Lone"
     result = assessed(frame, tmp_path, group="group=[race]")
-    assert all(gap.left_out[-1] == "Lone" for gap in result.gaps)
+    assert all(gap.few[-1] == "Lone" for gap in result.gaps)
+    assert {gap.verdict for gap in result.gaps} == {"open"}
     alone = result.metrics.query("group == 'Lone' and metric == 'accuracy'").iloc[0]
     assert (alone["status"], alone["reason"]) == ("insufficient", "n=1 in group 'Lone'")
-    assert "left out" in " ".join(concluded(result).notes)
+    assert "too few rows to show in every gap" in " ".join(concluded(result).notes)
 
 
 def test_a_rate_without_rows_is_too_few_to_compare(tmp_path):

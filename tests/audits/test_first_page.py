@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import docx
 import numpy as np
+import pandas as pd
 import pytest
 
 import fairbench
@@ -356,3 +357,39 @@ def test_a_chart_has_one_tolerance():
     svg = gap_chart(findings, ("sex", "age"), "").svg
     assert "sex" in svg
     assert "age" not in svg
+
+
+@pytest.mark.parametrize(
+    ("more", "over"),
+    [
+        ({}, "over that of the group selected most often. Under"),
+        ({"reference": ["b"]}, "over that of the group named by reference=. Under"),
+    ],
+)
+def test_what_an_impact_ratio_is_over_is_said(more, over):
+    frame = pd.DataFrame({"group": ["a", "b"] * 600, "d": [1, 0, 1, 1] * 300})
+    report = fairbench.audit(frame, groups="group", prediction="d", favourable="1", **more)
+    caption = report.document.summary.key_figures.caption
+    assert over in caption
+
+
+def test_a_ratio_over_a_group_that_is_not_the_highest_says_so():
+    """A few people who are all selected are no group that others are compared with."""
+    frame = pd.DataFrame({"group": ["a", "b"] * 600 + ["c"] * 5, "d": [1, 0, 1, 1] * 300 + [1] * 5})
+    report = fairbench.audit(frame, groups="group", prediction="d", favourable="1")
+    caption = report.document.summary.key_figures.caption
+    assert "of the group selected most often, where that is large enough. Under" in caption
+
+
+def test_what_noise_makes_of_a_gap_stands_beside_it():
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"group": [f"g{place % 20}" for place in range(1000)]})
+    frame["d"] = draw.integers(0, 2, 1000)
+    report = fairbench.audit(frame, groups="group", prediction="d", favourable="1")
+    shown = report.document.summary.key_figures
+    titles = [column.title for column in shown.columns]
+    (gap,) = [row for row in shown.rows if row[1].startswith("gap in")]
+    of_gap = dict(zip(titles, gap, strict=True))
+    assert of_gap["size"] > 0.2
+    assert of_gap["by noise"] == pytest.approx(3.735 * 0.5 / np.sqrt(50), rel=0.1)
+    assert "By noise: how large" in shown.caption

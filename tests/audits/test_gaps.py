@@ -72,7 +72,7 @@ def test_the_report_says_that_many_groups_are_far_apart_by_noise(result, capsys)
     printed = capsys.readouterr().out
     gap = next(gap for gap in result.gaps if gap.metric == "accuracy_gap")
     assert f"{gap.value:.3f}" in printed
-    (note,) = (note for note in conclusions.notes if "same estimate" in note)
+    (note,) = (note for note in conclusions.notes if "if every group had the same rate" in note)
     assert f"{gap.alike:.3f} in accuracy" in note
 
 

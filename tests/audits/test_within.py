@@ -263,3 +263,14 @@ def test_strata_that_cannot_be_are_refused_in_one_line(tmp_path, capsys, words, 
     message = capsys.readouterr().err
     assert sentence in message, message
     assert len(message.strip().splitlines()) == 1
+
+
+def test_the_largest_difference_of_two_groups_beside_a_rare_one_has_no_sign():
+    frame = aged(4000)
+    frame.loc[:4, "sex"] = "rare"
+    report = report_of(frame)
+    for gap in report.document.data["within"]:
+        if gap.value == gap.value:
+            assert list(gap.left_out) == ["rare"]
+            assert gap.value >= 0 and gap.lower >= 0
+    assert SMALL not in by_verdict(report, SAME_AGE).values()

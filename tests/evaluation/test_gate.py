@@ -373,3 +373,22 @@ def test_away_from_the_bound_a_gate_says_so():
     worst = counts_of(0.5, np.array([0.05, 0.05, 0.2]), 0.8)
     assert false_positive_rate(worst)[2] == pytest.approx(0.2)
     assert outcomes(["false_positive_rate>0.05"], worst, 400, 60)[FAILS] > 0.9
+
+
+def test_a_gap_of_many_groups_says_what_noise_alone_would_make():
+    frame = pd.DataFrame(
+        {
+            "group": [f"g{place}" for place in range(1000 // 50) for _ in range(50)],
+            "d": np.random.default_rng(0).integers(0, 2, 1000),
+        }
+    )
+    gate = fairbench.gate(frame, prediction="d", groups="group", fail_if="statistical_parity>0.05")
+    (statement,) = gate.statements
+    assert statement.value > 0.2
+    assert statement.noise == pytest.approx(3.735 * 0.5 / np.sqrt(50), rel=0.05)  # of 20 normals
+    assert f"; {statement.noise:.3f} by noise alone)" in gate.line
+    two = fairbench.gate(
+        frame[frame["group"].isin(["g0", "g1"])],
+        prediction="d", groups="group", fail_if="statistical_parity>0.05",
+    )  # fmt: skip
+    assert "by noise" not in two.line

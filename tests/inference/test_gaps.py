@@ -7,6 +7,7 @@ from scipy import stats
 from fairbench.inference import gaps
 from fairbench.inference.gaps import (
     GroupLimits,
+    gap_of_noise,
     largest_gap,
     leads,
     pairs,
@@ -258,3 +259,19 @@ def test_the_surest_gap_of_many_groups_is_the_largest_gap(monkeypatch):
 def test_a_level_or_a_number_of_groups_that_cannot_be_is_refused(function, arguments):
     with pytest.raises(ValueError, match="no (studentised range|level)"):
         function(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rate"), [([50] * 20, 0.3), ([200] * 3, 0.5), ([30, 900, 900], 0.4)]
+)
+def test_the_gap_of_noise_is_that_of_groups_alike(sizes, rate):
+    sizes = np.array(sizes)
+    drawn = counts_of(sizes, [rate] * len(sizes)) / sizes
+    result = gap_of_noise(rate_limits(rate * sizes, sizes))
+    # Limits of few rows are wider than normal ones, by up to a fifteenth here.
+    assert result == pytest.approx(np.ptp(drawn, axis=1).mean(), rel=0.07)
+
+
+def test_a_signed_difference_has_no_gap_of_noise():
+    assert np.isnan(gap_of_noise(rate_limits([30, 40], [100, 100])))
+    assert np.isnan(gap_of_noise(rate_limits([30, 40, 0], [100, 100, 0])))

@@ -43,7 +43,8 @@ def test_rows_and_columns_are_in_the_order_of_the_ranks():
     outperforms = np.array([[np.nan, 0.002, 0.3], [0.98, np.nan, 1.0], [0.6, 0.0, np.nan]])
     lines, _ = printed(outperforms, np.array([2, 1, 2]))
     rows = [line.split() for line in lines if line.split()[:1] and line.split()[0].isdigit()]
-    assert rows[-3:] == [["1", "98", "100"], ["2", "<1", "30"], ["3", "0", "60"]]
+    # Of the tie the one that the other outperforms with 60 % comes last.
+    assert rows[-3:] == [["1", "100", "98"], ["2", "0", "60"], ["3", "<1", "30"]]
 
 
 def test_ranking_names_runs_with_ties():
@@ -64,7 +65,7 @@ def test_a_matrix_of_probabilities_says_what_the_rest_is():
     document = ranking_document(outperforms, np.array([1, 1]), "ab", "12", "title", certainty=0.9)
     ranked, matrix = document.tables
     assert "a probability of 0.9 or more" in ranked.caption
-    assert "run 1 outperforms run 2 is less than 1%, and that run 2 outperforms run 1 is 94%" in (
+    assert "run 1 outperforms run 2 is 94%, and that run 2 outperforms run 1 is less than 1%" in (
         matrix.caption
     )
     assert "left to 100% is the probability that neither outperforms the other" in matrix.caption

@@ -16,12 +16,13 @@ from fairbench.comparison.run_predictions import load_predictions, predictions_f
 from fairbench.core.errors import UserError
 from fairbench.evaluation.headlines import headlines
 from fairbench.experiments.configuration import full_name
+from fairbench.experiments.execute import carry_out
 from fairbench.reporting.run_tables import runs_table, tidy
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import Store
 from fairbench.tracking.metrics import logged_values, opening_names
 from fairbench.tracking.run_entry import RUN, VERSION, VERSION_TAG, data_set, tags, times
-from tests.harness import run_py
+from tests.harness import configuration, run_py
 
 SWEEP = (
     "-m", "dataset.n_samples=300", "split.repeats=2", "learner.max_depth=2,4", "method=baseline",
@@ -192,6 +193,29 @@ def test_an_audit_of_a_run_knows_what_is_favourable_and_what_belongs_together(
     frame = predictions_frame(clustered, 0)
     assert (frame["cluster"] == frame["row"] // 3).all()
     assert "cluster" not in predictions_frame(loaded, 0)
+
+
+def test_an_audit_of_a_run_says_which_of_its_repeats_it_is_of(swept, runs, tmp_path, capsys):
+    run = next(iter(runs))
+    words = ["audit", run.id, f"results={swept[0]}"]
+    for repeat, more in ((0, []), (1, ["repeat=1"])):
+        assert main([*words, *more, f"out={tmp_path / str(repeat)}"]) == 0
+        printed = capsys.readouterr()
+        assert f"Audit of {run.id}, repeat {repeat} of 0 to 1" in printed.out
+        assert f"note: this is repeat {repeat} of 0 to 1 of run {run.id}" in printed.err
+
+
+def test_a_regression_is_audited_and_exported_as_numbers(tmp_path, capsys):
+    results = tmp_path / "results"
+    words = ("dataset=simulated_regression", "dataset.n_samples=200", "method=marginal")
+    run = carry_out(configuration(*words, "split.repeats=1", "tracking=none", results=results)).plan
+    assert main(["audit", run.id[:6], f"results={results}", f"out={tmp_path / 'page'}"]) == 0
+    printed = capsys.readouterr()
+    assert "epsilon=0.05 of the standard deviation of 'target'" in printed.out
+    assert not printed.err
+    assert main(["store", "export", run.id, f"{tmp_path}/run.csv", f"results={results}"]) == 0
+    exported = pd.read_csv(tmp_path / "run.csv")
+    assert exported["target"].nunique() > 2 and exported["prediction"].notna().all()
 
 
 def test_an_audit_of_neither_a_file_nor_a_run_says_so(swept, capsys):

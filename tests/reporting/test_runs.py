@@ -285,3 +285,19 @@ def test_groups_estimated_together_have_the_figures_of_the_summary():
         assert worst == by_place.loc[(metric, "worst", group)].iloc[0]["mean"]
         assert (pooled, interval) == (expected["mean"], (expected["lower"], expected["upper"]))
         assert rows == expected["n"]
+
+
+def test_what_chance_adds_to_a_gap_of_many_groups_stands_beside_it():
+    """Twenty alike groups of fifty rows are 0.2 and more apart."""
+    names = [f"g{place:02d}" for place in range(20)]
+    summary = summarise(metrics_of(names, n=1000))
+    document = run_document(summary, "alike", "sex")
+    (table, *_) = document.tables
+    titles = [column.title for column in table.columns]
+    assert titles[2:4] == ["mean", "less chance"]
+    (gap,) = [row for row in table.rows if row[0] == "gap in selection rate"]
+    assert gap[2] > 0.2 and gap[3] < 0.6 * gap[2]
+    assert {row[3] for row in table.rows if not row[0].startswith("gap")} == {None}
+    assert "less chance: the gap less what chance adds" in table.caption
+    two = run_document(summarise(metrics_of()), "alike", "sex").tables[0]
+    assert "less chance" not in [column.title for column in two.columns]

@@ -88,7 +88,7 @@ def ai_act(
 
 def _verdicts(assessment: Assessment) -> str:
     """Return how many gaps are large, small, and open: of those these rows cannot tell."""
-    gaps = assessment.gaps
+    gaps = [gap for gap in assessment.gaps if not gap.fixed]
     counts = {verdict: sum(gap.verdict == verdict for gap in gaps) for verdict in (LARGE, SMALL)}
     still_open = len(gaps) - sum(counts.values())
     said = f"{len(gaps)} gaps were examined: {counts[LARGE]} large, {counts[SMALL]} small, "

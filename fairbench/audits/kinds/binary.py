@@ -16,13 +16,15 @@ from fairbench.audits.findings import (
     LARGE,
     NOT_MEASURED,
     OPEN,
+    RATIO,
     SMALL,
     Finding,
     as_named,
     one_sided_level,
     pair_findings,
+    too_few_of,
 )
-from fairbench.audits.gaps import ASSUMED, NEEDS_NO_LABELS, TOO_FEW
+from fairbench.audits.gaps import ASSUMED, NEEDS_NO_LABELS, TOO_FEW, Gap
 from fairbench.audits.impact import attributes_with_small_groups, impact_findings, impact_ratios
 from fairbench.audits.kinds.binary_sentences import (
     basis_of,
@@ -43,6 +45,7 @@ from fairbench.audits.pages.gaps import gaps_section, pairs_section, rates_secti
 from fairbench.audits.pages.pictures import diagrams, pictures
 from fairbench.audits.pages.within import within_section
 from fairbench.audits.report import Audit
+from fairbench.audits.table import of_part
 from fairbench.audits.thresholds import ConstrainedThreshold
 from fairbench.audits.tipping import tipping_clause
 from fairbench.audits.within import shared_traits, within_findings
@@ -90,7 +93,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     """
     options, table = assessment.options, assessment.table
     constrained = assessment.thresholds.constrained
-    constraint = []
+    constraint: list[Finding] = []
     if constrained is not None:
         constraint = list(_constraint_findings(constrained, table.direction))
     findings = [
@@ -112,7 +115,13 @@ def findings_of(assessment: Assessment) -> list[Finding]:
             ratios, wider, everyone.granted, attributes_with_small_groups(ratios)
         )
         findings += excess_findings(scores, risk)
-    return findings
+    part = of_part(table, options)
+    return [
+        replace(finding, scope=", ".join(filter(None, [part, finding.scope])))
+        if finding.about != RATIO  # which is of everyone
+        else finding
+        for finding in findings
+    ]
 
 
 def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
@@ -135,9 +144,10 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             values=tuple(gap.rates[group] for group in gap.answer.named),
             bound=epsilon,
             n=gap.rows,
-            needs=TOO_FEW if gap.verdict == NOT_MEASURED else needed_in_words(gap.needed, kind),
+            needs=_needs(gap, kind),
             unless=tipping_clause(gap.tipping),
             given=ASSUMED if gap.assumed else "",
+            noise=gap.alike,
         )
         yield finding
         if not gap.assumed:
@@ -148,6 +158,14 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             for metric, name in assessment.table.direction.rate_names.items():
                 if metric != NEEDS_NO_LABELS:
                     yield replace(unknown, attribute=attribute, measure=name)
+
+
+def _needs(gap: Gap, kind: str) -> str:
+    """Return what would settle a gap, and who keeps it open; or why it is not measured."""
+    if gap.verdict == NOT_MEASURED:
+        return gap.fixed or TOO_FEW
+    few = too_few_of(gap.few) if gap.verdict == OPEN else ""
+    return "; ".join(filter(None, [few, needed_in_words(gap.needed, kind)]))
 
 
 def _constraint_findings(
@@ -199,8 +217,8 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
 
 
 _GAP_FIELDS = (
-    "attribute", "metric", "compared", "left_out", "assumed", "value", "lower", "upper", "supposed",
-    "alike", "small", "tipping", "short_of_labels", "standard_error",
+    "attribute", "metric", "compared", "left_out", "few", "assumed", "value", "lower", "upper",
+    "supposed", "alike", "small", "tipping", "short_of_labels", "standard_error",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from fairbench.audits.gaps import FEWEST_LABELS, Gap, Stress
 from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
 from fairbench.audits.report import OF_POPULATION, counted_by
 from fairbench.audits.sentences import listed
+from fairbench.audits.table import of_part
 from fairbench.audits.within import notes_within
 from fairbench.core.formats import count, interval, number, probability
 
@@ -92,11 +93,14 @@ def notes_on(assessment: Assessment) -> Iterator[str]:
             noise = ", ".join(f"{number(gap.alike)} in {gap.rate_name}" for gap in of_several)
             yield (
                 f"{attribute}: the largest gap among more than two groups is never 0; if every "
-                f"group had the same estimate it would be {noise}, from sampling noise alone."
+                f"group had the same rate it would be {noise}, on average, from noise alone."
             )
     for attribute, gaps in by_attribute.items():
-        if left_out := [name for gap in gaps for name in gap.left_out]:
-            yield f"{attribute}: left out of one gap or more for too few rows: {listed(left_out)}."
+        if few := [name for gap in gaps for name in gap.few]:
+            yield (
+                f"{attribute}: too few rows to show in every gap that people are alike: "
+                f"{listed(few)}."
+            )
     yield from notes_within(assessment.within)
 
 
@@ -171,7 +175,11 @@ def sure_of(assessment: Assessment) -> Iterator[str]:
     labels = assessment.labels
     some = count(labels) if labels else "none"
     outcomes = "all" if labels == rows else some
-    yield f"There are {count(rows)} rows, {outcomes} of them with a known outcome."
+    there = f"There are {count(rows)} rows"
+    if assessment.table.everyone is not None:
+        of_rows = f"Of {count(len(assessment.table.everyone))} rows"
+        there = f"{of_rows}, {count(rows)} are {of_part(assessment.table, assessment.options)}"
+    yield f"{there}, {outcomes} of them with a known outcome."
     if not labels and assessment.table.score is None:
         yield (
             f"Without outcomes and scores, only who is {assessment.table.direction.granted} is "
@@ -192,14 +200,19 @@ def sure_of(assessment: Assessment) -> Iterator[str]:
 def unseen_of(assessment: Assessment) -> Iterator[str]:
     """Yield what the audit did not look at: groups of few rows, and whether outcomes are right."""
     rates_of: dict[str, list[str]] = {}
+    fixed: dict[str, list[str]] = {}
     for gap in assessment.gaps:
-        for name in gap.left_out:
+        if gap.fixed:
+            fixed.setdefault(gap.fixed, []).append(gap.rate_name)
+        for name in gap.few:
             if gap.attribute in assessment.options.group:
                 rates_of.setdefault(name, []).append(gap.rate_name)
     for name, rates in list(rates_of.items())[:_MOST]:
-        yield f"{name} has too few rows to be compared in {listed(rates)}."
+        yield f"{name} has too few rows to show that it is like the others in {listed(rates)}."
     if len(rates_of) > _MOST:
         yield f"Nor do {count(len(rates_of) - _MOST)} other groups in some of the rates."
+    for why, rates in fixed.items():
+        yield f"Groups were not compared in {listed(rates)}: {why}."
     if assessment.labels:
         yield (
             f"Whether the outcomes in '{assessment.options.target}' are right, and were fair in "

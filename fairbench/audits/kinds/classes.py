@@ -51,11 +51,11 @@ from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
 from fairbench.reporting.document.model import Bar, Column, Figure, Gallery, Section, Table
 
-FEWEST_COMPARED = 10  # labels of a group that is compared with others
 CLASSES = "predicted class"
 ACCURACY = "accuracy"
 _MOST = 12  # rows of a table on a terminal
 _MOST_NAMED = 5
+_FEW = 10  # labels of a group: one of fewer is named
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
@@ -167,16 +167,15 @@ def _compare_accuracies(
 ) -> list[Finding]:
     """Compare the accuracies of groups by labels alone; of more than two, find the lowest."""
     counts = counts_of(scores, groups)
-    enough = counts[counts["labels"] >= FEWEST_COMPARED]
-    names = enough.index.astype(str).tolist()
+    names = counts.index.astype(str).tolist()
     bound = options.epsilon
-    labels = int(enough["labels"].sum())
+    labels = int(counts["labels"].sum())
     gap = Finding(GAP, attribute, ACCURACY, NOT_MEASURED, bound=bound, n=labels, needs=TOO_FEW)
-    if len(names) < 2:
+    if (counts["labels"] > 0).sum() < 2:
         return [gap, replace(gap, about=LOWEST)]
 
     def at_level(level: float) -> GroupLimits:
-        return GroupLimits.of(enough["right"], enough["labels"], level=level)
+        return GroupLimits.of(counts["right"], counts["labels"], level=level)
 
     few = counts["labels"].between(1, FEWEST_LABELS - 1).any()
     may_be_small = len(scores.labelled) == len(scores) or not few
@@ -258,9 +257,12 @@ def _notes(
     if left := len(scores.classes) - len(classes):
         yield f"{count(left)} classes were never predicted and are left out."
     for attribute, rows in groups.items():
-        few = [row["name"] for row in rows if row["labels"] < FEWEST_COMPARED]
+        few = [row["name"] for row in rows if row["labels"] < _FEW]
         if few and len(scores.labelled):
-            yield f"{attribute}: not compared, with under {FEWEST_COMPARED} labels: {listed(few)}."
+            yield (
+                f"{attribute}: under {_FEW} labels in {listed(few)}, of which hardly "
+                "anything can be said."
+            )
     prior = {"uniform": "knows nothing", "scores": "takes the scores at their word"}
     yield (
         "ECE, costs and their P(highest) are of a posterior, whose prior "

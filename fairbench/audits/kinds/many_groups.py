@@ -23,8 +23,9 @@ from fairbench.audits.findings import (
     Finding,
     answer_gap,
     pair_findings,
+    too_few_of,
 )
-from fairbench.audits.gaps import TOO_FEW
+from fairbench.audits.gaps import RATE_OF, TOO_FEW
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable
@@ -40,7 +41,7 @@ from fairbench.evaluation.pooled_rates import (
     counts_of_rates,
     estimates_of_rates,
 )
-from fairbench.inference.gaps import GroupLimits, surest_gap
+from fairbench.inference.gaps import GroupLimits, gap_of_noise, surest_gap
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.document.model import Block, Column, Paragraph, Section, Table
 from fairbench.reporting.group_tables import bars, table_of
@@ -128,15 +129,19 @@ def estimate_groups(
     )
     half = ErrorBudget(2).risk  # one half for the tests of single groups, one for the gaps
     test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (len(frame), len(names)))
+    fixed = {RATE_OF[metric].name: why for metric, why in table.fixed.items()}
     rates: list[Row] = []
     findings: list[Finding] = []
     for index, name in enumerate(names):
         rate_rows = frame[frame["rate"] == name]
         total = int(sizes[index].sum())
         template = Finding(GAP, attribute, table.direction.rate_name(name), NOT_MEASURED, n=total)
-        findings += _unlike(rate_rows, test_risk, template)
-        template = replace(template, bound=options.epsilon, needs=TOO_FEW)
-        surest, gaps = _gap(successes[index], sizes[index], groups, template, gap_risk)
+        if name not in fixed:
+            findings += _unlike(rate_rows, test_risk, template)
+        template = replace(template, bound=options.epsilon, needs=fixed.get(name, TOO_FEW))
+        surest, gaps = [], [template]
+        if name not in fixed:
+            surest, gaps = _gap(successes[index], sizes[index], groups, template, gap_risk)
         verdicts = rate_rows["verdict"].value_counts(normalize=True)
         rates.append(
             {
@@ -181,12 +186,21 @@ def _gap(
         gap = at_level(level)[0]
         return GapInterval(gap.lower, gap.upper, np.array([[0, gap.lower], [0, 0]]))
 
-    answer = answer_gap(of_surest, template.bound, risk)
+    few = [groups[group] for group in np.flatnonzero(sizes < FEWEST_ROWS)]
+    answer = answer_gap(of_surest, template.bound, risk, may_be_small=not few)
     low, high = large_enough[list(at_level(1 - risk)[1:])]
     names = [groups[high], groups[low]]
     rates = [successes[group] / sizes[group] for group in (high, low)]
     value, lower, upper = map(float, at_level(LEVEL)[0])
-    gap = replace(template, verdict=answer.verdict, value=value, lower=lower, upper=upper, needs="")
+    gap = replace(
+        template,
+        verdict=answer.verdict,
+        value=value,
+        lower=lower,
+        upper=upper,
+        needs=too_few_of(few) if answer.verdict == OPEN else "",
+        noise=gap_of_noise(rate_limits(successes[large_enough], sizes[large_enough])),
+    )
     if answer.verdict == LARGE:
         gap = replace(gap, groups=tuple(names), values=tuple(map(float, rates)))
     return names, [gap, *pair_findings(gap, names, answer, rates)]

@@ -36,6 +36,8 @@ from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.score_distributions import GroupScores, group_means, score_distributions
 from fairbench.evaluation.table import MetricTable
+from fairbench.inference.gaps import gap_of_noise
+from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import label
 from fairbench.reporting.charts import Panel, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table, TableCell
@@ -125,10 +127,11 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
     def interval(key: tuple[str, str, str], level: float) -> GapInterval:
         return GapInterval(*at_level(level).loc[key, ["lower", "upper"]])
 
-    def of_groups(attribute: str, metric: str) -> pd.Series:
-        """Return the metric of each group, the highest first."""
-        groups = at_level(LEVEL).loc[attribute].xs(metric, level="metric")["value"]
-        return groups.drop("", errors="ignore").dropna().sort_values(ascending=False)
+    def of_groups(attribute: str, metric: str) -> pd.DataFrame:
+        """Return the metric of each group, the highest first, with its limits."""
+        groups = at_level(LEVEL).loc[attribute].xs(metric, level="metric")
+        groups = groups[["value", "lower", "upper"]].astype(float).drop("", errors="ignore")
+        return groups.dropna(subset="value").sort_values("value", ascending=False)
 
     findings = []
     for attribute, metric in itertools.product(data.groups, metrics):
@@ -137,14 +140,16 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
         unit = 1 if is_share else unit_of(data)
         bound = options.epsilon * unit
         gap = at_level(LEVEL).loc[key]
-        verdict = NOT_MEASURED
+        verdict = NOT_MEASURED if np.isnan(gap["value"]) else OPEN
         if not np.isnan(gap["lower"]):
             is_whole = gap["status"] == "ok"
             verdict = answer_gap(partial(interval, key), bound, risk, may_be_small=is_whole).verdict
         size = gap[["value", "lower", "upper"]].astype(float).tolist()
         about = {"bound": bound, "is_share": is_share, "n": len(data), "needs": gap["reason"]}
         finding = Finding(GAP, attribute, label(metric), verdict, (), *size, **about)
-        values = of_groups(attribute, metric)
+        groups = of_groups(attribute, metric)
+        values = groups["value"]
+        finding = replace(finding, noise=gap_of_noise(Limits(*groups.to_numpy().T)))
         if verdict == LARGE and len(values) == 2:
             # The interval is of both signs: if it lies beyond the bound, the order is sure as well.
             finding = replace(finding, groups=tuple(values.index), values=tuple(values))

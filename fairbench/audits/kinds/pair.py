@@ -20,6 +20,7 @@ from fairbench.audits.findings import (
     ErrorBudget,
     Finding,
     one_sided_level,
+    too_few_of,
 )
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.question import Options
@@ -33,7 +34,6 @@ from fairbench.metrics.rates import Rate, accuracy
 from fairbench.reporting.document.model import Column, Section, Table, TableCell
 from fairbench.reporting.group_tables import bars, table_of
 
-FEWEST_ROWS = 30  # of a group that is compared
 ACCURACY = "accuracy"
 NO_LABELS = "there are no labels"
 _ONLY_DECISIONS = "Without labels, only decisions are compared; nothing is said of errors."
@@ -77,9 +77,10 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
         notes=[
             *table.notes,
             *(
-                f"{attribute}: left out for under {FEWEST_ROWS} rows: {', '.join(small)}."
-                for attribute, groups in table.groups.items()
-                if (small := _small(groups))
+                f"{finding.attribute}: whose gap in {finding.measure} is smaller is open, as "
+                f"{finding.needs}."
+                for finding in findings
+                if finding.verdict == OPEN and finding.needs
             ),
         ],
         todo=["Label more rows for what stays open and matters most."] if is_open else [],
@@ -102,28 +103,26 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
     accuracies = Finding(COMPARISON, "", ACCURACY, NOT_MEASURED, names, bound=options.epsilon)
     everyone = _cells(first, second, np.zeros(len(first), np.intp), needs_labels=True)
     findings = [_compare(accuracies, accuracy, everyone, risk)]
+    fixed = {name: why for name, why in first.fixed.items() if name in second.fixed}
     for attribute, groups in first.groups.items():
-        codes = groups.cat.remove_categories(_small(groups)).cat.codes.to_numpy(np.intp)
+        codes = groups.cat.codes.to_numpy(np.intp)
         for metric, rate in RATE_OF.items():
-            cells = _cells(first, second, codes, needs_labels=metric != NEEDS_NO_LABELS)
             gaps = replace(
                 accuracies, attribute=attribute, measure=first.direction.rate_names[metric]
             )
-            findings.append(_compare(gaps, rate, cells, risk))
+            if metric in fixed:
+                findings.append(replace(gaps, needs=fixed[metric]))
+                continue
+            cells = _cells(first, second, codes, needs_labels=metric != NEEDS_NO_LABELS)
+            findings.append(_compare(gaps, rate, cells, risk, groups.cat.categories))
     return findings
-
-
-def _small(groups: pd.Series) -> list[str]:
-    """Return the groups that have too few rows to be compared."""
-    size = groups.value_counts(sort=False)
-    return list(size.index[size < FEWEST_ROWS])
 
 
 def _cells(
     first: AuditTable, second: AuditTable, codes: NDArray[np.intp], *, needs_labels: bool
 ) -> Floats:
-    """Return the cells (G, 8) of groups with codes (n,), of which -1 is none."""
-    rows = np.flatnonzero((codes >= 0) & ~(needs_labels & np.isnan(first.label)))
+    """Return the cells (G, 8) of groups with codes (n,)."""
+    rows = np.flatnonzero(~(needs_labels & np.isnan(first.label)))
     label = first.label[rows] if needs_labels else np.zeros(len(rows))
     groups = int(codes.max(initial=-1)) + 1
     return cells_of(
@@ -131,7 +130,9 @@ def _cells(
     )
 
 
-def _compare(template: Finding, rate: Rate, cells: Floats, risk: float) -> Finding:
+def _compare(
+    template: Finding, rate: Rate, cells: Floats, risk: float, groups: Sequence[str] = ()
+) -> Finding:
     """Compare a rate, or its gaps, between both classifiers.
 
     Parameters
@@ -139,6 +140,8 @@ def _compare(template: Finding, rate: Rate, cells: Floats, risk: float) -> Findi
     template : the finding to fill in.
     cells : (G, 8) the counts of the groups, or (1, 8) those of everyone.
     risk : the error rate of the answer.
+    groups : (G,) their names. Where one has people and no rows of the rate, which may differ by
+        anything, it is open whose gap is smaller.
     """
     template = replace(template, n=int(cells.sum()))
     is_gap = bool(template.attribute)
@@ -157,16 +160,25 @@ def _compare(template: Finding, rate: Rate, cells: Floats, risk: float) -> Findi
     for_small = at_level(one_sided_level(risk))
     for_large = at_level(1 - risk)
     verdict = OPEN
-    if -template.bound < for_small.lower and for_small.upper < template.bound:
+    few = [groups[group] for group in np.flatnonzero(~has_rate)]
+    if not few and -template.bound < for_small.lower and for_small.upper < template.bound:
         verdict = SMALL
-    elif for_large.lower > 0 or for_large.upper < 0:
+    elif not few and (for_large.lower > 0 or for_large.upper < 0):
         verdict = LARGE
     values = tuple(
         float(np.ptp(limits.value[has_rate]) if is_gap else limits.value[0])
         for limits in limits_of_both
     )
     value, lower, upper = map(float, at_level(LEVEL))
-    return replace(template, verdict=verdict, value=value, lower=lower, upper=upper, values=values)
+    return replace(
+        template,
+        verdict=verdict,
+        value=value,
+        lower=lower,
+        upper=upper,
+        values=values,
+        needs=too_few_of(few),
+    )
 
 
 def verdict_cell(finding: Finding) -> TableCell:

@@ -24,6 +24,7 @@ from fairbench.audits.findings import (
     ErrorBudget,
     Finding,
     answer_gap,
+    too_few_of,
 )
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, TOO_FEW
 from fairbench.audits.kinds import binary
@@ -70,20 +71,31 @@ def bounded_gap(
     Parameters
     ----------
     template : the finding of a gap that is not measured, with the reason.
-    names, ends : the names and the bounds of the groups about whose rate anything is known.
+    names, ends : the names and the bounds of the groups. With one about whose rate nothing is known
+        no gap is small.
     risk : the error rate of the answer.
     """
+    compared = ends.bounded_groups
+    few = [name for group, name in enumerate(names) if group not in compared]
+    names, ends = [names[group] for group in compared], ends.take(compared)
     finding = template
     bounds = _NO_BOUNDS
     verdict = NOT_MEASURED
     if len(names) > 1:
-        answer = answer_gap(lambda level: GapInterval(*gap_size(ends, level)), template.bound, risk)
+        answer = answer_gap(
+            lambda level: GapInterval(*gap_size(ends, level)),
+            template.bound,
+            risk,
+            may_be_small=not few,
+        )
         bounds = gap_bounds(ends)
         verdict = answer.verdict
         needs = ""
         groups = (names[answer.named[0]], names[answer.named[1]]) if verdict == LARGE else ()
         least, most = bounds.size
-        if verdict == OPEN and (most < template.bound or least > template.bound):
+        if verdict == OPEN and few:
+            needs = too_few_of(few)
+        elif verdict == OPEN and (most < template.bound or least > template.bound):
             needs = "more rows may settle it"
         elif verdict == OPEN:
             verdict = CANNOT
@@ -129,6 +141,7 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         [_rates_of_everyone(everyone.rates, options, table.direction)],
     )
     blocks: list[Block] = [Paragraph(unknown), _gaps_of_everyone(everyone.gaps, options), by_group]
+    labelled = "all" if audit.labels == audit.rows else count(audit.labels)
     data = {
         "rows": len(table),
         "selected": audit.rows,
@@ -142,6 +155,10 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         sections=[first, Section(TITLE, blocks), *others],
         unseen=[on_selected, *audit.unseen],
         data={**audit.data, "of_everyone": data},
+        counted=(
+            f"{count(audit.rows)} of {people}, those selected ('{options.selected}'); {labelled} "
+            "of them with a label"
+        ),
     )
 
 
@@ -179,6 +196,7 @@ def bound_everyone(table: AuditTable, options: Options, risk: float) -> BoundsOf
     findings: list[Finding] = []
     gaps: list[Row] = []
     rates: list[Row] = []
+    fixed = table.fixed
     for attribute, groups in table.groups.items():
         names = list(map(str, groups.cat.categories))
         codes = groups.cat.codes.to_numpy(np.int64)
@@ -191,6 +209,9 @@ def bound_everyone(table: AuditTable, options: Options, risk: float) -> BoundsOf
                 attribute=attribute,
                 scope=EVERYONE,
             )
+            if metric in fixed:
+                findings.append(replace(template, needs=fixed[metric]))
+                continue
             finding, row = _gap(template, RATE_OF[metric], names, labels, options, risk)
             findings.append(finding)
             gaps.append(row)
@@ -220,10 +241,9 @@ def _gap(
     holds whatever they are.
     """
     compared = labels.bounds(rate).bounded_groups
-    groups = [names[group] for group in compared]
 
     def at_odds(odds: float) -> tuple[Finding, Row]:
-        return bounded_gap(template, groups, labels.bounds(rate, odds=odds).take(compared), risk)
+        return bounded_gap(template, names, labels.bounds(rate, odds=odds), risk)
 
     def verdict(odds: float) -> str:
         return str(at_odds(odds)[1]["verdict"])
@@ -234,7 +254,7 @@ def _gap(
     can_change = alike in (SMALL, LARGE) and row["verdict"] != alike
     return finding, {
         **row,
-        "groups": groups,
+        "groups": [names[group] for group in compared],
         "assumed": assumed["interval"],
         "assumed_verdict": assumed["verdict"],
         "alike": alike,
@@ -321,11 +341,12 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     findings = []
     gaps = []
     for metric, rate in RATE_OF.items():
-        compared = ends[rate].bounded_groups
-        groups = [names[index] for index in compared]
         name = table.direction.rate_names[metric]
         template = replace(_not_measured(name, options), scope=WHOEVER)
-        finding, gap = bounded_gap(template, groups, ends[rate].take(compared), risk)
+        if metric in table.fixed:
+            findings.append(replace(template, needs=table.fixed[metric]))
+            continue
+        finding, gap = bounded_gap(template, names, ends[rate], risk)
         findings.append(finding)
         gaps.append(gap)
     every_rate = pd.concat(rates, ignore_index=True)

@@ -55,6 +55,10 @@ def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str
         Column("limit", "general"),
         Column("verdict"),
     ]
+    if any(isfinite(finding.noise) for finding in shown):
+        columns.insert(3, Column("by noise", "number"))
+        by_noise = [finding.noise if isfinite(finding.noise) else None for finding in shown]
+        rows = [[*row[:3], noise, *row[3:]] for row, noise in zip(rows, by_noise, strict=True)]
     caption = " ".join(_explained(shown))
     return Table(columns, rows, caption=caption) if rows else None
 
@@ -66,6 +70,11 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
             "Gap: the largest difference between two groups. Up to its limit, it makes no "
             "practical difference."
         )
+    if any(isfinite(finding.noise) for finding in shown):
+        yield (
+            "By noise: how large the largest difference among more than two groups would be on "
+            "average, if they were all alike."
+        )
     if any(map(_mark, shown)):
         yield f"{_BEYOND}: the interval of this row alone lies beyond the limit, but {STRICTER}"
     if any(finding.about == SHARE for finding in shown):
@@ -75,9 +84,17 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
         )
     ratios = [finding for finding in shown if finding.about == RATIO]
     for word in dict.fromkeys(ratio.decided for ratio in ratios):
+        of_word = [ratio for ratio in ratios if ratio.decided == word]
+        highest = f"the group {word} most often"
+        if any(ratio.scope for ratio in of_word):
+            highest += ", where that is large enough"
+        named = "the group named by reference="
+        given = {len(ratio.groups) > 1 for ratio in of_word}
+        over = f"{named}, or else of {highest}" if len(given) == 2 else named
         yield (
-            f"Impact ratio: the share {word} of a group over that of the group {word} most often. "
-            "Under 0.8, four fifths, it is commonly looked into."
+            f"Impact ratio: the share {word} of a group over that of "
+            f"{over if True in given else highest}. Under 0.8, four fifths, it is commonly looked "
+            "into."
         )
     if any(ratio.scope for ratio in ratios):
         yield COMPARED_WITH
@@ -177,7 +194,7 @@ def _row(finding: Finding, *, differs: bool) -> list[object]:
     kind = {GAP: "gap in ", SHARE: "share of "}.get(finding.about, "")
     if finding.about == COMPARISON and finding.attribute:
         kind = "difference of gaps in "
-    measured = f"{kind}{finding.measure}{f': {joined}' if joined else ''}"
+    measured = f"{kind}{_measure(finding)}{f': {joined}' if joined else ''}"
     verdict = _VERDICTS[finding.about].get(finding.verdict, finding.verdict)
     if finding.verdict == OPEN and finding.about == GAP and differs:
         verdict = DIFFER
@@ -191,6 +208,12 @@ def _row(finding: Finding, *, differs: bool) -> list[object]:
     ]
 
 
+def _measure(finding: Finding) -> str:
+    """Return what is measured, and of whom if that is not everyone in the file."""
+    scope = finding.scope if finding.about == GAP else ""
+    return ", ".join(filter(None, [finding.measure, scope]))
+
+
 def gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Figure | None:
     """Draw the gap of every attribute and their common tolerance; None if there are no gaps.
 
@@ -202,10 +225,10 @@ def gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) 
         return None
     gaps = sorted(gaps, key=lambda gap: -gap.value)[:_MOST_DRAWN]
     bound = gaps[0].bound
-    measures = {gap.measure for gap in gaps}
+    measures = set(map(_measure, gaps))
     rows: list[Estimate] = [
         (
-            gap.attribute if len(measures) == 1 else f"{gap.attribute}: {gap.measure}",
+            gap.attribute if len(measures) == 1 else f"{gap.attribute}: {_measure(gap)}",
             *(gap.value, gap.lower, gap.upper),
         )
         for gap in gaps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import Any
 
 from fairbench.audits.assessment import Assessment
@@ -80,6 +81,9 @@ def _gaps(assessment: Assessment) -> Table:
     def standard_error(gap: Gap) -> float | None:
         return gap.standard_error if gap.signed else None
 
+    def by_noise(gap: Gap) -> float | None:
+        return gap.alike if isfinite(gap.alike) else None
+
     def small(gap: Gap) -> float | None:
         # Of several groups it would follow from how little is known of each, not from the data.
         return gap.small if gap.signed or gap.assumed else None
@@ -99,6 +103,8 @@ def _gaps(assessment: Assessment) -> Table:
     ]
     if assessment.of_decisions:
         columns.append((standard_error, Column("standard error", "number", decimals=4)))
+    if any(isfinite(gap.alike) for gap in gaps):
+        columns.append((by_noise, Column("by noise", "number", left_out=1)))
     columns += [
         (("lower", "upper"), Column("95 % interval", "interval")),
         (bar_of.get, Column("", "bar")),
@@ -125,6 +131,8 @@ def _gaps_caption(assessment: Assessment) -> str:
         "size: the largest difference between two groups; where there are only two, the second's "
         "rate minus the first's."
     )
+    if any(isfinite(gap.alike) for gap in assessment.gaps):
+        caption += " by noise: how large it would be on average if all groups were alike."
     if any(gap.verdict == OPEN for gap in assessment.gaps):
         caption += f" A gap can be open although its interval lies beyond the bound: {STRICTER}"
     if assessment.assumed is not None:
@@ -147,7 +155,7 @@ def _reading(assessment: Assessment) -> str:
 def verdict_text(gap: Gap) -> str:
     """Return a verdict for a table."""
     if gap.verdict == NOT_MEASURED:
-        return "too few rows"
+        return "the same by construction" if gap.fixed else "too few rows"
     if gap.assumed and gap.verdict != OPEN:
         return f"{gap.verdict} if scores are right"
     return gap.verdict

@@ -26,7 +26,7 @@ from fairbench.cli.command import (
 )
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.output import print_line
-from fairbench.core.errors import UserError, refused
+from fairbench.core.errors import UserError, note, refused
 from fairbench.core.formats import quoted
 from fairbench.core.memory import keep_freed_memory
 from fairbench.core.options import hidden, option
@@ -82,6 +82,8 @@ def audit(options: AuditOptions) -> int:
 
     gate = None
     document = document_of(asked, frame)
+    if part := frame.attrs["part"]:
+        document = replace(document, title=f"{document.title}, {part}")
     if isinstance(asked, GatedOptions):
         from fairbench.audits.gate.verdict import gate_of
         from fairbench.reporting.gate_files import with_gate
@@ -129,7 +131,9 @@ def read_input(
     else:
         options, run = _input_of_run(options)
     asked = narrow_options(options, kind)
-    return asked, read_frame(asked, source=run, distinct=distinct)
+    frame = read_frame(asked, source=run, distinct=distinct)
+    frame.attrs["part"] = "" if run is None else run.attrs.get("part", "")
+    return asked, frame
 
 
 def _which_columns(path: Path) -> str:
@@ -160,10 +164,15 @@ def _input_of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame
     if catalogue is None or not catalogue.runs:
         raise UserError(_neither(options))
     try:
-        run = load_predictions(catalogue.one(str(options.path)))
+        stored = catalogue.one(str(options.path))
     except UserError as error:
         raise UserError(f"{options.path} is not a file; {error}") from error
+    run = load_predictions(stored, participle="audited", numbers=True)
     frame = predictions_frame(run, options.repeat)
+    if len(run.repeats) > 1:
+        of_all = f"repeat {options.repeat} of {min(run.repeats)} to {max(run.repeats)}"
+        note(f"this is {of_all} of run {run.id}; repeat= audits another")
+        frame.attrs["part"] = of_all
     favourable = run.people.about.favourable
     values_of_run = {
         "target": "target",

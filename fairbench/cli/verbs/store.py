@@ -181,7 +181,8 @@ def export_run(options: ExportOptions) -> None:
     from fairbench.comparison.run_predictions import export, group_columns, load_predictions
     from fairbench.results.catalogue import Catalogue
 
-    run = load_predictions(Catalogue(options.results).one(options.run))
+    stored = Catalogue(options.results).one(options.run)
+    run = load_predictions(stored, participle="exported", numbers=True)
     frame = export(run, options.file, options.repeat, people=options.people)
     if "target" not in frame:
         print_line(

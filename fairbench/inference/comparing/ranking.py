@@ -71,6 +71,19 @@ def ranking(outperforms: NDArray[np.float64], certainty: float = 0.95) -> NDArra
     return ranks
 
 
+def in_order(ranks: NDArray[np.int64], outperforms: Floats) -> NDArray[np.intp]:
+    """Return positions by rank; of a tie first who more likely outperforms than is outperformed.
+
+    Parameters
+    ----------
+    ranks : (R,) ranks, as `ranking` returns them.
+    outperforms : (R, R) probabilities P(row >> column); the diagonal is not looked at.
+    """
+    is_pair = (ranks[:, None] == ranks) & ~np.eye(len(ranks), dtype=bool)
+    ahead = np.where(is_pair, outperforms - outperforms.T, 0.0)
+    return np.lexsort((-ahead.sum(axis=1), -(ahead > 0).sum(axis=1), ranks))
+
+
 @dataclass(frozen=True, eq=False)
 class Standings:
     """The probabilities that each of M methods is the best, or as good as the best in practice.

@@ -13,7 +13,7 @@ import pandas as pd
 
 from fairbench.core.escaping import file_name
 from fairbench.core.fingerprint import digest
-from fairbench.evaluation.columns import values_of
+from fairbench.evaluation.columns import DEBIASED, values_of
 from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.metric_tables import read_metrics
 from fairbench.results.runs import Run
@@ -78,10 +78,12 @@ class MeasuredBlock(RunBlock):
 
     Attributes
     ----------
-    metrics : the long table, with the column ``run``.
+    metrics : the long table of values, with the column ``run``.
+    debiased : the same of gaps less what chance adds to them.
     """
 
     metrics: pd.DataFrame
+    debiased: pd.DataFrame
 
 
 def blocks(catalogue: Catalogue) -> list[RunBlock]:
@@ -119,15 +121,19 @@ def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]
 def _read(batch: Sequence[RunBlock]) -> list[MeasuredBlock]:
     """Read the metrics of some blocks: numbers as floats, which are quick to select."""
     runs = [run for block in batch for run in block.runs.values()]
-    metrics = values_of(read_metrics(runs))
+    every_row = read_metrics(runs)
+    metrics = values_of(every_row)
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
+    debiased = every_row[(every_row["statistic"] == DEBIASED).to_numpy(bool)]
     code_of_run = {id_: code for code, id_ in enumerate(metrics["run"].cat.categories)}
-    code = metrics["run"].cat.codes.to_numpy()
     measured_blocks = []
     for block in batch:
         codes = [code_of_run[id_] for id_ in block.runs if id_ in code_of_run]
-        block_metrics = metrics[np.isin(code, codes)].reset_index(drop=True)
-        measured_blocks.append(MeasuredBlock(block.name, block.title, block.runs, block_metrics))
+        of_block = (
+            rows[np.isin(rows["run"].cat.codes.to_numpy(), codes)].reset_index(drop=True)
+            for rows in (metrics, debiased)
+        )
+        measured_blocks.append(MeasuredBlock(block.name, block.title, block.runs, *of_block))
     return measured_blocks
 
 

@@ -15,6 +15,7 @@ from fairbench.core.arrays import Floats
 from fairbench.core.escaping import told_apart
 from fairbench.core.seeds import rng
 from fairbench.evaluation.columns import setting_text, status_text
+from fairbench.evaluation.headlines import LESS_CHANCE, less_chance
 from fairbench.evaluation.summary import summarise
 from fairbench.inference.comparing.ranking import StudentDraws, standings, student_draws
 from fairbench.metrics.registry import Metric, declared, find
@@ -30,7 +31,8 @@ _CLASS_GAPS = ("statistical_parity", "equal_opportunity")
 # Metrics whose numbers of rows tell how splits share rows.
 _SPLIT_METRICS = ("base_rate", "mean_prediction", "error_rate", "rmse", "fit_seconds")
 _KEYS = ["metric", "attribute", "group", "setting"]
-_SHOWN = ["run", "mean", "sd", "lower", "upper", "n", "repeats"]
+_CHANCE_KEYS = ("run", "variant", "metric", "attribute", "group", "outcome", "statistic")
+_SHOWN = ["run", "mean", LESS_CHANCE, "sd", "lower", "upper", "n", "repeats"]
 _DRAWS = 10000  # of the posterior of expected values
 
 
@@ -100,6 +102,9 @@ def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[Ranke
     summary = summarise(metrics, per=["run"])
     summaries = pd.concat([headline(summary, protect), _class_gaps(summary, protect)])
     summaries = summaries.assign(setting=setting_text(summaries), status=_full_statuses(summaries))
+    debiased = pd.concat([block.debiased for block in batch])
+    means = debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
+    summaries[LESS_CHANCE] = less_chance(summaries, means.rename("mean").reset_index())
     values = _Values.of(metrics, summaries)
     columns = [summaries[name].tolist() for name in (*_SHOWN, "status")]
     rows = [dict(zip((*_SHOWN, "status"), row, strict=True)) for row in zip(*columns, strict=True)]

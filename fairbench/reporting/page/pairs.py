@@ -22,6 +22,7 @@ from fairbench.inference.comparing.ranking import (
     TRADED,
     WORSE,
     Pairs,
+    in_order,
     outperforms,
     ranking,
 )
@@ -217,7 +218,7 @@ def _table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
     pairs, best = compared.pairs, compared.contenders
     ranks = ranking(pairs.outperforms, CERTAIN)
     verdicts = pairs.verdicts(CERTAIN)
-    order = np.argsort(ranks, kind="stable")
+    order = in_order(ranks, pairs.outperforms)
     columns = [
         Column("rank", right=True),
         Column("", "count", heads=True),

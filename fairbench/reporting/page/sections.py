@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.formats import interval, number
+from fairbench.evaluation.headlines import LESS_CHANCE, LESS_CHANCE_MEANS
 from fairbench.experiments.presets import Presets, Provenance, provenance
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
@@ -207,8 +208,13 @@ def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
     if on_page:
         columns += [Column("status")]
         names += ["status"]
+    caption = ""
+    if any(isfinite(row[LESS_CHANCE]) for row in table.rows):
+        columns.insert(2, Column(LESS_CHANCE, "number", decimals=4))
+        names.insert(2, LESS_CHANCE)
+        caption = LESS_CHANCE_MEANS
     rows = [[row[name] for name in names] for row in _with_bars(table.rows)]
-    return Table(columns, rows, sortable=True)
+    return Table(columns, rows, caption=caption, sortable=True)
 
 
 def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -288,8 +294,9 @@ def _groups(page: PageBlock, source: Source) -> Iterator[Details]:
 def _group_cell(row: Mapping[str, Any]) -> TableCell:
     """Return the cell of a group: mean and sd, with the interval below."""
     status = "" if row["status"] == "ok" else f"; {row['status']}"
+    less = f"; {LESS_CHANCE} {number(row[LESS_CHANCE], 4)}" if isfinite(row[LESS_CHANCE]) else ""
     ends = interval(row["lower"], row["upper"], 4)
-    return TableCell((row["mean"], row["sd"]), note=f"{ends}{status}".removeprefix("; "))
+    return TableCell((row["mean"], row["sd"]), note=f"{ends}{less}{status}".removeprefix("; "))
 
 
 def side_by_side(tables: Sequence[RankedRuns]) -> dict[str, list[Mapping[str, Any] | None]]:

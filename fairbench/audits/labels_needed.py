@@ -114,7 +114,8 @@ def _apart(successes: Floats, sizes: Floats, gap: float, points: Floats) -> Floa
     inside = np.clip(rates, 1e-9, 1 - 1e-9)
     fit = special.xlogy(successes, inside) + special.xlogy(sizes - successes, 1 - inside)
     odds = special.softmax(fit.sum(axis=-1).mean(axis=-1))
-    return np.where(points[:, 1, None] < odds[0], *rates)
+    chosen: Floats = np.where(points[:, 1, None] < odds[0], *rates)
+    return chosen
 
 
 def kind_of_labels(labels: int, rows: int) -> str:

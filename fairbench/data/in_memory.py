@@ -111,7 +111,7 @@ def as_array(values: Any) -> NDArray[Any]:
     """
     if isinstance(values, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(values)
-        return np.where(hidden, None, values.data) if hidden.any() else values.data
+        return _gapped(values.data, hidden)
     gaps = getattr(values, "null_count", 0)
     if gaps() if callable(gaps) else gaps:  # a column of polars or of Arrow
         given = values.to_list() if hasattr(values, "to_list") else values.to_pylist()
@@ -134,7 +134,15 @@ def _with_none(array: NDArray[Any]) -> NDArray[Any]:
     if pd.api.types.infer_dtype(array.ravel()).startswith("mixed"):  # as one from a masked array is
         masked = [value is np.ma.masked for value in array.flat]
         missing |= np.reshape(masked, array.shape)
-    return np.where(missing, None, array) if missing.any() else array
+    return _gapped(array, missing)
+
+
+def _gapped(array: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return an array as objects with None where there is no value, if anywhere."""
+    if missing.any():
+        array = array.astype(object)
+        array[missing] = None
+    return array
 
 
 def check_exact(labels: Any, name: str) -> None:

@@ -335,7 +335,8 @@ def _titled(score: Any) -> tuple[list[str], NDArray[Any]]:
 
 
 def _numbers(name: str, values: ArrayLike) -> Floats:
-    return _one_dimensional(name, _as_floats(name, as_array(values)))
+    numbers: Floats = _one_dimensional(name, _as_floats(name, as_array(values)))
+    return numbers
 
 
 def _as_floats(name: str, values: NDArray[Any]) -> Floats:
@@ -382,4 +383,5 @@ def _texts(labels: NDArray[Any]) -> NDArray[Any]:
         return np.array([text_of(label) or None for label in labels], object)
     # Of one type: equal ones are written alike.
     codes, distinct = pd.factorize(pd.Series(labels), use_na_sentinel=False)
-    return np.array([text_of(label) or None for label in distinct], object)[codes]
+    texts: NDArray[Any] = np.array([text_of(label) or None for label in distinct], object)[codes]
+    return texts

@@ -221,11 +221,11 @@ class SomeLabels:
         known = ~np.isnan(self.label)
         times_known = None if self.times is None else self.times[known]
         n_rows = tally(codes, self.times, least=len(counts.groups))
-        n_labels = tally(codes[known], times_known, least=len(counts.groups))
+        n_labels = tally(codes[known], times_known, least=len(counts.groups)).astype(float)
         (successes,), (sizes,) = counts.intervals.effective_counts([rate])
         (counted,) = counts.intervals.rows([rate])
         further = n_rows if known.all() else n_rows - n_labels
-        shares = further / further.sum()
+        shares: Floats = further / further.sum()
         # How many rows of the rate come with a label; in groups of few labels, rather as in all.
         # Half a standard error less, as the plans that look short are those of lucky counts.
         among = (counted + counted.sum() / self.labels) / (n_labels + 1)
@@ -238,8 +238,9 @@ class SomeLabels:
         def size_after(labels: float) -> Floats:
             more = labels * shares
             part = np.fmin((n_labels + more) / n_rows, 1)
-            size: Floats = (counted + more * among) / (left + (1 - left) * part)
-            return np.fmax(size, sizes)
+            size = (counted + more * among) / (left + (1 - left) * part)
+            further_size: Floats = np.fmax(size, sizes)
+            return further_size
 
         return successes, sizes, n_labels, shares, size_after
 

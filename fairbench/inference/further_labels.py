@@ -41,10 +41,11 @@ class SupposedRates:
         spread = np.sqrt(added * self.rates * (1 - self.rates))
         new_successes = np.clip(added * self.rates + self.luck * spread, 0, added)
         counts = self.successes + new_successes
-        levels = level, simultaneous_level(level, counts.shape[-1])
-        return largest_gap(
-            GroupLimits(*(quick_limits(counts, sizes, level=each) for each in levels))
+        together = simultaneous_level(level, counts.shape[-1])
+        pointwise, simultaneous = (
+            quick_limits(counts, sizes, level=each) for each in (level, together)
         )
+        return largest_gap(GroupLimits(pointwise, simultaneous))
 
 
 def least_number(

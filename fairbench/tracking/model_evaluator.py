@@ -146,8 +146,12 @@ def _predict(dataset: EvaluationDataset, model: Any, column: str | None) -> NDAr
     data = dataset.features_data
     output = model.predict(data)
     index = getattr(output, "index", None)
-    named = isinstance(index, pd.Index) and not isinstance(index, pd.RangeIndex)
-    if named and isinstance(data, pd.DataFrame) and not index.equals(data.index):
+    if (
+        isinstance(index, pd.Index)
+        and not isinstance(index, pd.RangeIndex)
+        and isinstance(data, pd.DataFrame)
+        and not index.equals(data.index)
+    ):
         raise UserError(
             "the model's predictions have another index than the data: return them with the index "
             "of the rows, in their order, or as an array"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import compress
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -139,9 +140,11 @@ def estimate_groups(
         if name not in fixed:
             findings += _unlike(rate_rows, test_risk, template)
         template = replace(template, bound=options.epsilon, needs=fixed.get(name, TOO_FEW))
-        surest, gaps = [], [template]
-        if name not in fixed:
-            surest, gaps = _gap(successes[index], sizes[index], groups, template, gap_risk)
+        surest, gaps = (
+            ([], [template])
+            if name in fixed
+            else _gap(successes[index], sizes[index], groups, template, gap_risk)
+        )
         verdicts = rate_rows["verdict"].value_counts(normalize=True)
         rates.append(
             {
@@ -186,7 +189,7 @@ def _gap(
         gap = at_level(level)[0]
         return GapInterval(gap.lower, gap.upper, np.array([[0, gap.lower], [0, 0]]))
 
-    few = [groups[group] for group in np.flatnonzero(sizes < FEWEST_ROWS)]
+    few = list(compress(groups, sizes < FEWEST_ROWS))
     answer = answer_gap(of_surest, template.bound, risk, may_be_small=not few)
     low, high = large_enough[list(at_level(1 - risk)[1:])]
     names = [groups[high], groups[low]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,7 @@ def _compare(
     for_small = at_level(one_sided_level(risk))
     for_large = at_level(1 - risk)
     verdict = OPEN
-    few = [groups[group] for group in np.flatnonzero(~has_rate)]
+    few = list(compress(groups, ~has_rate))
     if not few and -template.bound < for_small.lower and for_small.upper < template.bound:
         verdict = SMALL
     elif not few and (for_large.lower > 0 or for_large.upper < 0):

@@ -1,0 +1,390 @@
+"""Whatever way a table comes in, and however it is written: one answer, or a refusal in one line.
+
+Forty tables are changed in ways that change nothing that they say (rows in another order, other
+names, other types, other files, other units), or that take something away (a cell, a row of one
+column). Each goes through every door that takes it. What is said is what was said before, or what
+the same table with the same cell empty says in another type; or there is a refusal.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from mlflow.data.evaluation_dataset import EvaluationDataset
+
+import fairbench
+from fairbench.audits.labelling.answering import begin
+from fairbench.audits.labelling.questions import next_rows
+from fairbench.audits.labelling.state import StateFile
+from fairbench.audits.question import Options
+from fairbench.audits.watching.look import look
+from fairbench.audits.watching.state import WatchOptions
+from fairbench.audits.watching.state_file import WatchFile
+from fairbench.components.datasets import table
+from fairbench.core.errors import UserError
+from fairbench.data.download import Archive
+from fairbench.tracking.model_evaluator import _evaluate
+from tests.properties.test_one_table import write
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # pandas, polars and MLflow warn of themselves
+
+GROUPS = ("women", "men", "01", "1", "A+", "A-", "Total", "minority", "unknown", "über 60")
+KINDS = ("scores", "decisions", "some labels", "classes", "numbers")
+
+
+class People:
+    """A table of one kind, with what its columns are: option -> column."""
+
+    def __init__(self, seed: int) -> None:
+        draw = np.random.default_rng(seed)
+        self.kind = KINDS[seed % len(KINDS)]
+        rows = int(draw.integers(60, 120))
+        names = draw.choice(GROUPS, int(draw.integers(2, 5)), replace=False)
+        score = draw.integers(1, 256, rows) / 256  # exact in half precision
+        columns: dict[str, Any] = {"group": draw.choice(names, rows), "x": np.arange(rows) % 7}
+        self.options = {"groups": "group"}
+        if self.kind == "decisions":
+            columns["decision"] = (draw.random(rows) < 0.5).astype(int)
+            self.options |= {"prediction": "decision"}
+        elif self.kind == "numbers":
+            columns["amount"] = draw.integers(0, 1000, rows) / 4
+            columns["guess"] = columns["amount"] + draw.integers(-80, 80, rows) / 4
+            self.options |= {"target": "amount", "prediction": "guess"}
+        elif self.kind == "classes":
+            columns["truth"] = draw.choice(["a", "b", "c"], rows)
+            said = draw.choice(["a", "b", "c"], rows)
+            columns["said"] = np.where(draw.random(rows) < 0.5, columns["truth"], said)
+            self.options |= {"target": "truth", "prediction": "said"}
+        else:
+            columns["score"], columns["label"] = score, (draw.random(rows) < score).astype(int)
+            self.options |= {"target": "label", "score": "score"}
+        if self.kind != "classes" and draw.random() < 0.4:
+            columns["weight"] = draw.integers(1, 9, rows) / 4
+            self.options["weight"] = "weight"
+        self.frame = pd.DataFrame(columns)
+        if self.kind == "some labels":
+            self.frame["label"] = self.frame["label"].where(draw.random(rows) < 0.7)
+        self.draw = draw
+
+    @property
+    def used(self) -> list[str]:
+        """The columns that options name."""
+        return [*self.options.values()]
+
+
+Change = tuple[Any, dict[str, str], Callable[[str], str]]  # table, options, the name before
+DOORS: dict[str, Callable[..., Any]] = {}
+
+
+def door(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add a way in: a function of a table, its options and a folder."""
+    DOORS[function.__name__] = function
+    return function
+
+
+@door
+def audit(frame, options, folder):
+    report = fairbench.audit(frame, **options)
+    return rows_of(report.table)
+
+
+@door
+def gate(frame, options, folder):
+    judged = fairbench.gate(frame, fail_if="statistical_parity>0.3", **options)
+    return {(row["attribute"], row["condition"]): (row["value"], row["lower"], row["upper"])
+            for row in judged.rows}  # fmt: skip
+
+
+@door
+def evaluate(frame, options, folder):
+    return rows_of(fairbench.evaluate(**arrays(frame, options)))
+
+
+def arrays(frame, options):
+    """Return the arrays that evaluate takes: decisions, too, where there are scores."""
+    given = {NAMED.get(option, option): frame[name] for option, name in options.items()}
+    return given if "prediction" in given else {**given, "prediction": decisions(frame, options)}
+
+
+def decisions(frame, options):
+    values = [getattr(value, "as_py", lambda value=value: value)()
+              for value in frame[options["score"]]]  # fmt: skip
+    known = [not (pd.isna(value) or value == "") for value in values]
+    return np.array([
+        int(is_known and float(value) > 0.5)
+        for value, is_known in zip(values, known, strict=True)
+    ])  # fmt: skip
+
+
+NAMED = {"groups": "sensitive_features", "weight": "sample_weight"}
+
+
+@door
+def mlflow(frame, options, folder):
+    named = {option: options[option] for option in ("groups", "weight") if option in options}
+    config = {NAMED[option]: frame[name] for option, name in named.items()}
+    if "score" in options:
+        frame = frame.assign(predicted=decisions(frame, options))
+        config["score"] = options["score"]
+    data = EvaluationDataset(
+        frame, targets=options["target"], predictions=options.get("prediction", "predicted")
+    )
+    is_number = pd.api.types.is_numeric_dtype(frame[options["target"]].dtype)
+    kind = "regressor" if is_number and frame[options["target"]].nunique() > 9 else "classifier"
+    return rows_of(_evaluate(kind, data, config, None, None))
+
+
+@door
+def run(path, options, folder):
+    archive = Archive(search_path=(folder,), store=folder, verify=False, download=False)
+    data = table.load(
+        archive, path=str(path), target=options["target"], sensitive=[options["groups"]],
+        weight=options.get("weight", ""), drop=[options.get("score", options.get("prediction"))],
+    )  # fmt: skip
+    groups = data.sensitive[options["groups"]].astype(str).tolist()
+    features = [column.astype(str).tolist() for _, column in sorted(data.features.items())]
+    weights = None if data.weight is None else data.weight.tolist()
+    return {"": (tuple(groups), data.target.tolist(), features, weights)}
+
+
+@door
+def label(path, options, folder):
+    state = StateFile(folder / f"label-{len([*folder.iterdir()])}.json")
+    session = begin(state, Options(path=path, **as_options(options)), {})
+    return {"": (next_rows(session, 3).tolist(), len(session.table), session.state.answers)}
+
+
+@door
+def watch(path, options, folder):
+    state = WatchFile(folder / f"watch-{len([*folder.iterdir()])}.json")
+    watched = look(state, WatchOptions(path=path, **as_options(options)), set()).state
+    return {name: watched.rows for group in watched.groups.values() for name in group} | {
+        (): (watched.labels, [sorted(map(str, mark.counts.values())) for mark in watched.marks])
+    }
+
+
+def as_options(options):
+    """Return options as a command line has them."""
+    rest = {option: name for option, name in options.items() if option != "groups"}
+    return {"group": (options["groups"],), **rest}
+
+
+def takes(way, kind, *, weighted):
+    """Return whether a door is for a kind of table."""
+    if way == "run":
+        return kind not in ("some labels", "decisions")
+    if way == "mlflow":
+        return kind not in ("some labels", "decisions", "classes")
+    if way == "evaluate":
+        return kind not in ("some labels", "decisions")
+    if way == "gate":
+        return kind in ("scores", "decisions")
+    if way == "label":
+        return kind in ("scores", "some labels") and not weighted
+    if way == "watch":
+        return kind in ("scores", "some labels", "decisions") and not weighted
+    return True
+
+
+OF_FILES = ("run", "label", "watch")
+
+
+def rows_of(frame):
+    """Return the numbers of a table of results, by what they are of."""
+    keys = [name for name in ("attribute", "group", "metric", "statistic") if name in frame]
+    numbers = frame[["value", "lower", "upper", "n"]].to_numpy(float)
+    names = frame[keys].astype(str).itertuples(index=False, name=None)
+    return dict(zip(names, numbers.tolist(), strict=True))
+
+
+def answer(way, given, options, folder, *, rename=lambda name: name):
+    """Return what a door says, by the names before the change; or its refusal."""
+    try:
+        said = DOORS[way](given, options, folder)
+    except UserError as refusal:
+        line = str(refusal)
+        assert line and "\n" not in line and len(line) < 400, line
+        return line
+    return {
+        tuple(map(rename, key)) if isinstance(key, tuple) else rename(key): values
+        for key, values in said.items()
+    }
+
+
+def differences(after, before):
+    """Return what is said otherwise than before; nothing where there is a refusal."""
+    if isinstance(after, str):
+        return []
+    if after.keys() != before.keys():
+        return [f"of {sorted(map(str, after.keys() ^ before.keys()))[:4]}"]
+    return [
+        f"{key}: {after[key]}, not {values}"
+        for key, values in before.items()
+        if not (
+            np.allclose(after[key], values, rtol=1e-6, atol=drawn(key), equal_nan=True)
+            if isinstance(values, list)
+            else str(after[key]) == str(values)
+        )
+    ]
+
+
+def drawn(key):
+    """Return how far a number may be from itself: one that is drawn at random is never the same."""
+    return 0.08 if "below_epsilon" in key else 1e-9
+
+
+TYPES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "nullable": lambda frame: frame.convert_dtypes(dtype_backend="numpy_nullable"),
+    "arrow-backed": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
+    "objects": lambda frame: frame.astype(object),
+    "categories": lambda frame: frame.apply(lambda column: column.astype("category")),
+    "texts": lambda frame: frame.astype(object).where(frame.notna(), "").astype(str),
+    "single": lambda frame: narrowed(frame, np.float32),
+    "half": lambda frame: narrowed(frame, np.float16),
+    "sparse": lambda frame: frame.apply(
+        lambda column: column.astype(pd.SparseDtype(column.dtype))
+        if column.dtype.kind in "if" else column
+    ),
+    "polars": lambda frame: pl.DataFrame(as_lists(frame)),
+    "arrow": lambda frame: pa.table(as_lists(frame)),
+    "lists": lambda frame: pd.DataFrame(as_lists(frame), dtype=object),
+    "masked": lambda frame: pd.DataFrame({
+        name: pd.Series(np.ma.array(column, mask=column.isna())) for name, column in frame.items()
+    }),
+}  # fmt: skip
+FILES = ("csv", "tsv", "semicolon.csv", "xlsx", "parquet", "arrow")
+
+
+def narrowed(frame, kind):
+    numbers = frame.select_dtypes("float").columns
+    return frame.astype(dict.fromkeys(numbers, kind))
+
+
+def as_lists(frame):
+    """Return columns as lists, with None where there is nothing; whole numbers as such."""
+    return {name: [None if pd.isna(value) else value for value in column.astype(object)]
+            for name, column in frame.items()}  # fmt: skip
+
+
+def changes(people: People) -> Iterator[tuple[str, pd.DataFrame, dict[str, str], Any]]:
+    """Yield tables that say what a table says, their options, and the name of each name before."""
+    frame, options, draw = people.frame, people.options, people.draw
+
+    def plain(name):
+        return name
+
+    yield "rows", frame.iloc[draw.permutation(len(frame))], options, plain
+    yield "index", frame.set_axis(draw.permutation(len(frame)) * 3 + 5), options, plain
+    yield "twice the index", frame.set_axis(np.arange(len(frame)) // 2), options, plain
+    yield "columns", frame[draw.permutation(frame.columns)], options, plain
+    yield "a column more", frame.assign(**{"other ": "a,b", "1": np.nan}), options, plain
+    twice = pd.concat([frame, frame[["x"]] * 2], axis=1)
+    yield "a column twice", twice, options, plain
+    names = {name: f"{name} % [é]" for name in frame}
+    new = {option: names[name] for option, name in options.items()}
+    yield "names", frame.rename(columns=names), new, lambda name: name.replace(" % [é]", "")
+    groups = [*frame["group"].unique()]
+    called = {group: f"{group} +" for group in groups}
+    renamed = frame.assign(group=frame["group"].map(called))
+    yield "groups", renamed, options, lambda name: name.replace(" +", "")
+    if "weight" in options and people.kind != "numbers":
+        yield "weights", frame.assign(weight=frame["weight"] * 8), options, plain
+
+
+def taken_away(people: People) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield tables with one cell empty, in a column that is used."""
+    for name in people.used:
+        row = int(people.draw.integers(len(people.frame)))
+        gap = people.frame.copy().astype({name: object})
+        gap.loc[row, name] = None
+        kind = people.frame[name].dtype
+        yield name, gap.astype({name: float}) if kind.kind in "if" else gap
+
+
+def ways(people: People) -> list[str]:
+    weighted = "weight" in people.options
+    return [way for way in DOORS if takes(way, people.kind, weighted=weighted)]
+
+
+def through(way, frame, options, folder, form="csv", **keys):
+    """Return a door's answer to a table, which is written to a file where the door is of files."""
+    if way in OF_FILES:
+        path = folder / f"t.{form}"
+        write(frame.astype(str).where(frame.notna(), ""), path, np.random.default_rng(0))
+        return answer(way, path, options, folder, **keys)
+    return answer(way, frame, options, folder, **keys)
+
+
+REFUSED = ("a column twice", "twice the index")  # may be: which is meant is unclear
+# An answer that names rows, or is in their order; a column is one more feature.
+OTHERWISE = (("rows", "label"), ("rows", "run"), ("a column more", "run"))
+SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 40))]
+
+
+def said_in_all_forms(way, frame, options, folder):
+    """Yield each form of a table that a door takes, and what it says of it."""
+    for form in FILES if way in OF_FILES else TYPES:
+        if way in OF_FILES:
+            yield form, through(way, frame, options, folder, form)
+        elif way != "mlflow" or form not in ("polars", "arrow"):
+            yield form, answer(way, TYPES[form](frame), options, folder)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_table_that_says_the_same_gets_the_same_answer(seed, tmp_path):
+    people = People(seed)
+    wrong, tried = [], 0
+    for way in ways(people):
+        before = through(way, people.frame, people.options, tmp_path)
+        assert not isinstance(before, str), (way, before)
+        for name, frame, options, rename in changes(people):
+            if (name, way) in OTHERWISE:
+                continue
+            after = through(way, frame, options, tmp_path, rename=rename)
+            if isinstance(after, str) and name not in REFUSED:
+                wrong.append((way, name, after))
+            wrong += [(way, name, what) for what in differences(after, before)[:2]]
+            tried += 1
+        for form, after in said_in_all_forms(way, people.frame, people.options, tmp_path):
+            if isinstance(after, str):
+                wrong.append((way, form, after))
+            wrong += [(way, form, what) for what in differences(after, before)[:2]]
+            tried += 1
+    assert not wrong, "\n".join(map(str, wrong))
+    assert tried >= 20
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_empty_cell_is_one_thing_in_any_type_and_file(seed, tmp_path):
+    people = People(seed)
+    wrong = []
+    for (name, frame), way in itertools.product(taken_away(people), ways(people)):
+        first = through(way, frame, people.options, tmp_path)
+        for form, after in said_in_all_forms(way, frame, people.options, tmp_path):
+            if isinstance(after, str) != isinstance(first, str):
+                wrong.append((way, name, form, after if isinstance(after, str) else first))
+            elif not isinstance(after, str):
+                wrong += [(way, name, form, what) for what in differences(after, first)[:2]]
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_column_of_other_rows_is_refused(seed):
+    people = People(seed)
+    if "evaluate" not in ways(people):
+        return
+    given = arrays(people.frame, people.options)
+    for name, column in given.items():
+        series = pd.Series(column)
+        for other in (series.iloc[:-1], series.set_axis(series.index + 1), series.iloc[:-1].array,
+                      pd.concat([series, series.iloc[:1]])):  # fmt: skip
+            with pytest.raises(UserError) as refusal:
+                fairbench.evaluate(**given | {name: other})
+            assert "\n" not in str(refusal.value)

@@ -71,7 +71,7 @@ class Statement:
     n : how many rows the value rests on.
     needs : what keeps a statement open, other than the width of its interval.
     noise : of a gap among more than two groups, how large noise alone would make it on average, if
-        the groups were alike; NaN of all else.
+        the groups were alike; None of all else.
     """
 
     condition: Condition
@@ -82,7 +82,7 @@ class Statement:
     groups: tuple[str, ...] = ()
     n: int = 0
     needs: str = ""
-    noise: float = float("nan")
+    noise: float | None = None
 
     @property
     def text(self) -> str:
@@ -102,7 +102,7 @@ class Statement:
         details = [f"interval {number(self.lower)} to {number(self.upper)}"]
         if self.groups and self.verdict != PASSES:
             details = [" and ".join(self.groups), *details]
-        if np.isfinite(self.noise):
+        if self.noise is not None:
             details.append(f"{number(self.noise)} by noise alone")
         value = "undefined" if np.isnan(self.value) else number(self.value)
         if self.verdict == OPEN:  # stands in brackets already
@@ -400,7 +400,7 @@ class _Measure(NamedTuple):
 
     estimate: Estimate
     groups: list[int]
-    noise: float = float("nan")
+    noise: float | None = None
 
 
 def _smallest_ratio(intervals: CountIntervals, levels: _Levels, reference: int | None) -> _Measure:
@@ -456,7 +456,7 @@ def _largest_gap(
     of_rates = (Limits(*(end[r, positions] for end in rates)) for r in range(len(metric.rates)))
     noise = max(gap_of_noise(of_rate, level=levels.clear) for of_rate in of_rates)
     ends = [int(positions[widest.argmin()]), int(positions[widest.argmax()])]
-    return _Measure(estimate, ends, noise)
+    return _Measure(estimate, ends, noise if np.isfinite(noise) else None)
 
 
 def _extreme_rate(

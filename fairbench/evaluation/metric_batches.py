@@ -612,7 +612,7 @@ def _mean_limits(
 
     enough = all_groups.size >= needed[:, None]
     lacking = [
-        all_groups.too_rare(means.RARE_ROWS, of_mean, int(rows), "rows that lose anything")
+        all_groups.too_rare(means.RARE_ROWS, of_mean, int(rows), "rows above the least")
         for of_mean, rows in zip(np.where(enough, losing, np.inf), needed, strict=True)
     ]
     return limits, lacking, totals

@@ -25,7 +25,7 @@ ROWS = 20  # the fewest rows of a mean
 # Of a mean of squares or its root: squares have far heavier tails, and of a few rows in a hundred
 # that err ten times as much as others fewer would often show none.
 ROOT_ROWS = 200
-RARE_ROWS = 10  # with the rarer label, of a mean loss of labels; or that lose anything, of others
+RARE_ROWS = 10  # with the rarer label, of a mean loss of labels; of others, above the least
 # How far out one more row is put, in distances of the outermost: of losses and of squares, where
 # the tail is light; from the first of these tail indices on, further.
 UNSEEN, _UNSEEN_SQUARE = 1.5, 2.25

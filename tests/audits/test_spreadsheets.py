@@ -175,7 +175,7 @@ def test_a_group_that_few_decisions_are_of_is_not_called_small():
                      "favourable=yes"])  # fmt: skip
     table = read_audit_table(options, read_frame(options, source=frame))
     said = " ".join(audit_of(assess(table, options)).unseen)
-    assert "has too few rows to be compared in precision" in said
+    assert "has too few rows to show that it is like the others in precision" in said
 
 
 def test_a_large_gap_has_the_rates_of_the_groups_that_it_names():

@@ -37,7 +37,7 @@ def put_files(folder: Path) -> None:
     labels.to_csv(folder / "labels.csv", index=False)
     for name in ("new.csv", "week-7.csv", "week-07.csv"):
         people.to_csv(folder / name, index=False)
-    people.to_csv(folder / "people.csv", index=False)
+    people.drop(columns="C").to_csv(folder / "people.csv", index=False)  # it has no identifiers
     people.to_csv(folder / "candidates.csv", index=False)
     people.to_excel(folder / "candidates.xlsx", index=False)
     people.to_csv(folder / "homes.csv", index=False)

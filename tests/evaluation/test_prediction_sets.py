@@ -85,7 +85,7 @@ def test_rows_of_equal_weight_are_as_if_there_were_none():
 
 
 def test_infinite_intervals_are_counted_and_their_mean_width_has_a_status():
-    y, lower = np.zeros(40), np.full(40, -1.0)
+    y, lower = np.zeros(40), -1 - np.arange(40) / 40
     lower[30:] = -np.inf
     labels = pd.Series(pd.Categorical(["many"] * 30 + ["few"] * 10, ["many", "few"]))
     all_groups, table = AllGroups.of(40, {"g": labels}), MetricTable()

@@ -211,7 +211,7 @@ def test_a_regression_is_audited_and_exported_as_numbers(tmp_path, capsys):
     run = carry_out(configuration(*words, "split.repeats=1", "tracking=none", results=results)).plan
     assert main(["audit", run.id[:6], f"results={results}", f"out={tmp_path / 'page'}"]) == 0
     printed = capsys.readouterr()
-    assert "epsilon=0.05 of the standard deviation of 'target'" in printed.out
+    assert "epsilon=0.05 of the standard deviation of 'target'" in " ".join(printed.out.split())
     assert not printed.err
     assert main(["store", "export", run.id, f"{tmp_path}/run.csv", f"results={results}"]) == 0
     exported = pd.read_csv(tmp_path / "run.csv")

@@ -104,7 +104,7 @@ def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[Ranke
     summaries = summaries.assign(setting=setting_text(summaries), status=_full_statuses(summaries))
     debiased = pd.concat([block.debiased for block in batch])
     means = debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
-    summaries[LESS_CHANCE] = less_chance(summaries, means.rename("mean").reset_index())
+    summaries[LESS_CHANCE] = less_chance(summaries, means.reset_index(name="mean"))
     values = _Values.of(metrics, summaries)
     columns = [summaries[name].tolist() for name in (*_SHOWN, "status")]
     rows = [dict(zip((*_SHOWN, "status"), row, strict=True)) for row in zip(*columns, strict=True)]

@@ -33,32 +33,48 @@ from fairbench.metrics.regression import (
 )
 
 ERRORS = ("normal", "skewed", "heavy-tailed")
-# Whose mean squares a sample says little of: a lognormal's of sigma 1.5, Student's of 2.5 degrees,
-# normal ones of which 2 % are ten times and 0.5 % twenty times as large, and four fifths exact.
-HEAVIER = ("lognormal", "t(2.5)", "contaminated", "four fifths exact")
-HEAVIER_SIZES = ((20, 20), (50, 50), (200, 200), (500, 500), (2000, 2000))
+# Whose mean squares a sample says little of. Of lognormals: the sigmas; of Student's distributions:
+# the degrees of freedom; of normal errors of which some are so many times as large: the shares.
+LOGNORMAL = {"lognormal": 1.5, "lognormal(2)": 2.0}
+STUDENT = {"t(2.5)": 2.5, "t(2.2)": 2.2}
+MIXED: Mapping[str, Mapping[float, float]] = {
+    "contaminated": {1.0: 0.975, 10.0: 0.02, 20.0: 0.005},
+    "1 % thirty times as large": {1.0: 0.99, 30.0: 0.01},
+    "four fifths exact": {0.0: 0.8, 1.0: 0.2},
+    "95 % exact": {0.0: 0.95, 1.0: 0.05},
+    "99 % exact": {0.0: 0.99, 1.0: 0.01},
+}
+HEAVIER = (*LOGNORMAL, *STUDENT, *MIXED)
+HEAVIER_SIZES = ((20, 20), (50, 50), (200, 200), (400, 400), (1000, 1000))
 SIZES = ((20, 20), (50, 50), (200, 200), (2000, 2000), (950, 50))
 SCALES = (1.0, 1.5)
 _QUADRATURE = 2000
-_FACTORS, _SHARES = (1.0, 10.0, 20.0), (0.975, 0.02, 0.005)
-_CONTAMINATED_SD = sqrt(sum(p * f**2 for p, f in zip(_SHARES, _FACTORS, strict=True)))
-_LOGNORMAL, _EXACT, _FREEDOM = 1.5, 0.8, 2.5
+
+
+def _sd_of(parts: Mapping[float, float]) -> float:
+    """Return the sd of normal errors of which shares are so many times as large."""
+    return sqrt(sum(share * factor**2 for factor, share in parts.items()))
+
+
+def _student_mean(freedom: float) -> float:
+    """Return the mean size of Student's errors of sd 1.
+
+    It is 2 sqrt(v) Gamma((v + 1) / 2) / ((v - 1) Gamma(v / 2) sqrt(pi)), over the sd.
+    """
+    gammas = special.gamma((freedom + 1) / 2) / special.gamma(freedom / 2)
+    return float(2 * sqrt(freedom - 2) * gammas / ((freedom - 1) * sqrt(pi)))
+
+
 _MEAN_ABSOLUTE = {
     "normal": sqrt(2 / pi),
     "skewed": 2 / e,
     "heavy-tailed": 2 / pi,
-    "lognormal": exp(-(_LOGNORMAL**2) / 2),
-    # 2 sqrt(v) Gamma((v + 1) / 2) / ((v - 1) Gamma(v / 2) sqrt(pi)), over the sd.
-    "t(2.5)": float(
-        2
-        * sqrt(_FREEDOM - 2)
-        * special.gamma((_FREEDOM + 1) / 2)
-        / ((_FREEDOM - 1) * special.gamma(_FREEDOM / 2) * sqrt(pi))
-    ),
-    "contaminated": sqrt(2 / pi)
-    * sum(p * f for p, f in zip(_SHARES, _FACTORS, strict=True))
-    / _CONTAMINATED_SD,
-    "four fifths exact": sqrt(2 * (1 - _EXACT) / pi),
+    **{name: exp(-(sigma**2) / 2) for name, sigma in LOGNORMAL.items()},
+    **{name: _student_mean(freedom) for name, freedom in STUDENT.items()},
+    **{
+        name: sqrt(2 / pi) * sum(share * factor for factor, share in parts.items()) / _sd_of(parts)
+        for name, parts in MIXED.items()
+    },
 }
 
 
@@ -133,17 +149,16 @@ def _unit_errors(errors: str, shape: tuple[int, int], draw: np.random.Generator)
         return draw.exponential(size=shape) - 1
     if errors == "heavy-tailed":
         return draw.standard_t(3, shape) / sqrt(3)
-    if errors == "lognormal":
-        sign = draw.choice([-1.0, 1.0], shape)
-        signed: Floats = sign * draw.lognormal(-(_LOGNORMAL**2), _LOGNORMAL, shape)
+    if errors in LOGNORMAL:
+        sigma = LOGNORMAL[errors]
+        signed: Floats = draw.choice([-1.0, 1.0], shape) * draw.lognormal(-(sigma**2), sigma, shape)
         return signed
-    if errors == "t(2.5)":
-        return draw.standard_t(_FREEDOM, shape) * sqrt((_FREEDOM - 2) / _FREEDOM)
-    normal = draw.normal(size=shape)
-    if errors == "contaminated":
-        factor: Floats = draw.choice(_FACTORS, shape, p=_SHARES) / _CONTAMINATED_SD
-        return normal * factor
-    return np.where(draw.random(shape) < _EXACT, 0.0, normal / sqrt(1 - _EXACT))
+    if errors in STUDENT:
+        freedom = STUDENT[errors]
+        return draw.standard_t(freedom, shape) * sqrt((freedom - 2) / freedom)
+    parts = MIXED[errors]
+    factor: Floats = draw.choice(list(parts), shape, p=list(parts.values())) / _sd_of(parts)
+    return draw.normal(size=shape) * factor
 
 
 def _distribution(errors: str, value: Floats) -> Floats:
@@ -154,20 +169,19 @@ def _distribution(errors: str, value: Floats) -> Floats:
         below = -np.expm1(-np.maximum(value + 1, 0))
     elif errors == "heavy-tailed":
         below = special.stdtr(3, value * sqrt(3))
-    elif errors == "lognormal":
+    elif errors in LOGNORMAL:
+        sigma = LOGNORMAL[errors]
         with np.errstate(divide="ignore"):
-            size = special.ndtr((np.log(np.abs(value)) + _LOGNORMAL**2) / _LOGNORMAL)
+            size = special.ndtr((np.log(np.abs(value)) + sigma**2) / sigma)
         below = (1 + np.sign(value) * size) / 2
-    elif errors == "t(2.5)":
-        below = special.stdtr(_FREEDOM, value * sqrt(_FREEDOM / (_FREEDOM - 2)))
-    elif errors == "contaminated":
-        parts = zip(_SHARES, _FACTORS, strict=True)
-        below = sum(
-            (p * special.ndtr(value * _CONTAMINATED_SD / f) for p, f in parts), np.zeros_like(value)
-        )
+    elif errors in STUDENT:
+        freedom = STUDENT[errors]
+        below = special.stdtr(freedom, value * sqrt(freedom / (freedom - 2)))
     else:
-        inexact = special.ndtr(value * sqrt(1 - _EXACT))
-        below = _EXACT * (value >= 0) + (1 - _EXACT) * inexact
+        below = np.zeros_like(value)
+        sd = _sd_of(MIXED[errors])
+        for factor, share in MIXED[errors].items():
+            below += share * (special.ndtr(value * sd / factor) if factor else value >= 0)
     return below
 
 
@@ -255,9 +269,9 @@ FAMILIES = (
         "deviation of 1. This is about right in the other group; in the group itself, the errors "
         "have the sd that the setting names. *skewed* errors are exponential. *heavy-tailed* "
         "errors have Student's t distribution with 3 degrees of freedom, *t(2.5)* errors with "
-        "2.5. *lognormal* errors (sigma 1.5) have either sign. *contaminated* errors are normal, "
-        "but 2 % are ten times and 0.5 % twenty times as large. *four fifths exact* means that "
-        "four of five errors are 0.",
+        "2.5. *lognormal* errors (sigma 1.5, or as said) have either sign. *contaminated* errors "
+        "are normal, but 2 % are ten times and 0.5 % twenty times as large. *four fifths exact* "
+        "means that four of five errors are 0.",
         _populations,
         _draw,
         (

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.coverage.simulate import LEVEL, Interval
 from fairbench.core.arrays import Floats
 from fairbench.inference.means import (
+    RARE_ROWS,
     ROWS,
     Moments,
     heavy_limits,
@@ -42,7 +43,9 @@ def replication(rows: Floats) -> NDArray[np.intp]:
 
 def mean_ours(losses: Floats, fewest: int = 0) -> Limits:
     """Return means of losses that are at least 0 with our limits, of so many rows or more."""
-    return loss_limits(Moments.of(losses), level=LEVEL, least=0.0, rows=max(fewest, ROWS))
+    limits = loss_limits(Moments.of(losses), level=LEVEL, least=0.0, rows=max(fewest, ROWS))
+    rare = (losses > losses.min(axis=1, keepdims=True)).sum(axis=1) < RARE_ROWS
+    return Limits(limits.value, *(np.where(rare, np.nan, end) for end in limits[1:]))
 
 
 def heavy_ours(losses: Floats) -> Limits:

@@ -18,17 +18,21 @@ from benchmarks.coverage.rows import (
     mean_normal,
     means_bootstrap,
     outcome_ours,
+    replication,
     with_differences,
 )
 from benchmarks.coverage.simulate import BEFORE, LEVEL, Construction, Family, Interval, Sample
 from fairbench.core.arrays import Floats
+from fairbench.inference.rates import Limits
 from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.survey import Design
-from fairbench.metrics.probability import brier_rows, log_loss_rows
+from fairbench.metrics.probability import bins_of_mass, brier_rows, log_loss_rows
 
 SPREAD = 1.2  # standard deviation of the scores' logits
 SHIFT = 0.7  # logits by which the scores of the shifted group are too low
 BINS = 15
+_FEW_SCORES = 5  # so few are each in a bin of their own, of equal width or of equal mass
+_BY_MASS = "calibration error, equal mass"
 _QUADRATURE, _CENTRES = 3000, 21
 # How P(label 1) of the second group depends on its score; the first group is calibrated.
 SHAPES: Mapping[str, Callable[[Floats], Floats]] = {
@@ -361,14 +365,26 @@ def _nearly_alike(base: float, rows: int) -> list[Law]:
     return result
 
 
+def _few_scores(rows: int) -> list[Law]:
+    """Return scores of one value, or of three."""
+    one = Law("score 0.4 of all, chance 0.45", rows, np.array([0.4]), np.ones(1), np.array([0.45]))
+    score, weight = np.array([0.1, 0.3, 0.6]), np.array([0.3, 0.4, 0.3])
+    chances = {"calibrated": score, "few labels 1": np.array([0.01, 0.02, 0.05])}
+    three = (
+        Law(f"3 scores, {name}", rows, score, weight, chance) for name, chance in chances.items()
+    )
+    return [one, *three]
+
+
 def _laws(short: bool) -> Sequence[Law]:
-    result = [_hard(0.005, 50), _votes(300), *_nearly_alike(0.97, 30)]
+    result = [_hard(0.005, 50), _votes(300), *_nearly_alike(0.97, 30), *_few_scores(50)]
     if short:
         return result
     result += [_hard(*each) for each in ((0.005, 150), (0.005, 1000), (0.05, 200), (0.3, 200))]
     result += [_votes(100), _votes(1000)]
     result += [_of_logits("rounded to tenths", rows, 0.3, 1) for rows in (100, 300, 3000)]
     result += _nearly_alike(0.999, 200) + _nearly_alike(0.999, 3000)
+    result += [law for rows in (120, 300, 1000) for law in _few_scores(rows)]
     return result
 
 
@@ -386,6 +402,7 @@ def _draw_law(population: Law, replications: int, draw: np.random.Generator) -> 
     away = population.weight * (chances - score)
     binned = np.stack([away[:, bins == b].sum(axis=1) for b in range(BINS)], axis=1)
     truth = {"calibration error": np.abs(binned).sum(axis=1)}
+    truth[_BY_MASS] = truth["calibration error"]  # of few scores, each in a bin of its own
     for name, rows in (("log loss", log_loss_rows), ("Brier score", brier_rows)):
         one, zero = rows(np.ones_like(score), score), rows(np.zeros_like(score), score)
         truth[name] = (population.weight * (chances * one + (1 - chances) * zero)).sum(axis=1)
@@ -394,8 +411,24 @@ def _draw_law(population: Law, replications: int, draw: np.random.Generator) -> 
 
 
 def _without_areas(groups: Sequence[Scored], draw: np.random.Generator) -> Mapping[str, Interval]:
-    result = _ours(groups, draw)
-    return {name: ends for name, ends in result.items() if "AUC" not in name}
+    result = {name: ends for name, ends in _ours(groups, draw).items() if "AUC" not in name}
+    if all(len(np.unique(group.score)) <= _FEW_SCORES for group in groups):
+        first, second = (_in_bins_of_mass(group) for group in groups)
+        (lower, upper), difference = with_differences({_BY_MASS: (first, second)}).values()
+        result |= {_BY_MASS: (np.maximum(lower, 0), upper), f"difference in {_BY_MASS}": difference}
+    return result
+
+
+def _in_bins_of_mass(group: Scored) -> Limits:
+    """Return the calibration errors of rows with few scores in bins of equal mass: one of each."""
+    score, codes = group.score.ravel(), replication(group.score)
+    count = len(group.score)
+    cell = BINS * codes + bins_of_mass(score, codes, count, BINS)
+    size, ones, scores = (
+        np.bincount(cell, weights, BINS * count).reshape(-1, BINS).astype(float)
+        for weights in (None, group.label.ravel(), score)
+    )
+    return calibration_ours(size, ones, scores / np.maximum(size, 1))
 
 
 FAMILIES = (
@@ -441,7 +474,7 @@ FAMILIES = (
         "The intervals are for the losses and calibration errors of two groups that are drawn "
         "from the same distribution, and for the differences between the two. The scores are hard "
         "(0 or 1) and some of them are wrong, or are shares of the votes of 20 trees, or are "
-        "rounded to tenths, or nearly all labels are 1.",
+        "rounded to tenths, or take one value or three, or nearly all labels are 1.",
         _laws,
         _draw_law,
         (

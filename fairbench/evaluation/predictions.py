@@ -16,9 +16,10 @@ from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.table import Statuses, no_rows
-from fairbench.inference.means import MOST_HEAVY, ROOT_ROWS, Moments, tail_index
+from fairbench.inference.means import MOST_HEAVY, Moments, tail_index
 from fairbench.inference.rates import quantile
 from fairbench.inference.survey import Design, Sampled, sums
+from fairbench.metrics.regression import ERROR_ROWS
 
 Columns = Mapping[str, NDArray[Any]]
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -510,8 +511,8 @@ class AllGroups:
 
     def too_heavy(self, index: Floats) -> Why:
         """Return a function that tells why a mean has no interval, by its tail's index (C,)."""
-        few = self.too_few(ROOT_ROWS)
-        heavy = (self.size >= ROOT_ROWS) & (index >= MOST_HEAVY)
+        few = self.too_few(ERROR_ROWS)
+        heavy = (self.size >= ERROR_ROWS) & (index >= MOST_HEAVY)
         return lambda c: FEW_MAKE_THE_MEAN.format(self.size[c]) if heavy[c] else few(c)
 
     def too_rare(

@@ -31,7 +31,6 @@ from fairbench.evaluation.table import (
 from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
 from fairbench.inference.means import (
-    ROOT_ROWS,
     Level,
     Moments,
     divide_by_scale,
@@ -43,6 +42,7 @@ from fairbench.inference.scores import RANK_ROWS, correlation_limits
 from fairbench.metrics.probability import spearman
 from fairbench.metrics.registry import REGRESSION, Metric, metrics_of
 from fairbench.metrics.regression import (
+    ERROR_ROWS,
     distribution_distances,
     is_normal,
     normal_quantile,
@@ -309,8 +309,8 @@ def _add_rmse(
         n[:, None],
         (np.minimum(limits.lower, value)[:, None], np.maximum(limits.upper, value)[:, None]),
         lambda _, s, __: (
-            f"n={n[s]}, an interval needs {ROOT_ROWS}"
-            if n[s] < ROOT_ROWS
+            f"n={n[s]}, an interval needs {ERROR_ROWS}"
+            if n[s] < ERROR_ROWS
             else FEW_MAKE_THE_MEAN.format(n[s])
         ),
         status=statuses,

@@ -18,17 +18,17 @@ from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.inference.survey import Design, Sampled, SurveyCounts
 from fairbench.metrics.rates import selection_rate
+from fairbench.metrics.regression import ERROR_ROWS
 
 Level = float | Floats
 
 ROWS = 20  # the fewest rows of a mean
-# Of a mean of squares or its root: squares have far heavier tails, and of a few rows in a hundred
-# that err ten times as much as others fewer would often show none.
-ROOT_ROWS = 200
 RARE_ROWS = 10  # with the rarer label, of a mean loss of labels; of others, above the least
-# How far out one more row is put, in distances of the outermost: of losses and of squares, where
-# the tail is light; from the first of these tail indices on, further.
-UNSEEN, _UNSEEN_SQUARE = 1.5, 2.25
+# How far out one more row is put, in distances of the outermost: of losses, further where that is
+# many standard deviations from the mean; and of squares, where the tail is light.
+UNSEEN, _UNSEEN_FAR, _FAR = 1.5, 3.0, (5.0, 8.0)
+_UNSEEN_SQUARE = 2.25
+# From the first of these tail indices of squares on, further.
 _HEAVY, _UNSEEN_HEAVY = (0.55, 0.65, 0.9), (5.0, 12.0)
 # From this tail index on, no sample shows what the mean is: it has no interval.
 MOST_HEAVY = 1.4
@@ -342,7 +342,8 @@ def loss_limits(
     Johnson 1978, "Modified t tests and confidence intervals for asymmetrical populations"). On the
     side of the longer tail no transformation helps if the sample contains none of the rare large
     losses. So the limit is Student's for the sample with one more row, which lies one and a half
-    times as far out as the outermost row, less the length of the other tail. Without a least value
+    times as far out as the outermost row, less the length of the other tail; three times, where
+    that row is eight standard deviations out. Without a least value
     either tail may be the longer one of the population: limits are then at least Student's
     (:func:`signed_limits`).
     """
@@ -450,7 +451,8 @@ def _half_width(
         used_skewness = np.minimum(skewness, 0) * n / (n + ROWS)
         quantile = _inverse_of_hall(-_student(n, level), used_skewness / np.sqrt(n))
         hall = -sd / np.sqrt(n) * quantile
-        unseen = UNSEEN * (tail - np.maximum(1 - ROWS / n, 0) * other_tail)
+        multiple = np.interp(tail / sd, _FAR, (UNSEEN, _UNSEEN_FAR))
+        unseen = multiple * (tail - np.maximum(1 - ROWS / n, 0) * other_tail)
         with_unseen = with_one_more(moments, unseen, level)
         with_possible = with_one_more(moments, possible, level)
     is_longer = (tail >= other_tail) & (unseen > 0)
@@ -583,7 +585,7 @@ def root_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limi
 def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limits:
     """Return means of losses that grow like squares, NaN where their tail is not known.
 
-    That is under :data:`ROOT_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on. A normal's
+    That is under :data:`ERROR_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on. A normal's
     negative log-likelihood, which has a least value for any sd, is such a loss.
 
     Parameters
@@ -618,7 +620,7 @@ def _heavy(moments: Moments, index: Floats, base: Floats, level: Level) -> Limit
         moved = mean + shift
         upper = np.where(mean > 0, moved * np.exp(half_width / moved), mean + half_width)
     lower = np.maximum(centred_limits(moments, level=level).lower, base)
-    enough = (n >= ROOT_ROWS) & (index < MOST_HEAVY)
+    enough = (n >= ERROR_ROWS) & (index < MOST_HEAVY)
     return _within(Limits(moments.mean, lower, base + upper), enough, -np.inf)
 
 

@@ -12,7 +12,6 @@ from scipy import special
 from fairbench.core.arrays import Floats
 from fairbench.inference.means import (
     MOST_HEAVY,
-    ROOT_ROWS,
     UNSEEN,
     Level,
     Moments,
@@ -23,6 +22,7 @@ from fairbench.inference.means import (
 )
 from fairbench.inference.rates import Limits, quantile
 from fairbench.inference.survey import Design, Sampled, sums
+from fairbench.metrics.regression import ERROR_ROWS
 
 Codes = NDArray[np.integer]
 
@@ -449,7 +449,7 @@ def explained_variance(
 def explained_limits(shares: Explained, *, level: Level = 0.95) -> Limits:
     """Return coefficients of determination with intervals, NaN where a tail is not known.
 
-    That is under :data:`ROOT_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on.
+    That is under :data:`ERROR_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on.
 
     Notes
     -----
@@ -465,7 +465,7 @@ def explained_limits(shares: Explained, *, level: Level = 0.95) -> Limits:
     below = with_one_more(influences, -left * influences.lowest, level)
     with np.errstate(over="ignore"):
         lower, upper = 1 - shares.left * np.exp(above), 1 - shares.left * np.exp(-below)
-    has_limits = (influences.size >= ROOT_ROWS) & (shares.left > 0) & np.isfinite(shares.left)
+    has_limits = (influences.size >= ERROR_ROWS) & (shares.left > 0) & np.isfinite(shares.left)
     has_limits &= (shares.tails < MOST_HEAVY).all(axis=0)
     value = 1 - shares.left
     return Limits(value, np.where(has_limits, lower, np.nan), np.where(has_limits, upper, np.nan))

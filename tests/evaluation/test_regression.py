@@ -16,7 +16,7 @@ from tests.evaluation.labelled import evaluate
 UA_SP = "uncertainty_aware_statistical_parity"
 
 
-def sample(n=900):
+def sample(n=1500):
     draw = np.random.default_rng(0)
     group = draw.choice(["a", "b", "c"], n)
     target = draw.normal(1.0 * (group == "b"), 1)
@@ -89,7 +89,7 @@ def test_an_invalid_sd_leaves_no_parity_of_uncertain_predictions_and_is_counted(
         table, Labelled(mean, predictions, {"group": labels}, Task.REGRESSION), levels=()
     )
     rows = table.frame().query("attribute == 'group' and group == ''").set_index("metric")
-    assert rows.loc[UA_SP, "reason"] == "sd invalid in 2 of 900 rows"
+    assert rows.loc[UA_SP, "reason"] == "sd invalid in 2 of 1500 rows"
     assert np.isnan(rows.loc[UA_SP, "value"])
     assert rows.loc["statistical_parity", "status"] == "ok"
 

@@ -126,7 +126,7 @@ def test_calibrated_groups_of_unequal_sizes_do_not_differ_in_debiased_errors():
 
 
 def test_shares_of_variance_cover_and_agree_with_scikit_learn():
-    draw, repeats, rows = np.random.default_rng(4), 1000, 200
+    draw, repeats, rows = np.random.default_rng(4), 1000, 400
     prediction = draw.standard_normal(repeats * rows)
     target = prediction + draw.exponential(size=repeats * rows) - 1
     codes = np.repeat(np.arange(repeats), rows)

@@ -165,7 +165,8 @@ def run(path, options, folder):
         drop=[options[name] for name in ("score", "prediction") if name in options],
     )
     groups = data.sensitive[options["groups"]].astype(str).tolist()
-    features = [column.astype(str).tolist() for _, column in sorted(data.features.items())]
+    others = data.features.drop(columns=options["groups"], errors="ignore")
+    features = [column.astype(str).tolist() for _, column in sorted(others.items())]
     weights = None if data.weight is None else data.weight.tolist()
     return {tuple(groups): (data.target.tolist(), features, weights)}
 

@@ -31,7 +31,6 @@ from fairbench.metrics.probability import bins_of_mass, brier_rows, log_loss_row
 SPREAD = 1.2  # standard deviation of the scores' logits
 SHIFT = 0.7  # logits by which the scores of the shifted group are too low
 BINS = 15
-_FEW_SCORES = 5  # so few are each in a bin of their own, of equal width or of equal mass
 _BY_MASS = "calibration error, equal mass"
 _QUADRATURE, _CENTRES = 3000, 21
 # How P(label 1) of the second group depends on its score; the first group is calibrated.
@@ -402,7 +401,7 @@ def _draw_law(population: Law, replications: int, draw: np.random.Generator) -> 
     away = population.weight * (chances - score)
     binned = np.stack([away[:, bins == b].sum(axis=1) for b in range(BINS)], axis=1)
     truth = {"calibration error": np.abs(binned).sum(axis=1)}
-    truth[_BY_MASS] = truth["calibration error"]  # of few scores, each in a bin of its own
+    truth[_BY_MASS] = truth["calibration error"]  # where each score has a bin of its own
     for name, rows in (("log loss", log_loss_rows), ("Brier score", brier_rows)):
         one, zero = rows(np.ones_like(score), score), rows(np.zeros_like(score), score)
         truth[name] = (population.weight * (chances * one + (1 - chances) * zero)).sum(axis=1)
@@ -412,11 +411,17 @@ def _draw_law(population: Law, replications: int, draw: np.random.Generator) -> 
 
 def _without_areas(groups: Sequence[Scored], draw: np.random.Generator) -> Mapping[str, Interval]:
     result = {name: ends for name, ends in _ours(groups, draw).items() if "AUC" not in name}
-    if all(len(np.unique(group.score)) <= _FEW_SCORES for group in groups):
+    if all(_are_few(group.score) for group in groups):
         first, second = (_in_bins_of_mass(group) for group in groups)
         (lower, upper), difference = with_differences({_BY_MASS: (first, second)}).values()
         result |= {_BY_MASS: (np.maximum(lower, 0), upper), f"difference in {_BY_MASS}": difference}
     return result
+
+
+def _are_few(scores: Floats) -> bool:
+    """Return whether every score is that of more rows than a bin of equal mass holds."""
+    shares = np.unique(scores, return_counts=True)[1] / scores.size
+    return bool(shares.min() > 2 / BINS)
 
 
 def _in_bins_of_mass(group: Scored) -> Limits:

@@ -24,14 +24,13 @@ Level = float | Floats
 
 ROWS = 20  # the fewest rows of a mean
 RARE_ROWS = 10  # with the rarer label, of a mean loss of labels; of others, above the least
-# How far out one more row is put, in distances of the outermost: of losses, further where that is
-# many standard deviations from the mean; and of squares, where the tail is light.
+# How far out one more row is put, in distances of the outermost, of losses and of squares: further
+# where that is many standard deviations from the mean, or the tail of squares is heavy.
 UNSEEN, _UNSEEN_FAR, _FAR = 1.5, 3.0, (5.0, 8.0)
-_UNSEEN_SQUARE = 2.25
-# From the first of these tail indices of squares on, further.
-_HEAVY, _UNSEEN_HEAVY = (0.55, 0.65, 0.9), (5.0, 12.0)
+_UNSEEN_SQUARE, _UNSEEN_FAR_SQUARE, _FAR_SQUARE = 2.25, 8.0, (9.0, 14.0)
 # From this tail index on, no sample shows what the mean is: it has no interval.
-MOST_HEAVY = 1.4
+MOST_HEAVY = 1.2
+_HEAVY, _UNSEEN_HEAVY = (0.55, 0.65, 0.9, MOST_HEAVY), (5.0, 12.0, 40.0)
 _CUBED = 300  # the exponent of two up to which cubes neither overflow nor vanish
 _ALL = 40  # from so many rows of the rarer label on, that they had to be 10 plays no part
 
@@ -597,8 +596,8 @@ def heavy_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Lim
     Notes
     -----
     The upper end is Student's on the scale of the logarithm of what exceeds the lowest row, of the
-    sample and one row more that lies a good two times as far from the mean as the highest, and up
-    to twelve times where the tail is heavy; the lower is Hall's.
+    sample and one row more that lies a good two times as far from the mean as the highest, eight
+    times where that is far out, and up to forty times where the tail is heavy; the lower is Hall's.
     """
     return _heavy(moments, index, moments.lowest, level)
 
@@ -614,7 +613,9 @@ def _heavy(moments: Moments, index: Floats, base: Floats, level: Level) -> Limit
     n = moments.size
     mean = moments.mean - base
     with np.errstate(invalid="ignore", divide="ignore"):
-        unseen = unseen_distance(index, _UNSEEN_SQUARE) * (moments.highest - moments.mean)
+        tail = moments.highest - moments.mean
+        far = np.interp(tail / moments.sd, _FAR_SQUARE, (_UNSEEN_SQUARE, _UNSEEN_FAR_SQUARE))
+        unseen = np.fmax(unseen_distance(index, _UNSEEN_SQUARE), far) * tail
         shift = unseen / (n + 1)
         half_width = with_one_more(moments, unseen, level) - shift
         moved = mean + shift

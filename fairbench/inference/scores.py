@@ -457,7 +457,7 @@ def explained_limits(shares: Explained, *, level: Level = 0.95) -> Limits:
     mean of each row's influence: its squared error over the mean squared error, less its squared
     distance from the mean over the variance. As squares have long tails, either end is Student's of
     the sample and one row more, one and a half times as far out as the outermost, and up to
-    twelve times where the tail is heavy.
+    forty times where the tail is heavy.
     """
     influences = shares.influence
     left, right = unseen_distance(shares.tails, UNSEEN)

@@ -66,7 +66,9 @@ def test_intervals_of_root_mean_squares_cover(name):
     squares, truth = SQUARES[name]
     values = squares(np.random.default_rng(2), (R, 400))
     limits = root_limits(Moments.of(values), index_of(values))
-    assert covered(limits, np.sqrt(truth)) > 0.92
+    printed = np.isfinite(limits.lower)
+    assert printed.mean() > 0.9
+    assert covered(limits, np.sqrt(truth)) > 0.92 * printed.mean()
 
 
 def test_of_many_rows_the_interval_is_the_normal_one():

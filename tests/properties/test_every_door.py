@@ -340,12 +340,13 @@ def through(way, frame, options, folder, form="csv", **keys):
 
 
 REFUSED = ("a column twice", "twice the index")  # may be: which is meant is unclear
-# An answer that names rows, or is in their order; a column that is one more feature.
+# An answer that names rows, is in their order, or has weights; a column that is one more feature.
 OTHERWISE = (
     ("rows", "label"),
     ("rows", "run"),
     ("a column more", "run"),
     ("a column twice", "run"),
+    ("weights", "run"),
 )
 OFTEN = (1, 2)  # seeds that any run of the tests has
 SEEDS = [

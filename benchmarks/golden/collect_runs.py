@@ -55,6 +55,6 @@ def answer_tables(ask: Ask, dialect: Dialect, folder: Path, cases: Iterable[Tabl
             columns(pd.read_csv(path, float_precision="round_trip", keep_default_na=False))
             for path in sorted(results.glob(patterns[case.task]))
         ]
-        printed = numbers_in(dialect.of_both(reply.printed)) if case.task == "compare" else []
+        printed = numbers_in(reply.printed) if case.task == "compare" else []
         answers[case.name] = failed(reply) or {"table": written, "printed": printed}
     return answers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,7 +41,6 @@ class Dialect:
     arguments : pairs of an argument of ``fairbench.evaluate`` as the cases name it, and as this
         tree does.
     evaluator : options of every evaluation, which this tree has to be told.
-    printed_anew : what this tree prints of a comparison and the frozen one does not.
     """
 
     commands: Mapping[str, Command]
@@ -52,13 +50,6 @@ class Dialect:
     record: str = "*.json"
     arguments: tuple[tuple[str, str], ...] = ()
     evaluator: tuple[tuple[str, str], ...] = ()
-    printed_anew: tuple[re.Pattern[str], ...] = ()
-
-    def of_both(self, printed: str) -> str:
-        """Return what is printed of a comparison, without what the frozen tree does not print."""
-        for pattern in self.printed_anew:
-            printed = pattern.sub("", printed)
-        return printed
 
     @property
     def of_runs(self) -> tuple[str, ...]:
@@ -70,29 +61,14 @@ def _verb(*words: str, options: tuple[tuple[str, str], ...] = ()) -> Command:
     return Command(("-m", "fairbench", *words), options)
 
 
-_VALUE = r" +(?:-?\d\.\d{3}|-)"
 _COMMANDS = {
     "run": _verb("run"),
-    "compare": _verb("compare", options=(("compare", "runs"),)),
+    "compare": _verb("compare", "detail=all", options=(("compare", "runs"),)),
     "tradeoff": _verb("tradeoff"),
     "audit": _verb("audit"),
     "next": _verb("label", "next"),
     "label": _verb("label", "ask"),
     "report": _verb("label", "report"),
 }
-FROZEN = Dialect(_COMMANDS)
-CURRENT = Dialect(
-    # The frozen tree always prints the details of a comparison.
-    {**_COMMANDS, "compare": _verb("compare", "detail=all", options=(("compare", "runs"),))},
-    printed_anew=(
-        # The answer, which repeats a probability and limits of the tables.
-        re.compile(r"^(?:Not d|D)ecided: .*?(?=^How probable each outcome is$)", re.M | re.S),
-        # Each run's own value, before the difference and its interval.
-        re.compile(rf"(?<=[a-z])(?:{_VALUE}){{2}}(?={_VALUE}{_VALUE} to )"),
-        # Texts under tables, up to an empty line, and the one above rankings.
-        re.compile(
-            r"^(?:inside the region:|A run's rank is|A run outperforms) .*?^ *$", re.M | re.S
-        ),
-        re.compile(r"^There are \d+ rankings", re.M),
-    ),
-)
+# Where a later tree is asked otherwise, the two differ.
+FROZEN = CURRENT = Dialect(_COMMANDS)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # The one place where the commit is written down that every later tree is compared with.
-COMMIT = "f97a08df93803a6400407aac17cc139cfbf425bb"
+COMMIT = "e8ea803f023d805c82855343003c057ab6038a15"
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -5,7 +5,6 @@ The names on the left are the frozen tree's; its answers are renamed before they
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,30 +17,11 @@ KEYS: Mapping[str, str] = {}
 # Whole texts in cells and JSON: metrics, attributes, statuses, settings, verdicts.
 TEXTS: Mapping[str, str] = {}
 # Parts of longer texts, such as sentences of an audit and statuses that hold a number.
-PHRASES: Mapping[str, str] = {
-    "It is open which has the higher accuracy": "For everyone, it is open which has the higher "
-    "accuracy",
-    "Accuracy is not compared": "For everyone, accuracy is not compared",
-    "Other has a lower accuracy": "For everyone, other has a lower accuracy",
-    # With favourable= alone, rates have the field's names.
-    "share predicted 'yes' of those with 'yes'": "true positive rate",
-    "share predicted 'yes' of those with 'no'": "false positive rate",
-    "share with 'yes' of those predicted 'yes'": "precision",
-    "Whatever needs them takes the scores at their word: if the scores are wrong, so are these "
-    "figures, and nothing here would show it.": "Figures that need labels assume that the scores "
-    "are right: if they are not, these figures are wrong, and nothing here would show it.",
-    "further ones would probably settle": "more would probably settle",
-    ", which takes the fewest.": ", the question that takes the fewest.",
-    "The labels that are missing are not likely to settle": "More labels of these rows are "
-    "unlikely to settle",
-}
+PHRASES: Mapping[str, str] = {}
 # Keys and columns that today's tree has in addition.
-ADDED: frozenset[str] = frozenset({"total", "rates"})  # options of an audit of counts
-# Neither a result nor the same twice: the version, where files were, when and by what it was made;
-# and the summary of an audit, which words and selects the findings that are compared. Plans of more
-# labels are for other gaps than the frozen tree's, which were seldom kept.
-IGNORED = frozenset({"version", "path", "out", "made", "summary", "labels_needed", "needs"})
-_PLAN = re.compile(r"; [^;()]*(more|other) (rows|labels)[^;()]* would [^;()]*settle it[^;()]*")
+ADDED: frozenset[str] = frozenset()
+# Neither a result nor the same twice: the version, where files were, when and by what it was made.
+IGNORED = frozenset({"version", "path", "out", "made"})
 
 
 def of_today(value: Any) -> Any:
@@ -61,7 +41,7 @@ def comparable(value: Any) -> Any:
         return {key: comparable(part) for key, part in value.items() if key not in left_out}
     if isinstance(value, list):
         return [comparable(part) for part in value]
-    return _PLAN.sub("", value) if isinstance(value, str) else value
+    return value
 
 
 def worded(table: pd.DataFrame) -> pd.DataFrame:
@@ -77,7 +57,7 @@ def without_seconds(metrics: Sequence[str]) -> list[bool]:
 
 
 def _text(text: str) -> str:
-    text = _replaced(PHRASES, _PLAN.sub("", text))
+    text = _replaced(PHRASES, text)
     return TEXTS.get(text, text)
 
 

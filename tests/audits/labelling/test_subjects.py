@@ -21,6 +21,7 @@ from fairbench.audits.labelling.session import PREDICTED, open_session
 from fairbench.audits.labelling.state import Answer, State
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
+from fairbench.metrics.regression import ERROR_ROWS
 from tests.audits.tables import parse, written
 
 CLASSES = ("cat", "dog", "emu")
@@ -142,20 +143,20 @@ def test_a_mean_residual_is_neither_better_nor_worse():
 def test_intervals_of_a_regression_hold_whoever_is_labelled():
     """Errors in the population: normal, so that the mean of their size is known.
 
-    A mean error has an interval from a hundred rows on; of fewer labels there is none.
+    A mean error has an interval from four hundred rows on; of fewer labels there is none.
     """
     held, truth = [], {"south": np.sqrt(2 / np.pi), "west": np.sqrt(2 / np.pi)}
     shifted = np.abs(1 + 2 * np.random.default_rng(5).normal(size=2_000_000)).mean()
     truth["north"] = shifted
-    for seed in range(30):
-        frame, true = numeric(700, seed=seed)
-        session = labelled(of_numbers(), frame, true, 500, metric="mae", step=125)
+    for seed in range(8):
+        frame, true = numeric(2200, seed=seed)
+        session = labelled(of_numbers(), frame, true, 1600, metric="mae", step=400)
         for row in answer(session).groups.itertuples():
             lower, upper = row.fixed
-            assert np.isnan(lower) == np.isnan(upper) == (row.labels < 100)
-            if row.labels >= 100:
+            assert np.isnan(lower) == np.isnan(upper) == (row.labels < ERROR_ROWS)
+            if row.labels >= ERROR_ROWS:
                 held.append(lower <= truth[row.group] <= upper)
-    assert len(held) > 50
+    assert len(held) > 10
     assert np.mean(held) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / len(held))
 
 

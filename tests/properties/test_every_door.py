@@ -66,7 +66,7 @@ class People:
         else:
             columns["score"], columns["label"] = score, (draw.random(rows) < score).astype(int)
             self.options |= {"target": "label", "score": "score"}
-        if self.kind != "classes" and draw.random() < 0.4:
+        if self.kind not in ("classes", "some labels") and draw.random() < 0.4:
             columns["weight"] = draw.integers(1, 9, rows) / 4
             self.options["weight"] = "weight"
         self.frame = pd.DataFrame(columns)

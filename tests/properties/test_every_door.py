@@ -99,7 +99,7 @@ def audit(frame, options, folder):
 @door
 def gate(frame, options, folder):
     judged = fairbench.gate(frame, fail_if="statistical_parity>0.3", **options)
-    return {(row["attribute"], row["condition"]): (row["value"], row["lower"], row["upper"])
+    return {(row["attribute"], row["condition"]): [row["value"], row["lower"], row["upper"]]
             for row in judged.rows}  # fmt: skip
 
 

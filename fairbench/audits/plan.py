@@ -88,7 +88,7 @@ class AuditPlan:
             level = 1 - self.risk / (2 if len(shares) > 2 else 1)
             return float((supposed.gap(labels, level).lower > 0).mean())
 
-        few, enough = (least_number(chance, each, 1, MOST) for each in (UNLIKELY, LIKELY))
+        few, enough = (least_number(chance, wanted, 1, MOST) for wanted in (UNLIKELY, LIKELY))
         return few, enough
 
     def document(self) -> Document:

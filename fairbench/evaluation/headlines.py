@@ -22,10 +22,7 @@ HEADLINES: Mapping[str, Mapping[str, str]] = {
     REGRESSION: {"error": "rmse", "log loss": "nll", "gap": "statistical_parity"},
 }
 # What stands beside a gap among more than two groups, which chance makes larger.
-LESS_CHANCE = "less chance"
-LESS_CHANCE_MEANS = (
-    f"{LESS_CHANCE}: the gap less what chance adds to the largest of more than two groups"
-)
+DEBIASED_MEANS = f"{DEBIASED}: the gap less what chance adds to the largest of more than two groups"
 _KEYS = ("run", "variant", "metric", "attribute", "group", "outcome")
 _UNKNOWN = (float("nan"), float("nan"), float("nan"))
 Estimate = tuple[float, float, float]
@@ -67,7 +64,7 @@ def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
     return float(row["mean"]), float(row["lower"]), float(row["upper"])
 
 
-def less_chance(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
+def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
     """Return the means of gaps (n,) less what chance adds to them; NaN of what has no such mean.
 
     Parameters
@@ -82,12 +79,12 @@ def less_chance(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
     return np.array([mean_of.get(key, np.nan) for key in _as_texts(rows[keys])], float)
 
 
-def gap_less_chance(summary: pd.DataFrame, protect: str) -> float:
-    """Return the headline gap of a run less what chance adds to it; NaN between two groups."""
+def debiased_headline_gap(summary: pd.DataFrame, protect: str) -> float:
+    """Return the debiased headline gap of a run; NaN between two groups."""
     rows = values_of(summary)
     rows = rows[(rows["metric"] == HEADLINES[task_of(summary)]["gap"]) & (rows["variant"] == "")]
     rows = rows[(rows["group"] == "") & (rows["attribute"] == protect) & rows["outcome"].isna()]
-    return float(less_chance(rows, summary)[0]) if len(rows) == 1 else _UNKNOWN[0]
+    return float(debiased_gaps(rows, summary)[0]) if len(rows) == 1 else _UNKNOWN[0]
 
 
 def _as_texts(keys: pd.DataFrame) -> list[tuple[str, ...]]:

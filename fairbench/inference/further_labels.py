@@ -43,7 +43,7 @@ class SupposedRates:
         counts = self.successes + new_successes
         together = simultaneous_level(level, counts.shape[-1])
         pointwise, simultaneous = (
-            quick_limits(counts, sizes, level=each) for each in (level, together)
+            quick_limits(counts, sizes, level=at_level) for at_level in (level, together)
         )
         return largest_gap(GroupLimits(pointwise, simultaneous))
 

@@ -8,12 +8,12 @@ from math import isfinite, nan
 import pandas as pd
 
 from fairbench.core.errors import UserError, did_you_mean
+from fairbench.evaluation.columns import DEBIASED
 from fairbench.evaluation.headlines import (
+    DEBIASED_MEANS,
     HEADLINES,
-    LESS_CHANCE,
-    LESS_CHANCE_MEANS,
+    debiased_headline_gap,
     estimate,
-    gap_less_chance,
     headlines,
     task_of,
 )
@@ -46,7 +46,7 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     _check(metrics, summary_of_run.values())
     names = runs.label()
     rows = []
-    chances: list[float] = []  # gaps less chance
+    debiased: list[float] = []
     tasks = dict[str, None]()
     for run in runs:
         summary = summary_of_run[run.id]
@@ -56,8 +56,8 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
             headline_estimates.values()
         )
         cells: list[object] = [cell for value, *ends in estimates for cell in (value, ends)]
-        chances.append(nan if metrics else gap_less_chance(summary, run.protect))
-        cells.append(chances[-1])
+        debiased.append(nan if metrics else debiased_headline_gap(summary, run.protect))
+        cells.append(debiased[-1])
         rows.append(
             (
                 run.choices["dataset"],
@@ -76,13 +76,13 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     if has_means_of_gaps(every):
         ends += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
     meanings = "" if metrics else _meanings(tasks)
-    has_chance = any(map(isfinite, chances))
-    if has_chance:
-        meanings += f"{LESS_CHANCE_MEANS}; "
-    chance = [Column(LESS_CHANCE, "number", left_out=1)]
+    is_debiased = any(map(isfinite, debiased))
+    if is_debiased:
+        meanings += f"{DEBIASED_MEANS}; "
+    column = [Column(DEBIASED, "number", left_out=1)]
     return Table(
-        [Column("id"), Column("run"), *_columns(metrics), *(chance if has_chance else [])],
-        [row if has_chance else row[:-1] for _, _, row in rows],
+        [Column("id"), Column("run"), *_columns(metrics), *(column if is_debiased else [])],
+        [row if is_debiased else row[:-1] for _, _, row in rows],
         caption=f"{meanings}{ends}",
         rules=frozenset(rule_places),
         most=most,

@@ -14,6 +14,7 @@ from fairbench.core.formats import count
 from fairbench.data.dataset import Task
 from fairbench.evaluation.columns import (
     COSTS,
+    DEBIASED,
     POOLED,
     VALUE,
     WORST,
@@ -21,7 +22,7 @@ from fairbench.evaluation.columns import (
     values_of,
     without_interval,
 )
-from fairbench.evaluation.headlines import LESS_CHANCE, LESS_CHANCE_MEANS, less_chance
+from fairbench.evaluation.headlines import DEBIASED_MEANS, debiased_gaps
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
 from fairbench.metrics.registry import declared, find, label
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
@@ -131,7 +132,7 @@ def run_document(
     meaning : what the labels mean, in sentences.
     """
     headlines = headline(summary, protect)
-    chance = less_chance(headlines, summary)
+    chance = debiased_gaps(headlines, summary)
     parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
     rows = list(_rows(headlines))
@@ -139,10 +140,10 @@ def run_document(
     caption = _CAPTION.format(about(headlines), status_caption)
     columns = list(_COLUMNS)
     if np.isfinite(chance).any():
-        columns.insert(3, Column(LESS_CHANCE, "number", decimals=4))
+        columns.insert(3, Column(DEBIASED, "number", decimals=4))
         of_rows = [less if np.isfinite(less) else None for less in chance.tolist()]
         rows = [[*row[:3], less, *row[3:]] for row, less in zip(rows, of_rows, strict=True)]
-        caption = f"{LESS_CHANCE_MEANS}; {caption}"
+        caption = f"{DEBIASED_MEANS}; {caption}"
     table = Table(columns, rows, "", caption, rules=rules)
     tables = [
         table,

@@ -31,21 +31,22 @@ def run_html(run: Run) -> str:
     import numpy as np
     import pandas as pd
 
-    from fairbench.evaluation.headlines import LESS_CHANCE, less_chance
+    from fairbench.evaluation.columns import DEBIASED
+    from fairbench.evaluation.headlines import debiased_gaps
 
     summary = run.summary()
     headline = _headline(values_of(summary), run.protect)
-    chance = less_chance(headline, summary)
+    debiased = debiased_gaps(headline, summary)
     rows = [
         {
             "metric": label(row.metric),
             "of": f"{row.attribute}: {row.group}" if row.group else row.attribute,
             "mean": number(row.mean, 4),
-            **({LESS_CHANCE: number(less, 4)} if np.isfinite(chance).any() else {}),
+            **({DEBIASED: number(gap, 4)} if np.isfinite(debiased).any() else {}),
             "95 % interval": interval(row.lower, row.upper, 4),
             "rows": count(row.n),
         }
-        for row, less in zip(headline.itertuples(), chance, strict=True)
+        for row, gap in zip(headline.itertuples(), debiased, strict=True)
     ]
     return _html(f"Run {run.id}: {run.name}", pd.DataFrame(rows))
 

@@ -294,10 +294,10 @@ def test_what_chance_adds_to_a_gap_of_many_groups_stands_beside_it():
     document = run_document(summary, "alike", "sex")
     (table, *_) = document.tables
     titles = [column.title for column in table.columns]
-    assert titles[2:4] == ["mean", "less chance"]
+    assert titles[2:4] == ["mean", "debiased"]
     (gap,) = [row for row in table.rows if row[0] == "gap in selection rate"]
     assert gap[2] > 0.2 and gap[3] < 0.6 * gap[2]
     assert {row[3] for row in table.rows if not row[0].startswith("gap")} == {None}
-    assert "less chance: the gap less what chance adds" in table.caption
+    assert "debiased: the gap less what chance adds" in table.caption
     two = run_document(summarise(metrics_of()), "alike", "sex").tables[0]
-    assert "less chance" not in [column.title for column in two.columns]
+    assert "debiased" not in [column.title for column in two.columns]

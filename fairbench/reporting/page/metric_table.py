@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats
 from fairbench.core.escaping import told_apart
 from fairbench.core.seeds import rng
-from fairbench.evaluation.columns import setting_text, status_text
-from fairbench.evaluation.headlines import LESS_CHANCE, less_chance
+from fairbench.evaluation.columns import DEBIASED, setting_text, status_text
+from fairbench.evaluation.headlines import debiased_gaps
 from fairbench.evaluation.summary import summarise
 from fairbench.inference.comparing.ranking import StudentDraws, standings, student_draws
 from fairbench.metrics.registry import Metric, declared, find
@@ -32,7 +32,7 @@ _CLASS_GAPS = ("statistical_parity", "equal_opportunity")
 _SPLIT_METRICS = ("base_rate", "mean_prediction", "error_rate", "rmse", "fit_seconds")
 _KEYS = ["metric", "attribute", "group", "setting"]
 _CHANCE_KEYS = ("run", "variant", "metric", "attribute", "group", "outcome", "statistic")
-_SHOWN = ["run", "mean", LESS_CHANCE, "sd", "lower", "upper", "n", "repeats"]
+_SHOWN = ["run", "mean", DEBIASED, "sd", "lower", "upper", "n", "repeats"]
 _DRAWS = 10000  # of the posterior of expected values
 
 
@@ -104,7 +104,7 @@ def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[Ranke
     summaries = summaries.assign(setting=setting_text(summaries), status=_full_statuses(summaries))
     debiased = pd.concat([block.debiased for block in batch])
     means = debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
-    summaries[LESS_CHANCE] = less_chance(summaries, means.reset_index(name="mean"))
+    summaries[DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
     values = _Values.of(metrics, summaries)
     columns = [summaries[name].tolist() for name in (*_SHOWN, "status")]
     rows = [dict(zip((*_SHOWN, "status"), row, strict=True)) for row in zip(*columns, strict=True)]

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.formats import interval, number
-from fairbench.evaluation.headlines import LESS_CHANCE, LESS_CHANCE_MEANS
+from fairbench.evaluation.columns import DEBIASED
+from fairbench.evaluation.headlines import DEBIASED_MEANS
 from fairbench.experiments.presets import Presets, Provenance, provenance
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
@@ -209,10 +210,10 @@ def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
         columns += [Column("status")]
         names += ["status"]
     caption = ""
-    if any(isfinite(row[LESS_CHANCE]) for row in table.rows):
-        columns.insert(2, Column(LESS_CHANCE, "number", decimals=4))
-        names.insert(2, LESS_CHANCE)
-        caption = LESS_CHANCE_MEANS
+    if any(isfinite(row[DEBIASED]) for row in table.rows):
+        columns.insert(2, Column(DEBIASED, "number", decimals=4))
+        names.insert(2, DEBIASED)
+        caption = DEBIASED_MEANS
     rows = [[row[name] for name in names] for row in _with_bars(table.rows)]
     return Table(columns, rows, caption=caption, sortable=True)
 
@@ -294,7 +295,7 @@ def _groups(page: PageBlock, source: Source) -> Iterator[Details]:
 def _group_cell(row: Mapping[str, Any]) -> TableCell:
     """Return the cell of a group: mean and sd, with the interval below."""
     status = "" if row["status"] == "ok" else f"; {row['status']}"
-    less = f"; {LESS_CHANCE} {number(row[LESS_CHANCE], 4)}" if isfinite(row[LESS_CHANCE]) else ""
+    less = f"; {DEBIASED} {number(row[DEBIASED], 4)}" if isfinite(row[DEBIASED]) else ""
     ends = interval(row["lower"], row["upper"], 4)
     return TableCell((row["mean"], row["sd"]), note=f"{ends}{less}{status}".removeprefix("; "))
 

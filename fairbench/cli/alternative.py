@@ -15,7 +15,6 @@ import yaml
 from fairbench.cli.command import (
     check_run_words,
     components_folder,
-    quote_for_hydra,
     typed_command,
     with_note,
 )
@@ -40,14 +39,16 @@ from fairbench.comparison.alternative import (
     gap_named,
 )
 from fairbench.comparison.run_predictions import read_shared, shared_rows
+from fairbench.components import conf_folders
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.fingerprint import digest
 from fairbench.core.formats import fixed
+from fairbench.core.words import hydra_word
 from fairbench.data.dataset import Dataset, Task
 from fairbench.experiments.drawn_search import DrawnSearch, Family
 from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
 from fairbench.experiments.executors import executor
-from fairbench.experiments.presets import Presets
+from fairbench.experiments.presets import Presets, check_files_named
 from fairbench.experiments.tuning_settings import Tuning
 from fairbench.experiments.tuning_trials import Trial
 from fairbench.reporting.alternative import alternative_document
@@ -295,7 +296,7 @@ class Asked:
             for k, text in self._words_by_name.items()
             if k.partition(".")[0] not in COMPONENTS
         }
-        words_by_name["results"] = quote_for_hydra(str(self.options.results))
+        words_by_name["results"] = hydra_word(str(self.options.results))
         words = ["hydra/sweeper=tune", *(f"{name}={text}" for name, text in words_by_name.items())]
         line = CommandLine(words, self.conf, sweep=True)
         for name in line.spaces:
@@ -502,7 +503,9 @@ class Asked:
                 f"name the same, dataset={run.choices['dataset']}"
             )
         chosen = {group: run.choices[group] for group in COMPONENTS}
-        words = Presets(self.conf).overrides(run)  # only those that differ from the defaults
+        presets = Presets(self.conf, tuple(conf_folders()))
+        words = presets.overrides(run)  # only those that differ from the defaults
+        check_files_named(run, COMPONENTS, self._options)
         return chosen | {k: text for k, text in words.items() if k.partition(".")[0] in COMPONENTS}
 
 

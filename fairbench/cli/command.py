@@ -186,12 +186,6 @@ def check_run_words(names: Sequence[str], own: Sequence[str], root: Path) -> Non
             raise unknown_name("option", group, [*own, *valid])
 
 
-def quote_for_hydra(text: str) -> str:
-    """Return a text as Hydra reads it whole."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
 _WIDTH = 100
 _COLUMN = 30
 TERMS = "fairbench explain TERM says what a term means; docs/glossary.md has all of them."

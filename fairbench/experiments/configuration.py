@@ -12,8 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairbench.components import HOME
 from fairbench.core.fingerprint import digest
-from fairbench.results.record import GROUPS
-from fairbench.results.runs import UNVERIFIED, VERIFIED
+from fairbench.results.record import GROUPS, UNVERIFIED, VERIFIED, run_name
 
 # What a run is, as against how and where it is computed.
 IDENTITY = (
@@ -106,12 +105,6 @@ def configurations(group: str) -> dict[str, dict[str, Any]]:
     """Return every choice of a group as its file has it, by name; none outside of a checkout."""
     paths = sorted((HOME / "conf" / group).glob("*.yaml"))
     return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
-
-
-def run_name(chosen: Mapping[str, str]) -> str:
-    """Return a short name for people of what a run chose, such as ``german, xgboost, ensemble``."""
-    names = (chosen[group] for group in ("dataset", "learner", "intervention", "method"))
-    return ", ".join(name for name in names if name != "none")
 
 
 def full_name(name: str, stored: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.seeds import rng
 from fairbench.experiments.execute import WorkUnit, plan_run
-from fairbench.experiments.tuning import Dimension, Search
+from fairbench.experiments.tuning import Dimension, Search, has_all
 from fairbench.experiments.tuning_trials import Trial, Values
 from fairbench.inference.comparing.further_search import is_enough, least_gap
 
@@ -49,6 +49,12 @@ class Family:
             **self.fixed,
             **{dimension.name: dimension.sample(generator) for dimension in self.space},
         }
+
+    def has(self, values: Values) -> bool:
+        """Say whether values are those of one of its candidates."""
+        fixed = {**self.choices, **self.fixed}
+        drawn = {name: value for name, value in values.items() if name not in fixed}
+        return fixed.items() <= values.items() and has_all(self.space, drawn)
 
     @property
     def count(self) -> float:
@@ -149,6 +155,9 @@ class DrawnSearch(Search):
 
     def _goes_on(self) -> bool:
         return super()._goes_on() and not self.is_enough
+
+    def _is_candidate(self, values: Values) -> bool:
+        return any(family.has(values) for family in self.families)
 
     def _propose(self, number: int) -> Values:
         """Return the candidate of a number; with several processes, fit the next ones with it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,10 +12,12 @@ from typing import Any
 import yaml
 from hydra import compose, initialize_config_dir
 
-from fairbench.core.errors import unknown_name
-from fairbench.experiments.configuration import IDENTITY, Identity
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.words import hydra_word
+from fairbench.experiments.configuration import COMPONENTS, IDENTITY, Identity
 from fairbench.results.catalogue import flat
-from fairbench.results.runs import UNVERIFIED, Run
+from fairbench.results.record import UNVERIFIED, VERIFIED
+from fairbench.results.runs import Run
 
 REPEATS = "split.repeats"
 _MERGED = ("method", "intervention", "learner")
@@ -42,9 +43,16 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Presets:
-    """A folder of configurations, each composed once."""
+    """A folder of configurations, each composed once.
+
+    Attributes
+    ----------
+    also : other folders of components, such as somebody's own.
+    """
 
     conf: Path
+    also: tuple[Path, ...] = ()
+    _files: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     _choices: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     _experiments: dict[str, Experiment] = field(default_factory=dict)
 
@@ -56,16 +64,22 @@ class Presets:
         return self._choices[key]
 
     def _read(self, group: str, option: str) -> dict[str, Any]:
-        """Read a choice and the choices that it builds on, which is far faster than composing."""
-        path = self.conf / group / f"{option}.yaml"
-        config = dict(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.exists() else {}
-        options: dict[str, Any] = {}
-        for base in config.pop("defaults", []):
-            options |= self._read(group, base) if base != "_self_" else {}
-        if path.exists():
-            config.pop("_target_", None)
-            config["name"] = option
-        return options | config
+        """Read a choice and the choices that it builds on, which is far faster than composing.
+
+        A name may be a stranger's: it is looked for among the files, and makes no path.
+        """
+        if (group, option) not in self._files:
+            folders = [folder / group for folder in (*self.also, self.conf)]
+            paths = {path.stem: path for folder in folders for path in folder.glob("*.yaml")}
+            options: dict[str, Any] = {}
+            if option in paths:
+                config = dict(yaml.safe_load(paths[option].read_text(encoding="utf-8")))
+                for base in config.pop("defaults", []):
+                    options |= self._read(group, base) if base != "_self_" else {}
+                config.pop("_target_", None)
+                options |= {**config, "name": option}
+            self._files[group, option] = options
+        return self._files[group, option]
 
     def experiment(self, name: str) -> Experiment:
         """Return an experiment's sweep."""
@@ -193,8 +207,38 @@ class Presets:
         }
         return {name: v for name, v in choices.items() if name in IDENTITY and name not in _NAMED}
 
+    def stored_options(self, run: Run) -> dict[str, dict[str, Any]]:
+        """Return the components of a stored run, each with its name and options, by group.
+
+        What is stored may come from a stranger: it chooses components of `conf` by their names, and
+        sets options that they declare to values of a size that somebody may have meant.
+
+        Raises
+        ------
+        UserError : it does anything else.
+        """
+        components = {group: dict(run.config[group]) for group in COMPONENTS if group in run.config}
+        for group, options in components.items():
+            where = f"run {run.id}: {group}={options['name']}"
+            declared = self._read(group, str(options["name"]))
+            if not declared:
+                raise UserError(f"{where} is no component that is installed here")
+            for name, value in options.items():
+                if name not in declared and name != VERIFIED:
+                    raise UserError(f"{where} has no option '{name}': other code made the run")
+                most = max(_LARGE, _TIMES * _largest(declared.get(name)))
+                if name != "seed" and _largest(value) > most:
+                    raise UserError(f"{where}: {group}.{name} is too large to be computed again")
+        return components
+
     def overrides(self, run: Run) -> dict[str, str]:
-        """Return the words of a run's command: its choices, and options other than defaults."""
+        """Return the words of a run's command: its choices, and options other than defaults.
+
+        Raises
+        ------
+        UserError : it is of components or options that are not installed here.
+        """
+        self.stored_options(run)
         options = options_of(run.config, IDENTITY)
         chosen = run.choices
         chosen["dataset"] = chosen["dataset"].removesuffix("" if run.verified else UNVERIFIED)
@@ -205,7 +249,7 @@ class Presets:
             preset |= self.choice(group, option)
         for key, value in options.items():
             if key in preset and preset[key] != value:
-                words[key] = _as_written(value)
+                words[key] = hydra_word(value)
         if not run.verified:
             words["data.verify"] = "false"
         return {
@@ -297,8 +341,55 @@ def provenance(runs: Sequence[Run], presets: Presets) -> Provenance:
         _merge(environment["data_sha256"] for environment in environments),
         _merge(environment["versions"] for environment in environments),
         tuple(sorted(commits)),
-        tuple(presets.commands([presets.overrides(run) for run in runs])),
+        commands_of(runs, presets),
     )
+
+
+def commands_of(runs: Sequence[Run], presets: Presets) -> tuple[str, ...]:
+    """Return the commands that make runs again, and a comment for each run that has none."""
+    words, without = [], []
+    for run in runs:
+        try:
+            words.append(presets.overrides(run))
+        except UserError as error:
+            without.append(f"# {error}")
+    return (*presets.commands(words), *without)
+
+
+# Whole numbers, which are sizes, that are still computed with; and so many times the usual value.
+_LARGE, _TIMES = 100_000, 1000
+
+
+# Options that name a file, which is read where a command names it, and not where a record does.
+_NAMES_FILE = ("path", "checkpoint")
+
+
+def check_files_named(run: Run, groups: Sequence[str], typed: Mapping[str, str]) -> None:
+    """Refuse a run whose configuration names a file that the command does not name itself.
+
+    Parameters
+    ----------
+    groups : the components that are made of the configuration.
+    typed : options of the command line, such as ``dataset.path``, as they are typed.
+
+    Raises
+    ------
+    UserError : it does; the message says which option to add.
+    """
+    for option, value in options_of(run.config, groups).items():
+        if option.rpartition(".")[2] in _NAMES_FILE and value and typed.get(option) != value:
+            raise UserError(
+                f"run {run.id} was made with a file, which is read if the command names it, too: "
+                f"add {shlex.quote(f'{option}={value}')}"
+            )
+
+
+def _largest(value: Any) -> int:
+    """Return the largest whole number of a value, as sizes are; 0 if there is none."""
+    if isinstance(value, list | tuple | Mapping):
+        items = value.values() if isinstance(value, Mapping) else value
+        return max(map(_largest, items), default=0)
+    return abs(value) if isinstance(value, int) else 0
 
 
 def _merge(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
@@ -307,11 +398,3 @@ def _merge(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
         for name, value in table.items():
             values.setdefault(name, {})[str(value)] = None
     return {name: ", ".join(different) for name, different in values.items()}
-
-
-def _as_written(value: object) -> str:
-    """Return a value in Hydra's grammar of overrides, where JSON's nearly is one."""
-    if isinstance(value, str):
-        plain = value.replace("_", "").replace("-", "").replace(".", "").isalnum()
-        return value if plain else "'" + value.replace("'", "\\'") + "'"
-    return json.dumps(value).replace(" ", "").replace('"', "'")

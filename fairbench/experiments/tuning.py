@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isclose
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -90,6 +91,15 @@ class Dimension:
         """The number of values."""
         return len(self.values) or (self.high - self.low + 1 if self.whole else np.inf)
 
+    def has(self, value: object) -> bool:
+        """Say whether a value is one of its values, in the type in which it is proposed."""
+        if self.values:
+            return isinstance(value, str) and value in self.values
+        if not isinstance(value, int if self.whole else float) or isinstance(value, bool):
+            return False
+        ends = isclose(value, self.low) or isclose(value, self.high)  # of a logarithm, rounded
+        return ends or self.low < value < self.high
+
     def sample(self, generator: np.random.Generator) -> str | float:
         """Return one of its values, each as likely as any other; of a logarithm, evenly in it."""
         if self.values:
@@ -101,6 +111,12 @@ class Dimension:
         value = generator.uniform(*limits)
         value = float(np.exp(value) if self.log else value)
         return min(int(value), int(self.high)) if self.whole else value
+
+
+def has_all(space: Sequence[Dimension], values: Values) -> bool:
+    """Say whether values are one for each of some dimensions, and of its values."""
+    names = {dimension.name for dimension in space}
+    return values.keys() == names and all(option.has(values[option.name]) for option in space)
 
 
 @dataclass(eq=False)
@@ -216,7 +232,7 @@ class Search:
         starts_anew = not self.default_plan.config["resume"]
         with self._lock():
             self.record.begin(self.searched, again=starts_anew)
-            stored = self.record.trials()
+            stored = self.record.trials(self._is_candidate)
             self.default = self._judge({}, None)
             if self.default.error:
                 raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
@@ -261,6 +277,10 @@ class Search:
         """Whether every point of the space was tried; never of an interval of real numbers."""
         tried = {json.dumps(trial.values, sort_keys=True) for trial in self.trials}
         return bool(len(tried) >= np.prod([dimension.count for dimension in self.space]))
+
+    def _is_candidate(self, values: Values) -> bool:
+        """Say whether values, which may be a stranger's, are a point of the space."""
+        return has_all(self.space, values)
 
     def _propose(self, number: int) -> Values:
         """Return the values that Optuna proposes after the trials so far."""

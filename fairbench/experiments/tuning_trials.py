@@ -6,7 +6,7 @@ What a trial is judged by is read here, from the validation rows of its cells an
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -81,15 +81,24 @@ class StudyRecord:
 
     folder: Path
 
-    def trials(self) -> list[dict[str, Any]]:
+    def trials(self, is_candidate: Callable[[Values], bool]) -> list[dict[str, Any]]:
         """Return the trials that ended, up to the first that is not as it was written.
 
         Each is proposed by those before it: what comes after a damaged line, or one that a kill
         broke off, is judged again, from the cells that are stored.
+
+        Parameters
+        ----------
+        is_candidate : says whether values are in the space that is searched.
         """
         path = self.folder / "trials.jsonl"
         lines = read_bytes(path, TEXT).splitlines(keepends=True) if is_file(path) else []
-        kept = list(takewhile(_is_trial, map(_read_line, lines)))
+        kept = list(
+            takewhile(
+                lambda trial: _is_trial(trial) and is_candidate(trial["values"]),
+                map(_read_line, lines),
+            )
+        )
         if len(kept) < len(lines):
             if b"\n" in b"".join(lines[len(kept) :]):  # more than a kill breaks off
                 set_aside(path, "trials from the damaged one on are judged again")
@@ -146,7 +155,8 @@ def _read_line(line: bytes) -> dict[str, Any]:
 
 def _is_trial(found: Mapping[str, Any]) -> bool:
     values, folds = found.get("values"), found.get("folds")
-    return isinstance(values, dict) and type(folds) is int and type(found.get("stopped")) is bool
+    is_whole = type(folds) is int and folds >= 0
+    return isinstance(values, dict) and is_whole and type(found.get("stopped")) is bool
 
 
 def check_split(run: PlannedRun) -> None:

@@ -2,88 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf, isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.safe_open import is_folder
+from fairbench.core.deadline import GivenUpError, in_time
+from fairbench.core.errors import UserError
+from fairbench.core.safe_open import entry, is_folder
+from fairbench.core.words import hydra_word
+from fairbench.evaluation.columns import COSTS
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import compute
 from fairbench.experiments.configuration import COMPONENTS
+from fairbench.experiments.pipeline import PlannedRun
+from fairbench.experiments.presets import Presets, check_files_named
 from fairbench.experiments.study import Cell
 from fairbench.results.cells import Columns, CorruptCellError, Store
+from fairbench.results.labels_and_groups import damaged_people, people_path
+from fairbench.results.predictions import damaged_rows
+from fairbench.results.record import FILES, VERIFIED
 from fairbench.results.run_writer import machine
-from fairbench.results.runs import LAST, VERIFIED, Run, damaged_figures, damaged_files
+from fairbench.results.runs import Run, damaged_figures, damaged_files
+
+T = TypeVar("T")
+
+# Memory that computing from a record may take, beside a multiple of what the run has stored, and
+# seconds: what a stranger asks for may have no end.
+_LEAST_BYTES, _TIMES_BYTES = 1 << 30, 100
+_LEAST_S, _S_PER_MB, _TIMES_S = 120.0, 10.0, 50.0
 
 
-def recompose(run: Run, conf: Path) -> DictConfig:
+def recompose(run: Run, conf: Path, typed: Mapping[str, str]) -> DictConfig:
     """Return the configuration of a stored run, whose names stand for the files in `conf`.
 
     What is stored may come from a stranger: it chooses components of this project by their names
-    and sets options of theirs, and nothing else. No text of it is code, a path to code, or an
-    interpolation.
+    and sets options of theirs, to sizes that fit to what is stored, and nothing else.
+
+    Parameters
+    ----------
+    typed : options of the command line, which name the files that are read.
 
     Raises
     ------
-    UserError : it names what is no component, or holds what no component is configured with.
+    UserError : it does anything else.
     """
-    config_path = run.path / LAST
-    chosen = {group: _component(run.config, group, conf, config_path) for group in COMPONENTS}
-    words = [f"{group}={name}" for group, (name, _) in chosen.items()]
+    components = Presets(conf).stored_options(run)
+    if missing := [group for group in COMPONENTS if group not in components]:
+        raise UserError(f"run {run.id} has no {missing[0]}: an earlier version made it")
+    check_files_named(run, COMPONENTS, typed)
+    _check_sizes(run, components)
+    words = [f"{group}={hydra_word(options['name'])}" for group, options in components.items()]
     with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
         cfg = compose("config", [*words, f"seed={run.seed}"], return_hydra_config=True)
     with open_dict(cfg):
-        for group, (_, options) in chosen.items():
-            cfg[group] = OmegaConf.merge(cfg[group], options)
-        cfg.protect = _inert(run.config.get("protect"), f"{config_path}: protect")
+        for group, options in components.items():
+            own = {k: value for k, value in options.items() if k not in ("name", VERIFIED)}
+            cfg[group] = OmegaConf.merge(cfg[group], own)
+        cfg.protect = run.config.get("protect")
         cfg.results = str(run.results)
         cfg.data.verify = run.verified
         cfg.purpose = run.purpose
     return cfg
 
 
-def _component(
-    stored: Mapping[str, Any], group: str, conf: Path, config_path: Path
-) -> tuple[str, dict[str, Any]]:
-    """Return the name and the options that a stored configuration has for a group."""
-    component = stored.get(group)
-    if not isinstance(component, dict) or not isinstance(component.get("name"), str):
-        raise UserError(
-            f"{config_path}: {group} names no component; the run is not one of this project"
-        )
-    valid = {path.stem for path in (conf / group).glob("*.yaml")}
-    if component["name"] not in valid:
-        raise unknown_name(f"{group} in {config_path}", str(component["name"]), valid)
-    options = {name: value for name, value in component.items() if name not in ("name", VERIFIED)}
-    _inert(options, f"{config_path}: {group}")
-    return str(component["name"]), options
-
-
-def _inert(value: Any, where: str) -> Any:
-    """Return a stored value that is plain data.
+def _check_sizes(run: Run, components: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a configuration that asks for more splits or rows than the run has stored.
 
     Raises
     ------
-    UserError : it holds an interpolation, or an option that tells Hydra what to call.
+    UserError : it does.
     """
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            if str(name).startswith("_") or "${" in str(name):
-                raise UserError(f"{where} has the option {str(name)!r}, which no component has")
-            _inert(inner, f"{where}.{name}")
-    elif isinstance(value, list):
-        for inner in value:
-            _inert(inner, where)
-    elif isinstance(value, str) and "${" in value:
-        raise UserError(f"{where} is {value!r}: a stored value refers to nothing else")
-    return value
+    cells = len(run.cells())
+    split, varied, data = (components[name] for name in ("split", "consistency", "dataset"))
+    sizes = {
+        "split.repeats": (split.get("repeats"), cells, "cells"),
+        "split.n_folds": (split.get("n_folds"), cells, "cells"),
+        "consistency.replicates": (varied.get("replicates"), cells, "cells"),
+        "consistency.values": (len(varied.get("values") or ()), cells, "cells"),
+    }
+    with contextlib.suppress(UserError):  # of people that were left out or are damaged
+        sizes["dataset.n_samples"] = data.get("n_samples"), len(run.people()), "rows"
+    for option, (size, stored, what) in sizes.items():
+        if isinstance(size, int) and size > stored:
+            raise UserError(f"run {run.id} has {option} of {size}, and has stored {stored} {what}")
+
+
+def _within_bounds(run: Run, work: Callable[[], T], seconds: float = 0.0) -> T:
+    """Return what work returns, unless it takes much more than what the run has stored explains.
+
+    Parameters
+    ----------
+    seconds : how long it took when the run was made, as that is stored.
+
+    Raises
+    ------
+    UserError : it takes too much time or memory.
+    """
+    store = Store(run.results)
+    paths = [people_path(run.results, run.environment["data"]), *(run.path / n for n in FILES)]
+    paths += [store.cell_path(cell) for cell in run.cells()]
+    stored = sum(about.st_size for path in paths if (about := entry(path)))
+    try:
+        return in_time(
+            lambda _: work(),
+            idle_s=inf,
+            total_s=_LEAST_S + _S_PER_MB * stored / 1e6 + _TIMES_S * seconds,
+            most_bytes=_LEAST_BYTES + _TIMES_BYTES * stored,
+        )
+    except GivenUpError as error:
+        raise UserError(f"run {run.id} cannot be computed again: {error}") from error
 
 
 # Between CPU types: of an output's largest value, from other orders of summation.
@@ -99,34 +134,52 @@ class Difference:
     largest: float
 
 
-def mend(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> list[str]:
-    """Make damaged files of a run again from its cells; return their names.
+def mend(
+    run: Run, conf: Path, typed: Mapping[str, str], *, draw: pipeline.DrawFigures | None = None
+) -> list[str]:
+    """Make damaged files of a run again from its cells; return their paths.
 
-    Figures that there are, are drawn again.
+    These are its own, the people and the rows that it shares with others, and figures that there
+    are. `typed` is what `recompose` takes.
 
     Raises
     ------
     UserError : the code, or a component's defaults, are no longer those that the run was made with.
     """
-    damaged = damaged_files(run)
+    damaged = [*(run.path / name for name in damaged_files(run)), *_damaged_shared(run)]
     figures = is_folder(run.figures)
     if figures:
-        damaged += [f"figures/{name}" for name in damaged_figures(run)]
+        damaged += [run.figures / name for name in damaged_figures(run)]
     if damaged:
-        planned = pipeline.prepare(recompose(run, conf))
+        planned = _prepared(run, conf, typed)
         if (planned.id, planned.fingerprint) != (run.id, run.environment["fingerprint"]):
             raise UserError(
-                f"{run.path} is damaged ({', '.join(damaged)}), and other code made it: repeat its "
-                "command, which makes it again with the code as it is"
+                f"{', '.join(map(str, damaged))}: damaged, and other code made run {run.id}: "
+                "repeat its command, which makes it again with the code as it is"
             )
-        pipeline.finish(planned, draw=draw if figures else None)
-    return damaged
+        _within_bounds(run, lambda: pipeline.finish(planned, draw=draw if figures else None))
+    return list(map(str, damaged))
 
 
-def evaluate_again(run: Run, conf: Path, draw: pipeline.DrawFigures | None = None) -> bool:
+def _prepared(run: Run, conf: Path, typed: Mapping[str, str]) -> PlannedRun:
+    """Return the run of a stored configuration; no fit."""
+    config = recompose(run, conf, typed)
+    return _within_bounds(run, lambda: pipeline.prepare(config))
+
+
+def _damaged_shared(run: Run) -> Iterator[Path]:
+    """Yield the files that a run shares with others, if they are not as they were written."""
+    if not run.pack:
+        yield from damaged_people(run.results, run.environment["data"])
+        yield from damaged_rows(run.results, run.environment["rows"])
+
+
+def evaluate_again(
+    run: Run, conf: Path, typed: Mapping[str, str], *, draw: pipeline.DrawFigures | None = None
+) -> bool:
     """Evaluate a stored run from its cells if the evaluation's code has changed; fit nothing.
 
-    Figures that there are, are drawn again.
+    Figures that there are, are drawn again. `typed` is what `recompose` takes.
 
     Returns
     -------
@@ -138,7 +191,7 @@ def evaluate_again(run: Run, conf: Path, draw: pipeline.DrawFigures | None = Non
     UserError : its cells are not in the store as they would be fitted now, or its configuration
         means another run now.
     """
-    planned = pipeline.prepare(recompose(run, conf))
+    planned = _prepared(run, conf, typed)
     if planned.id == run.id and planned.finished:
         return False
     missing = [cell for cell in planned.cells if not planned.store.intact(cell.id)]
@@ -147,7 +200,8 @@ def evaluate_again(run: Run, conf: Path, draw: pipeline.DrawFigures | None = Non
         if planned.id != run.id:
             why = "its configuration means another run with the code as it is"
         raise UserError(f"run {run.id} ({run.name}): {why}; repeat its command")
-    pipeline.finish(planned, draw=draw if run.figures.is_dir() else None)
+    draw = draw if is_folder(run.figures) else None
+    _within_bounds(run, lambda: pipeline.finish(planned, draw=draw))
     return True
 
 
@@ -162,14 +216,18 @@ def damaged_cells(run: Run, store: Store) -> list[str]:
     return problems
 
 
-def sample(run: Run, conf: Path, cells: int, seed: int = 0) -> list[Cell]:
+def sample(
+    run: Run, conf: Path, typed: Mapping[str, str], *, cells: int, seed: int = 0
+) -> list[Cell]:
     """Return some cells of a run, drawn at random, each under the id it is stored with.
+
+    `typed` is what `recompose` takes.
 
     Raises
     ------
     UserError : the stored configuration makes another number of cells than the run has.
     """
-    planned = pipeline.prepare(recompose(run, conf))
+    planned = _prepared(run, conf, typed)
     now = list({cell.id: cell for cell in planned.cells}.values())
     stored = run.cells()
     if len(now) != len(stored):
@@ -181,11 +239,13 @@ def sample(run: Run, conf: Path, cells: int, seed: int = 0) -> list[Cell]:
     return [Cell(now[i].study, now[i].fold, stored[i], now[i].variant) for i in sorted(drawn)]
 
 
-def difference(cell: Cell, store: Store) -> Difference | None:
+def difference(run: Run, cell: Cell, store: Store) -> Difference | None:
     """Compute a cell again and return how it differs from the stored one, None if in no bit."""
-    stored = store.read(cell.id).columns
-    fresh, _ = compute(cell.study, cell.fold)
-    return compare(cell.id, stored, fresh)
+    stored = store.read(cell.id)
+    noted = [stored.notes.get(name) for name in COSTS]
+    seconds = sum(each for each in noted if isinstance(each, float) and isfinite(each))
+    fresh, _ = _within_bounds(run, lambda: compute(cell.study, cell.fold), seconds)
+    return compare(cell.id, stored.columns, fresh)
 
 
 def compare(cell: str, stored: Columns, fresh: Columns) -> Difference | None:

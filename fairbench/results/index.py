@@ -18,7 +18,7 @@ from typing import Any
 from fairbench.core.files import UNREADABLE, unsealed_json, write_cache
 from fairbench.core.safe_open import guard, read_bytes, within
 from fairbench.results.packs import Pack, is_pack, open_pack
-from fairbench.results.record import CONFIG, SUMMARY, is_id
+from fairbench.results.record import CONFIG, NEEDED, SUMMARY, Parts, summary_of
 from fairbench.results.runs import LAST, WRITTEN, Run, read_environment
 
 INDEX = "index.json"
@@ -28,7 +28,7 @@ _EACH = 0.15  # milliseconds to read a record
 _RECENT = 2.0  # seconds in which a file could change once more and bear the same time
 _PER_RUN = 10_000  # bytes of an index that are read at most, for each run
 _LEAST = 1 << 20  # bytes of an index that are read in any case
-*_PLAIN, _NESTED = SUMMARY  # of the last, a configuration, runs share the values of its groups
+_PLAIN, _NESTED = tuple(SUMMARY), "config"  # of which runs share the parts
 Stamp = tuple[int, int, int, int]  # of a file: inode, bytes, when changed, when anything did (ns)
 Listed = dict[str, Any]  # the entries SUMMARY and WRITTEN; nothing of a run whose record is damaged
 
@@ -40,13 +40,13 @@ def listed_runs(results: Path) -> list[Run]:
         return list(_packed_runs(open_pack(results)))
     folder = results / "runs"
     stamps = _stamps(folder)
-    values = _Values()
-    listed = _indexed(results / INDEX, stamps, values)
+    parts = Parts()
+    listed = _indexed(results / INDEX, stamps, parts)
     unread = [name for name in stamps if name not in listed]
     if len(unread) >= _SLOW:
         seconds = len(unread) * _EACH / 1000
         print(f"reading {len(unread)} runs for the first time: {seconds:.0f} s", file=sys.stderr)
-    listed |= {name: _summary(folder / name, stamps[name], values) for name in unread}
+    listed |= {name: _summary(folder / name, stamps[name], parts) for name in unread}
     if len(unread) >= _PAYS:
         _write(results / INDEX, listed, stamps)
     return [Run(folder / name, listed[name]) for name in stamps]
@@ -54,21 +54,12 @@ def listed_runs(results: Path) -> list[Run]:
 
 def _packed_runs(pack: Pack) -> Iterator[Run]:
     """Yield the runs of a pack, by id."""
+    parts = Parts()
     for name, summary in pack.summaries.items():
-        if not all(check(summary.get(key)) for key, check in SUMMARY.items()) or not is_id(name):
-            summary = {}
-        yield Run(pack.path / "runs" / name, summary, pack)
-
-
-class _Values:
-    """A pool of values, so that equal values of several runs are one object."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, Any] = {}
-
-    def shared(self, value: Any) -> Any:
-        """Return the pooled value that is equal to this one."""
-        return self._kept.setdefault(repr(value), value)
+        listed: Listed = {}
+        with contextlib.suppress(*UNREADABLE):
+            listed = {**summary, **summary_of(summary, name, parts)}
+        yield Run(pack.path / "runs" / name, listed, pack)
 
 
 def _stamps(folder: Path) -> dict[str, Stamp]:
@@ -93,41 +84,40 @@ def _stamps(folder: Path) -> dict[str, Stamp]:
     return dict(sorted(stamps.items()))
 
 
-def _summary(path: Path, stamp: Stamp, values: _Values) -> Listed:
+def _summary(path: Path, stamp: Stamp, parts: Parts) -> Listed:
     """Return the entries of a run's record for the index; empty if it is damaged."""
-    if not (record := read_environment(path)):
+    if not (record := read_environment(path, parts)):
         return {}
-    config = {name: values.shared(value) for name, value in record[_NESTED].items()}
-    return {
-        **{name: values.shared(record.get(name)) for name in _PLAIN},
-        _NESTED: config,
-        WRITTEN: stamp[2] / 1e9,
-    }
+    return {**{name: record.get(name) for name in (*_PLAIN, _NESTED)}, WRITTEN: stamp[2] / 1e9}
 
 
-def _indexed(path: Path, stamps: Mapping[str, Stamp], values: _Values) -> dict[str, Listed]:
+def _indexed(path: Path, stamps: Mapping[str, Stamp], parts: Parts) -> dict[str, Listed]:
     """Return the index's entries of the runs whose records have not changed since."""
     try:
         index = unsealed_json(read_bytes(path, _LEAST + _PER_RUN * len(stamps)))
-        shared_values = [values.shared(value) for value in index["values"]]
-        runs = index["runs"]
+        values, runs = index["values"], index["runs"]
         columns = zip(*(positions for _, positions, _ in runs.values()), strict=True)
-        for name, of_runs in zip(_PLAIN, columns, strict=True):
-            if not all(SUMMARY[name](shared_values[position]) for position in set(of_runs)):
-                return {}
+        plain = [
+            {
+                position: parts.shared(name, values[position], SUMMARY[name])[0]
+                for position in set(at)
+            }
+            for name, at in zip(_PLAIN, columns, strict=True)
+        ]
         configs = [config for _, _, config in runs.values()]
-        parts = {part for config in configs for part in config.items() if part[0] in CONFIG}
-        if not all(CONFIG[name](shared_values[position]) for name, position in parts) or not all(
-            config.keys() >= CONFIG.keys() for config in configs
-        ):
+        if not all(config.keys() >= NEEDED for config in configs):
             return {}
+        nested = {
+            part: parts.shared(part[0], values[part[1]], CONFIG[part[0]])[0]
+            for part in {part for config in configs for part in config.items()}
+        }
         return {
             run: {
                 **{
-                    name: shared_values[position]
-                    for name, position in zip(_PLAIN, positions, strict=True)
+                    name: of_runs[position]
+                    for name, of_runs, position in zip(_PLAIN, plain, positions, strict=True)
                 },
-                _NESTED: {name: shared_values[position] for name, position in config.items()},
+                _NESTED: {part[0]: nested[part] for part in config.items()},
                 WRITTEN: stamp[2] / 1e9,
             }
             for run, (stamp, positions, config) in runs.items()

@@ -6,7 +6,7 @@ They are about people, so only the owner of a results folder may read these file
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -122,6 +122,15 @@ def stored_people(results: Path, digest: str) -> pa.Table | None:
     except UNREADABLE:
         set_aside(path, "it is written again")
         return None
+
+
+def damaged_people(results: Path, digest: str) -> Iterator[Path]:
+    """Yield the file of a data set's people, if it is missing or not as it was written."""
+    path = people_path(results, digest)
+    try:
+        description_in(read_table(path), digest)
+    except UNREADABLE:
+        yield path
 
 
 def _has_weight(stored: pa.Table, weight: pd.Series) -> bool:

@@ -17,7 +17,7 @@ from fairbench.core.errors import UserError, warn
 from fairbench.core.files import UNREADABLE, DamagedError, unsealed_json
 from fairbench.core.safe_open import is_file, names_in, read_bytes
 from fairbench.results.pack_file import FORMAT, FileSums, Packed, PackFile, sums_of
-from fairbench.results.record import are_strings, is_id, is_record
+from fairbench.results.record import Parts, are_strings, checked, is_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -227,9 +227,7 @@ class Pack:
         with self.reading(self.path):
             names = json.loads(row["names"])
             record = unflattened(names, {name: json.loads(row[name]) for name in names})
-            if not is_record(record):
-                raise DamagedError(f"what it says of run {run} is no record")
-            return record
+            return checked(record, run, Parts())
 
     def row(self, run: str) -> dict[str, Any]:
         """Return a run's row of `runs`, as it is stored."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def _digest(rows: Mapping[str, NDArray[Any]]) -> str:
 def rows_stored(results: Path, split: str) -> bool:
     """Say whether the rows of a split are stored; a damaged file is set aside."""
     try:
-        _rows(results, split)
+        _read_rows(results, split)
     except FileNotFoundError:
         return False
     except UNREADABLE:
@@ -144,8 +144,20 @@ def split_table(results: Path, split: str) -> pa.Table:
     return read_parquet(read_bytes(path, most_memory()), path.name)
 
 
+def damaged_rows(results: Path, split: str) -> Iterator[Path]:
+    """Yield the file of a split's rows, if it is missing or not as it was written."""
+    try:
+        _read_rows(results, split)
+    except UNREADABLE:
+        yield rows_path(results, split)
+
+
 @lru_cache(maxsize=4)
 def _rows(results: Path, split: str) -> pd.DataFrame:
+    return _read_rows(results, split)
+
+
+def _read_rows(results: Path, split: str) -> pd.DataFrame:
     """Return the rows of a split, after checking that they are those that its digest names."""
     table = split_table(results, split)
     check_numbers(table)

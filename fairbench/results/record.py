@@ -1,11 +1,15 @@
 """The shape of a run's record: what is read of it is there, in the types that it is written in.
 
-A seal shows that a record is what somebody sealed, and not that it was this project.
+A seal shows that a record is what somebody sealed, and not that it was this project. All that is
+stored is checked here, once, when it is read: what chooses or sets a component is a plain name or a
+plain value, so that nothing which is made of it later is code, a path or an interpolation.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,13 +17,15 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import UNREADABLE
+from fairbench.core.files import UNREADABLE, DamagedError
 
 Check: TypeAlias = Callable[[Any], bool]
 
 FILES = ("config.yaml", "cells.txt", "summary.csv", "metrics.parquet", "predictions.parquet")
 # Of each a run chose one; its options are a part of the configuration, of the same name.
 GROUPS = ("dataset", "split", "learner", "intervention", "method", "evaluator")
+# What marks the data set of a run with data.verify=false: an option, and the end of its name.
+VERIFIED, UNVERIFIED = "verified", "-unverified"
 # The purposes of runs, the least important first; and those that comparisons include.
 PURPOSES = DEMO, TUNING, PAPER, STUDY = ("demo", "tuning", "paper", "study")
 COUNTED = (PAPER, STUDY)
@@ -35,7 +41,11 @@ def is_id(value: object) -> bool:
 
 def _is_name(value: object) -> bool:
     """Say whether a value is a name of a column: any text that is one, and some."""
-    return isinstance(value, str) and value != "" and not _SURROGATE.search(value)
+    return value != "" and _is_any_text(value)
+
+
+def _is_any_text(value: object) -> bool:
+    return isinstance(value, str) and not _SURROGATE.search(value)
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half a sign, which no file of text can hold
@@ -62,35 +72,76 @@ def are_strings(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
+# Of a component: the name of a file without its ending, and so no path.
+_COMPONENT = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_OPTION = re.compile("[A-Za-z][A-Za-z0-9_]{0,99}")  # none that tells Hydra what to call
+_DEEPEST = 6  # lists within lists, of an option's value
+_LONGEST = 10_000  # signs of a text, or items of a list
+
+
+def _is_component(value: object) -> bool:
+    return isinstance(value, str) and _COMPONENT.fullmatch(value) is not None
+
+
 def _are_choices(value: object) -> bool:
     return (
         isinstance(value, dict)
-        and value.keys() >= set(GROUPS)
-        and all(map(_is_text, (*value, *value.values())))
+        and value.keys() == set(GROUPS)
+        and all(map(_is_component, value.values()))
     )
+
+
+def _is_plain(value: object, deepest: int = _DEEPEST) -> bool:
+    """Say whether a value is plain data: a number, a text, or lists and mappings of these.
+
+    A text refers to nothing else: OmegaConf replaces ``${...}``, and takes ``???`` for no value.
+    """
+    if isinstance(value, str):
+        refers = "${" in value or value == "???"
+        return _is_any_text(value) and not refers and len(value) <= _LONGEST
+    if isinstance(value, list | dict):
+        items: Any = [*value, *value.values()] if isinstance(value, dict) else value
+        is_within = deepest > 0 and len(items) <= _LONGEST
+        if isinstance(value, dict) and any(str(name).startswith("_") for name in value):
+            return False
+        return is_within and all(_is_plain(item, deepest - 1) for item in items)
+    return isinstance(value, bool) or _is_number_or_none(value)
 
 
 def _are_options(value: object) -> bool:
-    """Say whether a value is a group's options: a value for each name."""
-    return isinstance(value, dict) and all(map(_is_text, value))
+    """Say whether a value is a component: its name, and a plain value for each option."""
+    return (
+        isinstance(value, dict)
+        and _is_component(value.get("name"))
+        and all(map(_OPTION.fullmatch, value))
+        and _is_plain(value)
+    )
 
 
 def _is_split(value: object) -> bool:
-    return isinstance(value, dict) and _are_options(value) and _is_whole(value.get("repeats", 1))
+    return isinstance(value, dict) and _are_options(value) and _is_count(value.get("repeats", 1))
 
 
-# The parts of a configuration, and a check of each.
+def _is_count(value: object) -> bool:
+    return _is_whole(value) and value >= 0  # type: ignore[operator]
+
+
+def _is_protect(value: object) -> bool:
+    names = value if isinstance(value, list) else [value]
+    return value is None or (all(map(_is_name, names)) and _is_plain(value))
+
+
+# The parts of a configuration, and a check of each; the last ones are not in every version.
 CONFIG: Mapping[str, Check] = MappingProxyType(
-    {**dict.fromkeys(GROUPS, _are_options), "split": _is_split, "seed": _is_whole}
+    {
+        **dict.fromkeys(GROUPS, _are_options),
+        "split": _is_split,
+        "seed": _is_count,
+        "consistency": _are_options,
+        "protect": _is_protect,
+    }
 )
-
-
-def _is_config(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and all(check(value.get(name)) for name, check in CONFIG.items())
-        and _are_options(value.get("consistency", {}))
-    )
+NEEDED = CONFIG.keys() - {"consistency", "protect"}
 
 
 def _is_task(value: object) -> bool:
@@ -113,17 +164,16 @@ def _are_costs(value: object) -> bool:
     return _is_text(value.get("key", "")) and all(map(_is_number_or_none, seconds))
 
 
-# The entries of a record by which runs are listed and selected, and a check of each.
+# The entries of a record by which runs are listed and selected, beside its configuration.
 SUMMARY: Mapping[str, Check] = MappingProxyType(
     {
         "name": _is_text,
         "choices": _are_choices,
-        "seed": _is_whole,
+        "seed": _is_count,
         "protect": _is_name,
         "data": is_id,
         "rows": is_id,
         "purpose": _is_purpose_or_none,
-        "config": _is_config,
     }
 )
 # What else is read of it; the last ones are not in records of every version.
@@ -148,11 +198,99 @@ _LATER: Mapping[str, Check] = MappingProxyType(
 )
 
 
-def is_record(values: Mapping[str, Any]) -> bool:
-    """Say whether values have the shape of a record."""
-    return all(check(values.get(name)) for name, check in {**SUMMARY, **_REST}.items()) and all(
-        check(values[name]) for name, check in _LATER.items() if name in values
-    )
+class Parts:
+    """Parts of records: equal ones are one object, which is checked once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Check, str], Any] = {}
+
+    def shared(self, name: str, value: Any, check: Check) -> tuple[Any, str]:
+        """Return the part that is equal to this one, and its text as JSON.
+
+        Raises
+        ------
+        DamagedError : it is no such part.
+        """
+        text = json.dumps(value, sort_keys=True)
+        if (check, text) not in self._kept:
+            if not check(value):
+                raise DamagedError(f"{name} is none")
+            self._kept[check, text] = value
+        return self._kept[check, text], text
+
+
+def summary_of(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]:
+    """Return the configuration of a record and its entries `SUMMARY`, after checking them.
+
+    Parameters
+    ----------
+    run : the id by which it is stored, which is the digest of its configuration.
+
+    Raises
+    ------
+    DamagedError : an entry is none that a record has, or they are not of one run.
+    """
+    stored = values["config"]
+    if not isinstance(stored, dict) or not NEEDED <= stored.keys() <= CONFIG.keys():
+        raise DamagedError("the configuration has other parts")
+    config, texts = dict[str, Any](), []
+    for name in sorted(stored):
+        config[name], text = parts.shared(name, stored[name], CONFIG[name])
+        texts.append(f'"{name}": {text}')
+    if id_of("{" + ", ".join(texts) + "}") != run:
+        raise DamagedError("it is the record of another run")
+    summary = {
+        name: parts.shared(name, values.get(name), check)[0] for name, check in SUMMARY.items()
+    }
+    choices = {group: str(config[group]["name"]) for group in GROUPS}
+    if config["dataset"].get(VERIFIED) is False:
+        choices["dataset"] += UNVERIFIED
+    if summary["choices"] != choices or summary["name"] != run_name(choices):
+        raise DamagedError("its names are not those of its configuration")
+    if summary["seed"] != config["seed"]:
+        raise DamagedError("its seed is not that of its configuration")
+    return {**summary, "config": {name: config[name] for name in stored}}
+
+
+def check_config(config: Mapping[str, Any]) -> None:
+    """Refuse a configuration that could not be read again once it is stored.
+
+    Raises
+    ------
+    UserError : the name of a component or option is none, or a value is no plain one.
+    """
+    for part, check in CONFIG.items():
+        if not check(config[part]):
+            raise UserError(
+                f"{part} cannot be kept as it is: the names of components and options have "
+                "letters, digits and _, and values are numbers, lists, or texts without ${"
+            )
+
+
+def id_of(configuration: str) -> str:
+    """Return the id of the run of a configuration, as JSON of sorted names."""
+    return hashlib.sha256(configuration.encode()).hexdigest()[:12]
+
+
+def checked(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]:
+    """Return a record, after checking all that is read of it; the arguments are `summary_of`'s.
+
+    Raises
+    ------
+    DamagedError, LookupError, TypeError, RecursionError : it is no record, or that of another run.
+    """
+    summary = summary_of(values, run, parts)
+    entries = {**_REST, **{name: check for name, check in _LATER.items() if name in values}}
+    for name, check in entries.items():
+        if not check(values.get(name)):
+            raise DamagedError(f"{name} is none")
+    return {**values, **{name: part for name, part in summary.items() if name in values}}
+
+
+def run_name(chosen: Mapping[str, str]) -> str:
+    """Return a short name for people of what a run chose, such as ``german, xgboost, ensemble``."""
+    names = (chosen[group] for group in ("dataset", "learner", "intervention", "method"))
+    return ", ".join(name for name in names if name != "none")
 
 
 @contextlib.contextmanager

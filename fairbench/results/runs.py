@@ -25,9 +25,11 @@ from fairbench.results.record import (
     FILES,
     STUDY,
     SUMMARY,
+    VERIFIED,
+    Parts,
     are_strings,
+    checked,
     is_id,
-    is_record,
     reading,
 )
 
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
     from fairbench.results.packs import Pack
 
 LAST = "environment.json"
-# What marks the data set of a run with data.verify=false: an option, and the end of its name.
-VERIFIED, UNVERIFIED = "verified", "-unverified"
 FIGURES = "figures"
 DRAWN = "manifest.json"  # in the folder of figures: their sha256, sealed
 WRITTEN = "written"  # index entry: when the record was written, in seconds since 1970
@@ -93,13 +93,14 @@ class Run:
         record = read_environment(self.path)
         if self.listed:
             with reading(self.path / LAST):
-                if any(repr(record.get(name)) != repr(self.listed.get(name)) for name in SUMMARY):
+                entries = (*SUMMARY, "config")
+                if any(repr(record.get(name)) != repr(self.listed.get(name)) for name in entries):
                     raise DamagedError("the record is not what was listed")
         return record
 
     @property
     def summarised(self) -> Mapping[str, Any]:
-        """The entries `SUMMARY` of the record, by which runs are listed and selected."""
+        """The configuration and the entries `SUMMARY` by which runs are listed and selected."""
         return self.environment if self.listed is None else self.listed
 
     @property
@@ -321,14 +322,14 @@ def config_text(config: Mapping[str, Any]) -> str:
     return str(yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True))
 
 
-def read_environment(path: Path) -> dict[str, Any]:
+def read_environment(path: Path, parts: Parts | None = None) -> dict[str, Any]:
     """Return the record of a run's folder; empty if the run is not finished.
 
-    A run whose file is damaged is not finished, nor is one of an earlier version.
+    A run whose file is damaged is not finished, nor is one of an earlier version, or one that lies
+    under the id of another.
     """
     try:
-        record = unsealed_json(read_bytes(path / LAST))
-        return record if is_record(record) else {}
+        return checked(unsealed_json(read_bytes(path / LAST)), path.name, parts or Parts())
     except UNREADABLE:
         return {}
 

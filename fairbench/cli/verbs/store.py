@@ -90,6 +90,10 @@ class VerifyOptions(Results):
     run: str = option("", f"{_RUN} Or a pack, all of which is checked.", argument="RUN|PACK")
     cells: int = option(3, "How many cells to compute again.")
     seed: int = option(0, "The seed with which they are drawn.")
+    keys: tuple[tuple[str, str], ...] = option(
+        (), "The file that the run was made with, such as dataset.path=FILE.",
+        argument="dataset.path=FILE", pairs=lambda name: "." in name,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         """Refuse numbers that mean nothing."""
@@ -276,7 +280,7 @@ def evaluate(options: EvaluateOptions) -> int:
     failed = 0
     for run in runs:
         try:
-            evaluated += evaluate_again(run, conf, draw_figures)
+            evaluated += evaluate_again(run, conf, dict(options.keys), draw=draw_figures)
         except UserError as error:
             failed += 1
             print_line(f"left as it is: {error}")
@@ -341,15 +345,18 @@ def verify(options: VerifyOptions) -> int:
             print_line(f"corrupt: {line}")
         print("run it again: corrupt cells are computed anew")
         return 1
-    if mended := verification.mend(folder, conf, draw_figures):
-        for name in mended:
-            print_line(f"corrupt: {folder.path / name}: it was made again from the cells")
+    typed = dict(options.keys)
+    if mended := verification.mend(folder, conf, typed, draw=draw_figures):
+        for path in mended:
+            print_line(f"corrupt: {path}: it was made again from the cells")
         return 1
-    cells = verification.sample(folder, conf, options.cells, options.seed)
+    cells = []
+    if options.cells:
+        cells = verification.sample(folder, conf, typed, cells=options.cells, seed=options.seed)
     differing = [
         found_difference
         for cell in cells
-        if (found_difference := verification.difference(cell, store))
+        if (found_difference := verification.difference(folder, cell, store))
     ]
     total = len(folder.cells())
     print_line(f"{total} of {total} cells are as they were written")

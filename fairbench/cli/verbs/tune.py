@@ -22,10 +22,10 @@ from fairbench.cli.command import (
     Results,
     check_run_words,
     components_folder,
-    quote_for_hydra,
 )
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
+from fairbench.core.words import hydra_word
 from fairbench.experiments.tuning_settings import TuningOptions
 
 SECTION = "Run and tune"
@@ -59,7 +59,7 @@ def tune(options: TuneOptions) -> int:
     check_run_words([name for name, _ in options.words], tuning_options, root)
     words = [f"{name}={text}" for name, text in options.words]
     tuning_words = [
-        f"hydra.sweeper.{name}={_typed(getattr(options, name))}" for name in tuning_options
+        f"hydra.sweeper.{name}={hydra_word(getattr(options, name))}" for name in tuning_options
     ]
     return run(
         [
@@ -67,19 +67,10 @@ def tune(options: TuneOptions) -> int:
             "hydra/sweeper=tune",
             *words,
             *tuning_words,
-            f"results={quote_for_hydra(str(options.results))}",
+            f"results={hydra_word(str(options.results))}",
         ],
         root,
     )
-
-
-def _typed(value: object) -> str:
-    """Return a value as Hydra reads it."""
-    if value is None:
-        return "null"
-    if isinstance(value, tuple):
-        return f"[{','.join(map(_typed, value))}]"
-    return quote_for_hydra(value) if isinstance(value, str) else str(value)
 
 
 COMMAND = Command(

@@ -22,6 +22,7 @@ FAULTS = (
     "tables",
     "texts",
     "tracking",
+    "values",
 )
 
 

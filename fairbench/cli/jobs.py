@@ -109,8 +109,8 @@ def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
     import traceback
 
     from fairbench.cli.summary import Outcome, job_name
-    from fairbench.experiments.configuration import run_name
     from fairbench.experiments.execute import plan_run
+    from fairbench.results.record import run_name
 
     words, config = job
     name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)

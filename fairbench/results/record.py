@@ -202,21 +202,21 @@ class Parts:
     """Parts of records: equal ones are one object, which is checked once."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Check, str], Any] = {}
+        self._kept: dict[tuple[Check, str], tuple[Any, str]] = {}
 
     def shared(self, name: str, value: Any, check: Check) -> tuple[Any, str]:
-        """Return the part that is equal to this one, and its text as JSON.
+        """Return the part that is equal to this one, and its text as JSON of sorted names.
 
         Raises
         ------
         DamagedError : it is no such part.
         """
-        text = json.dumps(value, sort_keys=True)
-        if (check, text) not in self._kept:
+        key = check, repr(value)
+        if key not in self._kept:
             if not check(value):
                 raise DamagedError(f"{name} is none")
-            self._kept[check, text] = value
-        return self._kept[check, text], text
+            self._kept[key] = value, json.dumps(value, sort_keys=True)
+        return self._kept[key]
 
 
 def summary_of(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]:
@@ -233,12 +233,11 @@ def summary_of(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, A
     stored = values["config"]
     if not isinstance(stored, dict) or not NEEDED <= stored.keys() <= CONFIG.keys():
         raise DamagedError("the configuration has other parts")
-    config, texts = dict[str, Any](), []
-    for name in sorted(stored):
-        config[name], text = parts.shared(name, stored[name], CONFIG[name])
-        texts.append(f'"{name}": {text}')
-    if id_of("{" + ", ".join(texts) + "}") != run:
+    shared = {name: parts.shared(name, part, CONFIG[name]) for name, part in stored.items()}
+    texts = ", ".join([f'"{name}": {shared[name][1]}' for name in sorted(shared)])
+    if hashlib.sha256(f"{{{texts}}}".encode()).hexdigest()[:12] != run:
         raise DamagedError("it is the record of another run")
+    config = {name: part for name, (part, _) in shared.items()}
     summary = {
         name: parts.shared(name, values.get(name), check)[0] for name, check in SUMMARY.items()
     }
@@ -249,7 +248,7 @@ def summary_of(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, A
         raise DamagedError("its names are not those of its configuration")
     if summary["seed"] != config["seed"]:
         raise DamagedError("its seed is not that of its configuration")
-    return {**summary, "config": {name: config[name] for name in stored}}
+    return {**summary, "config": config}
 
 
 def check_config(config: Mapping[str, Any]) -> None:
@@ -267,11 +266,6 @@ def check_config(config: Mapping[str, Any]) -> None:
             )
 
 
-def id_of(configuration: str) -> str:
-    """Return the id of the run of a configuration, as JSON of sorted names."""
-    return hashlib.sha256(configuration.encode()).hexdigest()[:12]
-
-
 def checked(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]:
     """Return a record, after checking all that is read of it; the arguments are `summary_of`'s.
 
@@ -280,11 +274,13 @@ def checked(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]
     DamagedError, LookupError, TypeError, RecursionError : it is no record, or that of another run.
     """
     summary = summary_of(values, run, parts)
-    entries = {**_REST, **{name: check for name, check in _LATER.items() if name in values}}
-    for name, check in entries.items():
+    for name, check in _REST.items():
         if not check(values.get(name)):
             raise DamagedError(f"{name} is none")
-    return {**values, **{name: part for name, part in summary.items() if name in values}}
+    for name, check in _LATER.items():
+        if name in values and not check(values[name]):
+            raise DamagedError(f"{name} is none")
+    return {**values, **summary}
 
 
 def run_name(chosen: Mapping[str, str]) -> str:

@@ -355,8 +355,8 @@ def damaged_figures(run: Run) -> list[str]:
     present = {*names_in(run.figures)[0]} - {DRAWN}
     try:
         drawn: dict[str, str] = unsealed_json(read_bytes(run.figures / DRAWN))["files"]
-        if not are_strings(drawn):
-            raise DamagedError("no list of files")
+        if not are_strings(drawn) or any(Path(name).name != name for name in drawn):
+            raise DamagedError("no list of files in the folder")
     except UNREADABLE:
         return sorted({*present, DRAWN})
     return [name for name in sorted({*present, *drawn}) if not _intact(run.figures / name, drawn)]

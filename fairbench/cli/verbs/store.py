@@ -347,8 +347,8 @@ def verify(options: VerifyOptions) -> int:
         return 1
     typed = dict(options.keys)
     if mended := verification.mend(folder, conf, typed, draw=draw_figures):
-        for path in mended:
-            print_line(f"corrupt: {path}: it was made again from the cells")
+        for file in mended:
+            print_line(f"corrupt: {file}: it was made again from the cells")
         return 1
     cells = []
     if options.cells:

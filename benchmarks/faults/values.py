@@ -35,6 +35,7 @@ from benchmarks.faults.records import Place, carried_out, inside
 from benchmarks.measure import ROOT, configuration, show
 from fairbench.core.files import sealed_json, unsealed_json
 from fairbench.core.fingerprint import digest
+from fairbench.experiments.execute import carry_out
 from fairbench.results.record import CONFIG, GROUPS, run_name
 from fairbench.results.runs import LAST
 
@@ -95,17 +96,17 @@ HOSTILE: dict[str, Any] = {
     "a list": [],
     "a mapping": {},
 }  # fmt: skip
-# Verbs that read results; RUN is the record's run, A and B are two runs.
+# Verbs that read results; RUN is the record's run, and OTHER one of the same data.
 VERBS = (
     "store ls", "store show RUN", "store verify RUN", "store verify RUN cells=0",
     "store evaluate RUN", "store export RUN out.csv people=true", "store gc dry_run=true",
     "store rm RUN dry_run=true", "store pack out=made people=true",
     "store merge results pack out=made people=true", "table RUN", "table all out=t.csv", "report",
-    "choose dataset=simulated", "compare A B", "tradeoff simulated", "leaderboard", "audit RUN",
-    "sync uri=sqlite:///m.db", "dossier model-card RUN",
+    "choose dataset=simulated", "compare RUN OTHER", "tradeoff simulated", "leaderboard",
+    "audit RUN", "sync uri=sqlite:///m.db", "dossier model-card RUN",
     "alternative dataset=simulated dataset.n_samples=120 in_use=RUN trials=2 tracking=none",
     "store show RUN", "store verify RUN", "table RUN", "store export RUN out.csv", "audit RUN",
-    "choose dataset=simulated", "compare A RUN", "store ls dataset=simulated", "table all",
+    "choose dataset=simulated", "compare OTHER RUN", "store ls dataset=simulated", "table all",
 )  # fmt: skip
 _SMALL = ("split.repeats=2", "tracking=none")
 _TUNE = (
@@ -123,13 +124,15 @@ class Case:
     Attributes
     ----------
     record : its file, below the folder. field : the keys that lead to the field.
-    kind : the name of the value. bare : whether id and names are left as they were.
+    kind : the name of the value. other : another run of the same data.
+    bare : whether id and names are left as they were.
     """
 
     record: str
     field: tuple[Any, ...]
     kind: str
     verb: str
+    other: str
     bare: bool
 
     def __str__(self) -> str:
@@ -156,18 +159,18 @@ def cases(place: Place) -> list[Case]:
     """Return every field by every kind of value, each with the verb whose turn it is."""
     verbs, study = itertools.cycle(VERBS), _TUNE
     found = []
-    run = f"results/runs/{place.runs[0]}/{LAST}"
-    records = [(run, verbs), (next(place.results.glob("tuning/*/trials.jsonl")), [study])]
-    records += [(place.results / "tuning", []), (place.root / "label.json", STATES)]
+    run, other = _comparable(place)
+    records = [
+        (place.results / "runs" / run / LAST, verbs),
+        (next(place.results.glob("tuning/*/trials.jsonl")), [study]),
+    ]
+    records += [(place.root / "label.json", STATES)]
     records += [
         (path, ["sync uri=sqlite:///m.db"]) for path in sorted(place.results.glob("sweeps/*/*"))
     ]
-    figures = place.results / "runs" / place.runs[0] / "figures" / "manifest.json"
-    records += [(figures, ["store verify RUN cells=0"])]
+    for figures in place.results.glob("runs/*/figures/manifest.json"):
+        records += [(figures, [f"store verify {figures.parts[-3]} cells=0"])]
     for path, turns in records:
-        path = place.root / path
-        if not path.is_file():
-            continue
         each = itertools.cycle(turns)
         first = path.read_bytes().splitlines()[0] if path.suffix == ".jsonl" else path.read_bytes()
         for field, kind in itertools.product(fields(_plain(first)), HOSTILE):
@@ -175,8 +178,17 @@ def cases(place: Place) -> list[Case]:
                 (False, True) if str(path).endswith(LAST) and "config" in field else (True,)
             ):
                 name = str(path.relative_to(place.root))
-                found.append(Case(name, field, kind, next(each), bare))
+                found.append(Case(name, field, kind, next(each), other, bare))
     return found
+
+
+def _comparable(place: Place) -> list[str]:
+    """Return the ids of two runs of the same data."""
+    runs = {
+        path.parent.name: _plain(path.read_bytes()) for path in place.results.glob(f"runs/*/{LAST}")
+    }
+    plain = [run for run, known in sorted(runs.items()) if known["choices"]["method"] == "baseline"]
+    return [run for run in plain if runs[run]["choices"]["dataset"] == "simulated"][:2]
 
 
 def _plain(content: bytes) -> Any:
@@ -293,16 +305,13 @@ def _warm(whole: Path, place: Place) -> None:
     shutil.copytree(whole, place.root)
     for verb in (*VERBS, _TUNE):
         with inside(place.root):
-            carried_out(_words(verb, place, place.runs[0]))
+            carried_out(_words(verb, *_comparable(place)))
     shutil.rmtree(place.root)
 
 
-def _words(verb: str, place: Place, run: str) -> list[str]:
-    names = place.runs
-    named = {"RUN": run, "A": names[0], "B": names[-1]}
-    return [
-        "in_use=" + run if word == "in_use=RUN" else named.get(word, word) for word in verb.split()
-    ]
+def _words(verb: str, run: str, other: str) -> list[str]:
+    named = {"RUN": run, "OTHER": other, "in_use=RUN": f"in_use={run}"}
+    return [named.get(word, word) for word in verb.split()]
 
 
 def _tried(
@@ -317,7 +326,7 @@ def _tried(
     try:
         with inside(place.root):
             watch.on = True
-            status, said = carried_out(_words(case.verb, place, run))
+            status, said = carried_out(_words(case.verb, run, case.other))
     except BaseException as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
         yield f"{type(error).__name__} at {Path(at.filename).name}:{at.lineno}: {error!s:.150}"

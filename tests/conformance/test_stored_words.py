@@ -1,0 +1,88 @@
+"""What a record says becomes words, commands and configurations in two modules, and nowhere else.
+
+`experiments/presets.py` compares what is stored with the components that are installed, and writes
+it as words; `experiments/verification.py` composes a stored run from that. A module that reads runs
+has no other way: what it composes, joins to a command, imports or reads as YAML is in the table
+below, with where that comes from.
+"""
+
+import ast
+
+import pytest
+
+from tests.harness import ROOT
+
+PACKAGE = ROOT / "fairbench"
+# Calls that make code, configurations or commands of text; and names of files that are made of it.
+MAKES = (
+    "OmegaConf.create", "OmegaConf.load", "OmegaConf.merge", "class_named", "compose", "eval",
+    "exec", "hydra_word", "import_module", "imported", "importlib.import_module", "instantiate",
+    "shlex.join", "yaml.compose", "yaml.load", "yaml.safe_load",
+)  # fmt: skip
+ENDINGS = (".yaml", ".yml", ".py")
+GATE = {"experiments/presets.py", "experiments/verification.py"}
+# Of all others, what the text is that they do this with.
+ELSEWHERE = {
+    "__init__.py": "the package's own names",
+    "audits/gate/policy.py": "a policy, of which texts and lists are read and nothing is made",
+    "cli/alternative.py": "the command line, and conf/alternative.yaml",
+    "cli/choices.py": "the command line, and conf",
+    "cli/command.py": "the command line",
+    "cli/command_line.py": "the command line",
+    "cli/main.py": "the verbs",
+    "cli/run_help.py": "conf",
+    "cli/summary.py": "the command line",
+    "cli/verbs/choose.py": "the command line",
+    "cli/verbs/leaderboard.py": "the command line",
+    "cli/verbs/tune.py": "the command line",
+    "comparison/atlas/claims.py": "conf",
+    "comparison/atlas/unprocessing.py": "conf",
+    "comparison/half_runs.py": "conf/reference.yaml",
+    "components/__init__.py": "a composed configuration",
+    "core/fingerprint.py": "the names of modules",
+    "core/words.py": "any value, which it makes a word of",
+    "data/catalogue.py": "conf",
+    "experiments/build.py": "a composed configuration",
+    "experiments/configuration.py": "conf",
+    "metrics/registry.py": "the modules of metrics",
+    "reporting/page/sections.py": "the folder of a run, to which a page links",
+    "reporting/papers/contents.py": "papers",
+    "reporting/papers/mapping.py": "papers",
+    "reporting/papers/parts.py": "papers",
+    "reporting/papers/running.py": "papers",
+    "results/catalogue.py": "the command line",
+    "results/sweeps.py": "the command line",
+    "tracking/importer.py": "the command line",
+}
+
+
+def makes(tree):
+    """Yield what a module makes of text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in MAKES:
+            yield ast.unparse(node)
+        if isinstance(node, ast.JoinedStr):
+            texts = [str(part.value) for part in node.values if isinstance(part, ast.Constant)]
+            if "".join(texts).endswith(ENDINGS) and " " not in "".join(texts):
+                yield ast.unparse(node)
+
+
+def modules():
+    """Return the modules of the library, but not components, by where they lie."""
+    return {
+        name: ast.parse(path.read_text())
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if not (name := path.relative_to(PACKAGE).as_posix()).startswith("components/")
+        or name == "components/__init__.py"
+    }
+
+
+def test_text_becomes_code_words_and_commands_where_it_is_known_to():
+    making = {name for name, tree in modules().items() if any(makes(tree))}
+    assert making - GATE == set(ELSEWHERE)
+
+
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_nothing_stored_is_made_into_words_elsewhere(name):
+    stored = (".choices[", ".config[", ".config.get(", ".environment[", ".summarised[")
+    assert not [made for made in makes(modules()[name]) if any(each in made for each in stored)]

@@ -322,7 +322,7 @@ def _tried(
     size, started = _peak(), time.process_time()
     watch.seen.clear()
     status, said = -1, ""
-    signal.alarm(6 * SECONDS)
+    signal.alarm(20 * SECONDS)
     try:
         with inside(place.root):
             watch.on = True

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from fairbench.core.errors import UserError, note, refused, warn
 from fairbench.core.files import UNREADABLE, DamagedError, half_of, sealed_json, write_text
+from fairbench.core.formats import visible
 from fairbench.core.locks import BusyError, locked
 from fairbench.core.safe_open import TEXT, names_in, opened, read_bytes, remove
 
@@ -51,6 +52,20 @@ class JsonFile(ABC, Generic[State]):
     def folder(self) -> Path:
         """The folder of the file itself, from which a state names other files."""
         return self.place.parent if self.path.is_symlink() else self.path.parent
+
+    def beside(self, path: Path) -> Path:
+        """Return the path of another file that the state names, if it lies in the state's folder.
+
+        Raises
+        ------
+        UserError : it lies elsewhere, where a stranger's state could name any file.
+        """
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise UserError(
+                f"{self.path} names a file outside of its folder, {visible(str(path))}: it is read "
+                "if the command names it, too, right after the verb"
+            )
+        return path
 
     def exists(self) -> bool:
         """Say whether there is a file, or anything else, of this name."""

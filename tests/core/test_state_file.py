@@ -75,3 +75,15 @@ def test_a_lock_that_is_not_ours_is_neither_written_over_nor_removed(tmp_path):
     with pytest.raises(UserError, match="no lock of fairbench"):
         counts.create(1)
     assert (tmp_path / ".state.json.lock").read_text() == "mine"
+
+
+def test_a_state_names_files_of_its_own_folder_alone(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "rows.csv").write_text("y\n1\n")
+    (tmp_path / "mine" / "link.csv").symlink_to(tmp_path / "rows.csv")
+    counts = Counts(tmp_path / "mine" / "state.json")
+    inner = tmp_path / "mine" / "parts" / "rows.csv"
+    assert counts.beside(inner) == inner
+    for name in ("../rows.csv", "link.csv", "/etc/passwd", "parts/../../rows.csv"):
+        with pytest.raises(UserError, match="outside of its folder"):
+            counts.beside(counts.folder / name)

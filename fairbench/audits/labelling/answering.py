@@ -86,11 +86,15 @@ def go_on(
 
 
 def resume(file: StateFile, path: Path) -> Session:
-    """Open the state there is; its predictions are in `path` by now, unless that is empty."""
+    """Open the state there is; its predictions are in `path` by now, unless that is empty.
+
+    Raises
+    ------
+    UserError : it is empty, and the state names a file outside of its folder.
+    """
     state = file.read()
-    if path != Path():
-        state = replace(state, options=replace(state.options, path=path))
-    return open_session(state)
+    path = file.beside(state.options.path) if path == Path() else path
+    return open_session(replace(state, options=replace(state.options, path=path)))
 
 
 def _with_question(session: Session, asked: Mapping[str, Any]) -> Session:

@@ -32,11 +32,12 @@ RECORD = configured(
 )  # fmt: skip
 
 
-def sealed_record(results, changed=None, **entries):
+def sealed_record(results, changed=None, *, cells=(), **entries):
     """Seal the record of a run in its folder, with some of configuration and entries changed."""
     record = configured(RECORD, changed or {}) | entries
     path = results / "runs" / run_of(record)
     path.mkdir(parents=True, exist_ok=True)
+    (path / "cells.txt").write_text("".join(f"{cell}\n" for cell in cells))
     seal_run(path, record)
     return Run(path)
 

@@ -52,6 +52,7 @@ from tests.harness import CONF
 from tests.reporting.page_runs import copy, finish
 
 COMMON = ("dataset=simulated", "split.repeats=3", "split.train=0.6", "split.validation=0.2")
+APPROACHES = {"a": {}, "b": {"method": "ensemble"}, "c": {"intervention": "reweighing"}}
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -61,9 +62,10 @@ def add(base, task, shift, **choices):
     copy(base, config=config, rows=lambda m: moved(m, shift))
 
 
-def ensemble_of(results, task):
-    """Return the id of the ensemble on a task."""
-    (run,) = Catalogue(results).select(dataset__n_samples=301 + task, method="ensemble")
+def id_of(results, task, kind):
+    """Return the id of an approach's run on a task."""
+    words = {"method": "baseline", "intervention": "none", "dataset__n_samples": 301 + task}
+    (run,) = Catalogue(results).select(split__repeats=3, **words | APPROACHES[kind])
     return run.id
 
 
@@ -79,9 +81,9 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     base = finish(folder, *COMMON, "method=baseline", "evaluator.relaxations=[0,0.1,1]")
     for n in range(4):
-        add(base, n, 0.01 * n)
-        add(base, n, 0.01 * n + 0.02, method="ensemble")
-        add(base, n, 0.03 - 0.01 * n, intervention="reweighing")
+        shifts = (0.01 * n, 0.01 * n + 0.02, 0.03 - 0.01 * n)
+        for shift, choices in zip(shifts, APPROACHES.values(), strict=True):
+            add(base, n, shift, **choices)
     copy(base, config={"dataset.n_samples": 301, "split.repeats": 2})
     return folder
 
@@ -116,7 +118,9 @@ def test_every_row_can_be_downloaded(board, results):
     table = pd.read_csv(
         io.BytesIO(gzip.decompress((board.path.parent / "table.csv.gz").read_bytes()))
     )
-    assert set(table["run"].astype(str)) >= {f"{n}{kind}" for n in range(4) for kind in "abc"}
+    assert set(table["run"].astype(str)) >= {
+        id_of(results, n, kind) for n in range(4) for kind in APPROACHES
+    }
     plain = table[table["setting"].isna()]
     assert len(plain) == (4 * 3 + 1) * 3
     means = read_csv(board.path.parent / "means.csv", ["setting", "options"])
@@ -167,8 +171,9 @@ def test_folders_that_say_nothing_are_refused(results, tmp_path):
         write_leaderboard([tmp_path], tmp_path / "out")
     one = tmp_path / "one" / "runs"
     one.mkdir(parents=True)
-    for kind in "abc":
-        shutil.copytree(results / "runs" / f"0{kind}", one / f"0{kind}")
+    for kind in APPROACHES:
+        run = id_of(results, 0, kind)
+        shutil.copytree(results / "runs" / run, one / run)
     with pytest.raises(UserError, match="needs several tasks"):
         write_leaderboard([one.parent], tmp_path / "out")
 
@@ -179,7 +184,7 @@ def test_a_place_that_is_a_file_is_refused_before_anything_is_computed(results, 
         with pytest.raises(UserError, match=r"file is a file; name another place, out=FOLDER"):
             run_command(["leaderboard", f"results={results}", f"out={place}"])
     run_command(
-        ["store", "pack", f"results={results}", f"out={tmp_path / 'pack'}", ensemble_of(results, 0)]
+        ["store", "pack", f"results={results}", f"out={tmp_path / 'pack'}", id_of(results, 0, "b")]
     )
     with pytest.raises(UserError, match="pack is a pack, which stays as it is"):
         run_command(["leaderboard", f"results={results}", f"out={tmp_path / 'pack' / 'board'}"])
@@ -190,7 +195,7 @@ def test_a_run_of_the_same_name_that_other_code_fitted_is_left_out_and_the_page_
 ):
     """Two people's methods of one name, with the same options, have one id."""
     shutil.copytree(results / "runs", tmp_path / "runs")
-    path = tmp_path / "runs" / ensemble_of(results, 0) / "cells.txt"
+    path = tmp_path / "runs" / id_of(results, 0, "b") / "cells.txt"
     path.write_text(path.read_text().translate(str.maketrans("012345", "123450")))
     seal_run(path.parent, read_environment(path.parent))
     sure = write_leaderboard([results, tmp_path], tmp_path / "out").short.summary.sure
@@ -357,8 +362,8 @@ def test_what_has_changed_makes_the_page_anew(opened_board, results, tmp_path):
     with (tmp_path / "conf" / "split" / "holdout.yaml").open("a") as file:
         file.write("# other code\n")
     assert opened_board()[1] == 5
-    metrics = tmp_path / "mine" / "runs" / ensemble_of(results, 3) / "metrics.parquet"
-    shutil.copy(results / "runs" / ensemble_of(results, 2) / "metrics.parquet", metrics)
+    metrics = tmp_path / "mine" / "runs" / id_of(results, 3, "b") / "metrics.parquet"
+    shutil.copy(results / "runs" / id_of(results, 2, "b") / "metrics.parquet", metrics)
     assert opened_board()[1] == 6
     shutil.rmtree(metrics.parent)
     assert opened_board()[1] == 7

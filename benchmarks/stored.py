@@ -41,6 +41,7 @@ def run_of(record: Mapping[str, Any]) -> str:
 def copied(path: Path, record: Mapping[str, Any]) -> Path:
     """Copy a run's folder to where a record belongs, seal that there and return the copy."""
     target = path.with_name(run_of(record))
-    shutil.copytree(path, target, dirs_exist_ok=True)
+    if target != path:
+        shutil.copytree(path, target)
     seal_run(target, record)
     return target

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measure import ROOT, show
+from benchmarks.stored import configured, copied
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import read_environment
 
@@ -65,15 +66,10 @@ def _multiply(runs: Path) -> None:
         shutil.rmtree(original)
 
 
-def _copy(source: Path, target: Path, dataset: int, arm: int) -> None:
-    target.mkdir()
-    environment = read_environment(source)
-    environment["config"]["dataset"]["seed"] = dataset
-    environment["config"]["learner"]["rounds"] = arm + 1
-    for name in ("cells.txt", "predictions.parquet"):  # so that it can be compared
-        shutil.copyfile(source / name, target / name)
-    metrics = pd.read_parquet(source / "metrics.parquet")
+def _copy(source: Path, dataset: int, arm: int) -> None:
+    options = {"dataset.seed": dataset, "learner.rounds": arm + 1}
+    path = copied(source, configured(read_environment(source), options))
+    metrics = pd.read_parquet(path / "metrics.parquet")
     noise = np.random.default_rng([dataset, arm]).normal(0, 0.01, len(metrics))
-    metrics.assign(value=metrics["value"] + noise).to_parquet(target / "metrics.parquet")
-    environment["choices"]["dataset"] = f"simulated_{dataset}"
-    seal_run(target, environment)
+    metrics.assign(value=metrics["value"] + noise).to_parquet(path / "metrics.parquet")
+    seal_run(path, read_environment(path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ from benchmarks.measure import (
     german,
     wall_of,
 )
+from benchmarks.stored import configured, copied, run_of
 from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.core.files import sealed_json
 from fairbench.core.fingerprint import digest
@@ -100,8 +100,9 @@ def stored(*words: str) -> Iterator[Row]:
                     run.store.write(name, cell.columns, cell.notes)
             for name in ids:
                 run.store.read(name)
-            writer = RunWriter(run.store.run_path(digest(number, 12)))
-            writer.write(run.identity.config, ids, tables, run.dataset, environment)
+            record = configured(environment, {"seed": number})
+            writer = RunWriter(run.store.run_path(run_of(record)))
+            writer.write(record["config"], ids, tables, run.dataset, record)
 
         started = time.perf_counter()
         cpu = cpu_of(store_all)
@@ -114,8 +115,8 @@ def stored(*words: str) -> Iterator[Row]:
 
 
 def _import(folder: Run, results: Path) -> Iterator[Row]:
-    paths = [folder.path.with_name(f"copy{i}") for i in range(IMPORTED)]
-    copies = [Run(shutil.copytree(folder.path, path)) for path in paths]
+    records = (configured(folder.environment, {"seed": 10**6 + i}) for i in range(IMPORTED))
+    copies = [Run(copied(folder.path, record)) for record in records]
     tracking = Tracking(uri=f"sqlite:///{results}/mlflow.db")
     tracking.sync([folder])  # imports MLflow
     started, cpu = time.perf_counter(), cpu_of(lambda: tracking.sync(copies))
@@ -129,7 +130,7 @@ def _list(folder: Run, results: Path) -> Iterator[Row]:
     known, made = folder.environment, 0
     for number, target in LISTED.items():
         for seed in range(made, number):
-            _record(results / "runs" / f"{seed:012d}", known, seed)
+            _record(results / "runs", known, seed)
         made = number
         for words, what in (
             ((), ", at first"),
@@ -144,16 +145,10 @@ def _list(folder: Run, results: Path) -> Iterator[Row]:
             yield f"CPU s to list {number:,} runs{what}", cpu, ""
 
 
-def _record(path: Path, known: dict[str, Any], seed: int) -> None:
+def _record(runs: Path, known: dict[str, Any], seed: int) -> None:
     """Write the record of a run with another seed, learner and depth."""
-    config = known["config"]
-    learner = {**config["learner"], "name": LEARNERS[seed % 4], "max_depth": seed % 7}
-    choices = {**known["choices"], "learner": learner["name"]}
-    record = {
-        **known,
-        "seed": seed,
-        "choices": choices,
-        "config": {**config, "learner": learner, "seed": seed},
-    }
+    options = {"learner": LEARNERS[seed % 4], "learner.max_depth": seed % 7, "seed": seed}
+    record = configured(known, options)
+    path = runs / run_of(record)
     path.mkdir()
     (path / LAST).write_text(sealed_json(record, indent=1))

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from benchmarks.stored import configured, run_of
 from fairbench.components.algorithms.fitters.bag import Bag
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.xgboost import XGBoost
@@ -15,13 +16,30 @@ from fairbench.data.splits import RepeatedHoldout
 from fairbench.experiments.contracts import Capabilities
 from fairbench.experiments.study import Study
 from fairbench.results.record import GROUPS
+from fairbench.results.run_writer import seal_run
+from fairbench.results.runs import Run
 
 # What the record of any finished run has, beside its files.
-RECORD = {
-    "name": "a", "choices": dict.fromkeys(GROUPS, "default"), "protect": "group", "seed": 0,
-    "config": {group: {} for group in GROUPS} | {"seed": 0}, "fingerprint": "x", "data": "read",
-    "rows": "read", "data_sha256": {}, "versions": {}, "python": "3.11", "cpu": "any",
-}  # fmt: skip
+RECORD = configured(
+    {
+        "protect": "group", "fingerprint": "x", "data": "read", "rows": "read", "data_sha256": {},
+        "versions": {}, "python": "3.11", "cpu": "any", "config": dict.fromkeys(GROUPS, {}),
+    },
+    {
+        "dataset": "simulated", "split": "holdout", "learner": "xgboost", "intervention": "none",
+        "method": "baseline", "evaluator": "default", "seed": 0, "protect": None,
+    },
+)  # fmt: skip
+
+
+def sealed_record(results, changed=None, *, cells=(), **entries):
+    """Seal the record of a run in its folder, with some of configuration and entries changed."""
+    record = configured(RECORD, changed or {}) | entries
+    path = results / "runs" / run_of(record)
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "cells.txt").write_text("".join(f"{cell}\n" for cell in cells))
+    seal_run(path, record)
+    return Run(path)
 
 
 @cache

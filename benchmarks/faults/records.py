@@ -37,6 +37,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.measure import configuration, show
+from benchmarks.stored import configured, run_of
 from fairbench.audits.labelling.state import StateFile
 from fairbench.audits.watching.state_file import WatchFile
 from fairbench.cli.main import main as fairbench
@@ -48,6 +49,7 @@ from fairbench.results import index, labels_and_groups, predictions
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.packs import PACK
+from fairbench.results.record import Parts
 from fairbench.results.runs import DRAWN, LAST, Run, damaged_figures
 from fairbench.results.sweeps import read_sweeps
 from fairbench.tracking.notes import NOTE, read_note
@@ -247,6 +249,32 @@ def _json_file(path: Path, draw: Draw) -> bytes:
     return _sealed_values(odd_json(unsealed_json(path.read_bytes()), draw))
 
 
+def _record_file(path: Path, draw: Draw) -> bytes:
+    """Return a record of another shape; half of the time, what follows from its parts does."""
+    record = odd_json(unsealed_json(path.read_bytes()), draw)
+    if draw.random() < 0.5:
+        with contextlib.suppress(LookupError, TypeError, AttributeError, ValueError):
+            return _sealed_values(configured(record, {}))
+    return _sealed_values(record)
+
+
+@contextlib.contextmanager
+def under_its_id(path: Path) -> Iterator[str]:
+    """Have a run's folder under the id of its record, if that has one; yield the name it has."""
+    target = path.parent
+    with contextlib.suppress(LookupError, TypeError, ValueError, RecursionError):
+        target = target.with_name(run_of(unsealed_json(path.read_bytes())))
+    if target.exists():
+        yield path.parent.name
+        return
+    path.parent.rename(target)
+    try:
+        yield target.name
+    finally:
+        if target.exists():
+            target.rename(path.parent)
+
+
 def _sealed_values(values: Any) -> bytes:
     """Return plain values with a seal; of a list, which can have none, as it is."""
     if not isinstance(values, dict):
@@ -408,9 +436,9 @@ def carried_out(words: Sequence[str]) -> tuple[int, str]:
 
 def _write_index(place: Place, draw: Draw) -> bytes:
     """Return an index of the runs as they are, of another shape."""
-    folder, values = place.results / "runs", index._Values()
+    folder, parts = place.results / "runs", Parts()
     stamps = index._stamps(folder)
-    listed = {name: index._summary(folder / name, stamps[name], values) for name in stamps}
+    listed = {name: index._summary(folder / name, stamps[name], parts) for name in stamps}
     path = place.results / index.INDEX
     with patch.object(index, "_RECENT", -1e9):
         index._write(path, listed, stamps)
@@ -479,7 +507,7 @@ KINDS = (
         "environment.json",
         f"results/runs/*/{LAST}",
         30,
-        _json_file,
+        _record_file,
         (
             lambda at, run: [each.label() for each in (Catalogue(at.results),)],
             lambda at, run: Catalogue(at.results).to_dataframe(),
@@ -598,7 +626,7 @@ KINDS = (
         "results/tuning/*/trials.jsonl",
         4,
         _lines_file,
-        (lambda at, run: _study(at).trials(),),
+        (lambda at, run: _study(at).trials(_in_space),),
     ),
     Kind(
         "index of a pack",
@@ -639,6 +667,12 @@ KINDS = (
 )
 
 
+def _in_space(values: Any) -> bool:
+    """Say whether the values of a trial are those of the study that was made."""
+    value = values.get("learner.C")
+    return values.keys() == {"learner.C"} and isinstance(value, float) and 1 <= value <= 2
+
+
 def _study(place: Place) -> StudyRecord:
     (folder,) = (place.results / "tuning").iterdir()
     return StudyRecord(folder)
@@ -673,7 +707,11 @@ class Round:
             before = path.read_bytes()
             content = self._made(path)
         with replaced(place, path, content):
-            self._read(place.of(path))
+            if path.name == LAST and self.draw.random() < 0.5:
+                with under_its_id(path) as run:
+                    self._read(run, was=path.parent.name)
+            else:
+                self._read(place.of(path))
         if before is None:
             path.unlink(missing_ok=True)
         if self.came.counts["of them costly"]:
@@ -686,7 +724,8 @@ class Round:
             with contextlib.suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
                 return self.kind.make(path, self.draw)
 
-    def _read(self, run: str) -> None:
+    def _read(self, run: str, was: str = "") -> None:
+        """Have a run's record read, which may lie under another id than it was written with."""
         for read in self.kind.read:
             self._tried(f"{self.kind.name}", partial(read, self.place, run))
         words: list[str] = []
@@ -697,7 +736,7 @@ class Round:
             self.came.counts["of them costly"] += 1
         for line in words:
             self.came.counts["commands"] += 1
-            first, second = self.place.runs[:2]
+            first, second = (run if name == was else name for name in self.place.runs[:2])
             named = {"RUN": run, "A": first, "B": second}
             command = [named.get(word, word) for word in line.split()]
             self._tried(line, partial(self._given, command))

@@ -21,7 +21,6 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
-from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -43,9 +42,10 @@ from benchmarks.faults.records import (
     sealed_table,
 )
 from benchmarks.measure import show
-from fairbench.core.files import parquet_bytes, sealed_json
+from benchmarks.stored import configured, copied
+from fairbench.core.files import parquet_bytes
 from fairbench.core.formats import csv_text, is_number, visible
-from fairbench.results.runs import LAST, Run
+from fairbench.results.runs import Run
 
 PLAIN, CANARY, COMPUTED = "plain", "what-a-variable-holds", "42042"
 TRACEBACK = "Traceback:"
@@ -80,16 +80,23 @@ def hostile_text(seed: int) -> str:
     return "".join(str(PARTS[place])[:200] for place in chosen)
 
 
-def put(place: Place, text: str) -> None:
-    """Put a text into every place of a run, of its data, and of the files that are audited."""
+def put(place: Place, text: str) -> str:
+    """Put a text into every place of a run, of its data, and of the files that are audited.
+
+    Names of components and options are none: a record that has it there is damaged.
+
+    Returns
+    -------
+    str
+        The id of the run.
+    """
     run = Run(place.results / "runs" / place.runs[0])
-    record, shown = run.environment, visible(text).strip() or "-"
-    attribute = run.protect
-    record |= {"protect": text, "cpu": shown, "python": shown, "name": shown, "git_commit": shown}
+    plain = text.encode(errors="replace").decode().replace("${", "$ {")
+    shown, attribute = visible(text).strip() or "-", run.protect
+    options = {"learner.C": [plain, {"name": plain}], "method.note": plain}
+    record = configured(run.environment, options)
+    record |= {"protect": plain or "-", "cpu": shown, "python": shown, "git_commit": shown}
     record["versions"] = record["data_sha256"] = {text: text}
-    record["choices"] |= dict.fromkeys(("dataset", "learner", "method"), shown)
-    record["config"]["method"] |= {shown: text}
-    record["config"]["learner"]["C"] = [text, {shown: text}]
     contents = {
         "metrics.parquet": parquet_bytes(
             pa.Table.from_pandas(
@@ -105,8 +112,8 @@ def put(place: Place, text: str) -> None:
     }
     for name, content in contents.items():
         (run.path / name).write_bytes(content)
-        record["files"][name] = sha256(content).hexdigest()
-    (run.path / LAST).write_text(sealed_json(record))
+    path = copied(run.path, record)
+    shutil.rmtree(run.path)
     _put_people(next((place.results / "data").glob("*.parquet")), attribute, text)
     sweep = next((place.results / "sweeps").iterdir())
     (sweep / "sweep.json").write_text(json.dumps({"name": text}))
@@ -116,6 +123,7 @@ def put(place: Place, text: str) -> None:
     named = frame.rename(columns={"sex": column_of(text)})
     named.to_csv(place.root / "hostile.csv", index=False, errors="replace")
     shutil.copy(place.root / "hostile.csv", place.root / file_of(text))
+    return path.name
 
 
 def column_of(text: str) -> str:
@@ -218,13 +226,13 @@ class Look:
     """Surfaces of one text, and what is interpreted of it there."""
 
     def __init__(self, place: Place, usual: dict[str, set[str]]) -> None:
-        self.place, self.usual = place, usual
+        self.place, self.usual, self.run = place, usual, ""
         self.counts: Counter[tuple[str, str]] = Counter()
         self.wrong: list[str] = []
 
     def surfaces(self, text: str) -> Iterator[tuple[str, set[str]]]:
         """Yield each surface with the structure that a reader finds in it."""
-        run, column, file = self.place.runs[0], column_of(text), file_of(text)
+        run, column, file = self.run, column_of(text), file_of(text)
         quoted = column.replace('"', '""')
         commands: Mapping[str, list[str]] = {
             "store ls": ["store", "ls"],
@@ -331,7 +339,7 @@ def looked(whole: Path, number: int, worker: int, workers: int) -> Look:
             for function in REMEMBERED:
                 function.cache_clear()
             text = PLAIN if seed < 0 else hostile_text(seed)
-            put(look.place, text)
+            look.run = put(look.place, text)
             if seed < 0:
                 for surface, result in look.surfaces(text):
                     usual.setdefault(surface, set()).update(result)

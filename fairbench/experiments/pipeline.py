@@ -29,7 +29,7 @@ from fairbench.experiments.contracts import Method
 from fairbench.experiments.run_evaluation import RunEvaluation
 from fairbench.experiments.study import Cell, Study, cells_of
 from fairbench.results.cells import CorruptCellError, Store
-from fairbench.results.record import PURPOSES, STUDY, check_config
+from fairbench.results.record import PURPOSES, STUDY, check_part
 from fairbench.results.run_writer import RunTables, RunWriter, machine
 from fairbench.results.runs import Run
 
@@ -117,7 +117,8 @@ def prepare(cfg: DictConfig | Config) -> PlannedRun:
         raise unknown_name("purpose", str(purpose), PURPOSES)
     components = build.components(config)
     identity = Identity.of(config, verified=components.verified)
-    check_config(identity.config)
+    for part, value in identity.config.items():
+        check_part(part, value)
     check(components, identity.choices)
     method = components.method
     seed = int(config["seed"])

@@ -251,19 +251,18 @@ def summary_of(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, A
     return {**summary, "config": config}
 
 
-def check_config(config: Mapping[str, Any]) -> None:
-    """Refuse a configuration that could not be read again once it is stored.
+def check_part(part: str, value: object) -> None:
+    """Refuse a part of a configuration that could not be read again once it is stored.
 
     Raises
     ------
     UserError : the name of a component or option is none, or a value is no plain one.
     """
-    for part, check in CONFIG.items():
-        if not check(config[part]):
-            raise UserError(
-                f"{part} cannot be kept as it is: the names of components and options have "
-                "letters, digits and _, and values are numbers, lists, or texts without ${"
-            )
+    if not CONFIG[part](value):
+        raise UserError(
+            f"{part} cannot be kept as it is: the names of components and options have "
+            "letters, digits and _, and values are numbers, lists, or texts without ${"
+        )
 
 
 def checked(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]:

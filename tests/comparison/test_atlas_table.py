@@ -27,7 +27,7 @@ def results(tmp_path_factory):
     page_runs.finish(folder, *SPLIT)  # the same as the next, which has more settings
     path = page_runs.finish(folder, *SPLIT, RELAXED)
     dir_ = page_runs.finish(folder, *SPLIT, "intervention=disparate_impact_remover")
-    page_runs.copy(dir_, "a" * 12, config={"intervention.repair_level": 0.5})
+    page_runs.copy(dir_, config={"intervention.repair_level": 0.5})
     page_runs.finish(folder, "learner=logistic_regression", "split.repeats=1")  # another split
     return folder, path.name
 
@@ -69,7 +69,7 @@ def test_thresholds_and_abstaining_are_settings(results):
 def test_parts_of_runs_are_named_as_all_are(results):
     folder, _ = results
     runs = list(Catalogue(folder))
-    (half,) = (run for run in runs if run.id == "a" * 12)
+    (half,) = (run for run in runs if run.config["intervention"].get("repair_level") == 0.5)
     assert set(approach_table([half])["options"]) == {""}
     (told,) = set(approach_table([half], among=runs)["options"])
     assert "intervention.repair_level=0.5" in told.split()
@@ -122,9 +122,8 @@ def files(tmp_path_factory):
             path.write_bytes((folder / "x" / "people.csv").read_bytes())
         options = (*table, f"dataset.path={path}", "learner=logistic_regression")
         run = carry_out(configuration(*options, "tracking=none", results=folder / "results"))
-        for number, other in enumerate((f"./{name}.csv", f"../z/{name}.csv")):
-            copied = f"{number}{name}".replace("/", "")
-            page_runs.copy(run.prepared.folder.path, copied, config={"dataset.path": other})
+        for other in (f"./{name}.csv", f"../z/{name}.csv"):
+            page_runs.copy(run.prepared.folder.path, config={"dataset.path": other})
     return folder / "results"
 
 
@@ -132,11 +131,14 @@ def test_a_file_is_what_is_in_it_and_one_task_by_any_path(files):
     runs = list(Catalogue(files))
     assert len(runs) == 9
     table = approach_table(runs)
-    assert set(table["dataset"]) == {"table path=./x/again.csv", "table path=./y/people.csv"}
+    paths = [run.config["dataset"]["path"] for run in runs]  # in the order of their ids
+    first = [next(path for path in paths if part in path) for part in ("/x/", "/y/")]
+    assert set(table["dataset"]) == {f"table path={path}" for path in first}
     assert table["family"].nunique() == table["run"].nunique() == 2
     assert len(table[table["setting"] == ""]) == 4  # two repeats of either
     assert [len(block.runs) for block in blocks(Catalogue(files))] == [3, 3, 3]
-    (told,) = set(approach_table([run for run in runs if run.id.endswith("xpeople")])["dataset"])
+    one = [run for run in runs if run.config["dataset"]["path"].endswith("/x/people.csv")]
+    (told,) = set(approach_table(one)["dataset"])
     assert told == "table"
     sets = Catalogue(files).comparable()
     assert [len(each) for each in sets] == [3, 3, 3]

@@ -8,9 +8,8 @@ import pytest
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import ROOT
 from fairbench.experiments.verification import compare, recompose
-from fairbench.results.run_writer import seal_run
-from fairbench.results.runs import Run
-from tests.studies import RECORD
+from fairbench.results.catalogue import Catalogue
+from tests.studies import sealed_record
 
 STORED = {
     "row": np.arange(3, dtype=np.int32),
@@ -58,41 +57,48 @@ def test_columns_without_finite_values_may_differ_in_their_bits():
     assert compare("id", stored, fresh).largest == 0.0
 
 
-def stored_run(path, **changed):
+def stored_run(results, changed):
     """Return a finished run as a folder of somebody else may have it."""
-    config = {group: {"name": "default"} for group in ("evaluator", "consistency")}
-    config |= {"dataset": {"name": "simulated"}, "split": {"name": "holdout"}}
-    config |= {"learner": {"name": "xgboost"}, "intervention": {"name": "none"}}
-    config |= {"method": {"name": "baseline"}, "seed": 0, "protect": None}
-    for dotted, value in changed.items():
-        group, _, option = dotted.partition("__")
-        config[group] = {**config[group], option: value} if option else value
-    folder = path / "runs" / "0123456789ab"
-    folder.mkdir(parents=True)
-    seal_run(folder, RECORD | {"config": config})
-    return Run(folder)
+    return sealed_record(results, {"consistency": {"name": "default"}, **changed}, cells=["cell"])
 
 
 def test_a_stored_configuration_names_components_and_their_options(tmp_path):
-    cfg = recompose(stored_run(tmp_path, learner__max_depth=6), ROOT / "conf")
+    cfg = recompose(stored_run(tmp_path, {"learner.max_depth": 6}), ROOT / "conf", {})
     assert cfg.learner.max_depth == 6
     assert cfg.learner._target_.startswith("algorithms.")
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    "changed",
     [
-        ({"method": {"name": "baseline", "_target_": "os.system"}}, "option '_target_'"),
-        ({"method": {"name": "baseline", "deep": [{"_target_": "os.system"}]}}, "'_target_'"),
-        ({"method": "os.system"}, "is missing or damaged"),
-        ({"method": {"name": "baseline seed=1"}}, "unknown method in"),
-        ({"method": {"name": "../../stranger"}}, "unknown method in"),
-        ({"method": {"name": "[baseline,ensemble]"}}, "unknown method in"),
-        ({"learner__max_depth": "${oc.env:HOME}"}, "refers to nothing else"),
-        ({"dataset__${oc.env:HOME}": 1}, "which no component has"),
-        ({"protect": ["${oc.env:HOME}"]}, "refers to nothing else"),
+        {"method._target_": "os.system"},
+        {"method.deep": [{"_target_": "os.system"}]},
+        {"method": "baseline seed=1"},
+        {"method": "../../stranger"},
+        {"method": "[baseline,ensemble]"},
+        {"learner.max_depth": "${oc.env:HOME}"},
+        {"dataset.${oc.env:HOME}": 1},
+        {"protect": ["${oc.env:HOME}"]},
     ],
 )
-def test_a_stored_configuration_is_data(tmp_path, changed, said):
+def test_a_stored_configuration_is_data(tmp_path, changed):
+    run = stored_run(tmp_path, changed)
+    assert not Catalogue(tmp_path).runs
+    with pytest.raises(UserError, match=re.escape("is missing or damaged")):
+        recompose(run, ROOT / "conf", {})
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"method": "stranger"}, "method=stranger is no component that is installed here"),
+        ({"method.deep": 1}, "method=baseline has no option 'deep': other code made the run"),
+        ({"dataset.n_samples": 10**9}, "dataset.n_samples is too large to be computed again"),
+        ({"split.repeats": 10**9}, "split.repeats is too large to be computed again"),
+        ({"split.repeats": 2}, "has split.repeats of 2, and has stored 1 cells"),
+        ({"dataset.path": "/etc/passwd", "dataset": "table"}, "add dataset.path=/etc/passwd"),
+    ],
+)
+def test_a_stored_configuration_is_of_components_and_sizes_that_are_here(tmp_path, changed, said):
     with pytest.raises(UserError, match=re.escape(said)):
-        recompose(stored_run(tmp_path, **changed), ROOT / "conf")
+        recompose(stored_run(tmp_path, changed), ROOT / "conf", {})

@@ -3,7 +3,6 @@
 The stranger knows this project, and seals what is false as if it had been written here.
 """
 
-import json
 import pickle
 import shutil
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.stored import configured, copied
 from fairbench.core.files import read_table, sealed_json, write_table
 from fairbench.results.cells import Store
 from fairbench.results.run_writer import seal_run
@@ -44,30 +44,35 @@ def run(original, tmp_path):
     return Run(run_folder(tmp_path / "results"))
 
 
-def changed(run, **known):
-    """Seal a record with other entries."""
-    seal_run(run.path, run.environment | known)
+def moved(run, record):
+    """Seal another record in place of a run's, and return the run that it is of by its digest."""
+    path = copied(run.path, record)
+    if path != run.path:
+        shutil.rmtree(run.path)
+    return Run(path)
 
 
-def configured(**options):
-    """Return an attack by a configuration: `group__option` of a component, or a whole group."""
-
-    def attack(run):
-        config = json.loads(json.dumps(run.config))
-        for name, value in options.items():
-            group, _, option = name.partition("__")
-            if option:
-                config[group][option] = value
-            else:
-                config[group] = value
-        changed(run, config=config)
-
-    return attack
+def with_options(**options):
+    """Return an attack by the configuration: `group__option` of a component, or its name."""
+    names = {name.replace("__", "."): value for name, value in options.items()}
+    return lambda run: moved(run, configured(run.environment, names))
 
 
 def recorded(**known):
     """Return an attack by the record of a run."""
-    return lambda run: changed(run, **known)
+    return lambda run: moved(run, run.environment | known)
+
+
+def chosen(**choices):
+    """Return an attack by what the record says that the run chose."""
+    return lambda run: moved(
+        run, run.environment | {"choices": run.environment["choices"] | choices}
+    )
+
+
+def exchanged(run):
+    """Copy a run under another id."""
+    return Run(run.path.rename(run.path.with_name("0123456789ab")))
 
 
 def replaced(name, content):
@@ -82,7 +87,12 @@ def replaced(name, content):
 
 
 def raw_record(text):
-    return lambda run: (run.path / "environment.json").write_text(text)
+    """Return an attack by what stands in place of a record."""
+
+    def attack(run):
+        (run.path / "environment.json").write_text(text)
+
+    return attack
 
 
 def bomb():
@@ -133,25 +143,26 @@ def labelled(run):
 LABEL = "<script>alert(1)</script>\x1b[31m"
 LISTED = ("store ls",)
 VERIFIED = ("store verify {run}",)
+EVERY = (
+    *LISTED, *VERIFIED, "store evaluate {run}", "store show {run}", "report", "leaderboard",
+    "alternative dataset=simulated in_use={run} results=results",
+)  # fmt: skip
 ATTACKS = {
     "a function as a component": (
-        configured(method__name="binomial_nll", method___target_="os.system"), VERIFIED, "_target_"
+        with_options(method="binomial_nll", method___target_="os.system"), EVERY, "left out"
     ),
     "a function within an option": (
-        configured(learner__max_depth=[{"_target_": "os.system"}]), VERIFIED, "_target_"
+        with_options(learner__max_depth=[{"_target_": "os.system"}]), EVERY, "left out"
     ),
-    "a function in place of a component": (
-        configured(method="os.system"), LISTED, "left out"
+    "a function in place of a component": (recorded(config="os.system"), EVERY, "left out"),
+    "a name that is a path": (with_options(method="../../stranger"), EVERY, "left out"),
+    "a name that sets more": (with_options(method="baseline hydra.run.dir=/"), EVERY, "left out"),
+    "an interpolation": (with_options(learner__max_depth="${oc.env:HOME}"), EVERY, "left out"),
+    "a choice that is a path": (chosen(learner="../../../../stranger"), EVERY, "left out"),
+    "a choice that calls": (
+        chosen(**{"intervention._target_": "os.system"}), EVERY, "left out"
     ),
-    "a name that is a path": (
-        configured(method__name="../../stranger"), VERIFIED, "unknown method"
-    ),
-    "a name that sets more": (
-        configured(method__name="baseline hydra.run.dir=/"), VERIFIED, "unknown method"
-    ),
-    "an interpolation": (
-        configured(learner__max_depth="${oc.env:HOME}"), VERIFIED, "refers to nothing else"
-    ),
+    "a run under another id": (exchanged, EVERY, "left out"),
     "YAML that makes objects": (
         replaced("config.yaml", b"!!python/object/apply:os.system ['touch canary']"),
         ("store show {run}",), "!!python/object",
@@ -196,7 +207,7 @@ ATTACKS = {
 @pytest.mark.parametrize("name", ATTACKS)
 def test_nothing_runs_and_the_attack_is_named(name, run, tmp_path):
     attack, verbs, said = ATTACKS[name]
-    attack(run)
+    run = attack(run) or run
     for words in verbs:
         done = run_verb(words.format(run=run.id), tmp_path)
         assert said in done.stdout + done.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults.servers import server
+from benchmarks.stored import configured, copied
 from fairbench.core.locks import locked
 from fairbench.evaluation.summary import summarise
 from fairbench.results.run_writer import seal_run
@@ -351,15 +352,15 @@ def test_a_note_that_is_damaged_or_of_another_experiment_counts_for_nothing(
 def test_more_options_and_metrics_than_mlflow_takes_at_once(cwd, tmp_path, monkeypatch):
     shutil.copytree(cwd / "results", tmp_path / "results")
     folder = Run(run_folder(tmp_path / "results"))
-    config = {**folder.config, "many": {f"option{i}": i for i in range(150)}}
-    seal_run(folder.path, folder.environment | {"config": config})
+    many = {f"learner.option{i}": i for i in range(150)}
+    folder = Run(copied(folder.path, configured(folder.environment, many)))
     points = [LoggedMetric(f"metric{i}", i / 7) for i in range(2000)]
     monkeypatch.setattr("fairbench.tracking.importer.logged_metrics", lambda run: points)
     tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     logged = tracking.sync([Run(folder.path)])
     client, experiment, (run,) = client_and_runs(tmp_path)
     assert run.data.metrics == dict(point[:2] for point in points)
-    assert run.data.params["many.option149"] == "149"
+    assert run.data.params["learner.option149"] == "149"
     (entry,) = entries(client, experiment.experiment_id, [folder.id])[folder.id]
     assert (entry.id, entry.fingerprint) == (logged[folder.id], folder.environment["fingerprint"])
 

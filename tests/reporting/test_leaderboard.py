@@ -52,14 +52,21 @@ from tests.harness import CONF
 from tests.reporting.page_runs import copy, finish
 
 COMMON = ("dataset=simulated", "split.repeats=3", "split.train=0.6", "split.validation=0.2")
+APPROACHES = {"a": {}, "b": {"method": "ensemble"}, "c": {"intervention": "reweighing"}}
 HOSTILE = "<script>alert(1)</script>"
 
 
-def add(base, task, kind, shift, **choices):
+def add(base, task, shift, **choices):
     """Copy a run as one of another task and approach."""
-    config = {"dataset.n_samples": 301 + task}
-    config |= {f"{part}.name": name for part, name in choices.items()}
-    copy(base, f"{task}{kind}", config=config, rows=lambda m: moved(m, shift), **choices)
+    config = {"dataset.n_samples": 301 + task, **choices}
+    copy(base, config=config, rows=lambda m: moved(m, shift))
+
+
+def id_of(results, task, kind):
+    """Return the id of an approach's run on a task."""
+    words = {"method": "baseline", "intervention": "none", "dataset__n_samples": 301 + task}
+    (run,) = Catalogue(results).select(split__repeats=3, **words | APPROACHES[kind])
+    return run.id
 
 
 def moved(metrics, shift):
@@ -74,10 +81,10 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     base = finish(folder, *COMMON, "method=baseline", "evaluator.relaxations=[0,0.1,1]")
     for n in range(4):
-        add(base, n, "a", 0.01 * n)
-        add(base, n, "b", 0.01 * n + 0.02, method="ensemble")
-        add(base, n, "c", 0.03 - 0.01 * n, intervention="reweighing")
-    copy(base, "other", config={"dataset.n_samples": 301, "split.repeats": 2})
+        shifts = (0.01 * n, 0.01 * n + 0.02, 0.03 - 0.01 * n)
+        for shift, choices in zip(shifts, APPROACHES.values(), strict=True):
+            add(base, n, shift, **choices)
+    copy(base, config={"dataset.n_samples": 301, "split.repeats": 2})
     return folder
 
 
@@ -111,7 +118,9 @@ def test_every_row_can_be_downloaded(board, results):
     table = pd.read_csv(
         io.BytesIO(gzip.decompress((board.path.parent / "table.csv.gz").read_bytes()))
     )
-    assert set(table["run"].astype(str)) >= {f"{n}{kind}" for n in range(4) for kind in "abc"}
+    assert set(table["run"].astype(str)) >= {
+        id_of(results, n, kind) for n in range(4) for kind in APPROACHES
+    }
     plain = table[table["setting"].isna()]
     assert len(plain) == (4 * 3 + 1) * 3
     means = read_csv(board.path.parent / "means.csv", ["setting", "options"])
@@ -162,8 +171,9 @@ def test_folders_that_say_nothing_are_refused(results, tmp_path):
         write_leaderboard([tmp_path], tmp_path / "out")
     one = tmp_path / "one" / "runs"
     one.mkdir(parents=True)
-    for kind in "abc":
-        shutil.copytree(results / "runs" / f"0{kind}", one / f"0{kind}")
+    for kind in APPROACHES:
+        run = id_of(results, 0, kind)
+        shutil.copytree(results / "runs" / run, one / run)
     with pytest.raises(UserError, match="needs several tasks"):
         write_leaderboard([one.parent], tmp_path / "out")
 
@@ -173,7 +183,9 @@ def test_a_place_that_is_a_file_is_refused_before_anything_is_computed(results, 
     for place in (tmp_path / "file", tmp_path / "file" / "under"):
         with pytest.raises(UserError, match=r"file is a file; name another place, out=FOLDER"):
             run_command(["leaderboard", f"results={results}", f"out={place}"])
-    run_command(["store", "pack", f"results={results}", f"out={tmp_path / 'pack'}", "0b"])
+    run_command(
+        ["store", "pack", f"results={results}", f"out={tmp_path / 'pack'}", id_of(results, 0, "b")]
+    )
     with pytest.raises(UserError, match="pack is a pack, which stays as it is"):
         run_command(["leaderboard", f"results={results}", f"out={tmp_path / 'pack' / 'board'}"])
 
@@ -183,7 +195,7 @@ def test_a_run_of_the_same_name_that_other_code_fitted_is_left_out_and_the_page_
 ):
     """Two people's methods of one name, with the same options, have one id."""
     shutil.copytree(results / "runs", tmp_path / "runs")
-    path = tmp_path / "runs" / "0b" / "cells.txt"
+    path = tmp_path / "runs" / id_of(results, 0, "b") / "cells.txt"
     path.write_text(path.read_text().translate(str.maketrans("012345", "123450")))
     seal_run(path.parent, read_environment(path.parent))
     sure = write_leaderboard([results, tmp_path], tmp_path / "out").short.summary.sure
@@ -350,8 +362,8 @@ def test_what_has_changed_makes_the_page_anew(opened_board, results, tmp_path):
     with (tmp_path / "conf" / "split" / "holdout.yaml").open("a") as file:
         file.write("# other code\n")
     assert opened_board()[1] == 5
-    metrics = tmp_path / "mine" / "runs" / "3b" / "metrics.parquet"
-    shutil.copy(results / "runs" / "2b" / "metrics.parquet", metrics)
+    metrics = tmp_path / "mine" / "runs" / id_of(results, 3, "b") / "metrics.parquet"
+    shutil.copy(results / "runs" / id_of(results, 2, "b") / "metrics.parquet", metrics)
     assert opened_board()[1] == 6
     shutil.rmtree(metrics.parent)
     assert opened_board()[1] == 7

@@ -31,9 +31,9 @@ def results(tmp_path_factory):
     common = ("dataset=simulated", "split.repeats=3")
     plain = finish(folder, *common, "method=baseline")
     finish(folder, *common, "method=ensemble", "method.members=3")
-    copy(plain, "deep", config={"learner.max_depth": 9}, rows=worse)
-    copy(plain, "undefined", config={"learner.max_depth": 2}, rows=without_an_error_rate)
-    copy(plain, "hostile", config={"seed": 1}, rows=with_a_hostile_group)
+    copy(plain, config={"learner.max_depth": 9}, rows=worse)
+    copy(plain, config={"learner.max_depth": 2}, rows=without_an_error_rate)
+    copy(plain, config={"seed": 1}, rows=with_a_hostile_group)
     return folder
 
 
@@ -169,8 +169,8 @@ def errors_of(results, run):
 
 def test_equal_values_of_other_evaluators_are_one_row(tmp_path):
     folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")
-    copy(folder, "same", config={"evaluator.bins": 7})
-    copy(folder, "other", config={"evaluator.bins": 9}, rows=worse)
+    copy(folder, config={"evaluator.bins": 7})
+    copy(folder, config={"evaluator.bins": 9}, rows=worse)
     (only,) = measured_blocks(tmp_path)
     tables = tables_of(only)
     assert [row["label"] for row in tables["roc_auc"].rows] == ["baseline"]
@@ -205,12 +205,12 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
     presets = Presets(CONF)
     adult = Identity.of(configuration("dataset=adult")).config["dataset"]
     as_there = {"dataset": adult, "evaluator.choose_on": "test"}
-    copy(folder, "two", config=as_there, dataset="adult")
-    copy(folder, "three", config=as_there | {"split.repeats": 3}, dataset="adult")
-    copy(folder, "seed", config=as_there | {"seed": 1, "split.repeats": 9}, dataset="adult")
+    copy(folder, config=as_there)
+    three = copy(folder, config=as_there | {"split.repeats": 3})
+    copy(folder, config=as_there | {"seed": 1, "split.repeats": 9})
     result = presets.runs_of("fairlyuncertain/table8_13", Catalogue(tmp_path).runs)
-    assert list(result) == ["three"]
-    assert result["three"][0] == {"dataset": "adult", "method": "baseline"}
+    assert list(result) == [three.name]
+    assert result[three.name][0] == {"dataset": "adult", "method": "baseline"}
     report = write_report(places(tmp_path), paper="fairlyuncertain")
     notes = {table.note for table in report.papers if table.counts["not run"] < len(table.rows)}
     assert "quick: 2 repeats" in notes
@@ -224,11 +224,11 @@ def test_a_run_from_before_an_option_was_added_answers_an_experiment(tmp_path):
     chosen = configuration("evaluator.choose_on=test")
     evaluator = Identity.of(chosen).config["evaluator"]
     assert evaluator.pop("neighbours") == 0
-    copy(folder, "old", config={"dataset": german, "evaluator": evaluator}, dataset="german")
+    old = copy(folder, config={"dataset": german, "evaluator": evaluator})
     other = {"dataset": german, "evaluator": evaluator | {"neighbours": 5}}
-    copy(folder, "other", config=other | {"split.repeats": 9}, dataset="german")
+    copy(folder, config=other | {"split.repeats": 9})
     result = Presets(CONF).runs_of("fairlyuncertain/table8_13", Catalogue(tmp_path).runs)
-    assert list(result) == ["old"]
+    assert list(result) == [old.name]
 
 
 def test_what_is_not_there_is_said(tmp_path):

@@ -35,7 +35,7 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("better")
     common = ("method=baseline", "split.repeats=3")
     runs = [finish(folder, "dataset=simulated", *common, f"learner={name}") for name in LEARNERS]
-    copy(runs[0], "twice", config={"evaluator.bins": 7})
+    copy(runs[0], config={"evaluator.bins": 7})
     finish(folder, "dataset=simulated", *common, "seed=1")
     for method in ("marginal", "normal_nll"):
         finish(folder, "dataset=simulated_regression", "split.repeats=3", f"method={method}")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.stored import configured, run_of
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.results.catalogue import Catalogue
@@ -13,8 +14,10 @@ from fairbench.results.run_writer import RunTables, RunWriter
 from tests.results.test_run_folder import METRICS, PREDICTIONS
 from tests.studies import RECORD
 
-CONFIG = RECORD["config"] | {"learner": {"rate": 1e-5, "name": "tree"}, "seed": 0, "protect": None}
-RUNS = ("0123456789ab", "1123456789ab", "2123456789ab")
+_SEVERAL = (configured(RECORD, {"learner.rate": 1e-5, "seed": seed}) for seed in range(5))
+RECORDS = sorted(_SEVERAL, key=run_of)
+ALL_RUNS = [run_of(record) for record in RECORDS]
+RUNS = ALL_RUNS[:3]  # those of a `small_folder`
 
 
 def drawn_metrics(seed):
@@ -28,14 +31,16 @@ def drawn_metrics(seed):
     )  # fmt: skip
 
 
-def write(folder, run, cells, data, seed=0, *, record=RECORD, **columns):
+def write(folder, run, cells, data, seed=0, *, known=None, **columns):
+    """Write a run of `ALL_RUNS`, with entries `known` of its record."""
+    record = RECORDS[ALL_RUNS.index(run)] | (known or {})
     store, metrics = Store(folder), drawn_metrics(seed).assign(**columns)
     for cell in cells:
         columns = {"row": np.arange(5, dtype=np.int32), "score": np.float32([len(cell)] * 5) / 3}
         extra = {"sd": np.ones(5)} if cell.startswith("b") else {}
         store.write(cell, columns | extra, {"fit_seconds": 0.1 * seed, "text": "é"})
     tables = RunTables(metrics, metrics, PREDICTIONS)
-    RunWriter(folder / "runs" / run).write(CONFIG, cells, tables, data, dict(record))
+    RunWriter(folder / "runs" / run).write(record["config"], cells, tables, data, record)
 
 
 def small_folder(place, data):

@@ -10,8 +10,7 @@ from fairbench.core.files import token
 from fairbench.core.locks import working
 from fairbench.results.cells import Store
 from fairbench.results.garbage import garbage, note_begun, remove
-from fairbench.results.run_writer import seal_run
-from tests.studies import RECORD
+from tests.studies import sealed_record
 
 NEEDED, BEGUN, OLD, NEW = (f"{letter}{letter}" * 10 for letter in "abcd")
 CELL = {"row": np.arange(3, dtype=np.int32)}
@@ -23,10 +22,9 @@ def store(tmp_path):
     store = Store(tmp_path / "results")
     for cell in (NEEDED, BEGUN, OLD, NEW):
         store.write(cell, CELL, {})
-    for run, cell in (("finished", NEEDED), ("begun", BEGUN)):
-        store.run_path(run).mkdir(parents=True)
-        (store.run_path(run) / "cells.txt").write_text(f"{cell}\n")
-    seal_run(store.run_path("finished"), RECORD)
+    sealed_record(store.root, cells=[NEEDED])
+    store.run_path("begun").mkdir()
+    (store.run_path("begun") / "cells.txt").write_text(f"{BEGUN}\n")
     for path in store.root.rglob("*"):
         age(path)
     os.utime(store.cell_path(NEW))

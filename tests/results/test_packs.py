@@ -18,8 +18,7 @@ from fairbench.results.packing import Contents, write_pack
 from fairbench.results.packs import damages, open_pack
 from fairbench.results.run_writer import RunWriter
 from fairbench.results.unpacking import unpack
-from tests.results.small_packs import RUNS, contents, packed, refused, small_folder, write
-from tests.studies import RECORD
+from tests.results.small_packs import ALL_RUNS, RUNS, contents, packed, refused, small_folder, write
 
 
 @pytest.fixture
@@ -117,9 +116,9 @@ def test_what_is_left_out_is_said_and_named_where_it_is_asked_for(folder, capsys
     run = next(iter(Catalogue(out)))
     for table in (run.all_metrics(), run.summary()):
         assert set(table["metric"]) == {"error_rate", "abstention_error_rate"}
-    with pytest.raises(UserError, match="has no predictions of 0123456789ab: they were left out"):
+    with pytest.raises(UserError, match=f"has no predictions of {RUNS[0]}: they were left out"):
         run.predictions()
-    assert "holds no cells" in refused("verify", "0123", f"results={out}")
+    assert "holds no cells" in refused("verify", RUNS[0][:4], f"results={out}")
     assert "some of the metrics" in refused("unpack", out, f"out={folder.with_name('x')}")
 
 
@@ -151,7 +150,7 @@ def test_a_pack_is_only_read(folder):
         (["pack", "results={mine}", "out={pack}"], "is there already"),
         (["pack", "results={mine}"], "name the pack, out=PACK"),
         (["pack", "results={mine}", "out=p", "metrics=err_rate"], "did you mean error_rate"),
-        (["pack", "results={mine}", "out=p", "9"], "unknown run"),
+        (["pack", "results={mine}", "out=p", "zz"], "unknown run"),
         (["pack", "results={mine}", "out=p", "datset=a"], "did you mean dataset"),
         (["pack", "results={mine}", "out={file}/p"], "README is a file; name another place"),
         (["pack", "results={mine}", "out={pack}/p"], "is a pack, which stays as it is"),
@@ -194,7 +193,7 @@ def test_an_unpacked_folder_is_finished_and_packs_to_the_same_tables(folder):
 
 
 def test_a_column_without_any_value_comes_back_as_it_was(folder, make_dataset):
-    run = "4123456789ab"
+    run = ALL_RUNS[4]
     write(folder, run, ["a1"], make_dataset(), 4, reason=None)
     mine = Catalogue(folder).one(run)
     assert str(mine.table("metrics").schema.field("reason").type) == "null"
@@ -214,10 +213,10 @@ def test_categories_without_any_value_come_back_as_they_were():
 def test_merged_folders_have_what_each_has_once(folder, make_dataset, capsys):
     other = folder.with_name("yours")
     write(other, RUNS[1], ["a1", "b1", "shared"], make_dataset(), 1)
-    write(other, "3123456789ab", ["a3", "shared"], make_dataset(), 3)
+    write(other, ALL_RUNS[3], ["a3", "shared"], make_dataset(), 3)
     out = folder.with_name("ours")
     run_command(["store", "merge", str(packed(folder)), str(other), f"out={out}", "people=true"])
-    assert list(Catalogue(out).runs) == [*RUNS, "3123456789ab"]
+    assert list(Catalogue(out).runs) == ALL_RUNS[:4]
     said = capsys.readouterr().out
     assert "4 runs and 8 cells" in said
     assert "4 runs and cells were in several folders, and the same in all" in said
@@ -228,8 +227,8 @@ def test_merged_folders_have_what_each_has_once(folder, make_dataset, capsys):
 def test_what_differs_is_refused_by_name_or_the_first_is_kept(folder, make_dataset, what):
     other, data = folder.with_name("yours"), make_dataset()
     seed = 5 if what == "metrics" else 1
-    record = {**RECORD, "fingerprint": "y"} if what == "code" else RECORD
-    write(other, RUNS[1], ["a1", "b1", "shared"], data, seed, record=record)
+    known = {"fingerprint": "y"} if what == "code" else None
+    write(other, RUNS[1], ["a1", "b1", "shared"], data, seed, known=known)
     if what == "cell":
         Store(other).write("a1", {"row": np.arange(5, dtype=np.int32), "score": np.zeros(5)}, {})
     out = folder.with_name("ours")

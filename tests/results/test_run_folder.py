@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from benchmarks.stored import configured, copied, run_of
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
 from fairbench.results.catalogue import Catalogue
@@ -15,7 +16,8 @@ from fairbench.results.run_writer import RunTables, RunWriter, seal_run
 from fairbench.results.runs import Run, read_environment
 from tests.studies import RECORD
 
-CONFIG = RECORD["config"] | {"learner": {"rate": 1e-5}, "seed": 0, "protect": None}
+KNOWN = configured(RECORD, {"learner.rate": 1e-5})
+CONFIG, RUN = KNOWN["config"], run_of(KNOWN)
 METRICS = pd.DataFrame(
     {"variant": [""], "metric": ["error_rate"], "statistic": ["value"], "attribute": [""],
      "group": [""], "n": [10], "status": ["ok"], "reason": [""], "value": [0.5], "repeat": [0],
@@ -37,9 +39,9 @@ READ = {
 
 @pytest.fixture
 def folder(tmp_path, make_dataset):
-    path = tmp_path / "runs" / "0123456789ab"
+    path = tmp_path / "runs" / RUN
     tables = RunTables(METRICS, METRICS, PREDICTIONS)
-    RunWriter(path).write(CONFIG, ["cell"], tables, make_dataset(), RECORD)
+    RunWriter(path).write(CONFIG, ["cell"], tables, make_dataset(), KNOWN)
     return Run(path)
 
 
@@ -47,7 +49,7 @@ def test_what_was_written_is_read(folder, make_dataset):
     assert folder.config == yaml.safe_load(folder.content("config.yaml")) == CONFIG
     assert folder.cells() == ["cell"]
     pd.testing.assert_frame_equal(folder.all_metrics(), METRICS)
-    assert list(Catalogue(folder.results).runs) == ["0123456789ab"]
+    assert list(Catalogue(folder.results).runs) == [RUN]
 
 
 def test_predictions_are_read_bit_for_bit_and_rows_and_copies_stored_once(folder):
@@ -75,7 +77,7 @@ def test_people_are_read_as_they_were_loaded_and_only_the_owner_may_read_them(fo
 @pytest.mark.parametrize("name", READ)
 def test_a_missing_file_is_named(folder, name):
     (folder.path / name).unlink()
-    with pytest.raises(UserError, match=rf"0123456789ab/{name} is missing or damaged: repeat"):
+    with pytest.raises(UserError, match=rf"{RUN}/{name} is missing or damaged: repeat"):
         READ[name](folder)
 
 
@@ -83,7 +85,7 @@ def test_a_missing_file_is_named(folder, name):
 def test_a_damaged_file_is_named(folder, name):
     content = (folder.path / name).read_bytes()
     (folder.path / name).write_bytes(content[:-2] + b"x" + content[-1:])
-    with pytest.raises(UserError, match=rf"0123456789ab/{name} is missing or damaged: repeat"):
+    with pytest.raises(UserError, match=rf"{RUN}/{name} is missing or damaged: repeat"):
         READ[name](Run(folder.path))
 
 
@@ -111,7 +113,7 @@ def test_a_run_whose_record_is_damaged_is_left_out_and_named(folder, capsys):
     path = folder.path / "environment.json"
     path.write_text(path.read_text().replace('"fingerprint": "x"', '"fingerprint": "y"'))
     assert not Catalogue(folder.results).runs
-    assert f"left out of {folder.results / 'runs'}: 0123456789ab" in capsys.readouterr().err
+    assert f"left out of {folder.results / 'runs'}: {RUN}" in capsys.readouterr().err
     assert not RunWriter(folder.path).finished("y")
 
 
@@ -139,6 +141,30 @@ def test_a_record_of_another_shape_is_that_of_no_finished_run(folder, changed):
     path.write_text(sealed_json(known))
     assert read_environment(folder.path) == known
     path.write_text(sealed_json({**known, **changed}))
+    assert read_environment(folder.path) == {}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"learner": "../x"}, {"learner._target_": "os.system"}, {"learner.rate": "${oc.env:HOME}"},
+        {"learner.deep": [{"_target_": "os.system"}]}, {"seed": -1},
+        {"learner.rate": 2**63}, {"protect": ["???"]}, {"more": {"name": "x"}},
+    ],
+)  # fmt: skip
+def test_a_configuration_that_is_more_than_data_is_that_of_no_run(folder, changed):
+    assert read_environment(copied(folder.path, configured(folder.environment, changed))) == {}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"choices": RECORD["choices"] | {"learner": "tree"}}, {"name": "tree"}, {"seed": 1},
+        {"choices": RECORD["choices"] | {"more": "tree"}}, {"config": RECORD["config"]},
+    ],
+)  # fmt: skip
+def test_a_record_whose_parts_are_not_of_one_run_is_that_of_none(folder, changed):
+    seal_run(folder.path, folder.environment | changed)
     assert read_environment(folder.path) == {}
 
 

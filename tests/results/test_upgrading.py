@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from benchmarks.stored import configured, run_of
 from fairbench import Evaluator, evaluate
 from fairbench.evaluation.columns import IN_STRATUM, STANDARDISED, STATISTICS, VALUE
 from fairbench.evaluation.summary import summarise
@@ -97,7 +98,7 @@ def test_runs_and_packs_of_the_last_version_are_read_as_those_of_this_one(
     summary, result = summarise(metrics), []
     for name, as_written in (("old", earlier), ("new", lambda table: table)):
         tables = RunTables(as_written(metrics), as_written(summary), PREDICTIONS)
-        path = tmp_path / name / "runs" / "0123456789ab"
+        path = tmp_path / name / "runs" / run_of(RECORD)
         RunWriter(path).write(RECORD["config"], ["c0"], tables, make_dataset(), RECORD)
         results = tmp_path / name
         if place == "pack":
@@ -122,10 +123,11 @@ def test_the_committed_atlas_is_read():
 
 
 def test_runs_of_both_versions_are_packed_together(metrics, tmp_path, make_dataset):
-    for run, table in (("0" * 12, earlier(metrics)), ("1" * 12, metrics)):
+    for seed, table in enumerate((earlier(metrics), metrics)):
+        record = configured(RECORD, {"seed": seed})
         tables = RunTables(table, table.assign(mean=0.5, sd=0.1), PREDICTIONS)
-        path = tmp_path / "mine" / "runs" / run
-        RunWriter(path).write(RECORD["config"], ["c0"], tables, make_dataset(), RECORD)
+        path = tmp_path / "mine" / "runs" / run_of(record)
+        RunWriter(path).write(record["config"], ["c0"], tables, make_dataset(), record)
     folder = Catalogue(tmp_path / "mine")
     pack = Catalogue(write_pack([list(folder)], tmp_path / "pack", Contents(cells=False)).path)
     for result in (folder, pack):

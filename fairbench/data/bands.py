@@ -12,7 +12,7 @@ from fairbench.core.errors import DataError, UserError
 from fairbench.core.formats import MISSING, is_number
 from fairbench.data.tabular import numbers
 
-_NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)\s*"
+_NUMBER = r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)\s*"
 _FEW_CODES = 12  # this many distinct numbers or fewer may be codes of groups
 _QUANTILES = re.compile(r"quantiles\((\d+)\)")
 _BANDED = re.compile(rf".+:(?:{_QUANTILES.pattern}|{_NUMBER}(?:,{_NUMBER})*)", re.DOTALL)

@@ -92,7 +92,8 @@ def natural(name: str) -> list[tuple[Decimal, str]]:
 
 def spelling(name: str) -> str:
     """Return a spelling that names of one period share: ``Week 7`` and ``week 07``."""
-    return re.sub(r"\d+", lambda digits: f"{Decimal(digits[0]):f}", " ".join(name.split()).casefold())
+    plain = " ".join(name.split()).casefold()
+    return re.sub(r"\d+", lambda digits: f"{Decimal(digits[0]):f}", plain)
 
 
 def skipped(names: Sequence[str]) -> list[tuple[str, str, int]]:

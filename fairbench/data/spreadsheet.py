@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 from xml.etree.ElementTree import iterparse
 
@@ -138,13 +139,10 @@ def _rows(reader: Any, sheet: str, name: str) -> Iterator[Row]:
     DataError : cells are merged over rows, or were never computed.
     ValueError : rows or cells are not in order.
     """
-    from openpyxl.worksheet._reader import WorkSheetParser
+    from openpyxl.reader.excel import WorksheetReader
 
-    book = reader.wb
-    parser = WorkSheetParser(
-        None, reader.shared_strings, data_only=True, epoch=book.epoch,
-        date_formats=book._date_formats, timedelta_formats=book._timedelta_formats,
-    )  # fmt: skip
+    of_book = SimpleNamespace(parent=reader.wb)
+    parser = WorksheetReader(of_book, None, reader.shared_strings, True, False).parser
     last = 0
     with reader.archive.open(sheet) as source:
         for _, element in iterparse(source):

@@ -320,7 +320,8 @@ def test_missing_file_names_the_nearest(tmp_path):
 @pytest.mark.parametrize("command", [
     ["audit", "loop.csv"], ["gate", "loop.csv", "fail_if=impact_ratio<0.8"],
     ["audit", "predictions.csv", "policy=loop.csv"], ["watch", "loop.csv", "state=s", "time=week"],
-    ["watch", "predictions.csv", "state=loop.csv", "time=week"], ["label", "next", "loop.csv", "state=s"],
+    ["watch", "predictions.csv", "state=loop.csv", "time=week"],
+    ["label", "next", "loop.csv", "state=s"],
     ["label", "next", "predictions.csv", "state=loop.csv"],
 ])  # fmt: skip
 def test_a_link_to_itself_is_no_file_and_stays(command, tmp_path, capsys, monkeypatch):

@@ -261,7 +261,10 @@ def _zip(folder: Path) -> Path:
 _BOOK = {
     "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-'
     'types"><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-'
-    'officedocument.spreadsheetml.sheet.main+xml"/></Types>',
+    'officedocument.spreadsheetml.sheet.main+xml"/><Override PartName="/xl/sharedStrings.xml" '
+    'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"/>'
+    "</Types>",
+    "xl/sharedStrings.xml": "<sst/>",
     "_rels/.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relation'
     'ships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/'
     'relationships/officeDocument" Target="xl/workbook.xml"/></Relationships>',
@@ -274,19 +277,74 @@ _BOOK = {
 }
 
 
-def _sheet(rows: str) -> Callable[[Path], Path]:
+_MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+_TABLE = "".join(
+    f'<row r="{row}">'
+    + "".join(f'<c r="{column}{row}" t="str"><v>{cell}</v></c>' for column, cell in
+              zip("ABC", cells, strict=True))
+    + "</row>"
+    for row, cells in enumerate([("group", "label", "score"), *[("ab"[i % 2], i % 3 % 2, i / 99)
+                                                               for i in range(99)]], start=1)
+)  # fmt: skip
+
+
+def sheet(
+    rows: str, *, start: str = "", above: str = "", below: str = "", **parts: str
+) -> Callable[[Path], Path]:
+    """Return what writes a workbook of one sheet, with more in the sheet and in other parts.
+
+    Parameters
+    ----------
+    parts : the name of a part, such as ``styles`` or ``workbook``, and its content.
+    """
+
     def write(folder: Path) -> Path:
+        xml = f"{start}<worksheet {_MAIN}>{above}<sheetData>{rows}</sheetData>{below}</worksheet>"
+        more = {f"xl/{name}.xml": text for name, text in parts.items()}
         with zipfile.ZipFile(folder / "t.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, text in _BOOK.items():
+            for name, text in {**_BOOK, **more, "xl/worksheets/sheet1.xml": xml}.items():
                 archive.writestr(name, text)
-            with archive.open("xl/worksheets/sheet1.xml", "w") as sheet:
-                sheet.write(b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/'
-                            b'2006/main"><sheetData>')  # fmt: skip
-                sheet.write(rows.encode())
-                sheet.write(b"</sheetData></worksheet>")
         return folder / "t.xlsx"
 
     return write
+
+
+_RANGES = " ".join(f"A{2 * i + 1}" for i in range(100_000))
+SHEETS: tuple[Bomb, ...] = (
+    ("far cell", sheet('<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576">'
+                        "<v>1</v></c></row>")),
+    ("far cell alone", sheet('<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>')),
+    ("wide rows", sheet('<row><c r="XFD1"><v>1</v></c></row>' * 50_000)),
+    ("open cells", sheet("<row>" + "<c><f>" * 100_000 + "</row>")),
+    ("merged", sheet(_TABLE, below="<mergeCells>"
+                      + '<mergeCell ref="A200:C200"/>' * 40_000 + "</mergeCells>")),
+    ("merged, open", sheet(_TABLE, below="<mergeCells>" + "<mergeCell " * 40_000)),
+    ("dimension", sheet(_TABLE, above='<dimension ref="A1:XFD1048576"/>')),
+    ("row numbers", sheet('<row r="' + "9" * 4301 + '"><c r="A1"><v>1</v></c></row>')),
+    ("digits", sheet(_TABLE + '<row r="101"><c r="A101"><v>' + "9" * 4301 + "</v></c></row>")),
+    ("cells in a row", lambda f: sheet("<row>" + "<c/>" * 6_000_000 + "</row>")(f)),
+    ("elements in a cell", lambda f: sheet("<row><c>" + "<a>" * 12_000_000)(f)),
+    ("validations", sheet(_TABLE, below=f'<dataValidations><dataValidation sqref="{_RANGES}"/>'
+                           "</dataValidations>")),
+    ("formats of cells", sheet(_TABLE, below=f'<conditionalFormatting sqref="{_RANGES}"/>')),
+    ("views", sheet(_TABLE, above=f'<sheetViews><sheetView workbookViewId="0"><selection sqref="'
+                     f'{_RANGES}"/></sheetView></sheetViews>')),
+    ("styles", sheet(_TABLE, styles=f"<styleSheet {_MAIN}><cellXfs>" + "<xf/>" * 1_000_000
+                      + "</cellXfs></styleSheet>")),
+    ("a format", sheet(_TABLE, styles=f'<styleSheet {_MAIN}><numFmts><numFmt numFmtId="200" '
+                        f'formatCode="{"[" * 300_000}"/></numFmts><cellXfs><xf numFmtId="200"/>'
+                        "</cellXfs></styleSheet>")),
+    ("names", sheet(_TABLE, workbook=_BOOK["xl/workbook.xml"].replace(
+        "</workbook>", "<definedNames>" + '<definedName name="a" localSheetId="0">1</definedName>'
+        * 30_000 + "</definedNames></workbook>"))),
+    ("one sheet often", sheet(_TABLE * 30, workbook=_BOOK["xl/workbook.xml"].replace(
+        "<sheets>", "<sheets>" + '<sheet name="t" sheetId="2" r:id="r1"/>' * 5_000))),
+    ("shared texts", lambda f: sheet(_TABLE, sharedStrings=f"<sst {_MAIN}>" + "<si/>" * 6_000_000
+                                      + "</sst>")(f)),
+    ("long text in sheets", sheet(
+        "".join(f'<row r="{i}"><c r="A{i}" t="s"><v>0</v></c></row>' for i in range(1, 20_001)),
+        sharedStrings=f"<sst {_MAIN}><si><t>{'a' * 1_000_000}</t></si></sst>")),
+)  # fmt: skip
 
 
 def _sparse(folder: Path) -> Path:
@@ -320,10 +378,7 @@ TABLES: tuple[Bomb, ...] = (
     _packed_csv("table.csv.bz2", partial(bz2.open, compresslevel=1)),
     _packed_csv("table.csv.xz", partial(lzma.open, preset=0)),
     ("zip", _zip),
-    ("far cell", _sheet('<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576">'
-                        "<v>1</v></c></row>")),
-    ("wide rows", _sheet('<row><c r="XFD1"><v>1</v></c></row>' * 50_000)),
-    ("open cells", _sheet("<row>" + "<c><f>" * 100_000 + "</row>")),
+    *SHEETS,
     ("one line", lambda folder: _csv(folder, "table.csv", b"a" * (1 << 30))),
     ("a long line", lambda folder: _csv(folder, "table.csv", b"a" * (330 << 20))),
     ("columns", lambda folder: _csv(

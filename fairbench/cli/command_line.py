@@ -20,6 +20,7 @@ from fairbench.cli.choices import options_of_run
 from fairbench.cli.options import items
 from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, nearest, note, unknown_name
+from fairbench.core.formats import shortened
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -197,7 +198,12 @@ class CommandLine:
 
         if word not in self._parsed:
             parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-            (parsed,) = parser.parse_overrides([word])
+            try:
+                (parsed,) = parser.parse_overrides([word])
+            except ValueError as error:
+                raise UserError(
+                    f"'{shortened(word)}' was not understood: no number has so many digits"
+                ) from error
             if parsed.is_add() or parsed.is_force_add() or parsed.is_delete():
                 raise UserError(f"'{word}': write name=value, without + or ~, for what there is")
             self._parsed[word] = parsed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,14 +56,14 @@ def with_policy(options: T, declared: type) -> T:
 
 def check_asked(options: Any) -> None:
     """Refuse verdict files without a condition, or in the place of an input file."""
-    taken_paths = [Path(name).resolve() for name in (options.path, options.policy) if str(name)]
+    taken_paths = [realpath(name) for name in (options.path, options.policy) if str(name)]
     for name in ("junit", "sarif"):
         file = getattr(options, name)
         if file and not options.fail_if:
             raise UserError(f"{name}= is of a gate: give a condition, fail_if='impact_ratio<0.8'")
-        if file and Path(file).resolve() in taken_paths:
+        if file and realpath(file) in taken_paths:
             raise UserError(f"{name}={file} would be written over a file that is read or written")
-        taken_paths += [Path(file).resolve()] if file else []
+        taken_paths += [realpath(file)] if file else []
 
 
 def settle(gate: Gate, options: Any, path: Path) -> int:

@@ -179,8 +179,10 @@ def count(value: float) -> str:
     return _NONE if isnan(value) else f"{value:,.0f}"
 
 
-# Signs of full width, too: some spreadsheets take them for their plain forms.
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+# Signs of full width, too: some spreadsheets take them for their plain forms. So do some for blanks
+# before a formula.
+_FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+_CODE = re.compile(r"\\(\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")  # of a sign, or a backslash
 
 
 def some_of(names: Sequence[str], most: int = 3) -> str:
@@ -193,7 +195,8 @@ def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
     """Return a table as CSV that a spreadsheet shows as it is.
 
     A text that a spreadsheet would compute, such as ``=A1+1``, has an apostrophe before it, which
-    spreadsheets take for "this is text"; :func:`read_csv` takes it away again.
+    spreadsheets take for "this is text". Signs that cannot be seen are written as their codes, and
+    the backslashes of a text that holds such codes twice. :func:`read_csv` undoes both.
     """
     safe = spreadsheet_safe(table)
     texts = [*safe.columns, *(text for name in safe for text in _strings(safe[name]))]
@@ -204,7 +207,7 @@ def csv_text(table: pd.DataFrame, *, index_label: str = "") -> str:
 
 
 def spreadsheet_safe(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an apostrophe before every text that a spreadsheet would compute."""
+    """Return a table whose texts nothing obeys, as :func:`csv_text` writes them."""
     return _renamed(table, _guarded)
 
 
@@ -227,7 +230,7 @@ def read_csv(file: Path | IO[bytes], texts: Sequence[str] = ()) -> pd.DataFrame:
         na_values={name: _MISSING_VALUES for name in names if name not in texts},
     )
     # Looking through every text takes longer than reading them did.
-    return _renamed(table, _unguarded) if b"'" in content else table
+    return _renamed(table, _unguarded) if b"'" in content or b"\\" in content else table
 
 
 _MISSING_VALUES = ["", "nan", "NaN", "NA", "N/A", "n/a", "null", "NULL", "None", "<NA>"]
@@ -235,18 +238,13 @@ _MISSING_VALUES = ["", "nan", "NaN", "NA", "N/A", "n/a", "null", "NULL", "None",
 
 def _renamed(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
     """Return a table with its texts, and the names of its columns, changed."""
+    texts = {name: {text: change(text) for text in _strings(table[name])} for name in table}
     changed = {
-        name: table[name].map({text: change(text) for text in texts})
-        for name in table
-        if (texts := _texts(table[name]))
+        name: table[name].map(new)
+        for name, new in texts.items()
+        if any(text != written for text, written in new.items())
     }
     return table.assign(**changed).rename(columns=change)
-
-
-def _texts(column: pd.Series) -> list[str]:
-    """Return the different texts of a column if one could be taken for a formula."""
-    texts = _strings(column)
-    return texts if any(map(_FORMULA.match, texts)) else []
 
 
 def _strings(column: pd.Series) -> list[str]:
@@ -257,11 +255,21 @@ def _strings(column: pd.Series) -> list[str]:
 
 
 def _guarded(text: str) -> str:
+    if not text.isprintable() or ("\\" in text and _CODE.search(text)):
+        text = "".join(
+            sign if sign in "\t\r\n" or _shown(sign) else repr(sign)[1:-1]
+            for sign in text.replace("\\", "\\\\")
+        )
     return f"'{text}" if _FORMULA.match(text) and not is_number(text) else text
 
 
 def _unguarded(text: str) -> str:
-    return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
+    text = text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
+    return _CODE.sub(_sign_of, text) if "\\" in text else text
+
+
+def _sign_of(code: re.Match[str]) -> str:
+    return "\\" if code[1] == "\\" else chr(int(code[1][1:], 16))
 
 
 def is_number(text: str) -> bool:

@@ -44,7 +44,7 @@ def _extra_of(distribution: str) -> str:
     except PackageNotFoundError:
         needed = []
     for text in needed:
-        match = re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)", text)
+        match = re.match(r"([\w.-]++).*extra == ['\"]([\w-]+)", text)
         if match and match[1].lower().replace("_", "-") == distribution.lower().replace("_", "-"):
             return match[2]
     return "benchmark"

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.formats import MISSING, is_number
+from fairbench.core.formats import MISSING, is_number, shortened
 from fairbench.data.tabular import numbers
 
-_NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)\s*"
+_NUMBER = r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)\s*"
+_MOST_PARTS = 1000
 _FEW_CODES = 12  # this many distinct numbers or fewer may be codes of groups
 _QUANTILES = re.compile(r"quantiles\((\d+)\)")
 _BANDED = re.compile(rf".+:(?:{_QUANTILES.pattern}|{_NUMBER}(?:,{_NUMBER})*)", re.DOTALL)
@@ -52,12 +53,19 @@ def check_bands(cuts: Iterable[str], option: str = "group") -> None:
     for cut in cuts:
         name, _, spec = cut.rpartition(":")
         if not _BANDED.fullmatch(cut):  # only a stored state may hold such
-            raise UserError(f"{option}={cut}: bands are a column and limits, such as age:25,40,62")
+            raise UserError(
+                f"{option}={shortened(cut)}: bands are a column and limits, such as age:25,40,62"
+            )
         parts = _QUANTILES.fullmatch(spec)
-        if parts and int(parts[1]) < 2:
-            raise UserError(f"{option}={cut}: name two parts or more, such as {name}:quantiles(4)")
+        if parts and not 2 <= int(parts[1][:5]) <= _MOST_PARTS:
+            raise UserError(
+                f"{option}={shortened(cut)}: name 2 to {_MOST_PARTS} parts, such as "
+                f"{name}:quantiles(4)"
+            )
         if not parts and (np.diff([float(limit) for limit in spec.split(",")]) <= 0).any():
-            raise UserError(f"{option}={cut}: the limits of bands rise, such as {name}:25,40,62")
+            raise UserError(
+                f"{option}={shortened(cut)}: the limits of bands rise, such as {name}:25,40,62"
+            )
 
 
 def with_bands(frame: pd.DataFrame, cuts: Iterable[str], file: str) -> pd.DataFrame:

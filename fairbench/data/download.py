@@ -194,8 +194,8 @@ def refuse_web_page(content: bytes, file: str, page: str) -> None:
     """Refuse HTML that was saved under a data file's name, as a server's error page often is."""
     start = content[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")):
-        title = re.search(rb"<title>\s*(.*?)\s*</title>", content[:4096], re.IGNORECASE | re.DOTALL)
-        name = f" titled '{title.group(1).decode('utf-8', 'replace')}'" if title else ""
+        title = re.search(rb"<title>([^<]+)", content[:4096], re.IGNORECASE)
+        name = f" titled '{title[1].decode('utf-8', 'replace').strip()}'" if title else ""
         hint = f" from {page}" if page else ""
         raise DataError(
             f"{file} is a web page{name}, not the data: a server's error message saved under the "

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import date
+from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +30,7 @@ _NAMES = {
     "month": r"(\d{4})-(0[1-9]|1[0-2])",
     "quarter": r"(\d{4})-Q([1-4])",
 }
+_DIGITS = 15
 _OF_YEAR = {"month": 12, "quarter": 4}
 _ISO = r"^(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})"
 _DOTTED = r"^(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})"
@@ -83,14 +85,15 @@ def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
     return column.map(dict(zip(column.unique(), names, strict=True))).astype(str)
 
 
-def natural(name: str) -> list[tuple[int, str]]:
-    """Return a key that sorts names of periods by the numbers in them."""
-    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", name)]
+def natural(name: str) -> list[tuple[Decimal, str]]:
+    """Return a key that sorts names by the numbers in them, which may have any number of digits."""
+    return [(Decimal(part if part.isdecimal() else 0), part) for part in re.split(r"(\d+)", name)]
 
 
 def spelling(name: str) -> str:
     """Return a spelling that names of one period share: ``Week 7`` and ``week 07``."""
-    return re.sub(r"\d+", lambda digits: f"{int(digits[0])}", " ".join(name.split()).casefold())
+    plain = " ".join(name.split()).casefold()
+    return re.sub(r"\d+", lambda digits: f"{Decimal(digits[0]):f}", plain)
 
 
 def skipped(names: Sequence[str]) -> list[tuple[str, str, int]]:
@@ -117,8 +120,8 @@ def skipped(names: Sequence[str]) -> list[tuple[str, str, int]]:
 
 def _place(name: str) -> tuple[str, int]:
     """Return the kind of a period, and its number among all periods of that kind."""
-    for unit, form in _NAMES.items():
-        if match := re.fullmatch(form, name):
+    for unit, written in _NAMES.items():
+        if match := re.fullmatch(written, name):
             year, *parts = map(int, match.groups())
             with suppress(ValueError):  # the 30th of February is a name as any other
                 if unit == "day":
@@ -126,8 +129,9 @@ def _place(name: str) -> tuple[str, int]:
                 if unit == "week":
                     return unit, date.fromisocalendar(year, parts[0], 1).toordinal() // 7
                 return unit, year * _OF_YEAR[unit] + parts[0]
-    start, number, end = re.findall(r"(?s)\A(.*?)(\d*)(\D*)\Z", name)[0]
-    return f"{start} {end}", int(number or 0)
+    *start, number, end = "", *re.split(r"(\d+)", name)
+    # More digits than any number of a period has are a part of its name.
+    return f"{''.join(start)}{number[:-_DIGITS]} {end}", int(number[-_DIGITS:] or 0)
 
 
 def sort_by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import re
+import string
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
+from xml.etree.ElementTree import iterparse
 
 from fairbench.core.errors import DataError
 from fairbench.core.files import FIELD, check_memory
 from fairbench.data.in_memory import text_of
 
 _DEEP = 20  # the number of first rows that are searched for the header
-_TAKES = 10  # bytes of memory that a byte of a sheet takes, about
-_MOST_COLUMNS = 16_384  # of an Excel sheet
+_MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384  # of an Excel sheet
+_MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
+Row = tuple[int, Sequence[Any]]  # its number, and its values up to the last one
 Rows = list[list[str]]
 
 
@@ -38,91 +43,166 @@ def sheet_as_text(
     DataError : it is no Excel file, has no such sheet, or holds what a table cannot: cells that are
         merged, errors, or formulas that were never computed.
     """
-    from openpyxl import load_workbook
-
     try:
-        _check_archive(data, name)
-        book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        titles = list(book.sheetnames)
-        sheets = [(sheet.title, _text_rows(sheet.iter_rows(values_only=True), name))
-                  for sheet in book.worksheets]  # fmt: skip
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _check_archive(archive, name)
+        sheets = _sheets(data, name)
+        first: Rows = []
+        for title, sheet in sheets:
+            where, rows = f"sheet '{title}'", _text_rows(sheet, name)
+            if (start := _header(rows, named)) >= 0:
+                break
+            first = first or rows
+        else:
+            return _written(first), (), 0
     except _BROKEN as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{name} is no Excel file that can be read: {reason[:100]}") from error
-    candidates = [
-        (title, rows, start) for title, rows in sheets if (start := _header(rows, named)) >= 0
-    ]
-    if not candidates:
-        return _written(next((rows for _, rows in sheets if rows), [])), (), 0
-    title, rows, start = candidates[0]
-    _check_cells(rows[start:], named, title, name)
-    guessed = [f"sheet '{title}' of {len(titles)}"] if len(titles) > 1 else []
+    _check_cells(rows[start:], named, f"{name}: {where}")
+    guessed = [f"{where} of {len(sheets)}"] if len(sheets) > 1 else []
     guessed += [f"header in row {start + 1}"] if start else []
     return _written(rows[start:]), tuple(guessed), start
 
 
 _BROKEN = (
     zipfile.BadZipFile, zipfile.LargeZipFile, KeyError, ValueError, TypeError, IndexError,
-    AttributeError, EOFError, OSError, SyntaxError, NotImplementedError, zlib.error,
+    AttributeError, EOFError, OSError, SyntaxError, RuntimeError, ArithmeticError, zlib.error,
 )  # fmt: skip  # what openpyxl lets through of a file that is not as it should be
 
 
-def _check_archive(data: bytes, name: str) -> None:
-    """Refuse an archive that is no Excel file or unfolds too far, and cells that hide values."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        parts = archive.infolist()
-        if not any(part.filename.startswith("xl/") for part in parts):
-            raise DataError(f"{name} is a zip archive without a table of Excel: unpack it")
-        check_memory(_TAKES * sum(part.file_size for part in parts), name)
-        for part in parts:
-            if part.filename.startswith("xl/worksheets/sheet"):
-                _check_sheet(archive.read(part), name)
+# Bytes of memory that an element of a sheet takes, one of the texts that cells share, and one of
+# what openpyxl makes objects of, which takes time, too.
+_OF_SHEET, _OF_TEXTS, _OF_OTHERS = 160, 1_000, 5_000
+_LONG = re.compile(rb"=\s*+(\"[^\"]{10000}|'[^']{10000})")  # an attribute; openpyxl searches some
+_OTHER_CODE = re.compile(rb"encoding\s*=\s*[\"'](?!utf-?8)", re.IGNORECASE)
 
 
-_FORMULA = re.compile(rb"<f\b")
-_VALUE = re.compile(rb"<v>[^<]|<v [^>]*>[^<]|<is>")
-_MERGED = re.compile(rb"<mergeCell [^>]*ref=\"([A-Z]+\d+:[A-Z]+\d+)\"")
+def _check_archive(archive: zipfile.ZipFile, name: str) -> None:
+    """Refuse an archive that is no Excel file, or whose parts would take too much memory.
+
+    Elements are counted by the sign that they begin with, so text in another encoding than UTF-8 is
+    refused, as are definitions of entities and of attributes, which stand for more than they are.
+    """
+    parts = archive.infolist()
+    if not any(part.filename.startswith("xl/") for part in parts):
+        raise DataError(f"{name} is a zip archive without a table of Excel: unpack it")
+    needed = 3 * sum(part.file_size for part in parts)
+    check_memory(needed, name)
+    for part in parts:
+        xml = archive.read(part)
+        elements = xml.count(b"<") - xml.count(b"</")
+        needed += _memory_of_element(part.filename) * elements
+        check_memory(needed, name)
+        coded = b"<" in xml[:4] and b"\0" in xml[:4]
+        if coded or b"<!DOCTYPE" in xml or _OTHER_CODE.search(xml[: max(xml.find(b"?>"), 0)]):
+            raise ValueError(f"{part.filename} is not written as Excel does")
+        if _memory_of_element(part.filename) == _OF_OTHERS and _LONG.search(xml):
+            raise ValueError(f"{part.filename} has a value of more than 10,000 signs")
 
 
-def _check_sheet(xml: bytes, name: str) -> None:
-    """Refuse a sheet with cells merged over rows, or with formulas that have no values."""
-    merged = _MERGED.search(xml)
-    if merged and _below_header(merged.group(1)):
-        raise DataError(
-            f"{name}: the cells {merged.group(1).decode()} are merged, and all but the first are "
-            "empty: separate them, with a value in each"
-        )
-    if b"<f" in xml:
-        for part in xml.split(b"</c>")[:-1]:  # a pattern for a whole cell may take for ever
-            cell = part[max(part.rfind(b"<c "), part.rfind(b"<c>")) :]
-            computed = _VALUE.search(cell) or b't="str"' in cell
-            if _FORMULA.search(cell) and not computed:
-                raise DataError(
-                    f"{name}: formulas were never computed: open it in Excel, save it, and try "
-                    "again"
-                )
+def _memory_of_element(part: str) -> int:
+    if part.startswith("xl/worksheets/"):
+        return _OF_SHEET
+    return _OF_TEXTS if part == "xl/sharedStrings.xml" else _OF_OTHERS
 
 
-def _below_header(cells: bytes) -> bool:
-    """Return whether merged cells span several rows: a title over columns is not in the table."""
-    first_row, last_row = (re.sub(rb"[A-Z]", b"", corner) for corner in cells.split(b":"))
-    return first_row != last_row
+def _sheets(data: bytes, name: str) -> list[tuple[str, Iterator[Row]]]:
+    """Return the title of each sheet, and its rows as they are read.
+
+    Only what tells the values of cells is read: no names, links, properties, charts or pictures.
+    """
+    from openpyxl.reader.excel import ExcelReader
+    from openpyxl.styles.stylesheet import apply_stylesheet
+
+    reader = ExcelReader(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    reader.read_manifest()
+    for part in reader.package.Override:
+        if "main+xml" in part.ContentType and _memory_of_element(part.PartName[1:]) != _OF_OTHERS:
+            raise ValueError(f"{part.PartName} is no workbook")
+    reader.read_strings()
+    reader.read_workbook()
+    apply_stylesheet(reader.archive, reader.wb)
+    sheets = {}
+    for sheet, rel in reader.parser.find_sheets():
+        if rel.target in sheets:
+            raise ValueError(f"{rel.target} is two sheets")
+        if "chartsheet" not in rel.Type and rel.target in reader.valid_files:
+            sheets[rel.target] = sheet.name, _rows(reader, rel.target, name)
+    return list(sheets.values())
 
 
-def _text_rows(rows: Iterable[Sequence[Any]], name: str) -> Rows:
-    """Return the rows as texts, without empty ones at the end.
+def _rows(reader: Any, sheet: str, name: str) -> Iterator[Row]:
+    """Yield the rows of a sheet that are written in it.
 
     Raises
     ------
-    UserError : they take more memory than is allowed: a cell far off makes many empty ones.
+    DataError : cells are merged over rows, or were never computed.
+    ValueError : rows or cells are not in order.
+    """
+    from openpyxl.reader.excel import WorksheetReader
+
+    of_book = SimpleNamespace(parent=reader.wb)
+    parser = WorksheetReader(of_book, None, reader.shared_strings, True, False).parser
+    last = 0
+    with reader.archive.open(sheet) as source:
+        for _, element in iterparse(source):
+            if element.tag == f"{_MAIN}mergeCell":
+                _check_merged(element.get("ref", ""), name)
+            if element.tag != f"{_MAIN}row":
+                continue
+            if len(element) > _MOST_COLUMNS:
+                raise ValueError(f"a row has {len(element)} cells")
+            number, cells = parser.parse_row(element)
+            places = [cell["column"] for cell in cells]
+            width = places[-1] if places else 0
+            if not last < number <= _MOST_ROWS or width > _MOST_COLUMNS:
+                raise ValueError(f"row {number}, with {width} columns, follows row {last}")
+            if any(place >= after for place, after in pairwise([0, *places])):
+                raise ValueError(f"the cells of row {number} are not in order")
+            last = number
+            values = [None] * width
+            for place, cell, written in zip(places, cells, element, strict=True):
+                values[place - 1] = value = cell["value"]
+                if value is None and written.find(f"{_MAIN}f") is not None:
+                    _check_computed(written, name)
+            yield number, values
+            element.clear()
+
+
+def _check_computed(cell: Any, name: str) -> None:
+    """Refuse a formula without a value; that of a text may be empty."""
+    if cell.get("t") != "str":
+        raise DataError(
+            f"{name}: formulas were never computed: open it in Excel, save it, and try again"
+        )
+
+
+def _check_merged(cells: str, name: str) -> None:
+    """Refuse cells that are merged over rows: a title over columns is not in the table."""
+    if len({corner.lstrip(string.ascii_letters) for corner in cells.split(":")}) > 1:
+        raise DataError(
+            f"{name}: the cells {cells[:20]} are merged, and all but the first are empty: separate "
+            "them, with a value in each"
+        )
+
+
+def _text_rows(rows: Iterable[Row], name: str) -> Rows:
+    """Return the rows as texts, all equally long, without empty ones at the end.
+
+    Raises
+    ------
+    UserError : all cells up to the last row and column would take more memory than is allowed.
     """
     texts: Rows = []
-    cells = 0
-    for row in rows:
-        cells += len(row)
-        check_memory(cells * FIELD, name)
+    width = letters = 0
+    for number, row in rows:
+        width = max(width, len(row))
         # Most cells of a wide sheet are empty: what they are is not asked of each.
-        texts.append(["" if cell is None else _text(cell) for cell in row])
+        written = ["" if cell is None else _text(cell) for cell in row]
+        letters += sum(map(len, written))
+        check_memory(number * width * FIELD + letters, name)
+        texts += [[] for _ in range(number - 1 - len(texts))]
+        texts.append(written)
     while texts and not any(texts[-1]):
         texts.pop()
     width = max((_width(row) for row in texts), default=0)
@@ -152,7 +232,7 @@ def _header(rows: Rows, named: Sequence[str]) -> int:
 _ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 
 
-def _check_cells(rows: Rows, named: Sequence[str], title: str, name: str) -> None:
+def _check_cells(rows: Rows, named: Sequence[str], where: str) -> None:
     """Refuse errors of formulas in the named columns."""
     header = [cell.strip() for cell in rows[0]]
     places = [header.index(column) for column in named]
@@ -160,8 +240,7 @@ def _check_cells(rows: Rows, named: Sequence[str], title: str, name: str) -> Non
         wrong = next((row[place] for place in places if row[place] in _ERRORS), "")
         if wrong:
             raise DataError(
-                f"{name}: sheet '{title}', row {i} below the header holds the error {wrong}: mend "
-                "the formula"
+                f"{where}, row {i} below the header holds the error {wrong}: mend the formula"
             )
 
 

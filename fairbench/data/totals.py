@@ -200,7 +200,7 @@ def _find_table_below(
 ) -> tuple[int, Sequence[str]] | None:
     """Return the position of another header behind a blank row, and the header."""
     sign = re.escape(separator.encode())
-    blank = re.compile(rb"\n(?:[ \t\"]|" + sign + rb")*\r?(?=\n)")
+    blank = re.compile(rb"\n[ \t\"" + sign + rb"]*\r?(?=\n)")
     for match in islice(blank.finditer(data, max(start - 1, 0)), _MOST_BLANK):
         after = list(islice(_lines(data, match.end() + 1, separator), 5))
         while after and (sum(map(bool, after[0][1])) < 2):  # blank rows, and a title

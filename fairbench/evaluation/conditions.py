@@ -19,7 +19,7 @@ BELOW, ABOVE = "<", ">"
 VERDICT, PASS = "verdict", "pass"
 REQUIRED = (VERDICT, PASS)  # what a gate may require; an open one never passes
 _FORM = re.compile(
-    r"(?:(?P<attribute>.+):)?(?P<metric>[^:<>=!]+?)\s*(?P<sign>[<>=!]+)(?P<bound>.*)", re.DOTALL
+    r"(?:(?P<attribute>.+):)?(?P<metric>[^:<>=!]+)(?P<sign>[<>=!]+)(?P<bound>.*)", re.DOTALL
 )
 _EXAMPLE = "such as impact_ratio<0.8 or sex:equal_opportunity>0.1"
 
@@ -207,7 +207,7 @@ def _metric_name(name: str, whose: str, bound: str) -> str:
 
 
 # How people write the gap in a rate: gap.selection_rate, gap(selection_rate), selection_rate_gap.
-_OF_GAP = re.compile(r"gap[._( -]+(?:(?:in|of)_)?(?P<of>.+?)\)?|(?P<whose>.+?)[._ -]gap")
+_OF_GAP = re.compile(r"gap[._( -]++(?:(?:in|of)_)?(?P<of>.+?)\)?|(?P<whose>.+?)[._ -]gap")
 # Rates whose gap is that of another: the rate itself under another name, or 1 less the rate.
 _SAME_GAP = {
     "error_rate": "accuracy",

@@ -7,7 +7,9 @@ in SARIF.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 from xml.etree import ElementTree
 
 from fairbench.core import VERSION
@@ -47,7 +49,7 @@ def to_junit(gate: Gate, name: str) -> str:
             child = ElementTree.SubElement(case, tag, {"type": statement.verdict})
             child.set("message", message)
             child.text = message
-    ElementTree.SubElement(suite, "system-out").text = gate.line
+    ElementTree.SubElement(suite, "system-out").text = visible(gate.line)
     ElementTree.indent(root)
     text = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
@@ -72,7 +74,7 @@ def to_sarif(gate: Gate, path: str) -> str:
             "ruleIndex": rules.index(statement.condition),
             "kind": kind,
             "level": "error" if kind == "fail" else "none",
-            "message": {"text": visible(_sentence(statement))},
+            "message": {"text": _sentence(statement)},
             "locations": [location],
             "partialFingerprints": {"fairbenchGate/v1": digest([str(statement.condition), path])},
             "properties": finite(statement.row),
@@ -85,7 +87,7 @@ def to_sarif(gate: Gate, path: str) -> str:
             {
                 "id": str(rule),
                 "name": rule.metric,
-                "shortDescription": {"text": visible(f"The {rule.label} must not be {rule.bad}.")},
+                "shortDescription": {"text": f"The {rule.label} must not be {rule.bad}."},
             }
             for rule in rules
         ],
@@ -97,7 +99,16 @@ def to_sarif(gate: Gate, path: str) -> str:
         "properties": {"outcome": gate.outcome, "line": gate.line},
     }
     sarif = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(sarif, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(_visible(sarif), indent=1, ensure_ascii=False) + "\n"
+
+
+def _visible(value: Any) -> Any:
+    """Return what JSON holds with all its texts as they are shown: other tools print them."""
+    if isinstance(value, Mapping):
+        return {visible(name): _visible(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_visible(each) for each in value]
+    return visible(value) if isinstance(value, str) else value
 
 
 def _verdict(statement: Statement, gate: Gate) -> str:

@@ -172,6 +172,7 @@ def test_python_takes_the_same_options():
         ("a,10,3\nb,20,0.45", [], "'0.45' is a share, not a number of people"),
         ("a,10,45%\nb,20,3", [], "is a share, not a number of people"),
         ("a,10,4.5\nb,20,3", [], "'4.5' is no whole number of people"),
+        (f"a,{'9' * 4301},3\nb,20,3", [], "column 'n', row 1: '9999"),
         ("a,10,-1\nb,20,3", [], "'-1' is no number of people; it is below 0"),
         ("a,10,\nb,20,3", [], "row 1: it is blank"),
         ("a,,3\nb,20,3", [], "column 'n', row 1: it is blank"),

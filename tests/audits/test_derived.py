@@ -1,5 +1,6 @@
 """Columns that are made as a table is read: bands, periods, shares of percents, pooled groups."""
 
+import time
 from collections import Counter
 
 import numpy as np
@@ -11,7 +12,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.data.bands import are_quantities, bands_apart, in_order
-from fairbench.data.periods import periods_of, skipped, spelling
+from fairbench.data.periods import periods_of, skipped, sort_by_period, spelling
 from tests.audits.tables import parse, predictions, written
 
 AGES = [17, 25, 39.5, 40, 62, 90, None]
@@ -123,6 +124,10 @@ SKIPPED = {
     "no day": (["2024-02-30", "2024-02-31"], []),
     "other weeks": (["2024-52", "2025-01"], []),
     "names": (["before", "after"], []),
+    "many digits": (
+        [f"{'9' * 5000}2", f"{'9' * 5000}5"],
+        [(f"{'9' * 5000}2", f"{'9' * 5000}5", 2)],
+    ),
     "one": ([""], []),
 }
 
@@ -135,6 +140,16 @@ def test_periods_that_are_missing_are_found(names, gaps):
 def test_spellings_of_one_period_are_alike():
     assert len({*map(spelling, ("week 7", "Week  07", " WEEK 7 "))}) == 1
     assert len({*map(spelling, ("week 7", "week 70", "2024-W07", "2024-07"))}) == 4
+
+
+@pytest.mark.parametrize("name", ["a" * 40_000, "9" * 40_000, "a1" * 20_000, "9" * 20_000 + "a"])
+def test_a_period_may_have_a_long_name(name):
+    began = time.process_time()
+    assert len(skipped([name, f"{name}9"])) <= 1 and spelling(name) == name
+    frame = pd.DataFrame({"week": [f"{name}10", f"{name}9"]})
+    ordered = sort_by_period(frame, "week", "t.csv")["week"]
+    assert [label[-1] for label in ordered] == ["9", "0"]
+    assert time.process_time() - began < 5
 
 
 def test_ages_are_told_from_codes():

@@ -1,9 +1,12 @@
 """Every fault of a user's file or command gets one sentence and exit status 2."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from fairbench.cli.main import main
 from tests.audits.tables import audit, predictions, written
 from tests.harness import fairbench
 
@@ -23,6 +26,11 @@ def with_value(column, row, value):
 
 FAULTS = {
     "missing column": (predictions(60), {"score": "scroe"}, r"'scroe'; did you mean 'score'"),
+    "parts without end": (
+        predictions(60),
+        {"group": f"[age:quantiles({'9' * 4301})]"},
+        r"name 2 to 1000 parts",
+    ),
     "missing group": (predictions(60), {"group": "[sex,rcae]"}, r"'rcae'; did you mean 'race'"),
     "score over 1": (with_value("score", 4, 1.2), {}, r"column 'score', row 5: '1.2' is not a pr"),
     "negative score": (with_value("score", 0, -0.1), {}, r"'score', row 1: '-0.1'"),
@@ -307,6 +315,23 @@ def test_missing_file_names_the_nearest(tmp_path):
     written(predictions(60), tmp_path)
     done = fairbench("audit", *words(tmp_path / "prediction.csv"), cwd=tmp_path, status=2)
     assert "did you mean predictions.csv?" in done.stderr
+
+
+@pytest.mark.parametrize("command", [
+    ["audit", "loop.csv"], ["gate", "loop.csv", "fail_if=impact_ratio<0.8"],
+    ["audit", "predictions.csv", "policy=loop.csv"], ["watch", "loop.csv", "state=s", "time=week"],
+    ["watch", "predictions.csv", "state=loop.csv", "time=week"],
+    ["label", "next", "loop.csv", "state=s"],
+    ["label", "next", "predictions.csv", "state=loop.csv"],
+])  # fmt: skip
+def test_a_link_to_itself_is_no_file_and_stays(command, tmp_path, capsys, monkeypatch):
+    written(predictions(60).assign(week=1), tmp_path)
+    monkeypatch.chdir(tmp_path)
+    os.symlink("loop.csv", "loop.csv")
+    assert main([*command, "target=label", "score=score", "group=sex"]) == 2
+    printed = capsys.readouterr().err.splitlines()
+    assert "loop.csv" in printed[-1] and printed[-1].startswith("error: ")
+    assert os.readlink("loop.csv") == "loop.csv"
 
 
 def test_report_from_the_command_line(tmp_path):

@@ -233,6 +233,7 @@ def test_words_of_a_policy_are_texts(tmp_path):
         ("threshold: half", "threshold is 'half'; it must be a number"),
         ("predictions: [a, b]", "predictions is one file"),
         ("&a group: *b", "cannot be read"),
+        (f"group: {'[' * 3000}{']' * 3000}", "its lists are nested too deep"),
     ],
 )
 def test_a_policy_that_cannot_be_is_refused_in_a_line(tmp_path, text, why, capsys):

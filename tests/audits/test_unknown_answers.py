@@ -38,6 +38,11 @@ def test_a_category(answer):
     assert not says_nothing(answer)
 
 
+@pytest.mark.parametrize("end", ["", " x"])
+def test_a_long_answer_is_read_at_once(end):
+    assert says_nothing("decline race " * 10_000 + end) == (not end)
+
+
 def test_what_was_taken_for_unknown_is_said_with_its_number():
     race = pd.Series(["White", "N/A", "Other", "Declined", "N/A", "X"], dtype="category")
     result = unknown_of({"race": race}, ["other"])

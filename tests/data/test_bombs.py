@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import time
 import zipfile
 
 import numpy as np
@@ -11,6 +12,7 @@ from openpyxl import Workbook
 from pyarrow import parquet
 from pyarrow.feather import write_feather
 
+from benchmarks.faults.bombs import SHEETS, sheet
 from fairbench.core import files
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.files import MEMORY, file_sha256, sealed_json, unsealed_json
@@ -120,6 +122,63 @@ def test_a_cell_far_off_in_a_sheet_is_refused_before_the_empty_ones_are_made(tmp
     book.save(tmp_path / "t.xlsx")
     with pytest.raises(UserError, match=r"t\.xlsx would take about"):
         read_any_table(tmp_path / "t.xlsx", ["a"])
+
+
+@pytest.mark.parametrize("name, write", SHEETS, ids=[name for name, _ in SHEETS])
+def test_a_workbook_that_swells_is_refused_or_read_at_once(tmp_path, monkeypatch, name, write):
+    monkeypatch.setenv(MEMORY, "0.3")
+    path = write(tmp_path)
+    assert path.stat().st_size < 300_000
+    began = time.process_time()
+    try:
+        assert len(read_any_table(path, ["group", "label", "score"])) == 99
+    except UserError as error:
+        assert len(str(error)) < 300
+        assert name not in READ
+    assert time.process_time() - began < 20
+
+
+READ = ("merged", "dimension", "validations", "formats of cells", "views", "names")
+
+
+def test_what_a_sheet_says_of_its_size_is_not_believed(tmp_path):
+    path = sheet(
+        '<row><c r="A1"><v>7</v></c><c r="C1"><v>8</v></c></row><row r="3"><c r="B3"><v>9</v></c>'
+        "</row>",
+        above='<dimension ref="A1:A1"/>',
+    )(tmp_path)
+    assert read_any_table(path, ["7", "8"], every=True).to_numpy().tolist() == [
+        ["", "", ""],
+        ["", "9", ""],
+    ]
+
+
+@pytest.mark.parametrize("rows, sentence", [
+    ('<row r="2"/><row r="1"/>', "row 1, with 0 columns, follows row 2"),
+    ('<row><c r="B1"/><c r="A1"/></row>', "the cells of row 1 are not in order"),
+    ('<row r="1048577"/>', "row 1048577, with 0 columns"),
+    ('<row><c r="XFE1"/></row>', "with 16385 columns"),
+    ('<row><c r="A1"><f>1+1</f></c></row>', "formulas were never computed"),
+])  # fmt: skip
+def test_rows_and_cells_that_would_be_lost_are_refused(tmp_path, rows, sentence):
+    with pytest.raises(DataError, match=sentence):
+        read_any_table(sheet(rows)(tmp_path), [])
+
+
+@pytest.mark.parametrize("cells", ["A2:A3", "A1:B2"])
+def test_cells_merged_over_rows_are_refused_wherever_they_are_named(tmp_path, cells):
+    merged = f'<mergeCells><mergeCell ref="A1:B1"/><mergeCell ref="{cells}"/></mergeCells>'
+    with pytest.raises(DataError, match=f"the cells {cells} are merged"):
+        read_any_table(sheet("<row><c><v>1</v></c></row>", below=merged)(tmp_path), ["1"])
+
+
+@pytest.mark.parametrize("start", [
+    '<!DOCTYPE a [<!ATTLIST c t CDATA "s">]>', '<?xml version="1.0" encoding="cp037"?>',
+])  # fmt: skip
+def test_a_sheet_in_another_language_of_xml_is_refused(tmp_path, start):
+    path = sheet("<row><c><v>1</v></c></row>", start=start)(tmp_path)
+    with pytest.raises(DataError, match=r"sheet1\.xml is not written as Excel does"):
+        read_any_table(path, ["1"])
 
 
 def test_values_of_json_count_more_than_their_signs(monkeypatch):

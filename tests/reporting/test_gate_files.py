@@ -10,6 +10,7 @@ import pytest
 
 import fairbench
 from fairbench.core import VERSION
+from fairbench.core.formats import visible
 from fairbench.reporting.gate_files import gate_table, to_junit, to_sarif
 
 # What the schema of SARIF 2.1.0 (OASIS, 27 March 2020) requires of the parts that are written.
@@ -85,7 +86,7 @@ def gate():
     Nobody is selected in one of its groups of three rows.
     """
     random = np.random.default_rng(3)
-    sex = np.where(np.arange(6000) % 2, "<w&m>", "men\x1b[31m")
+    sex = np.where(np.arange(6000) % 2, "<w&m>", "\u202emen\x1b[31m")
     hired = (random.random(6000) < np.where(sex == "<w&m>", 0.3, 0.5)).astype(int)
     town = np.where(np.arange(6000) < 3, "=1+1", "a")
     hired[:3] = 0
@@ -133,7 +134,8 @@ def test_sarif_has_what_its_schema_requires_and_calls_open_what_is_open(gate):
         assert rules[result["ruleIndex"]] == result["ruleId"]
         place = result["locations"][0]["physicalLocation"]
         assert place["artifactLocation"]["uri"] == "data/my%20file.csv"
-    assert "NaN" not in to_sarif(gate, "x") and "\x1b" not in to_sarif(gate, "x")
+    assert "NaN" not in (text := to_sarif(gate, "x"))
+    assert visible(text, lines=True) == text and "\\u001b" not in text
 
 
 def test_where_a_pass_is_required_what_is_open_is_a_failure_in_every_form(gate):

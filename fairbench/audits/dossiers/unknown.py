@@ -18,8 +18,9 @@ from fairbench.core.errors import unknown_name
 from fairbench.core.formats import MISSING, count, quoted
 
 # Matched with a whole label in lower case, whose signs other than letters are blanks: "Decline To
-# Self-Identify" is "decline to self identify", and "N/A" is "n a".
-_ASKED = r"(race|ethnicity|sex|gender|identity|race (or|and)? ?ethnicity|information|info|question)"
+# Self-Identify" is "decline to self identify", and "N/A" is "n a". A word that was read is never
+# read in another way (*+ and ?> keep it), as some labels could be read in millions of ways.
+_ASKED = r"(race( or| and)? ethnicity|race|ethnicity|sex|gender|identity|information|info|question)"
 _STATES = (
     r"(unknown|unspecified|undisclosed|undeclared|undetermined|unidentified|unreported|unanswered|"
     r"unavailable|blank|missing|withheld|null|nan|na|n a|nil|(i )?(don t|do not) know|"
@@ -36,10 +37,10 @@ _DECLINES = (
     r"(decline|refuse)(s|d)?)( to)?"
     r"( (say|state|answer|disclose|identify|respond|specify|share|provide|report|declare|indicate|"
     r"tell|reveal|self (id|identify|disclose|report)))?"
-    rf"( (this|the|that|my|your|his|her|their|any|at this time|{_ASKED}))*"
+    rf"( (this|the|that|my|your|his|her|their|any|at this time|{_ASKED})\b)*+"
 )
-_NOTHING = rf"({_ASKED} |(applicant|candidate|employee|person) )?({_STATES}|{_DECLINES})"
-_SAYS_NOTHING = re.compile(rf"({_NOTHING}( (or )?{_NOTHING})*)?")
+_NOTHING = rf"(?>({_ASKED} |(applicant|candidate|employee|person) )?({_STATES}|{_DECLINES})\b)"
+_SAYS_NOTHING = re.compile(rf"({_NOTHING}( (or )?{_NOTHING})*+)?")
 
 
 def says_nothing(label: str) -> bool:

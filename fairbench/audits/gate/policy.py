@@ -68,6 +68,8 @@ def _entries(path: Path) -> Iterator[tuple[str, Any]]:
         raise UserError(f"policy={path} is no text in UTF-8") from None
     try:
         root = yaml.compose(text, Loader=yaml.BaseLoader)
+    except RecursionError:
+        raise UserError(f"{path.name} cannot be read: its lists are nested too deep") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""

@@ -44,7 +44,7 @@ SELECTED = "selected"
 _RULES = "Local Law 144 and the Uniform Guidelines"
 # What stands in a column whose levels are not told apart in a row.
 _ALL = frozenset({"", "all", "total", "totals", "overall", "any", "both", "everyone", "-", "*"})
-_WHOLE = re.compile(r"(\d+|[1-9]\d{0,2}([,' \u00a0\u202f\u2019]\d{3})+)(\.0+)?")
+_WHOLE = re.compile(r"(\d{1,15}|[1-9]\d{0,2}([,' \u00a0\u202f\u2019]\d{3}){1,4})(\.0+)?")
 _SHARE = re.compile(r"(\d*[.,]\d+|\d+)\s*(%?)")
 _SURE = (
     "All that is known are numbers: intervals take the people counted as a sample of all those "

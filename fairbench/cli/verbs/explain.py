@@ -50,7 +50,7 @@ class Term:
         """All its names: ``ECE (expected calibration error)`` has three, and aliases follow."""
         short, _, rest = self.name.partition(" (")
         in_brackets = [] if rest.startswith("of ") else [rest.removesuffix(")")]
-        also = re.findall(r"\(also: ([^)]*)\)", self.sentence)
+        also = re.findall(r"\(also: ([^()]*)\)", self.sentence)
         aliases = [name for names in also for name in names.split(", ")]
         return [name for name in (self.name, short, *in_brackets, *aliases) if name]
 

@@ -32,7 +32,7 @@ from fairbench.metrics.registry import find
 Codes = NDArray[np.intp]
 MOST_METHODS = 2000  # all pairs are compared: about a minute of CPU and 1.5 GB (docs/scale.md)
 _MOST_NUMBERS = 200_000_000
-_BLANK = re.compile(r"\s*([+-]?(nan|inf|infinity)|na|n/a|none|null|-|)\s*", re.IGNORECASE)
+_BLANK = re.compile(r"[+-]?(nan|inf|infinity)|na|n/a|none|null|-|", re.IGNORECASE)
 _SMALLER = re.compile(
     r"error|loss|rmse|mse|mae|nll|brier|perplexity|latency|time|cost|regret|(^|_)ece($|_)", re.I
 )
@@ -386,7 +386,7 @@ class _Reading:
         finite = np.isfinite(row_values)
         if not finite.all() and column.dtype.kind not in "iuf":
             text = column.astype(str)
-            is_text = ~finite & ~text.str.fullmatch(_BLANK).to_numpy(bool)
+            is_text = ~finite & ~text.str.strip().str.fullmatch(_BLANK).to_numpy(bool)
             truths = text[is_text].str.lower().map({"true": 1.0, "false": 0.0})
             if is_text.any() and truths.notna().all():
                 row_values[is_text] = truths.to_numpy()

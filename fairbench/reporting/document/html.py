@@ -279,7 +279,7 @@ def to_fragment(document: Document) -> str:
     Its style is that of the page and holds within the part alone; there are no scripts.
     """
     content = to_html(document).partition("<body>")[2].partition("</body>")[0]
-    content = re.sub(r"<script>.*?</script>", "", content, flags=re.DOTALL)
+    content = re.sub(r"<script>.*?(?:</script>|\Z)", "", content, flags=re.DOTALL)
     style = re.sub(
         r"(?m)(^|[\s}{,])(?::root|html|body)(?=[\s{,])", r"\1:scope", _source("document.css")
     )

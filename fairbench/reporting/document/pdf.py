@@ -35,7 +35,7 @@ _FLAGS = (
     "--no-pdf-header-footer",
 )
 _SECONDS = 120
-_DATES = re.compile(rb"(/(?:CreationDate|ModDate) \(D:)\d{14}[^)]*\)")
+_DATES = re.compile(rb"(/(?:CreationDate|ModDate) \(D:)\d{14}[^)]{0,20}\)")
 
 
 def browser() -> str | None:

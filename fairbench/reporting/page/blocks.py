@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ import pandas as pd
 
 from fairbench.core.escaping import file_name
 from fairbench.core.fingerprint import digest
+from fairbench.data.periods import natural
 from fairbench.evaluation.columns import DEBIASED, values_of
 from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.metric_tables import read_metrics
@@ -140,8 +140,7 @@ def _read(batch: Sequence[RunBlock]) -> list[MeasuredBlock]:
 def _most_runs_first(titled: tuple[Mapping[str, Run], str]) -> tuple[int, list[Any]]:
     """Sort by how many runs there are, then by title, its numbers as numbers."""
     runs, title = titled
-    words = re.split(r"(\d+)", title)
-    return -len(runs), [int(word) if word.isdigit() else word for word in words]
+    return -len(runs), natural(title)
 
 
 def _titles(firsts: Sequence[Run]) -> list[str]:

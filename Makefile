@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Its warnings are shown only if it fails; nothing is installed after what failed.
+pip = $(PIP) --no-compile $(1) 2>$(VENV)/.pip.log || { cat $(VENV)/.pip.log; exit 1; }
 ARGS ?=
 # One thread a process: parallelism is over processes, and results must not depend on it.
 export OMP_NUM_THREADS := 1
@@ -20,13 +22,16 @@ help: ## list the targets
 
 setup: $(STAMP) ## create or update the environment
 
-$(STAMP): requirements.lock requirements-torch.lock pyproject.toml
+$(STAMP): requirements-audit.lock requirements.lock requirements-torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: fairbench needs Python 3.11 or newer; set PYTHON=python3.11"; exit 1; }
 	@echo "Setting up $(VENV): one minute or two, once ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) --no-compile --no-deps --require-hashes -r requirements.lock 2>&1 | { grep -v '^WARNING: Location' || true; }
-	@$(PIP) --no-compile -r requirements-torch.lock 2>&1 | { grep -v '^WARNING: Location' || true; }
+	@# What builds comes first, so that the one package that has no wheel is built with it, and not with
+	@# a version of setuptools that pip would fetch without a hash.
+	@$(call pip,--no-deps --require-hashes --only-binary=:all: -r requirements-audit.lock)
+	@$(call pip,--no-deps --require-hashes --no-build-isolation -r requirements.lock)
+	@$(call pip,--only-binary=:all: -r requirements-torch.lock)
 	@# Compiled on every core, as pip does not; packages' own tests are never imported.
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 	@$(BIN)/python -m pip check >/dev/null && $(BIN)/python -c 'import hydra, mlflow, torch, xgboost' \

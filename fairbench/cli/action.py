@@ -15,7 +15,8 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from fairbench.cli.main import USER_ERROR, main
+from fairbench.cli.main import main
+from fairbench.cli.output import USER_ERROR
 from fairbench.core.escaping import markdown
 
 # Exit status of a gate -> its name in the action's outputs and annotations.
@@ -47,7 +48,7 @@ def act(environment: Mapping[str, str]) -> int:
     sys.stdout.write(text)
     outcome, kind = _OUTCOMES.get(status, ("refused", "error"))
     line = (text.strip().splitlines() or ["the gate was refused: the log says why"])[-1]
-    if status == USER_ERROR:
+    if status == USER_ERROR or not text.strip():
         outcome, line = "refused", "the gate was refused: the log says why"
     print(f"::{kind} title=fairbench::{_message(line)}")
     _append(environment.get("GITHUB_OUTPUT"), _output("outcome", outcome) + _output("line", line))

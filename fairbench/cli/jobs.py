@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.errors import IncompatibleError, UserError, refused
+from fairbench.core.errors import IncompatibleError, UserError
+from fairbench.core.failures import failure
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import SweepSettings
@@ -106,8 +107,6 @@ def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
     ----------
     varied : the options in which the jobs of the sweep differ; they are part of its name.
     """
-    import traceback
-
     from fairbench.cli.summary import Outcome, job_name
     from fairbench.experiments.execute import plan_run
     from fairbench.results.record import run_name
@@ -120,10 +119,7 @@ def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
         return Outcome("planned", named_plan.name, words, plan=named_plan)
     except IncompatibleError as error:
         return Outcome("skipped", name, words, message=str(error))
-    except UserError as error:
-        return Outcome("failed", name, words, message=str(error))
-    except OSError as error:  # a download could not be stored
-        return Outcome("failed", name, words, message=refused(error))
-    except Exception as error:  # one failing job must not end a sweep
-        trace = traceback.format_exc()
-        return Outcome("failed", name, words, message=repr(error), trace=trace)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # one failing job must not end a sweep
+        return Outcome("failed", name, words, *failure(error))

@@ -14,14 +14,13 @@ from types import ModuleType
 
 from fairbench.cli.command import ALL, TERMS, TYPED, Command, command_help, parts_help, table
 from fairbench.cli.options import options_of, read
-from fairbench.cli.output import outputs
+from fairbench.cli.output import outputs, print_failure
 from fairbench.core import VERSION
-from fairbench.core.errors import UserError, refused, unknown_name
-from fairbench.core.formats import visible
-from fairbench.core.memory import check_address_space, limit_memory, out_of_memory
-from fairbench.core.packages import missing_package
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.failures import failure
+from fairbench.core.memory import check_address_space, limit_memory
 
-USER_ERROR, INTERRUPTED = 2, 130
+INTERRUPTED = 130
 _HELP = ("--help", "-h", "help")
 _FOLDER = Path(__file__).resolve().parent / "verbs"
 
@@ -58,21 +57,12 @@ def _status(command: Callable[[], int]) -> int:
     """Return the exit status of a command; print why, where it was refused."""
     try:
         return command()
-    except UserError as error:
-        return _refuse(str(error))
-    except ModuleNotFoundError as error:
-        if reason := missing_package(error):
-            return _refuse(reason)
-        raise
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (OSError, MemoryError, ImportError) as error:
-        if reason := out_of_memory(error):
-            return _refuse(reason)
-        if not isinstance(error, OSError) or error.strerror is None:
-            raise
-        return _refuse(refused(error))
+    except BaseException as error:  # of a component, which may raise anything
+        reason, trace = failure(error)
+        return print_failure(" ".join(reason.split()), trace)
 
 
 def run_command(words: list[str]) -> int:
@@ -216,8 +206,3 @@ def _prepare_process() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a sign that the terminal does not have becomes ?
             stream.reconfigure(errors="replace")
-
-
-def _refuse(message: str) -> int:
-    print(f"error: {visible(' '.join(message.split()))}", file=sys.stderr)
-    return USER_ERROR

@@ -23,6 +23,17 @@ def print_line(text: str) -> None:
     print(visible(text, lines=True), flush=True)
 
 
+FAILED, USER_ERROR = 1, 2
+
+
+def print_failure(reason: str, trace: str = "") -> int:
+    """Print why something failed; return the exit status: 1 with a traceback, 2 without."""
+    if trace:
+        print(trace, file=sys.stderr)
+    print(f"error: {visible(reason, lines=True)}", file=sys.stderr, flush=True)
+    return FAILED if trace else USER_ERROR
+
+
 def print_as(document: Document, kind: str) -> None:
     """Print a document in the terminal's form (``text``) or as the text of another."""
     from fairbench.reporting.document.html import to_html

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.console import Console
 
 from fairbench.cli.output import print_line
-from fairbench.core.formats import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -21,11 +20,6 @@ if TYPE_CHECKING:
 
 
 console = Console(width=None if sys.stdout.isatty() else 100, soft_wrap=False)
-
-
-def print_error(error: Exception | str) -> None:
-    """Print why something could not be done."""
-    print(f"error: {visible(str(error), lines=True)}", file=sys.stderr, flush=True)
 
 
 T = TypeVar("T")

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 from fairbench.cli.budget import Resolving
 from fairbench.cli.jobs import carry_out_jobs, figure_drawer, protect_from_collection
-from fairbench.cli.output import explain_hydra_errors, print_line
-from fairbench.cli.progress import print_error
+from fairbench.cli.output import explain_hydra_errors, print_failure, print_line
 from fairbench.components import FOLDER
-from fairbench.core.errors import UserError, did_you_mean, refused
-from fairbench.core.memory import check_address_space, out_of_memory
+from fairbench.core.errors import UserError, did_you_mean
+from fairbench.core.failures import failure
+from fairbench.core.memory import check_address_space
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
     from fairbench.cli.summary import Outcome
 
-FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
+INTERRUPTED = 130
 # Options that only show something; Hydra handles them itself.
 _HYDRA_SHOWS = (
     "--hydra-help", "-c", "--cfg", "--resolve", "-p", "--package", "-i", "--info",
@@ -56,19 +56,11 @@ def _run_words(arguments: Sequence[str], conf: Path) -> int:
         check_address_space()
         with explain_hydra_errors(conf):
             return _run(arguments, conf)
-    except UserError as error:
-        print_error(error)
     except KeyboardInterrupt:
         print("interrupted: finished cells are kept; the same command goes on", file=sys.stderr)
         return INTERRUPTED
-    except (OSError, MemoryError, ImportError) as error:
-        if reason := out_of_memory(error):
-            print_error(reason)
-        elif isinstance(error, OSError) and error.strerror is not None:
-            print_error(refused(error))
-        else:
-            raise
-    return USER_ERROR
+    except BaseException as error:  # of a component, which may raise anything
+        return print_failure(*failure(error))
 
 
 def set_up_process() -> None:
@@ -140,7 +132,10 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
     prefer_own_launchers(conf)
     sys.argv = ["run.py", *own_folders(), *arguments]
     path = str(conf.resolve())
-    hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda cfg: None)()
+    try:
+        hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda cfg: None)()
+    except SystemExit as ended:  # its way to end after --version
+        return int(ended.code or 0)
     return 0
 
 
@@ -166,9 +161,7 @@ def _single(line: CommandLine, locks: ExitStack) -> int:
         progress.add_planned(execution)
         (end,) = execution.carry_out()
     if end.error:
-        print_line(end.trace) if end.trace else None
-        print_error(end.error)
-        return FAILED if end.trace else USER_ERROR
+        return print_failure(end.error, end.trace)
     ready = prepared(planned)
     print_document(document_of(ready.folder))
     did = end.describe(progress.seconds)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbench.cli.jobs import figure_drawer, protect_from_collection
 from fairbench.cli.options import read
-from fairbench.cli.output import print_as, print_line
-from fairbench.cli.progress import print_error
+from fairbench.cli.output import print_as, print_failure, print_line
 from fairbench.cli.summary import log_runs
 from fairbench.comparison.tuning_result import TuningResult, add_test_results, estimate_promise
 from fairbench.core.errors import UserError
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
     from fairbench.cli.command_line import CommandLine
 
-FAILED, USER_ERROR = 1, 2
-
 
 def tune(line: CommandLine, locks: ExitStack) -> int:
     """Search, judge what is chosen on test rows, print the answer; return the exit status."""
@@ -44,9 +41,7 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     try:
         answer, runs = carry_out_search(search)
     except UnfinishedRunError as error:
-        print_line(error.end.trace) if error.end.trace else None
-        print_error(error.end.error)
-        return FAILED if error.end.trace else USER_ERROR
+        return print_failure(error.end.error, error.end.trace)
     default, best = (prepared(run) for run in runs)
     print_as(tuning_document(answer, search, ids=(default.id, best.id)), options.format)
     if options.format == "text":

@@ -169,7 +169,7 @@ class DrawnSearch(Search):
         """Fit several candidates in parallel; each is judged or reported as failed in its turn."""
         units = []
         for number in numbers:
-            with suppress(UserError):
+            with suppress(Exception, SystemExit):
                 planned = plan_run(self.compose(self._candidate(number)))
                 missing = [cell for cell in planned.cells if not planned.store.has(cell)]
                 units += [WorkUnit(planned, cell) for cell in missing]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import secrets
 import time
-import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,8 +20,8 @@ from typing import Any, Protocol
 
 from omegaconf import DictConfig
 
-from fairbench.core.errors import UserError, refused
-from fairbench.core.packages import missing_package
+from fairbench.core.errors import UserError
+from fairbench.core.failures import failure
 from fairbench.core.safe_open import remove
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
@@ -342,15 +341,11 @@ def work(unit: WorkUnit) -> UnitResult:
         computed = _work(unit)
     except BusyCellError:
         return UnitResult(unit, busy=True)
-    except UserError as error:
-        return UnitResult(unit, error=str(error))
-    except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and (reason := missing_package(error)):
-            return UnitResult(unit, error=reason)
-        if isinstance(error, OSError) and error.strerror:  # a disk that is full or not to be had
-            return UnitResult(unit, error=refused(error))
-        first_line = f"{type(error).__name__}: {error}".splitlines()[0]
-        return UnitResult(unit, error=first_line, trace=traceback.format_exc())
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, too: a component does not end the sweep
+        reason, trace = failure(error)
+        return UnitResult(unit, error=reason, trace=trace)
     return UnitResult(unit, computed, time.perf_counter() - started)
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from fairbench.core.errors import UserError
+from fairbench.core.failures import failure
 from fairbench.core.fingerprint import digest
 from fairbench.core.formats import shortened
 from fairbench.core.locks import BusyError, locked
@@ -314,10 +315,12 @@ class Search:
         try:
             trial.plan = plan_run(self.compose(values)) if values else self.default_plan
             self._fit(trial, folds)
-        except UserError as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # of a component, which may raise anything
             if not values:
                 raise
-            trial.error = str(error)
+            trial.error, _ = failure(error)
         return trial
 
     def _fit(self, trial: Trial, folds: int | None) -> None:

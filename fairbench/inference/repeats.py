@@ -316,22 +316,26 @@ class RunRates:
 def largest_mean_gap(*rates: RunRates) -> Limits:
     """Return the largest difference between two groups' means, in any of several rates.
 
+    Each rate has the groups in which it is defined: their numbers may differ between rates.
+
     The signed differences are averaged over the splits and then folded, as in
     :func:`fairbench.inference.gaps.largest_gap`. The gap of the mean differences is no larger than
     the mean of the gaps, because chance widens the gap of every split.
     """
-    pointwise = [rate.differences() for rate in rates]
-    wider = [rate.differences(simultaneous=True) for rate in rates]
-    is_pair = ~np.eye(pointwise[0].value.shape[-1], dtype=bool)
-    value, lower, upper = (
-        np.max([np.nanmax(array[..., is_pair], axis=-1) for array in arrays], axis=0)
-        for arrays in (
-            [limits.value for limits in pointwise],
-            [limits.lower for limits in wider],
-            [limits.upper for limits in pointwise],
-        )
-    )
+    limits_of_rates = []
+    for rate in rates:
+        pointwise, wider = rate.differences(), rate.differences(simultaneous=True)
+        is_pair = ~np.eye(pointwise.value.shape[-1], dtype=bool)
+        ends = (pointwise.value, wider.lower, pointwise.upper)
+        limits_of_rates.append([_largest(array[..., is_pair]) for array in ends])
+    value, lower, upper = np.max(limits_of_rates, axis=0)
     return Limits(value, np.clip(lower, 0, None), upper)
+
+
+def _largest(values: Floats) -> Floats:
+    """Return the largest of values (..., S) over the last axis; NaN where none is finite."""
+    largest: Floats = np.fmax.reduce(values, axis=-1, initial=np.nan)
+    return largest
 
 
 def mean_ratios(rates: RunRates) -> Limits:

@@ -290,7 +290,7 @@ def _scale(panel: Panel, axis: str, size: float) -> _Scale:
     """Return the scale of an axis: its given span, or one that all finite values fit on."""
     if axis in panel.spans:
         return _Scale(*panel.spans[axis], size)
-    arrays = [np.zeros(1)] if axis in panel.from_zero else []
+    arrays = [np.zeros(int(axis in panel.from_zero))]
     for series in panel.series:
         values = np.asarray(series.x if axis == "x" else series.y, float)
         below, above = (np.zeros(1),) * 2 if axis == "x" else _reach(series)

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from contextlib import redirect_stderr
 
 import numpy as np
@@ -178,9 +179,9 @@ def test_the_plug_in_costs_nothing_until_it_is_used_and_is_registered():
 def test_the_action_hands_on_its_inputs_and_runs_this_script():
     described = yaml.safe_load((ROOT / "action.yml").read_text())
     install, judge = described["runs"]["steps"]
-    assert judge["run"] == "python -m fairbench.cli.action"
     inputs = {f"INPUT_{name.upper()}": f"${{{{ inputs.{name} }}}}" for name in described["inputs"]}
-    assert judge["env"] == inputs
+    assert judge["env"] == {**install["env"], **inputs}
+    assert install["env"]["ACTION_PATH"] == "${{ github.action_path }}"
     # No input stands in a line that a shell reads.
     assert not any("${{" in step["run"] for step in (install, judge))
     given = {name: f"value of {name}" for name in inputs}
@@ -192,6 +193,39 @@ def test_the_action_hands_on_its_inputs_and_runs_this_script():
         "group=[sex,race]",
         "target=label",
     ]  # fmt: skip
+
+
+def test_the_action_imports_nothing_of_the_folder_of_the_job(tmp_path):
+    """Neither from the current folder, nor by PYTHONPATH, nor as a component of one's own."""
+    _, judge = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+    UNFAIR.to_csv(tmp_path / "p.csv", index=False)
+    imported = tmp_path / "imported"
+    names = ("fairbench", "pandas", "yaml", "json", "runpy", "sitecustomize", "algorithms/own")
+    for name in names:
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"open({str(imported)!r}, 'a').write({name!r})\nraise SystemExit(0)\n")
+    (tmp_path / "conf" / "learner").mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    given = {
+        "ACTION_PATH": str(ROOT),
+        "PACKAGES": sysconfig.get_path("purelib"),
+        "INPUT_PREDICTIONS": "p.csv",
+        "INPUT_FAIL_IF": "impact_ratio<0.8",
+        "INPUT_OPTIONS": "group=sex\nprediction=decision\ndecision=approved/declined\n"
+        "favourable=approved",
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "PYTHONPATH": str(tmp_path),
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", judge["run"]], cwd=tmp_path, timeout=240,
+        capture_output=True, text=True, env={**os.environ, **given},
+    )  # fmt: skip
+    assert done.returncode == STATUS["fails"], done.stdout + done.stderr
+    assert "::error title=fairbench::gate fails: the impact ratio by sex" in done.stdout
+    assert not imported.exists() and "fails" in (tmp_path / "output").read_text()
 
 
 def test_a_refusal_is_no_verdict_for_the_action(tmp_path, capsys):

@@ -127,6 +127,19 @@ def test_the_largest_gap_is_that_of_the_mean_differences():
     assert np.abs(values[0] - values[1]).mean() > 0.1
 
 
+def test_rates_that_are_defined_in_different_numbers_of_groups_have_one_largest_gap():
+    """As 13 groups with positives and 12 with negatives; a pair may share no split at all."""
+    splits = splits_of(REPEATS, 2)
+    wide = RunRates(np.array([[0.2, 0.2], [0.9, 0.9], [0.5, 0.5]]), np.full((3, 2), 50.0), splits)
+    narrow = RunRates(np.array([[0.4, 0.4], [0.5, 0.5]]), np.full((2, 2), 50.0), splits)
+    alone = largest_mean_gap(wide)
+    assert largest_mean_gap(narrow, wide).value == largest_mean_gap(wide, narrow).value
+    for end, of_both in zip(alone, largest_mean_gap(wide, narrow), strict=True):
+        assert end == of_both and np.isfinite(end)
+    apart = RunRates(np.array([[0.4, np.nan], [np.nan, 0.5]]), np.full((2, 2), 50.0), splits)
+    assert np.isnan(largest_mean_gap(apart).value)
+
+
 def test_means_have_the_intervals_of_their_splits_or_of_how_these_differ():
     values = np.array([[0.2, 0.3, 0.4], [0.2, 0.3, 0.4], [0.2, 0.3, np.nan]])
     lower, upper = values - 0.2, values + 0.6

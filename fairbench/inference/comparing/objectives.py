@@ -114,7 +114,8 @@ class Point:
     ----------
     error, gap : the means over the repeats.
     covariance : (2, 2) the covariance of error and gap, of the means of all repeats, or of the
-        repeat of median error, whose covariance is that of one test set.
+        repeat of median error, whose covariance is that of one test set; NaN where the gap is
+        undefined in nearly every draw.
     """
 
     error: float
@@ -155,7 +156,8 @@ def points(
         gaps = metric(observed)
         gap = float(gaps[~np.isnan(gaps)].mean()) if not np.isnan(gaps).all() else np.nan
         drawn = np.stack([_error(draws), metric(draws)])
-        covariance = np.cov(drawn[:, ~np.isnan(drawn[1])])
+        drawn = drawn[:, ~np.isnan(drawn[1])]
+        covariance = np.cov(drawn) if drawn.shape[1] > 1 else np.full((2, 2), np.nan)
         values[name] = Point(float(errors.mean()), gap, covariance)
     return values
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fairbench.core.formats import number
 from fairbench.evaluation.columns import without_classes
 from fairbench.inference.comparing.objectives import frontier, point_table, points
+from fairbench.inference.repeats import finite_mean
 from fairbench.metrics.rates import FN, FP
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import (
@@ -232,17 +233,22 @@ def tradeoff(block: MeasuredBlock, metrics: pd.DataFrame) -> Iterator[list[str]]
     ]
     table = point_table(ids, _names([block.runs[id_] for id_ in ids]), run_points)
     curve, base = _frontier(block, metrics)
-    yield _tradeoff_chart(with_styles(table), curve, base)
+    table = table[table["gap"].notna()]
+    if len(table):
+        yield _tradeoff_chart(with_styles(table), curve, base)
 
 
 def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
-    """Return a panel for each metric; points that none dominates are filled and have a letter."""
+    """Return a panel for each metric; points that none dominates are filled and have a letter.
+
+    Every row of the table has a gap: a metric that is undefined for all runs has no panel.
+    """
     rows: list[dict[str, Any]] = table.astype({"letter": object}).to_dict("records")
     kinds, interventions = (list(dict.fromkeys(row[name] for row in rows)) for name in _LOOKS)
     panels = []
     for metric in dict.fromkeys(row["metric"] for row in rows):
-        defined = [row for row in rows if row["metric"] == metric and row["gap"] == row["gap"]]
-        lettered_rows = sorted(_add_letters(defined), key=lambda row: bool(row["best"]))
+        of_metric = [row for row in rows if row["metric"] == metric]
+        lettered_rows = sorted(_add_letters(of_metric), key=lambda row: bool(row["best"]))
         series = [_point(row, kinds, interventions) for row in lettered_rows]
         if len(curve):
             limits = curve[curve["constraint"] == metric].sort_values("relaxation")
@@ -273,8 +279,9 @@ def _add_letters(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     best = [i for i, row in enumerate(rows) if row["best"] and _letter(row)]
     best.sort(key=lambda i: float(rows[i]["error"]))
     places = np.array([[rows[i]["error"], rows[i]["gap"]] for i in best])
-    variances = [[row["error_variance"], row["gap_variance"]] for row in rows]
-    sds = np.sqrt(np.array(variances, float).reshape(-1, 2)).mean(axis=0)
+    sds = finite_mean(
+        np.sqrt([[float(row[name]) for row in rows] for name in ("error_variance", "gap_variance")])
+    )
     letters: dict[int, list[str]] = {}
     for i, index in enumerate(best):
         nearby_points = (k for k in letters if (np.abs(places[i] - places[k]) < _NEAR * sds).all())

@@ -11,7 +11,6 @@ import hashlib
 import os
 import shlex
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +21,7 @@ import pandas as pd
 
 from fairbench.components import imported
 from fairbench.core.errors import UserError
+from fairbench.core.failures import failure
 from fairbench.core.files import atomic, write_text
 from fairbench.reporting.papers.contents import Row, contents
 from fairbench.reporting.papers.figures import draw_figure
@@ -179,12 +179,12 @@ def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list
             result = part.run()
             if isinstance(result, list):
                 print(f"  written: {', '.join(map(str, result))}", flush=True)
-        except UserError as error:
-            failures.append(Failure(part, str(error)))
-            print(f"  not done: {error}", flush=True)
-        except Exception as error:  # one failing part must not end a night's run
-            failures.append(Failure(part, repr(error), traceback.format_exc()))
-            print(failures[-1].trace, file=sys.stderr, flush=True)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # one failing part must not end a night's run
+            failures.append(Failure(part, *failure(error)))
+            print(f"  not done: {failures[-1].reason}", flush=True)
+            print(failures[-1].trace, end="\n" * bool(failures[-1].trace), file=sys.stderr)
         _add_cost(results, part, effort, _cpu_seconds() - before)
     return failures
 

@@ -21,7 +21,10 @@ from fairbench.data.in_memory import text_of
 
 _DEEP = 20  # the number of first rows that are searched for the header
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384  # of an Excel sheet
-_MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+_ROW, _MERGED, _FORMULA = (
+    f"{{http://schemas.openxmlformats.org/spreadsheetml/2006/main}}{tag}"
+    for tag in ("row", "mergeCell", "f")
+)
 
 Row = tuple[int, Sequence[Any]]  # its number, and its values up to the last one
 Rows = list[list[str]]
@@ -146,9 +149,9 @@ def _rows(reader: Any, sheet: str, name: str) -> Iterator[Row]:
     last = 0
     with reader.archive.open(sheet) as source:
         for _, element in iterparse(source):
-            if element.tag == f"{_MAIN}mergeCell":
+            if element.tag == _MERGED:
                 _check_merged(element.get("ref", ""), name)
-            if element.tag != f"{_MAIN}row":
+            if element.tag != _ROW:
                 continue
             if len(element) > _MOST_COLUMNS:
                 raise ValueError(f"a row has {len(element)} cells")
@@ -163,7 +166,7 @@ def _rows(reader: Any, sheet: str, name: str) -> Iterator[Row]:
             values = [None] * width
             for place, cell, written in zip(places, cells, element, strict=True):
                 values[place - 1] = value = cell["value"]
-                if value is None and written.find(f"{_MAIN}f") is not None:
+                if value is None and written.find(_FORMULA) is not None:
                     _check_computed(written, name)
             yield number, values
             element.clear()

@@ -668,7 +668,7 @@ class PlanOptions:
     attributes: int = option(
         1, "How many attributes are audited: more verdicts, each surer.", least=1
     )
-    seed: int = option(0, "The seed of all random draws.")
+    seed: int = option(0, "The seed of all random draws.", least=0)
 
     def __post_init__(self) -> None:
         """Refuse invalid values."""

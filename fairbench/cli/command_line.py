@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 TUNE = "tune"  # the sweeper that tunes
 _KEPT = 256  # composed configurations that are cached
+_MOST_PLANNED = 10_000  # jobs, which take one or two minutes to plan
+_MOST_JOBS = 1_000_000  # of a sweep, whose configurations all are in memory
 
 
 @dataclass(frozen=True)
@@ -228,12 +231,15 @@ class CommandLine:
                 options.pop(key, None)
                 self.spaces[key] = parsed
             elif parsed.is_discrete_sweep():
-                options[key] = [f"{key}={value}" for value in parsed.sweep_string_iterator()]
+                values = itertools.islice(parsed.sweep_string_iterator(), _MOST_JOBS + 1)
+                options[key] = [f"{key}={value}" for value in values]
             else:
                 raise UserError(
                     f"'{word}' is an interval: write its values, such as {key}=1,2,3, or have it "
                     "tuned with fairbench tune, or fairbench run -m hydra/sweeper=tune"
                 )
+        planned = any(self.parse(word).value() is True for word in options.get("plan", ()))
+        _check_number(prod(map(len, options.values())), planned=planned)
         yield from itertools.product(*options.values())
 
     def _applicable(self, jobs: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -281,6 +287,17 @@ class CommandLine:
 
     def _first_swept(self, words: Sequence[str]) -> str:
         return next(word for word in words if self.parse(word).is_sweep_override())
+
+
+def _check_number(jobs: int, *, planned: bool) -> None:
+    """Refuse a sweep of too many jobs before any is composed."""
+    if planned and jobs > _MOST_PLANNED:
+        raise UserError(
+            f"plan=true of {jobs:,} jobs would take long, as each is prepared: it takes up to "
+            f"{_MOST_PLANNED:,}; plan a part of them, such as one seed, and multiply"
+        )
+    if jobs > _MOST_JOBS:
+        raise UserError(f"a sweep has up to {_MOST_JOBS:,} jobs, and this one has {jobs:,} or more")
 
 
 def choices_in_brackets(word: str, conf: Path) -> tuple[str, ...]:

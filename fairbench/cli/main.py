@@ -19,6 +19,7 @@ from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.failures import failure
 from fairbench.core.memory import check_address_space, limit_memory
+from fairbench.core.processes import source_date
 
 INTERRUPTED = 130
 _HELP = ("--help", "-h", "help")
@@ -42,6 +43,7 @@ def _run_alone(words: list[str]) -> int:
     Those that fit models are left alone: what they take is their configuration's.
     """
     check_address_space()
+    source_date()
     if not _COMPUTING & {*words}:
         limit_memory()
     return run_command(words)

@@ -17,6 +17,7 @@ from fairbench.components import FOLDER
 from fairbench.core.errors import UserError, did_you_mean
 from fairbench.core.failures import failure
 from fairbench.core.memory import check_address_space
+from fairbench.core.processes import source_date
 
 if TYPE_CHECKING:
     from fairbench.cli.command_line import CommandLine
@@ -54,6 +55,7 @@ def _run_words(arguments: Sequence[str], conf: Path) -> int:
     """Run a command line, and print in a line why it could not be done, if it could not."""
     try:
         check_address_space()
+        source_date()
         with explain_hydra_errors(conf):
             return _run(arguments, conf)
     except KeyboardInterrupt:

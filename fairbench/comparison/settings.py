@@ -81,7 +81,7 @@ class Settings:
     protect: tuple[str, ...] = option(
         (), "The sensitive attributes whose groups are compared; those of the first run by default."
     )
-    seed: int = option(0, "The seed of all random draws.")
+    seed: int = option(0, "The seed of all random draws.", least=0)
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing, before any run is read."""

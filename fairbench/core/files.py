@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fairbench.core.errors import DataError, UserError, warn
-from fairbench.core.formats import is_number
+from fairbench.core.formats import is_number, visible
 from fairbench.core.safe_open import StrangeFileError, is_file, opened, read_bytes, rename, within
 
 if TYPE_CHECKING:
@@ -425,7 +425,8 @@ def set_aside(path: Path, then: str) -> None:
     name = f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     with contextlib.suppress(FileNotFoundError):  # another process has set it aside
         rename(path, name)
-        print(f"{path} is not as it was written: set aside as {name}; {then}", file=sys.stderr)
+        said = f"{path} is not as it was written: set aside as {name}; {then}"
+        print(visible(said), file=sys.stderr)
 
 
 MEMORY = "FAIRBENCH_MAX_MEMORY"

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import token
+from fairbench.core.formats import visible
 from fairbench.core.safe_open import (
     StrangeFileError,
     entry,
@@ -116,7 +117,7 @@ class _Wait:
             raise BusyError(f"{holder(self.path)}, {silent}")
         if now - self.told >= _AGAIN:
             self.told = now
-            print(f"waiting for {holder(self.path)}", file=sys.stderr, flush=True)
+            print(visible(f"waiting for {holder(self.path)}"), file=sys.stderr, flush=True)
         time.sleep(min(_LONGEST_PAUSE, _PAUSE + (now - self.began) / 100))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -12,8 +13,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbench.core.errors import UserError
+from fairbench.core.formats import quoted
+
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+_DATE = "SOURCE_DATE_EPOCH"
+
+
+def source_date() -> int | None:
+    """Return the time that ``SOURCE_DATE_EPOCH`` sets, in seconds since 1970; None if it sets none.
+
+    Libraries read it too, some as they are imported, and fail on what is no number.
+
+    Raises
+    ------
+    UserError : it is no whole number of at most eleven digits.
+    """
+    text = os.environ.get(_DATE)
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,11}", text):
+        raise UserError(
+            f"{_DATE} is {quoted(text)}; it must be a whole number of seconds since 1970: unset it"
+        )
+    return int(text)
 
 
 def serve(pipe: Connection, parent: int) -> None:

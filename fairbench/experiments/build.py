@@ -11,6 +11,7 @@ from typing import Any
 from fairbench.components import imported
 from fairbench.core.errors import UserError, check_minimum, check_types, unknown_name
 from fairbench.core.fingerprint import digest
+from fairbench.core.formats import quoted, shortened
 from fairbench.data import cache as dataset_cache
 from fairbench.data.dataset import Dataset, check_combinable, family_of
 from fairbench.data.download import Archive
@@ -23,6 +24,7 @@ from fairbench.experiments.study import Consistency
 
 _loaded: OrderedDict[str, Dataset] = OrderedDict()
 _KEPT = 4
+_LARGEST_SEED = 2**63 - 1  # the largest whole number of a record
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,11 @@ def check_settings(config: Config) -> None:
         """Declare the types of the top-level settings."""
 
     check_types("", settings, config)
-    check_minimum("seed", config["seed"], 0)
+    for name, seed in (("seed", config["seed"]), ("dataset.seed", config["dataset"].get("seed"))):
+        if isinstance(seed, int):
+            check_minimum(name, seed, 0)
+            if seed > _LARGEST_SEED:
+                raise UserError(f"{name} is {seed}; it must be at most {_LARGEST_SEED}")
     for name in ("timeout_min", "wait_min"):
         if config[name] is not None and not 0 < config[name] < float("inf"):
             raise UserError(f"{name} is {config[name]}; it must be a number of minutes above 0")
@@ -167,12 +173,18 @@ def _protected_attributes(config: Config, dataset: Dataset) -> tuple[str, ...]:
 
     Raises
     ------
-    UserError : one that the data set does not have.
+    UserError : one that the data set does not have, or what is no name.
     """
     wanted = config["protect"]
     if wanted is None:
         return (str(dataset.sensitive.columns[0]),)
-    names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+    names = tuple(wanted) if isinstance(wanted, list) else (wanted,)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise UserError(
+            f"protect is {quoted(wanted)}; it must be the name of an attribute, or several, such "
+            f"as protect=[sex,race]; dataset={dataset.name} has "
+            f"{', '.join(map(shortened, dataset.sensitive.columns))}"
+        )
     dataset.groups(names)
     return names
 

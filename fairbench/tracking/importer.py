@@ -476,5 +476,5 @@ def sync(results: str = "results", uri: str = "", experiment: str = "") -> int:
     except TrackingError as error:
         print(f"not synchronised: {visible(str(error))}")
         return 1
-    print(f"{len(logged)} runs of {results} are in MLflow at {tracking.address}")
+    print(visible(f"{len(logged)} runs of {results} are in MLflow at {tracking.address}"))
     return 0

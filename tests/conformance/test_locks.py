@@ -47,7 +47,10 @@ def test_the_locks_share_no_package_and_hold_what_extras_ask_for():
     for text in PROJECT["optional-dependencies"]["benchmark"]:
         asked = Requirement(text)
         if asked.marker is None or asked.marker.evaluate():
-            assert (first | whole).get(canonicalize_name(asked.name)) in (str(asked.specifier), None)
+            assert (first | whole).get(canonicalize_name(asked.name)) in (
+                str(asked.specifier),
+                None,
+            )
 
 
 def test_the_first_lock_is_all_that_an_audit_needs():
@@ -70,7 +73,9 @@ def pip_calls():
     for name, text in texts.items():
         for line in text.replace("\\\n", " ").splitlines():
             made = line.strip().startswith(("PIP :=", "pip =", "#", "@#"))
-            if not made and re.search(r"\bpip (install|wheel|download)\b|\$\(PIP\)|call pip,", line):
+            if not made and re.search(
+                r"\bpip (install|wheel|download)\b|\$\(PIP\)|call pip,", line
+            ):
                 yield pytest.param(line.strip(), id=f"{name}:{line.strip()[:60]}")
     for step in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]:
         if "pip" in step["run"]:

@@ -176,7 +176,7 @@ def _pair(
         region = f"The {settings.level:.0%} region{where} has the size {size}."
         print(" ".join([*_pooled([first, second], settings, ratios), region]))
     hint = "" if detailed else f" (print how it was computed: detail={ALL})"
-    print(f"written: {', '.join(written)}{hint}")
+    print_line(f"written: {', '.join(written)}{hint}")
 
 
 def _tested(run: RunPredictions, settings: Settings) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli.command import Command, Results, components_folder, table
+from fairbench.cli.output import print_line
 from fairbench.core.errors import unknown_name
 from fairbench.core.options import option
 
@@ -114,7 +115,7 @@ def write_page(options: PageOptions) -> None:
     root = components_folder(writing="" if options.output else "the page of data sets")
     page_path = Path(options.output) if options.output else root / "docs" / "datasets.md"
     write_text(page_path, page(options.archive(download=False), entries(root / "conf")))
-    print(f"wrote {page_path}")
+    print_line(f"wrote {page_path}")
 
 
 COMMANDS = {

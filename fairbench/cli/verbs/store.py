@@ -89,7 +89,7 @@ class VerifyOptions(Results):
 
     run: str = option("", f"{_RUN} Or a pack, all of which is checked.", argument="RUN|PACK")
     cells: int = option(3, "How many cells to compute again.")
-    seed: int = option(0, "The seed with which they are drawn.")
+    seed: int = option(0, "The seed with which they are drawn.", least=0)
     keys: tuple[tuple[str, str], ...] = option(
         (), "The file that the run was made with, such as dataset.path=FILE.",
         argument="dataset.path=FILE", pairs=lambda name: "." in name,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli.command import Command, Results, check_keys
+from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 
@@ -76,7 +77,7 @@ def table(options: TableOptions) -> None:
         print(text, end="")
         return
     write_text(options.out, text)
-    print(f"{len(runs)} run{'s' if len(runs) != 1 else ''} in {options.out}")
+    print_line(f"{len(runs)} run{'s' if len(runs) != 1 else ''} in {options.out}")
 
 
 def _selected(options: TableOptions) -> Catalogue:
@@ -114,7 +115,7 @@ def _print(runs: Catalogue, options: TableOptions) -> None:
     if len(runs) == 1 and not options.metrics:
         (run,) = runs
         print_document(document_of(run))
-        print(f"files: {run.path}")
+        print_line(f"files: {run.path}")
         return
     print_document(runs_document(runs, options.metrics))
 

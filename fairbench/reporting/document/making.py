@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fairbench.core import VERSION
 from fairbench.core.files import file_sha256
+from fairbench.core.processes import source_date
 from fairbench.reporting.document.model import Made
 
 
@@ -27,9 +26,6 @@ def made_from(path: Path, seed: int) -> Made:
     return Made(_now().strftime("%Y-%m-%d %H:%M UTC"), VERSION, seed, path.name, digest)
 
 
-_EPOCH = re.compile(r"[0-9]{1,11}")
-
-
 def _now() -> datetime:
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return datetime.fromtimestamp(int(epoch), UTC) if _EPOCH.fullmatch(epoch) else datetime.now(UTC)
+    epoch = source_date()
+    return datetime.now(UTC) if epoch is None else datetime.fromtimestamp(epoch, UTC)

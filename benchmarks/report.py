@@ -61,7 +61,7 @@ def _multiply(runs: Path) -> None:
     originals = sorted(runs.iterdir())
     for i in range(DATASETS * ARMS):
         dataset, arm = divmod(i, ARMS)
-        _copy(originals[arm % len(originals)], runs / f"{i:012x}", dataset, arm)
+        _copy(originals[arm % len(originals)], dataset, arm)
     for original in originals:
         shutil.rmtree(original)
 

@@ -334,7 +334,9 @@ def _tried(
         watch.on = False
         signal.alarm(0)
     counts[case.verb.partition(" dataset=")[0], status] += 1
-    counts[case.verb.partition(" dataset=")[0], "s"] += time.process_time() - started
+    counts[case.verb.partition(" dataset=")[0], "ms"] += round(
+        1000 * (time.process_time() - started)
+    )
     if status not in (0, 1, 2):
         yield f"status {status}"
     if "Traceback" in said:
@@ -384,8 +386,10 @@ def main(number: int = 20_000) -> bool:
     counts = sum((part for part, _ in parts), Counter[Any]())
     wrong = [sentence for _, sentences in parts for sentence in sentences]
     verbs = sorted({verb for verb, _ in counts})
-    rows = [[verb, *(counts[verb, status] for status in (0, 1, 2)), f"{counts[verb, 's']:.0f}"]
-            for verb in verbs]  # fmt: skip
+    rows = [
+        [verb, *(counts[verb, status] for status in (0, 1, 2)), round(counts[verb, "ms"] / 1000)]
+        for verb in verbs
+    ]
     took = f"{time.monotonic() - started:.0f} s"
     title = f"{len(chosen)} of {len(everything)} hostile values, {len(wrong)} went wrong, {took}"
     show(title, ("command", "0", "1", "2", "CPU s"), rows)

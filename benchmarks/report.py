@@ -61,13 +61,13 @@ def _multiply(runs: Path) -> None:
     originals = sorted(runs.iterdir())
     for i in range(DATASETS * ARMS):
         dataset, arm = divmod(i, ARMS)
-        _copy(originals[arm % len(originals)], runs / f"{i:012x}", dataset, arm)
+        _copy(originals[arm % len(originals)], dataset, arm)
     for original in originals:
         shutil.rmtree(original)
 
 
 def _copy(source: Path, dataset: int, arm: int) -> None:
-    options = {"dataset.seed": dataset, "learner.rounds": arm + 1}
+    options = {"dataset.seed": dataset, "learner.rounds": 100 + arm}
     path = copied(source, configured(read_environment(source), options))
     metrics = pd.read_parquet(path / "metrics.parquet")
     noise = np.random.default_rng([dataset, arm]).normal(0, 0.01, len(metrics))

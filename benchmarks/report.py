@@ -67,7 +67,7 @@ def _multiply(runs: Path) -> None:
 
 
 def _copy(source: Path, dataset: int, arm: int) -> None:
-    options = {"dataset.seed": dataset, "learner.rounds": arm + 1}
+    options = {"dataset.seed": dataset, "learner.rounds": 100 + arm}
     path = copied(source, configured(read_environment(source), options))
     metrics = pd.read_parquet(path / "metrics.parquet")
     noise = np.random.default_rng([dataset, arm]).normal(0, 0.01, len(metrics))

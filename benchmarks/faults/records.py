@@ -250,11 +250,13 @@ def _json_file(path: Path, draw: Draw) -> bytes:
 
 
 def _record_file(path: Path, draw: Draw) -> bytes:
-    """Return a record of another shape; half of the time, what follows from its parts does."""
-    record = odd_json(unsealed_json(path.read_bytes()), draw)
+    """Return a record of another shape, or of another configuration with what follows from it."""
+    record = unsealed_json(path.read_bytes())
     if draw.random() < 0.5:
-        with contextlib.suppress(LookupError, TypeError, AttributeError, ValueError):
-            return _sealed_values(configured(record, {}))
+        return _sealed_values(odd_json(record, draw))
+    record["config"] = odd_json(record["config"], draw)
+    with contextlib.suppress(LookupError, TypeError, AttributeError, ValueError):
+        record = configured(record, {})
     return _sealed_values(record)
 
 

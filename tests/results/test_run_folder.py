@@ -156,6 +156,15 @@ def test_a_configuration_that_is_more_than_data_is_that_of_no_run(folder, change
     assert read_environment(copied(folder.path, configured(folder.environment, changed))) == {}
 
 
+def test_a_configuration_that_names_columns_is_read(folder):
+    """As a survey calls them, such as the one on behavioural risk."""
+    for columns in ({"_RACE": "a b"}, {"sex/age": 1.5, "": None}):
+        record = configured(folder.environment, {"dataset.privileged": columns})
+        assert read_environment(copied(folder.path, record)) == record | {
+            "files": folder.environment["files"]
+        }
+
+
 @pytest.mark.parametrize(
     "changed",
     [

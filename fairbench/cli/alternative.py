@@ -43,7 +43,7 @@ from fairbench.components import conf_folders
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.fingerprint import digest
 from fairbench.core.formats import fixed
-from fairbench.core.words import hydra_word
+from fairbench.core.hydra_words import hydra_word
 from fairbench.data.dataset import Dataset, Task
 from fairbench.experiments.drawn_search import DrawnSearch, Family
 from fairbench.experiments.execute import Execution, Plan, plan_run, prepared

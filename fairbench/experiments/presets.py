@@ -13,7 +13,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.words import hydra_word
+from fairbench.core.hydra_words import hydra_word
 from fairbench.experiments.configuration import COMPONENTS, IDENTITY, Identity
 from fairbench.results.catalogue import flat
 from fairbench.results.record import UNVERIFIED, VERIFIED

@@ -16,8 +16,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from fairbench.core.deadline import GivenUpError, in_time
 from fairbench.core.errors import UserError
+from fairbench.core.hydra_words import hydra_word
 from fairbench.core.safe_open import entry, is_folder
-from fairbench.core.words import hydra_word
 from fairbench.evaluation.columns import COSTS
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import compute

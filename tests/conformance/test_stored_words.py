@@ -40,7 +40,7 @@ ELSEWHERE = {
     "comparison/half_runs.py": "conf/reference.yaml",
     "components/__init__.py": "a composed configuration",
     "core/fingerprint.py": "the names of modules",
-    "core/words.py": "any value, which it makes a word of",
+    "core/hydra_words.py": "any value, which it makes a word of",
     "data/catalogue.py": "conf",
     "experiments/build.py": "a composed configuration",
     "experiments/configuration.py": "conf",

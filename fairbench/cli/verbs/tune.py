@@ -24,8 +24,8 @@ from fairbench.cli.command import (
     components_folder,
 )
 from fairbench.core.errors import UserError
+from fairbench.core.hydra_words import hydra_word
 from fairbench.core.options import option
-from fairbench.core.words import hydra_word
 from fairbench.experiments.tuning_settings import TuningOptions
 
 SECTION = "Run and tune"

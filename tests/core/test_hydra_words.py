@@ -7,7 +7,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from fairbench.core.errors import UserError
-from fairbench.core.words import hydra_word
+from fairbench.core.hydra_words import hydra_word
 
 SIGNS = list("ab'\"\\,:={}[]()$ ~\t+?%é0.-_#")
 

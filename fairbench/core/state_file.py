@@ -53,7 +53,7 @@ class JsonFile(ABC, Generic[State]):
         """The folder of the file itself, from which a state names other files."""
         return self.place.parent if self.path.is_symlink() else self.path.parent
 
-    def beside(self, path: Path) -> Path:
+    def path_in_folder(self, path: Path) -> Path:
         """Return the path of another file that the state names, if it lies in the state's folder.
 
         Raises

@@ -92,7 +92,7 @@ def _check_sizes(run: Run, components: Mapping[str, Mapping[str, Any]]) -> None:
         sizes["dataset.n_samples"] = data.get("n_samples"), len(run.people()), "rows"
     for option, (size, stored, what) in sizes.items():
         if isinstance(size, int) and size > stored:
-            raise UserError(f"run {run.id} has {option} of {size}, and has stored {stored} {what}")
+            raise UserError(f"run {run.id} has {option}={size}, and of {what} are stored {stored}")
 
 
 def _within_bounds(run: Run, work: Callable[[], T], seconds: float = 0.0) -> T:

@@ -83,7 +83,7 @@ def test_a_state_names_files_of_its_own_folder_alone(tmp_path):
     (tmp_path / "mine" / "link.csv").symlink_to(tmp_path / "rows.csv")
     counts = Counts(tmp_path / "mine" / "state.json")
     inner = tmp_path / "mine" / "parts" / "rows.csv"
-    assert counts.beside(inner) == inner
+    assert counts.path_in_folder(inner) == inner
     for name in ("../rows.csv", "link.csv", "/etc/passwd", "parts/../../rows.csv"):
         with pytest.raises(UserError, match="outside of its folder"):
-            counts.beside(counts.folder / name)
+            counts.path_in_folder(counts.folder / name)

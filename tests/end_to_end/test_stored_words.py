@@ -152,13 +152,13 @@ def test_a_trial_outside_of_the_space_is_judged_again(attack, place, capsys):
 
 
 SIZES = {
-    "splits": ({"split__repeats": 90_000}, "split.repeats of 90000, and has stored 2 cells"),
-    "fits": ({"consistency__replicates": 90_000}, "replicates of 90000, and has stored 2 cells"),
+    "splits": ({"split__repeats": 90_000}, "split.repeats=90000, and of cells are stored 2"),
+    "fits": ({"consistency__replicates": 90_000}, "replicates=90000, and of cells are stored 2"),
     "values": (
         {"consistency__vary": "learner.C", "consistency__values": [float(i) for i in range(9000)]},
-        "consistency.values of 9000, and has stored 2 cells",
+        "consistency.values=9000, and of cells are stored 2",
     ),
-    "rows": ({"dataset__n_samples": 1_000_000}, "n_samples of 1000000, and has stored 120 rows"),
+    "rows": ({"dataset__n_samples": 1_000_000}, "n_samples=1000000, and of rows are stored 120"),
 }
 
 

@@ -93,7 +93,7 @@ def resume(file: StateFile, path: Path) -> Session:
     UserError : it is empty, and the state names a file outside of its folder.
     """
     state = file.read()
-    path = file.beside(state.options.path) if path == Path() else path
+    path = file.path_in_folder(state.options.path) if path == Path() else path
     return open_session(replace(state, options=replace(state.options, path=path)))
 
 

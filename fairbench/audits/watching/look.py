@@ -64,7 +64,7 @@ def _state_to_begin_with(
         plain = {field.name: getattr(options, field.name) for field in fields(WatchOptions)}
         return WatchState(WatchOptions(**plain))
     check_unchanged(file.path, state.options, options, given)
-    path = options.path if "path" in given else file.beside(state.options.path)
+    path = options.path if "path" in given else file.path_in_folder(state.options.path)
     return replace(state, options=replace(state.options, path=path))
 
 

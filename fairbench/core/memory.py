@@ -11,6 +11,7 @@ from fairbench.core.files import MEMORY, most_memory
 
 _OTHERS = 208 << 20  # bytes that the interpreter and imported packages take, beside their code
 _LEAST = 768 << 20  # bytes of address space with which packages can be imported
+_ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"  # which Arrow reads as it is imported
 
 # Of glibc's malloc.h: the free memory from which some is given back, and the size of arrays that
 # get pages of their own.
@@ -35,7 +36,7 @@ def keep_freed_memory() -> bool:
 
 
 def check_address_space() -> None:
-    """Refuse to begin with less address space than importing takes.
+    """Refuse to begin with less address space than importing takes, and have Arrow spare it.
 
     OpenBLAS, for one, asks again and again for what it is not given, and so waits for ever.
 
@@ -47,7 +48,11 @@ def check_address_space() -> None:
         import resource
 
         soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if soft != resource.RLIM_INFINITY and soft < _LEAST:
+        if soft == resource.RLIM_INFINITY:
+            return
+        # Arrow's own allocator reserves a GB where it can, and leaves the others too little.
+        os.environ.setdefault(_ARROW_POOL, "system")
+        if soft < _LEAST:
             raise UserError(
                 f"the address space is limited to {soft >> 20} MB (ulimit -v), and fairbench needs "
                 f"{_LEAST >> 20} MB at least"
@@ -67,8 +72,7 @@ def limit_memory() -> None:
     if not os.environ.get(MEMORY):
         return
     most = most_memory() + _OTHERS
-    # Arrow's own allocator asks for a GB at once, which it then does not use.
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    os.environ.setdefault(_ARROW_POOL, "system")  # as where the address space is limited
     with suppress(ImportError, OSError, ValueError):  # Windows has none, macOS does not heed it
         import resource
 

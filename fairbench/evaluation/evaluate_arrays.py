@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_minimum, unknown_name
 from fairbench.core.formats import MISSING
 from fairbench.core.seeds import rng
 from fairbench.data.dataset import Task, check_combinable
@@ -141,6 +141,7 @@ def evaluate(
     if task not in list(Task):
         raise unknown_name("task", str(task), Task)
     task = Task(task)
+    check_minimum("seed", seed, 0)
     evaluator = evaluator or Evaluator()
     conditions = _conditions(fail_if, require, task, evaluator)
     arrays = {

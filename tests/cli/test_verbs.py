@@ -53,6 +53,16 @@ def test_every_verb_explains_itself(words, capsys):
     assert max(map(len, printed.splitlines())) <= 100
 
 
+@pytest.mark.parametrize(
+    "words",
+    [words for words, command in COMMANDS.items() if "seed" in options_of(command.options)],
+    ids=" ".join,
+)
+def test_every_verb_refuses_a_negative_seed(words, capsys):
+    assert main([*words, "seed=-1"]) == 2
+    assert capsys.readouterr().err == "error: seed is -1; it must be at least 0\n"
+
+
 @pytest.mark.parametrize("words", WITH_RESULTS, ids=" ".join)
 def test_every_verb_takes_results_in_any_place(words):
     options = COMMANDS[words].options

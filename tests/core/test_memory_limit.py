@@ -64,6 +64,18 @@ def test_too_little_address_space_is_said_before_anything_waits_for_it():
     )
 
 
+@pytest.mark.parametrize("limit", quick([0.85, 1.4, 1.5, 1.6, 1.7, 2.0], [1.5]))
+def test_what_a_library_reserves_is_no_loss_where_address_space_is_limited(limit):
+    """Arrow's own allocator takes a GB where it can; with 1.4 to 1.8 in all too little was left."""
+    code = (
+        "import sys; from fairbench.core.memory import check_address_space; check_address_space(); "
+        "import pyarrow as pa, numpy as np, scipy.stats, pandas, sklearn.linear_model; "
+        "pa.array(range(1000)); from matplotlib.backends import backend_agg; "
+        "np.linalg.svd(np.ones((200, 200))); sys.exit(bytearray(50 << 20)[0])"
+    )
+    assert ended(code, limit=int(limit * GB), OPENBLAS_NUM_THREADS="1") == (0, "")
+
+
 def test_errors_of_too_little_memory_are_told_from_others():
     assert "more memory than there is" in out_of_memory(MemoryError())
     assert "more memory than there is" in out_of_memory(OSError(12, "Cannot allocate memory"))

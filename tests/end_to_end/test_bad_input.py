@@ -1,6 +1,7 @@
 """Bad input gets one sentence on standard error, exit status 2, and no traceback."""
 
 import gzip
+import os
 
 import pytest
 
@@ -36,6 +37,30 @@ CASES = {
     ),
     "seed": (["seed=abc"], "error: seed is 'abc'; it must be a whole number\n"),
     "negative seed": (["seed=-1"], "error: seed is -1; it must be at least 0\n"),
+    "seed beyond 64 bits": (
+        ["seed=9223372036854775808"],
+        "error: seed is 9223372036854775808; it must be at most 9223372036854775807\n",
+    ),
+    "negative seed of data": (
+        ["dataset.seed=-1"],
+        "error: dataset.seed is -1; it must be at least 0\n",
+    ),
+    **{
+        f"protect {given}": ([f"protect={given}"], f"error: protect is {shown}; it must be the name")
+        for given, shown in (
+            ("0", "'0'"), ("1.5", "'1.5'"), ("false", "'False'"), ("[]", "'[]'"), ("[0]", "'[0]'"),
+            ("[[group]]", "\"[['group']]\""), ("{group:1}", "\"{'group': 1}\""),
+        )
+    },
+    "plan of many jobs": (
+        ["-m", "seed=range(100000)", "plan=true"],
+        "error: plan=true of 100,000 jobs would take long, as each is prepared: it takes up to "
+        "10,000; plan a part of them, such as one seed, and multiply\n",
+    ),
+    "very many jobs": (
+        ["-m", "seed=range(100000000000)"],
+        "error: a sweep has up to 1,000,000 jobs, and this one has 1,000,001 or more\n",
+    ),
     "jobs": (["n_jobs=0"], "error: n_jobs is 0; it must be at least 1, or -1 for every core\n"),
     "method and task": (
         ["dataset=diabetes"],
@@ -80,6 +105,37 @@ def test_is_refused_in_one_sentence(case, tmp_path):
     assert len(done.stderr.splitlines()) == 1
     assert "Traceback" not in done.stdout + done.stderr
     assert not (tmp_path / "results" / "cells").exists()
+
+
+@pytest.mark.parametrize("date", ["abc", "", "-1", "1e9", "123456789012"])
+def test_a_date_that_is_no_number_is_refused_before_any_library_reads_it(date, tmp_path):
+    said = f"error: SOURCE_DATE_EPOCH is '{date}'; it must be a whole number of seconds since 1970"
+    run = run_py(*TINY, cwd=tmp_path, SOURCE_DATE_EPOCH=date)
+    page = fairbench("report", cwd=tmp_path, status=2, SOURCE_DATE_EPOCH=date)
+    for done in (run, page):
+        assert (done.returncode, done.stderr) == (2, f"{said}: unset it\n")
+
+
+def test_a_name_that_is_no_utf_8_is_shown_escaped(tmp_path):
+    """Of the results folder, of a file or a folder in it, and of a file that is written."""
+    run_py(*TINY, "learner=gaussian_nb", cwd=tmp_path)
+    odd = (tmp_path / "results").rename(tmp_path / os.fsdecode(b"odd\xff"))
+    name = os.fsdecode(b"x\xff\x1b[31m")
+    for part in ("runs", "cells", "data", "splits"):
+        (odd / part / name).touch()
+        (odd / part / f"{name}.d").mkdir()
+    (run,) = (path.name for path in (odd / "runs").iterdir() if path.name.isalnum())
+    shown = r"odd\udcff"
+    verbs = (["store", "ls"], ["store", "gc"], ["table", run], ["table", run, f"out={name}.csv"],
+             ["report"], ["audit", run], ["sync"], ["store", "verify", run])  # fmt: skip
+    for words in verbs:
+        done = fairbench(*words, f"results={odd.name}", cwd=tmp_path)
+        assert "\x1b" not in done.stdout and odd.name not in done.stdout
+        assert shown in done.stdout or words[0] == "store" or len(words) > 2
+    assert (tmp_path / f"{name}.csv").is_file()
+    refused = run_py(*TINY, f"results={odd.name}", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"error: 'results={shown}' was not understood")
 
 
 def test_data_missing_and_no_network(tmp_path):

@@ -46,7 +46,7 @@ def among(name: str) -> dict[str, Any]:
     return {other: values for other, values in INPUTS.items() if other not in apart}
 
 
-def path_in_folder(name: str) -> dict[str, Any]:
+def beside(name: str) -> dict[str, Any]:
     """Return the few inputs that there always are, and one more."""
     return {other: INPUTS[other] for other in dict.fromkeys((*ALWAYS, name))}
 

@@ -367,8 +367,8 @@ def _too_long(*_: object) -> None:
     raise TooLongError
 
 
-def main(number: int = 20_000) -> bool:
-    """Print what came of so many cases, spread evenly over all."""
+def main(number: int = 20_000, only: str = "") -> bool:
+    """Print what came of so many cases, spread evenly over all, or those that have a text."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         whole = Place(Path(name) / "place")
@@ -376,7 +376,7 @@ def main(number: int = 20_000) -> bool:
         with contextlib.redirect_stderr(io.StringIO()):
             whole.make()
             _add_study(whole)
-        everything = cases(whole)
+        everything = [case for case in cases(whole) if only in str(case)]
         step = max(len(everything) / number, 1)
         chosen = [everything[int(i * step)] for i in range(min(number, len(everything)))]
         workers = min(os.cpu_count() or 1, 8)

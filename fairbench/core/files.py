@@ -259,6 +259,11 @@ def unsealed_json(content: bytes) -> dict[str, Any]:
         raise DamagedError("its values are nested too deeply") from error
     if not isinstance(values, dict) or values.pop(_SEAL, None) is None:
         raise DamagedError("the content is not what is written here")
+    if any(mark in content for mark in (b"\\ud", b"\\uD", b"\xed")):  # may be half a sign
+        try:
+            json.dumps(values, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise DamagedError("a text has half a sign") from error
     return values
 
 

@@ -239,7 +239,7 @@ class Search:
                 raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
             self.show(0, self.default)
             for number, line in enumerate(stored[: self.tuning.trials]):
-                trial = self._judge(line["values"], int(line["folds"]))
+                trial = self._judge(line["values"], line["folds"] or None)
                 trial.stopped = bool(line["stopped"])
                 self._add(number, trial)
             while self._goes_on():

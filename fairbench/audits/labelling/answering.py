@@ -93,6 +93,8 @@ def resume(file: StateFile, path: Path) -> Session:
     UserError : it is empty, and the state names a file outside of its folder.
     """
     state = file.read()
+    check_choice(f"question in {file.path}", state.question, QUESTIONS)
+    check_choice(f"strategy in {file.path}", state.strategy, ONE_AT_A_TIME)
     path = file.path_in_folder(state.options.path) if path == Path() else path
     return open_session(replace(state, options=replace(state.options, path=path)))
 

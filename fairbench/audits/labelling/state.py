@@ -159,4 +159,5 @@ def _answer(values: Mapping[str, Any], rows: int) -> Answer:
 def _text(values: Mapping[str, Any], name: str) -> str:
     if not isinstance(values[name], str):
         raise TypeError(f"'{name}' is no text")
+    values[name].encode()  # half a sign is none
     return str(values[name])

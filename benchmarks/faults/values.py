@@ -44,10 +44,11 @@ _SECRET = "a-secret-of-the-environment"
 _VARIABLE = "FAIRBENCH_TEST_SECRET"
 _CANARY = "canary_of_a_stranger"  # a file, and a module whose import makes it
 
-# A value by its kind; AWAY is a folder beside the results with files of the stranger's.
+# A value by its kind; AWAY is a folder beside the results with files of the stranger's, and UP the
+# way to it from the folder of a learner's configurations.
 HOSTILE: dict[str, Any] = {
-    "a way out": "../../../AWAY/stranger",
-    "a way out by four": "../../../../AWAY/stranger",
+    "a way out": "UP/stranger",
+    "a way out of a folder more": "../UP/stranger",
     "a path": "AWAY/stranger.yaml",
     "a file": "AWAY/somebody.csv",
     "a pipe": "AWAY/pipe",
@@ -102,11 +103,11 @@ VERBS = (
     "store evaluate RUN", "store export RUN out.csv people=true", "store gc dry_run=true",
     "store rm RUN dry_run=true", "store pack out=made people=true",
     "store merge results pack out=made people=true", "table RUN", "table all out=t.csv", "report",
-    "choose dataset=simulated", "compare RUN OTHER", "tradeoff simulated", "leaderboard",
+    "choose dataset=simulated", "compare RUN OTHER paired=false", "tradeoff simulated", "leaderboard",
     "audit RUN", "sync uri=sqlite:///m.db", "dossier model-card RUN",
     "alternative dataset=simulated dataset.n_samples=120 in_use=RUN trials=2 tracking=none",
-    "store show RUN", "store verify RUN", "table RUN", "store export RUN out.csv", "audit RUN",
-    "choose dataset=simulated", "compare OTHER RUN", "store ls dataset=simulated", "table all",
+    *("store show RUN", "store verify RUN", "table RUN", "store export RUN out.csv", "audit RUN",
+      "choose dataset=simulated", "compare OTHER RUN paired=false", "store ls dataset=simulated") * 4,
 )  # fmt: skip
 _SMALL = ("split.repeats=2", "tracking=none")
 _TUNE = (
@@ -168,8 +169,8 @@ def cases(place: Place) -> list[Case]:
     records += [
         (path, ["sync uri=sqlite:///m.db"]) for path in sorted(place.results.glob("sweeps/*/*"))
     ]
-    for figures in place.results.glob("runs/*/figures/manifest.json"):
-        records += [(figures, [f"store verify {figures.parts[-3]} cells=0"])]
+    figures = place.results / "runs" / run / "figures" / "manifest.json"
+    records += [(figures, [f"store verify {run} cells=0"])]
     for path, turns in records:
         each = itertools.cycle(turns)
         first = path.read_bytes().splitlines()[0] if path.suffix == ".jsonl" else path.read_bytes()
@@ -246,7 +247,10 @@ def put(place: Place, case: Case, away: Path) -> str:
 
 
 def _given(value: Any, away: Path) -> Any:
-    return value.replace("AWAY", str(away)) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    up = os.path.relpath(away, ROOT / "conf" / "learner")
+    return value.replace("AWAY", str(away)).replace("UP/", f"{up}/")
 
 
 def _agreeing(record: dict[str, Any], folder: Path) -> str:
@@ -278,11 +282,13 @@ def tried(
         os.environ |= {_VARIABLE: _SECRET, "FAIRBENCH_MAX_MEMORY": "1", "PATH": ""}
         place = Place(folder / "place")
         watch = Watch(place, away)
-        _warm(whole, place)
+        copy = Copy(whole, place.root)
+        for verb in (*VERBS, _TUNE):  # so that what is imported by then counts for none
+            with inside(place.root):
+                carried_out(_words(verb, *_comparable(place)))
         for case in chosen[worker::workers]:
-            shutil.rmtree(place.root, ignore_errors=True)
-            shutil.copytree(whole, place.root)
-            for sentence in _tried(place, case, away, watch, counts):
+            copy.restore()
+            for sentence in _tried(copy, case, away, watch, counts):
                 wrong.append(f"{case}: {sentence}")
                 print(wrong[-1].encode(errors="backslashreplace").decode(), flush=True)
     return counts, wrong
@@ -300,13 +306,40 @@ def _fill(away: Path) -> None:
     os.mkfifo(away / "pipe")
 
 
-def _warm(whole: Path, place: Place) -> None:
-    """Give every command once, so that what is imported by then counts for none."""
-    shutil.copytree(whole, place.root)
-    for verb in (*VERBS, _TUNE):
-        with inside(place.root):
-            carried_out(_words(verb, *_comparable(place)))
-    shutil.rmtree(place.root)
+class Copy:
+    """A copy of a folder, which is put back as it was after every command."""
+
+    def __init__(self, whole: Path, own: Path) -> None:
+        self.whole, self.own = whole, own
+        shutil.copytree(whole, own)
+        self.before = self._stamps()
+
+    def _stamps(self) -> dict[str, tuple[int, ...]]:
+        """Return what tells whether a file was changed, by its path."""
+        found = {}
+        for folder, _, names in os.walk(self.own):
+            for path in (os.path.join(folder, name) for name in names):
+                about = os.lstat(path)
+                found[os.path.relpath(path, self.own)] = (about.st_ino, about.st_ctime_ns)
+        return found
+
+    def changed(self) -> list[Path]:
+        """Return the files that are there and were not, or not so, before."""
+        return [self.own / name for name, stamp in self._stamps().items()
+                if self.before.get(name) != stamp]  # fmt: skip
+
+    def restore(self) -> None:
+        """Put back what was changed or removed, and remove what was made."""
+        for path in self.changed():
+            path.unlink()
+        for folder, _, _ in os.walk(self.own, topdown=False):
+            if not (self.whole / os.path.relpath(folder, self.own)).is_dir():
+                os.rmdir(folder)
+        for name in self.before:
+            if not os.path.lexists(self.own / name):
+                (self.own / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self.whole / name, self.own / name)
+        self.before = self._stamps()
 
 
 def _words(verb: str, run: str, other: str) -> list[str]:
@@ -314,10 +347,9 @@ def _words(verb: str, run: str, other: str) -> list[str]:
     return [named.get(word, word) for word in verb.split()]
 
 
-def _tried(
-    place: Place, case: Case, away: Path, watch: Watch, counts: Counter[Any]
-) -> Iterator[str]:
+def _tried(copy: Copy, case: Case, away: Path, watch: Watch, counts: Counter[Any]) -> Iterator[str]:
     """Give the command of a case, and yield what is wrong."""
+    place = Place(copy.own)
     run = put(place, case, away)
     size, started = _peak(), time.process_time()
     watch.seen.clear()
@@ -346,9 +378,7 @@ def _tried(
     if _peak() > max(size, BYTES):
         yield f"takes {_peak() / 1e9:.1f} GB"
     yield from dict.fromkeys(watch.seen)
-    if _SECRET in said or any(
-        _SECRET.encode() in path.read_bytes() for path in place.root.rglob("*") if path.is_file()
-    ):
+    if _SECRET in said or any(_SECRET.encode() in path.read_bytes() for path in copy.changed()):
         yield "the secret is printed or written"
     if (away / "touched").exists():
         (away / "touched").unlink()

@@ -103,11 +103,11 @@ VERBS = (
     "store evaluate RUN", "store export RUN out.csv people=true", "store gc dry_run=true",
     "store rm RUN dry_run=true", "store pack out=made people=true",
     "store merge results pack out=made people=true", "table RUN", "table all out=t.csv", "report",
-    "choose dataset=simulated", "compare RUN OTHER paired=false", "tradeoff simulated", "leaderboard",
-    "audit RUN", "sync uri=sqlite:///m.db", "dossier model-card RUN",
+    "choose dataset=simulated", "compare RUN OTHER paired=false", "tradeoff simulated",
+    "leaderboard", "audit RUN", "sync uri=sqlite:///m.db", "dossier model-card RUN",
     "alternative dataset=simulated dataset.n_samples=120 in_use=RUN trials=2 tracking=none",
     *("store show RUN", "store verify RUN", "table RUN", "store export RUN out.csv", "audit RUN",
-      "choose dataset=simulated", "compare OTHER RUN paired=false", "store ls dataset=simulated") * 4,
+      "choose dataset=simulated", "compare OTHER RUN paired=false", "store ls") * 4,
 )  # fmt: skip
 _SMALL = ("split.repeats=2", "tracking=none")
 _TUNE = (

@@ -60,7 +60,11 @@ class JsonFile(ABC, Generic[State]):
         ------
         UserError : it lies elsewhere, where a stranger's state could name any file.
         """
-        if not path.resolve().is_relative_to(self.folder.resolve()):
+        try:
+            is_within = path.resolve().is_relative_to(self.folder.resolve())
+        except (OSError, ValueError, RuntimeError):  # a byte of value 0, a link to itself
+            is_within = False
+        if not is_within:
             raise UserError(
                 f"{self.path} names a file outside of its folder, {visible(str(path))}: it is read "
                 "if the command names it, too, right after the verb"

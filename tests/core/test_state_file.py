@@ -84,6 +84,6 @@ def test_a_state_names_files_of_its_own_folder_alone(tmp_path):
     counts = Counts(tmp_path / "mine" / "state.json")
     inner = tmp_path / "mine" / "parts" / "rows.csv"
     assert counts.path_in_folder(inner) == inner
-    for name in ("../rows.csv", "link.csv", "/etc/passwd", "parts/../../rows.csv"):
+    for name in ("../rows.csv", "link.csv", "/etc/passwd", "parts/../../rows.csv", "a\0b"):
         with pytest.raises(UserError, match="outside of its folder"):
             counts.path_in_folder(counts.folder / name)

@@ -134,8 +134,8 @@ def test_what_would_end_the_process_is_a_failed_run(where, how, executor, folder
     words = {"learner": "gaussian_nb", "method": "baseline", where: "odd"}
     words.pop("dataset", None)
     done = run_py(
-        "-m", *part, *(f"{name}={value}" for name, value in words.items()), f"{where}.how=none,{how}",
-        *SMALL, *EXECUTORS[executor], f"results={results}", cwd=folder,
+        "-m", *part, *(f"{name}={value}" for name, value in words.items()),
+        f"{where}.how=none,{how}", *SMALL, *EXECUTORS[executor], f"results={results}", cwd=folder,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 runs finished, 0 skipped, 1 failed" in done.stdout

@@ -131,8 +131,8 @@ def _start(
     with printed[0].open("w") as stdout, printed[1].open("w") as stderr:
         process = subprocess.Popen(
             [sys.executable, *words], cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout,
-            stderr=stderr, env={**_inherited(), "PYTHONPATH": str(tree), **UNBUFFERED, **environment},
-            start_new_session=True,
+            stderr=stderr, start_new_session=True,
+            env={**_inherited(), "PYTHONPATH": str(tree), **UNBUFFERED, **environment},
         )  # fmt: skip
 
     def status_of(seconds: float) -> int | None:

@@ -95,6 +95,11 @@ def run(
         return subprocess.CompletedProcess(words, status, *(p.read_text() for p in printed))
 
 
+def _inherited() -> dict[str, str]:
+    """Return the variables of this process, less the folder of a command that was given in it."""
+    return {name: value for name, value in os.environ.items() if name != "FAIRBENCH_FOLDER"}
+
+
 Ending = Callable[[float], int | None]  # the exit status, if it ends within so many seconds
 
 
@@ -126,8 +131,8 @@ def _start(
     with printed[0].open("w") as stdout, printed[1].open("w") as stderr:
         process = subprocess.Popen(
             [sys.executable, *words], cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout,
-            stderr=stderr, env={**os.environ, "PYTHONPATH": str(tree), **UNBUFFERED, **environment},
-            start_new_session=True,
+            stderr=stderr, start_new_session=True,
+            env={**_inherited(), "PYTHONPATH": str(tree), **UNBUFFERED, **environment},
         )  # fmt: skip
 
     def status_of(seconds: float) -> int | None:
@@ -148,7 +153,7 @@ def _fork(
 ) -> tuple[int, Ending]:
     """Have the process that has imported what most commands need be forked."""
     server = _server(tree)
-    variables = os.environ | {"PYTHONPATH": str(tree)} | environment
+    variables = _inherited() | {"PYTHONPATH": str(tree)} | environment
     request = [words, str(cwd), variables, timeout + PATIENCE, *map(str, printed)]
     server.stdin.write(json.dumps(request).encode() + b"\n")
 

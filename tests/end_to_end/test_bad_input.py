@@ -46,19 +46,16 @@ CASES = {
         "error: dataset.seed is -1; it must be at least 0\n",
     ),
     **{
-        f"protect {given}": (
-            [f"protect={given}"],
-            f"error: protect is {shown}; it must be the name",
-        )
-        for given, shown in (
-            ("0", "'0'"),
-            ("1.5", "'1.5'"),
-            ("false", "'False'"),
-            ("[]", "'[]'"),
-            ("[0]", "'[0]'"),
-            ("[[group]]", "\"[['group']]\""),
-            ("{group:1}", "\"{'group': 1}\""),
-        )
+        f"protect {given}": ([f"protect={given}"], f"error: protect is {shown}; it must be the")
+        for given, shown in {
+            "0": "'0'",
+            "1.5": "'1.5'",
+            "false": "'False'",
+            "[]": "'[]'",
+            "[0]": "'[0]'",
+            "[[group]]": "\"[['group']]\"",
+            "{group:1}": "\"{'group': 1}\"",
+        }.items()
     },
     "plan of many jobs": (
         ["-m", "seed=range(100000)", "plan=true"],

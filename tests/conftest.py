@@ -1,9 +1,12 @@
 """Fixtures that several test modules share."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from fairbench.components import FOLDER
 from fairbench.data.dataset import Dataset, Task
 
 
@@ -11,6 +14,14 @@ def pytest_collection_modifyitems(items):
     """Begin with the longest tests: the last one to end keeps the other worker waiting."""
     first = ("tests/slurm/", "test_the_site_is_built_without_a_warning")
     items.sort(key=lambda item: not any(name in item.nodeid for name in first))
+
+
+@pytest.fixture(autouse=True)
+def _no_folder_of_a_command_before():
+    """Have a command in this process tell its workers its own folder, and no later command."""
+    os.environ.pop(FOLDER, None)
+    yield
+    os.environ.pop(FOLDER, None)
 
 
 @pytest.fixture

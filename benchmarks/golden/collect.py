@@ -13,7 +13,7 @@ from benchmarks.golden.asking import Ask, Evaluate
 from benchmarks.golden.cases.arrays import ArrayCase
 from benchmarks.golden.cases.audits import AuditCase, tables
 from benchmarks.golden.cases.refusals import RefusalCase
-from benchmarks.golden.collect_runs import answer_runs, answer_tables
+from benchmarks.golden.collect_runs import answer_runs, answer_tables, run_ids, with_ids
 from benchmarks.golden.dialect import Dialect
 from benchmarks.golden.replies import FAILED, Answers, failed, metric_columns, numbers_in, only
 from benchmarks.golden.selection import Selection
@@ -77,8 +77,9 @@ def answer_refusals(ask: Ask, folder: Path, cases: Iterable[RefusalCase]) -> Ans
     """Ask what is to be refused: the exit status, the causes left out, and any traceback."""
     answers: Answers = {}
     write_tables(folder)
+    ids = run_ids(folder)
     for case in cases:
-        reply = ask(case.task, case.words, folder)
+        reply = ask(case.task, with_ids(case.words, ids), folder)
         missing = [word for word in case.cause if word not in reply.errors]
         traceback = "Traceback" in reply.printed + reply.errors
         answers[case.name] = {"status": reply.status, "missing": missing, "traceback": traceback}

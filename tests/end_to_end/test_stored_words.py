@@ -4,7 +4,6 @@ Each attack is sealed as if it had been written here, and lies under the id that
 """
 
 import json
-import os
 import shutil
 
 import pytest
@@ -26,10 +25,9 @@ SECRET = "what the environment knows"
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     cwd = tmp_path_factory.mktemp("original")
-    before = os.getcwd()
-    os.chdir(cwd)
-    assert main(["run", *RUN]) == 0
-    os.chdir(before)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        assert main(["run", *RUN]) == 0
     return cwd
 
 

@@ -226,7 +226,12 @@ class Presets:
             for name, value in options.items():
                 if name not in declared and name != VERIFIED:
                     raise UserError(f"{where} has no option '{name}': other code made the run")
-                most = max(_LARGE, _TIMES * _largest(declared.get(name)))
+                usual = declared.get(name)
+                if None not in (value, usual) and isinstance(value, dict) != isinstance(
+                    usual, dict
+                ):
+                    raise UserError(f"{where}: {group}.{name} is of another type than it declares")
+                most = max(_LARGE, _TIMES * _largest(usual))
                 if name != "seed" and _largest(value) > most:
                     raise UserError(f"{where}: {group}.{name} is too large to be computed again")
         return components

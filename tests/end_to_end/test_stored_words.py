@@ -106,6 +106,7 @@ UNKNOWN = {
     "a component that is not installed": ({"learner__name": "strangers"}, "no component that is"),
     "an option that is not declared": ({"learner__touched": "x"}, "has no option 'touched'"),
     "a size that nobody means": ({"learner__max_iter": 10**9}, "learner.max_iter is too large"),
+    "a mapping in place of a list": ({"evaluator__choose_by": {}}, "is of another type"),
     "a type that is not declared": ({"learner__C": "x' hydra.run.dir='/"}, "learner.C"),
 }
 

@@ -317,7 +317,7 @@ class Copy:
 
     def _stamps(self) -> dict[str, tuple[int, ...]]:
         """Return what tells whether a file was changed, by its path."""
-        found = {}
+        found: dict[str, tuple[int, ...]] = {}
         for folder, _, names in os.walk(self.own):
             for path in (os.path.join(folder, name) for name in names):
                 about = os.lstat(path)

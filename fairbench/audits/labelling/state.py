@@ -114,7 +114,7 @@ class StateFile(JsonFile[State]):
             shown = shortened(str(values["schema"]))
             raise ValueError(f"its schema is {shown}; this version reads {SCHEMA}")
         predictions = values["predictions"]
-        rows = int(predictions["rows"])
+        rows = _whole(predictions, "rows")
         question = _text(values, "question")
         return State(
             _options(values["options"], self.folder / predictions["path"]),
@@ -125,7 +125,7 @@ class StateFile(JsonFile[State]):
             _text(values, "strategy"),
             tuple(_answer(label, rows) for label in values["labels"]),
             _text(values, "metric"),
-            int(values["stop"]),
+            _whole(values, "stop"),
         )
 
 
@@ -146,6 +146,8 @@ def _options(values: Mapping[str, Any], path: Path) -> Options:
     if unknown := set(values) - {field.name for field in fields(Options)}:
         raise ValueError(f"it has an option '{min(unknown)}' that this version does not know")
     options: Options = from_plain(Options, {**values, "path": path})
+    if "" in options.group:
+        raise ValueError("a column of groups has no name")
     return options
 
 
@@ -154,6 +156,15 @@ def _answer(values: Mapping[str, Any], rows: int) -> Answer:
     if not 1 <= answer.row <= rows:
         raise ValueError(f"it has a label of row {answer.row}, of {rows}")
     return answer
+
+
+_MOST = 2**53  # of a number of rows
+
+
+def _whole(values: Mapping[str, Any], name: str) -> int:
+    if not isinstance(values[name], int) or not 0 <= values[name] < _MOST:
+        raise ValueError(f"'{name}' is no number of rows")
+    return int(values[name])
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:

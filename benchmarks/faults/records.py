@@ -798,7 +798,8 @@ class TooLongError(BaseException):
     """A command that waits, or computes for too long; nothing catches it as an error."""
 
 
-def _too_long(*_: object) -> None:
+def too_long(*_: object) -> None:
+    """End a command that waits."""
     raise TooLongError
 
 
@@ -862,7 +863,7 @@ REMEMBERED: tuple[Any, ...] = (labels_and_groups.read_people, predictions._rows)
 def tried(whole: Place, number: int, worker: int, workers: int, costly: float) -> dict[str, Came]:
     """Try every so many-th record in a copy of the folder; return what came of each kind."""
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGALRM, too_long)
     os.environ["FAIRBENCH_MAX_MEMORY"] = "2"
     total = {kind.name: Came() for kind in KINDS}
     with tempfile.TemporaryDirectory() as name:

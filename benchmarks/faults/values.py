@@ -31,12 +31,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faults.records import Place, carried_out, inside
+from benchmarks.faults.records import Place, carried_out, inside, too_long
 from benchmarks.measure import ROOT, configuration, show
 from fairbench.core.files import sealed_json, unsealed_json
 from fairbench.core.fingerprint import digest
 from fairbench.experiments.execute import carry_out
-from fairbench.results.record import CONFIG, GROUPS, run_name
+from fairbench.results.record import GROUPS, run_name
 from fairbench.results.runs import LAST
 
 SECONDS, BYTES = 10, 1_300_000_000
@@ -261,7 +261,7 @@ def _agreeing(record: dict[str, Any], folder: Path) -> str:
         record["name"] = run_name(record["choices"])
         record["seed"] = config["seed"]
     run = digest(config, 12) if isinstance(config, dict) else folder.name
-    if set(CONFIG) and run != folder.name:
+    if run != folder.name:
         folder.rename(folder.with_name(run))
     return run
 
@@ -271,7 +271,7 @@ def tried(
 ) -> tuple[Counter[Any], list[str]]:
     """Try every so many-th case in a copy of the folder; return statuses, and what went wrong."""
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGALRM, too_long)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     counts, wrong = Counter[Any](), list[str]()
     with tempfile.TemporaryDirectory() as name:
@@ -400,14 +400,6 @@ def _peak() -> int:
 def _status(name: str) -> int:
     line = next(x for x in Path("/proc/self/status").read_text().splitlines() if name in x)
     return int(line.split()[1]) * 1024
-
-
-class TooLongError(BaseException):
-    """A command that waits."""
-
-
-def _too_long(*_: object) -> None:
-    raise TooLongError
 
 
 def main(number: int = 20_000, only: str = "") -> bool:

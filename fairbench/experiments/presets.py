@@ -227,9 +227,8 @@ class Presets:
                 if name not in declared and name != VERIFIED:
                     raise UserError(f"{where} has no option '{name}': other code made the run")
                 usual = declared.get(name)
-                if None not in (value, usual) and isinstance(value, dict) != isinstance(
-                    usual, dict
-                ):
+                given = [option for option in (value, usual) if option is not None]
+                if len({isinstance(option, dict) for option in given}) > 1:
                     raise UserError(f"{where}: {group}.{name} is of another type than it declares")
                 most = max(_LARGE, _TIMES * _largest(usual))
                 if name != "seed" and _largest(value) > most:

@@ -45,7 +45,7 @@ def recompose(run: Run, conf: Path, typed: Mapping[str, str]) -> DictConfig:
     """Return the configuration of a stored run, whose names stand for the files in `conf`.
 
     What is stored may come from a stranger: it chooses components of this project by their names
-    and sets options of theirs, to sizes that fit to what is stored, and nothing else.
+    and sets options of theirs, to sizes that fit what is stored, and nothing else.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def _check_sizes(run: Run, components: Mapping[str, Mapping[str, Any]]) -> None:
     for option, (size, stored, what) in sizes.items():
         # Some hundreds cost little, and variants that read the same fits share their cells.
         if isinstance(size, int) and size > max(stored, _FEW):
-            raise UserError(f"run {run.id} has {option}={size}, and of {what} are stored {stored}")
+            raise UserError(f"run {run.id} has {option}={size}, and fewer {what} stored: {stored}")
 
 
 def _within_bounds(run: Run, work: Callable[[], T], seconds: float = 0.0) -> T:
@@ -244,8 +244,8 @@ def sample(
 def difference(run: Run, cell: Cell, store: Store) -> Difference | None:
     """Compute a cell again and return how it differs from the stored one, None if in no bit."""
     stored = store.read(cell.id)
-    noted = [stored.notes.get(name) for name in COSTS]
-    seconds = sum(each for each in noted if isinstance(each, float) and isfinite(each))
+    costs = [stored.notes.get(name) for name in COSTS]
+    seconds = sum(cost for cost in costs if isinstance(cost, float) and isfinite(cost))
     fresh, _ = _within_bounds(run, lambda: compute(cell.study, cell.fold), seconds)
     return compare(cell.id, stored.columns, fresh)
 

@@ -105,9 +105,9 @@ def to_sarif(gate: Gate, path: str) -> str:
 def _visible(value: Any) -> Any:
     """Return what JSON holds with all its texts as they are shown: other tools print them."""
     if isinstance(value, Mapping):
-        return {visible(name): _visible(each) for name, each in value.items()}
+        return {visible(name): _visible(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_visible(each) for each in value]
+        return [_visible(item) for item in value]
     return visible(value) if isinstance(value, str) else value
 
 

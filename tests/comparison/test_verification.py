@@ -95,7 +95,7 @@ def test_a_stored_configuration_is_data(tmp_path, changed):
         ({"method.deep": 1}, "method=baseline has no option 'deep': other code made the run"),
         ({"dataset.n_samples": 10**9}, "dataset.n_samples is too large to be computed again"),
         ({"split.repeats": 10**9}, "split.repeats is too large to be computed again"),
-        ({"split.repeats": 5000}, "has split.repeats=5000, and of cells are stored 1"),
+        ({"split.repeats": 5000}, "has split.repeats=5000, and fewer cells stored: 1"),
         ({"dataset.path": "/etc/passwd", "dataset": "table"}, "add dataset.path=/etc/passwd"),
     ],
 )

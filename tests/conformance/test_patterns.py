@@ -71,8 +71,8 @@ def _values(call, names):
     node, *others = *call.args, *(word.value for word in call.keywords)
     flags = [eval(ast.unparse(other), {"re": re}) for other in others
              if re.match("re[.][A-Z]", ast.unparse(other))]  # fmt: skip
-    local = [name for name in LOCAL if name in {each.id for each in ast.walk(node)
-                                                if isinstance(each, ast.Name)}]  # fmt: skip
+    local = [name for name in LOCAL if name in {part.id for part in ast.walk(node)
+                                                if isinstance(part, ast.Name)}]  # fmt: skip
     code = compile(ast.Expression(node), "pattern", "eval")
     for values in itertools.product(*(eval(LOCAL[name], {**names}) for name in local)):
         pattern = eval(code, {**names, **dict(zip(local, values, strict=True))})
@@ -90,7 +90,7 @@ def _uses(call, tree):
                 and ast.unparse(node.value) in names}  # fmt: skip
         used |= {node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call)
                  and isinstance(node.func, ast.Attribute)
-                 and names & {ast.unparse(each) for each in node.args}}  # fmt: skip
+                 and names & {ast.unparse(argument) for argument in node.args}}  # fmt: skip
     known = used & {"match", "fullmatch"}
     return known | ({"search"} if used - known - {"pattern"} or not used else set())
 
@@ -202,7 +202,7 @@ def worst(use, pattern, more=()):
                 return SECONDS, text
     slowest = sorted(short, key=short.__getitem__)[:-4:-1]
     took = ((seconds(use, pattern, *text, LENGTH), text) for text in slowest)
-    return next((each for each in took if each[0] >= SECONDS), (0, ()))
+    return next((attack for attack in took if attack[0] >= SECONDS), (0, ()))
 
 
 def test_no_pattern_takes_long_on_a_hundred_thousand_letters_of_its_worst_text():

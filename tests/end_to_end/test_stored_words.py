@@ -151,13 +151,13 @@ def test_a_trial_outside_of_the_space_is_judged_again(attack, place, capsys):
 
 
 SIZES = {
-    "splits": ({"split__repeats": 90_000}, "split.repeats=90000, and of cells are stored 2"),
-    "fits": ({"consistency__replicates": 90_000}, "replicates=90000, and of cells are stored 2"),
+    "splits": ({"split__repeats": 90_000}, "split.repeats=90000, and fewer cells stored: 2"),
+    "fits": ({"consistency__replicates": 90_000}, "replicates=90000, and fewer cells stored: 2"),
     "values": (
         {"consistency__vary": "learner.C", "consistency__values": [float(i) for i in range(9000)]},
-        "consistency.values=9000, and of cells are stored 2",
+        "consistency.values=9000, and fewer cells stored: 2",
     ),
-    "rows": ({"dataset__n_samples": 1_000_000}, "n_samples=1000000, and of rows are stored 120"),
+    "rows": ({"dataset__n_samples": 1_000_000}, "n_samples=1000000, and fewer rows stored: 120"),
 }
 
 

@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from fairbench.core.deadline import GivenUpError, in_time
 from fairbench.core.errors import UserError
+from fairbench.core.failures import failure
 from fairbench.core.hydra_words import hydra_word
 from fairbench.core.safe_open import entry, is_folder
 from fairbench.evaluation.columns import COSTS
@@ -106,7 +107,7 @@ def _within_bounds(run: Run, work: Callable[[], T], seconds: float = 0.0) -> T:
 
     Raises
     ------
-    UserError : it takes too much time or memory.
+    UserError : it takes too much time or memory, or a component fails.
     """
     store = Store(run.results)
     paths = [people_path(run.results, run.environment["data"]), *(run.path / n for n in FILES)]
@@ -121,6 +122,11 @@ def _within_bounds(run: Run, work: Callable[[], T], seconds: float = 0.0) -> T:
         )
     except GivenUpError as error:
         raise UserError(f"run {run.id} cannot be computed again: {error}") from error
+    except Exception as error:  # of a component, of an option that it takes when it is fitted
+        reason, trace = failure(error)
+        if not trace:
+            raise
+        raise UserError(f"run {run.id} cannot be computed again: {reason}") from error
 
 
 # Between CPU types: of an output's largest value, from other orders of summation.

@@ -170,6 +170,13 @@ def test_no_more_is_built_than_is_stored(what, verb, place, capsys):
     assert status > 0 and reason in text
 
 
+def test_an_option_that_a_component_refuses_is_one_line(place, capsys):
+    run = stored(place, learner__tol=-1.0)
+    status, text = said(capsys, "store", "verify", run)
+    assert status > 0
+    assert f"run {run} cannot be computed again: InvalidParameterError: The 'tol' param" in text
+
+
 @pytest.mark.parametrize("verb", ["verify", "evaluate"])
 def test_a_file_is_read_where_the_command_names_it(verb, place, capsys):
     rows = "\n".join(f"{int(7 * i % 5 < 2)},{13 * i % 17},{'fm'[i // 60]}" for i in range(120))

@@ -122,7 +122,7 @@ def _within_bounds(run: Run, work: Callable[[], T], seconds: float = 0.0) -> T:
         )
     except GivenUpError as error:
         raise UserError(f"run {run.id} cannot be computed again: {error}") from error
-    except Exception as error:  # of a component, of an option that it takes when it is fitted
+    except Exception as error:  # many components refuse an option only when they are fitted
         reason, trace = failure(error)
         if not trace:
             raise

@@ -6,6 +6,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Its warnings are shown only if it fails; nothing is installed after what failed.
 pip = $(PIP) --no-compile $(1) 2>$(VENV)/.pip.log || { cat $(VENV)/.pip.log; exit 1; }
+EXTENSIONS := $(sort $(wildcard extensions/*/))
 ARGS ?=
 # One thread a process: parallelism is over processes, and results must not depend on it.
 export OMP_NUM_THREADS := 1
@@ -22,7 +23,7 @@ help: ## list the targets
 
 setup: $(STAMP) ## create or update the environment
 
-$(STAMP): requirements-audit.lock requirements.lock requirements-torch.lock pyproject.toml
+$(STAMP): requirements-audit.lock requirements.lock requirements-torch.lock pyproject.toml $(EXTENSIONS:%=%pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: fairbench needs Python 3.11 or newer; set PYTHON=python3.11"; exit 1; }
 	@echo "Setting up $(VENV): one minute or two, once ..."
@@ -37,7 +38,7 @@ $(STAMP): requirements-audit.lock requirements.lock requirements-torch.lock pypr
 	@$(BIN)/python -m pip check >/dev/null && $(BIN)/python -c 'import hydra, mlflow, torch, xgboost' \
 		|| { echo "error: the packages did not install; see the lines above"; exit 1; }
 	@# Without the warning that an editable install is one.
-	@PYTHONWARNINGS=ignore $(PIP) --no-deps --no-build-isolation --editable .
+	@PYTHONWARNINGS=ignore $(PIP) --no-deps --no-build-isolation --editable . $(addprefix --editable ,$(EXTENSIONS))
 	@$(BIN)/python -m fairbench.tracking.database
 	@touch $@
 	@echo "Set up."
@@ -94,10 +95,10 @@ paper-uncertainty-matters: $(STAMP) ## Uncertainty Matters' tables on German (an
 	$(call paper,uncertainty_matters)
 
 paper-uncertainty-counts: $(STAMP) ## Uncertainty Matters: 10,000 cross-validations and all of its numbers anew (an hour)
-	@$(BIN)/python -m papers.uncertainty_matters.packed cvs=10000 $(ARGS)
+	@$(BIN)/python -m papers.uncertainty_matters.readings packed cvs=10000 $(ARGS)
 	@$(BIN)/python -m papers.uncertainty_matters.grid $(ARGS)
-	@$(BIN)/python -m papers.uncertainty_matters.tables
-	@$(BIN)/python -m papers.uncertainty_matters.one_partition
+	@$(BIN)/python -m papers.uncertainty_matters.tables areas
+	@$(BIN)/python -m papers.uncertainty_matters.tables one_partition
 	@$(BIN)/python -m papers.uncertainty_matters.adult
 
 paper-few-labels: $(STAMP) ## Can I Trust My Fairness Metric? (half an hour; quick=true: three minutes)
@@ -128,7 +129,7 @@ docs: $(STAMP) ## the documentation as a site: build/docs/index.html (a minute; 
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs $(ARGS)
 	@echo "Built: build/docs/index.html"
 
-report: $(STAMP) ## one page of what was run so far, and the papers' numbers beside it
+report: $(STAMP) ## one page of what was run so far
 	@$(BIN)/python -m fairbench report $(ARGS)
 
 ui: $(STAMP) ## the MLflow UI on 127.0.0.1:5000, with links to the runs; another port: ARGS=port=5001

@@ -1,1 +1,1 @@
-"""What is compared: learners, fairness interventions and uncertainty methods."""
+"""What is compared: learners, fairness interventions, and methods with their fitters and losses."""

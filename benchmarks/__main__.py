@@ -1,4 +1,4 @@
-"""Run every benchmark, or those named: ``python -m benchmarks [harness] [bag] ...``."""
+"""Run every benchmark of speed, or those named: ``python -m benchmarks [run] [sweep] ...``."""
 
 from __future__ import annotations
 
@@ -8,48 +8,13 @@ import sys
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_variable] = "1"
 
-from benchmarks import (  # noqa: E402
-    active,
-    atlas_cost,
-    audit,
-    bag,
-    bayesian_nn,
-    comparison,
-    cross_validation,
-    evaluation,
-    few_labels,
-    grid,
-    harness,
-    individual,
-    multilevel,
-    reductions,
-    report,
-    scale,
-    scale_packs,
-    seals,
-    workers,
-)
+from benchmarks import speed  # noqa: E402
 
 BENCHMARKS = {
-    "active": active.main,
-    "atlas_cost": atlas_cost.main,
-    "audit": audit.main,
-    "bag": bag.main,
-    "bayesian_nn": bayesian_nn.main,
-    "comparison": comparison.main,
-    "cross_validation": cross_validation.main,
-    "evaluation": evaluation.main,
-    "few_labels": few_labels.main,
-    "grid": grid.main,
-    "harness": harness.main,
-    "individual": individual.main,
-    "multilevel": multilevel.main,
-    "reductions": reductions.main,
-    "report": report.main,
-    "scale": scale.main,
-    "scale_packs": scale_packs.main,
-    "seals": seals.main,
-    "workers": workers.main,
+    "run": speed.run,
+    "sweep": speed.sweep,
+    "evaluate": speed.evaluate,
+    "listing": speed.listing,
 }
 
 

@@ -4,42 +4,23 @@
 searches each as ``fairbench alternative`` does (draws, the choice on validation rows, the rule that
 stops, one look at test rows), and prints how often the intervals of the chosen model's gap and
 error, of both differences, and the bound on further gain hold. It takes about a minute.
-
-``python -m benchmarks.alternative commands=10`` does the same through the command itself: models
-are fitted, and their truth is what they predict of 20,000 further people.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import sys
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.cli.command import components_folder
-from fairbench.cli.command_line import CommandLine, hydra_of
-from fairbench.cli.main import main as fairbench
 from fairbench.comparison.alternative import SearchCertificate, compare_models, gap_named
-from fairbench.comparison.run_predictions import SharedRows
-from fairbench.core.arrays import Floats
-from fairbench.core.seeds import rng
-from fairbench.data.splits import Fold
-from fairbench.experiments.compute import compute, raw_outputs
-from fairbench.experiments.execute import plan_run, prepared
-from fairbench.experiments.presets import Presets
-from fairbench.inference.comparing.further_search import is_enough, least_gap
-from fairbench.results.catalogue import Catalogue
-from fairbench.results.predictions import TEST
+from fairbench.comparison.runs import SharedRows
+from fairbench.core.arrays import Floats, rng
+from fairbench.inference.tuned_gain import is_enough, least_gap
 
 LEVEL, RISK = 0.95, 0.025
 TRULY = 20_000  # people of whom the truth is taken
@@ -178,14 +159,10 @@ def coverage(
     worth: float = 0.005,
 ) -> pd.DataFrame:  # fmt: skip
     """Return how often each statement holds, its mean width, and the mean truth."""
-    return _summed_up(
+    searched = pd.DataFrame(
         search(Population(seed), people=people, trials=trials, within=within, worth=worth)
         for seed in populations
     )
-
-
-def _summed_up(lines: Iterable[Mapping[str, float]]) -> pd.DataFrame:
-    searched = pd.DataFrame(lines)
     names = list(dict.fromkeys(c.partition(": ")[0] for c in searched if ": " in c))
     table = pd.DataFrame(
         {
@@ -198,78 +175,11 @@ def _summed_up(lines: Iterable[Mapping[str, float]]) -> pd.DataFrame:
     return table
 
 
-def of_command(seed: int, *, people: int = 1_000, trials: int = 25) -> dict[str, float]:
-    """Search a population through the command; return what it said, and what is true."""
-    with tempfile.TemporaryDirectory() as name:
-        folder, population = Path(name), Population(seed)
-        table = _table(population.people(people, "table"))
-        further = _table(population.people(TRULY, "truth"))
-        for place, rows in (("seen", table), ("all", pd.concat([table, further]))):
-            (folder / place).mkdir()
-            rows.to_csv(folder / place / "people.csv", index=False)
-        words = [
-            "dataset=table", f"dataset.path={folder}/seen/people.csv", "dataset.target=label",
-            "dataset.sensitive=[group]", "within=0.01", f"trials={trials}", f"out={folder}/page",
-            f"results={folder}/results", "tracking=none", f"seed={seed}",
-        ]  # fmt: skip
-        quiet = io.StringIO()
-        with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
-            status = fairbench(["alternative", *words])
-        if status:
-            raise RuntimeError(quiet.getvalue())
-        said = json.loads((folder / "page" / "alternative.json").read_text(encoding="utf-8"))
-        truth = [_true(folder, run, people) for run in said["runs"]]
-    used, selected = truth[0], truth[-1]
-    values = {
-        "gap": (selected[0], tuple(said["gaps"][1])),
-        "error": (selected[1], tuple(said["errors"][1])),
-        "gap in use": (used[0], tuple(said["gaps"][0])),
-        "change of gap": (selected[0] - used[0], tuple(said["gap_change"])),
-        "change of error": (selected[1] - used[1], tuple(said["error_change"])),
-    }
-    by_rule = float(said["search"]["ended"] == "worth")
-    tried = float(said["search"]["drawn"])
-    return {"tried": tried, "stopped by the rule": by_rule, **_covered(values)}
-
-
-def _table(people: People) -> pd.DataFrame:
-    names = np.array(["a", "b"])[people.group]
-    return pd.DataFrame(people.features, columns=list("xyz")).assign(
-        group=names, label=people.label
-    )
-
-
-def _true(folder: Path, run: str, people: int) -> tuple[float, float]:
-    """Return the gap and the error of a run's model, fitted again, for people nobody has seen."""
-    conf = components_folder() / "conf"
-    words = Presets(conf).overrides(Catalogue(folder / "results").one(run))
-    with hydra_of(conf):
-        line = CommandLine([f"{name}={text}" for name, text in words.items()], conf, sweep=False)
-        config = line.compose(line.jobs[0])
-    seen, every = (
-        prepared(plan_run({**config, "dataset": {**config["dataset"], "path": str(path)}}))
-        for path in (folder / "seen" / "people.csv", folder / "all" / "people.csv")
-    )
-    fold, data = seen.cells[0].fold, every.study.dataset
-    unseen = np.arange(people, people + TRULY)
-    columns, _ = compute(every.study, Fold(0, 0, fold.train, fold.validation, unseen))
-    test = columns["part"] == TEST
-    outputs: Any = raw_outputs({name: values[test] for name, values in columns.items()})
-    decided = np.asarray(every.method.read(outputs, data.task, rng(0, "read"))["prediction"], int)
-    label = data.target.to_numpy(int)[unseen]
-    group = data.groups(every.study.protect).cat.codes.to_numpy()[unseen]
-    rates = [decided[group == code].mean() for code in (0, 1)]
-    return float(abs(rates[0] - rates[1])), float((decided != label).mean())
-
-
 def main(words: Sequence[str]) -> None:
     """Search, and print how often what was said is true."""
     options = {name: int(text) for name, _, text in (word.partition("=") for word in words)}
-    if "commands" in options:
-        table = _summed_up(of_command(seed) for seed in range(options["commands"]))
-    else:
-        people, populations = options.get("people", 400), options.get("populations", 200)
-        table = coverage(range(populations), people=people)
+    people, populations = options.get("people", 400), options.get("populations", 200)
+    table = coverage(range(populations), people=people)
     print(table.round(4).to_string())
     print(", ".join(f"{name}: {value:.3g}" for name, value in table.attrs.items()))
 

@@ -1,8 +1,7 @@
-"""What the benchmarks measure with: CPU seconds of calls and of whole processes, and a table."""
+"""What the benchmarks measure with: CPU seconds, exact intervals of shares, and tables."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import tempfile
@@ -11,10 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+from scipy import special
 
 from fairbench.cli.command_line import CommandLine, hydra_of
 from fairbench.core.errors import DataError
@@ -26,23 +24,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def adult() -> tuple[Dataset, str]:
     """Return Adult and its name, or a simulated population of its size where it is not found."""
-    return _real_or_simulated("adult", n_samples=45222, n_features=101)
-
-
-def german() -> tuple[Dataset, str]:
-    """Return German credit and its name, or a simulated population of its size."""
-    return _real_or_simulated("german", n_samples=1000, n_features=57)
-
-
-def _real_or_simulated(name: str, *, n_samples: int, n_features: int) -> tuple[Dataset, str]:
+    from fairbench.components.datasets import adult as found
     from fairbench.components.datasets import simulated
 
     try:
-        load = importlib.import_module(f"fairbench.components.datasets.{name}").load
-        return load(Archive.of(download=False)), f"dataset={name}"
+        return found.load(Archive.of(download=False)), "dataset=adult"
     except DataError:
-        data = simulated.load(Archive.of(), n_samples=n_samples, n_features=n_features)
-        size = f"dataset.n_samples={n_samples} dataset.n_features={n_features}"
+        data = simulated.load(Archive.of(), n_samples=45222, n_features=101)
+        size = "dataset.n_samples=45222 dataset.n_features=101"
         return data, f"dataset=simulated {size}"
 
 
@@ -51,13 +40,6 @@ def cpu_of(call: Callable[[], object]) -> float:
     started = time.process_time()
     call()
     return time.process_time() - started
-
-
-def wall_of(call: Callable[[], object]) -> float:
-    """Return the seconds a call takes."""
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
 
 
 def configuration(*words: str) -> dict[str, Any]:
@@ -76,27 +58,16 @@ def configurations(*words: str) -> list[dict[str, Any]]:
 
 def cpu_of_process(command: Sequence[str]) -> float:
     """Return the CPU seconds of a command, run in an empty folder, children included."""
+    # Data folders are looked up from the checkout, which the empty folder is not.
+    here = {**os.environ, "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory() as folder:
         before = os.times()
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, env=environment()
-        )
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=here)
         after = os.times()
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
     user = after.children_user - before.children_user
     return user + after.children_system - before.children_system
-
-
-def environment() -> dict[str, str]:
-    """Return the environment of a run in an empty folder."""
-    # Data folders are looked up from the checkout, which the empty folder is not.
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
-
-
-def line(x: Sequence[float], y: Sequence[float]) -> NDArray[np.float64]:
-    """Return slope and intercept of the least-squares line."""
-    return np.polyfit(x, y, 1)
 
 
 def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -107,3 +78,17 @@ def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) ->
     for row in rows:
         table.add_row(*(f"{v:.3f}" if isinstance(v, float) else str(v) for v in row))
     Console(width=100).print(table)
+
+
+def markdown(rows: Sequence[Sequence[str]], rule: Sequence[str] = ()) -> str:
+    """Return a table in Markdown, of a header and rows; all columns but the first to the right."""
+    rule = rule or ("---", *["--:"] * (len(rows[0]) - 1))
+    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:]))
+
+
+def exact_interval(successes: int, trials: int, certainty: float) -> tuple[float, float]:
+    """Return the exact interval of a share, of Clopper and Pearson."""
+    tail, rest = (1 - certainty) / 2, trials - successes
+    lower = special.betaincinv(successes, rest + 1, tail) if successes else 0.0
+    upper = special.betaincinv(successes + 1, rest, 1 - tail) if rest else 1.0
+    return float(lower), float(upper)

@@ -14,12 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special
 
-from benchmarks.measure import show
-from benchmarks.statements.people import Cell, People, Rows
-from benchmarks.statements.truth import EPSILON
-from benchmarks.statements.two_classes import several
+from benchmarks.measure import exact_interval, show
+from benchmarks.statements.simulate import EPSILON
+from benchmarks.statements.two_classes import Cell, People, Rows, several
 from fairbench.audits.assessment import rows_of
 from fairbench.audits.findings import LARGE, SMALL, ErrorBudget
 from fairbench.audits.gaps import RATE_OF, Bounds, Gap, gaps_of
@@ -89,10 +87,7 @@ class Study:
     @property
     def interval(self) -> tuple[float, float]:
         """The exact interval of the share that is settled."""
-        tail, rest = (1 - CERTAINTY) / 2, self.planned - self.settled
-        lower = special.betaincinv(self.settled, rest + 1, tail) if self.settled else 0.0
-        upper = special.betaincinv(self.settled + 1, rest, 1 - tail) if rest else 1.0
-        return float(lower), float(upper)
+        return exact_interval(self.settled, self.planned, CERTAINTY)
 
 
 def populations() -> Iterator[Planned]:

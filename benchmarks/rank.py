@@ -23,18 +23,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from benchmarks.coverage.page import RANKINGS, write_sections
-from fairbench.cli.options import read
+from benchmarks.measure import exact_interval, markdown
+from fairbench.cli.command import read
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
-from fairbench.inference.comparing.new_tasks import MOST_OF_FEW, on_new_task
-from fairbench.inference.comparing.resolution import units_needed, usual_spread
-from fairbench.inference.comparing.sign_flips import (
-    FEWEST,
-    paired_units,
-    simultaneous,
-    unseen_share,
-)
+from fairbench_rank.new_tasks import MOST_OF_FEW, on_new_task, units_needed, usual_spread
+from fairbench_rank.sign_flips import FEWEST, paired_units, simultaneous, unseen_share
 
 Codes = NDArray[np.intp]
 EPSILON = 0.01
@@ -362,9 +357,7 @@ FIXED = (
 
 def held_at_most(successes: int, runs: int) -> float:
     """Return the upper end of the 99.9 % interval of a share."""
-    if successes == runs:
-        return 1.0
-    return float(special.betaincinv(successes + 1, runs - successes, 0.9995))
+    return exact_interval(successes, runs, 0.999)[1]
 
 
 def run(population: Population, seconds: float, seed: int, most: int = 400) -> Tally:
@@ -422,30 +415,24 @@ def section(tallies: Sequence[tuple[Population, Tally]]) -> str:
             "statements are about, or on up to twice as many. A setting fails if a claim holds in "
             f"surely under {100 * TARGET:.0f} % of its benchmarks. *lowest* is the setting in "
             f"which it holds least often, of those with {ENOUGH} benchmarks or more.",
-            table(_claims(tallies)),
+            markdown(_claims(tallies)),
             f"The next table compares the stated probability that a method is within {EPSILON:g} "
             f"of the best on a new task with how often it was, on {_NEW_TASKS} new tasks. *too "
             "high by* is in percentage points. All settings count equally, and so do the methods "
             "of a benchmark. Standard errors treat the methods of a benchmark as dependent.",
-            table(_tenths(tallies)),
+            markdown(_tenths(tallies)),
             _capped(tallies),
             "A plan says how many tasks (or families of tasks) are needed. The last table has the "
             "number that is planned, divided by the number that is truly needed: the median of "
             "each setting that has at least 7 tasks or families, and scores of finite variance.",
-            table(_plans(tallies)),
+            markdown(_plans(tallies)),
             "What no task shows is left out. In these benchmarks, three methods have the same true "
             f"mean, and the first loses {_FAILURE} times the usual spread on a share of tasks. The "
             "table has the benchmarks in which any two are said to differ. *left out up to* is "
             "what the page says: the share of tasks under which it makes no claim.",
-            table(_failures()),
+            markdown(_failures()),
         ]
     )
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown, of a header and rows."""
-    rule = ["---", *["--:"] * (len(rows[0]) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:]))
 
 
 def _claims(tallies: Sequence[tuple[Population, Tally]]) -> list[list[str]]:

@@ -1,8 +1,8 @@
 """How often rounds of further splits drop the best method: simulated benchmarks of known means.
 
 ``python -m benchmarks.resolving [replications=300]``: methods that are nearly alike, families whose
-differences scatter, tasks of unequal noise and cost, and rounds as they are made by `resolve=` of
-``fairbench run``. Beside it stands what the same rounds do if each is taken for the only one.
+differences scatter, tasks of unequal noise and cost, and rounds as ``fairbench resolve`` makes
+them. Beside it stands what the same rounds do if each is taken for the only one.
 """
 
 from __future__ import annotations
@@ -17,15 +17,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.measure import show
-from fairbench.comparison.rank.answer import WRONG, answers
-from fairbench.comparison.rank.further_splits import (
-    noise_of_tasks,
-    splits_of_round,
-    wrong_of_round,
-)
-from fairbench.comparison.rank.question import RankOptions
-from fairbench.comparison.rank.table import read_scores
-from fairbench.core.seeds import rng
+from fairbench.core.arrays import rng
+from fairbench_rank.ranking import WRONG, answers
+from fairbench_rank.resolve import noise_of_tasks, splits_of_round, wrong_of_round
+from fairbench_rank.scores import RankOptions, read_scores
 
 OPTIONS = RankOptions(
     path=Path("simulated"), score=("score",), method="method", task="task", split=("split",),
@@ -62,7 +57,7 @@ class SimulatedRace:
         shared : whether rounds share the error rate; otherwise each is taken for the only one.
         """
         race = _Scores(self, generator)
-        table = read_scores(OPTIONS, race.frame(self.splits_at_first))
+        table = read_scores(OPTIONS, race.frame(dict.fromkeys(race.seconds, self.splits)))
         tasks = noise_of_tasks(table, OPTIONS, race.seconds)
         left = set(race.names)
         for number in range(1, self.rounds + 1):
@@ -74,11 +69,6 @@ class SimulatedRace:
             if len(left) < 2:
                 break
         return race.names[0] not in left, len(left)
-
-    @property
-    def splits_at_first(self) -> dict[str, int]:
-        """The splits of each task in the first round."""
-        return {f"t{number}": self.splits for number in range(self.families)}
 
 
 @dataclass

@@ -1,13 +1,18 @@
-"""Records of runs with another configuration, each under the id that it has by that."""
+"""Records of runs with another configuration, each under its id, and packs of any files."""
 
 from __future__ import annotations
 
+import io
+import json
 import shutil
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairbench.core.fingerprint import digest
+from fairbench.core.files import sealed, sha256
+from fairbench.core.text import digest
+from fairbench.results.packs import FORMAT, MANIFEST, VERSION
 from fairbench.results.record import GROUPS, UNVERIFIED, VERIFIED, run_name
 from fairbench.results.run_writer import seal_run
 
@@ -45,3 +50,26 @@ def copied(path: Path, record: Mapping[str, Any]) -> Path:
         shutil.copytree(path, target)
     seal_run(target, record)
     return target
+
+
+def pack_of(
+    files: Mapping[str, bytes] | Sequence[tuple[str | zipfile.ZipInfo, bytes]],
+    manifest: object = None,
+) -> bytes:
+    """Return a sealed pack of files, whatever they are, with a manifest of them or another one."""
+    entries = list(files.items() if isinstance(files, Mapping) else files)
+    names = [entry if isinstance(entry, str) else entry.filename for entry, _ in entries]
+    if manifest is None:
+        listed = [
+            {"path": name, "bytes": len(content), "sha256": sha256(content)}
+            for name, (_, content) in zip(names, entries, strict=True)
+        ]
+        runs = {name.split("/")[1]: 0 for name in names if name.startswith("runs/")}
+        manifest = {"format": FORMAT, "version": VERSION, "files": listed, "written": runs}
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.comment = b"fairbench-sha256:" + b"0" * 64
+        for entry, content in entries:
+            archive.writestr(entry, content)
+        archive.writestr(MANIFEST, json.dumps(manifest))
+    return sealed(made.getvalue())

@@ -1,6 +1,6 @@
 """How often any verdict of an audit of few labels is wrong: ``python -m benchmarks.verdicts 1000``.
 
-The populations are those of the family of few labels (:mod:`benchmarks.coverage.few_labels`). An
+The populations are those of the family of few labels (:mod:`benchmarks.coverage.labels`). An
 audit gives a verdict on the gap in four rates that need labels, and is wrong if one of them is. It
 stands beside the same verdicts from the labelled rows by themselves, without any help of scores.
 The check of calibration is made of the first hundred audits of each.
@@ -15,7 +15,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.coverage.few_labels import (
+from benchmarks.coverage.labels import (
     OF_TWO,
     RATES,
     Audited,
@@ -26,11 +26,11 @@ from benchmarks.coverage.few_labels import (
 )
 from benchmarks.coverage.simulate import Sample
 from benchmarks.measure import show
-from fairbench.audits.calibration import ALARMS
+from fairbench.audits.assessment import ALARMS
 from fairbench.audits.findings import ErrorBudget
 from fairbench.audits.gaps import RATE_OF
 from fairbench.core.arrays import Floats, Mask
-from fairbench.inference.few_labels.check import calibration_p_values
+from fairbench.inference.few_labels.calibration import calibration_p_values
 from fairbench.inference.gaps import GroupLimits, largest_gap
 
 EPSILON, CHECKED = 0.05, 100

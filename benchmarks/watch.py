@@ -1,6 +1,6 @@
-"""A watch: false alarms ever, how late alarms are, and a figure of Chugg et al. (2023).
+"""A watch: false alarms ever, and how late alarms are.
 
-``python -m benchmarks.watch false_alarms repetitions=300`` (also ``delays``, ``credit``).
+``python -m benchmarks.watch false_alarms repetitions=300`` (also ``delays``).
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ import pandas as pd
 from scipy.special import ndtri
 
 from benchmarks.measure import show
-from fairbench.audits.watching.counting import risks
-from fairbench.audits.watching.look import with_events
-from fairbench.audits.watching.state import Alarm, WatchOptions, WatchState
-from fairbench.audits.watching.stream import WatchedRows, events_of, without_repeats
-from fairbench.core.seeds import rng
-from fairbench.inference.sequential.gaps import Pair, first_beyond, rows_until_beyond
-from fairbench.inference.sequential.restarts import log_evidence_needed
+from fairbench.core.arrays import rng
+from fairbench_watch.alarms import WatchedRows, events_of, risks, with_events, without_repeats
+from fairbench_watch.sequences import Pair, first_beyond, log_evidence_needed, rows_until_beyond
+from fairbench_watch.state import Alarm, WatchOptions, WatchState
 
 METRICS = ("statistical_parity", "equal_opportunity", "false_positive_rate_gap")
 
@@ -141,17 +138,9 @@ def show_delays(repetitions: int) -> None:
     show("Mean rows until a gap of 0.05 beyond epsilon is found", header, rows)
 
 
-def show_credit(repetitions: int) -> None:
-    """Print what the figure of Chugg et al. shows."""
-    from benchmarks.watch_credit import figure
-
-    figure(repetitions)
-
-
 PARTS: dict[str, Callable[[int], None]] = {
     "false_alarms": show_false_alarms,
     "delays": show_delays,
-    "credit": show_credit,
 }
 
 

@@ -9,12 +9,12 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from fairbench.core.arrays import rng
 from fairbench.core.errors import DataError, UserError, check_share
-from fairbench.core.seeds import rng
+from fairbench.data.columns import one_of, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_codes, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import one_of
+from fairbench.data.tables import read_codes
 
 DATASHEET = Datasheet(
     title="ACS tasks, fixed samples (Ding, Hardt, Miller, Schmidt 2021)",

@@ -11,10 +11,10 @@ import pandas as pd
 
 from fairbench.components.datasets.acs import dataset_of
 from fairbench.core.errors import DataError, UserError
+from fairbench.data.columns import numbers, one_of
 from fairbench.data.dataset import Dataset, Datasheet, Source
-from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
-from fairbench.data.tabular import numbers, one_of
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="ACS tasks of any state and year, from the census files (Ding, Hardt, Miller, Schmidt "

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from fairbench.components.datasets.acs import dataset_of
+from fairbench.core.arrays import rng
 from fairbench.core.errors import DataError, check_share
-from fairbench.core.seeds import rng
+from fairbench.data.columns import require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source
-from fairbench.data.delimited import parquet_table, require_columns
 from fairbench.data.download import Archive
+from fairbench.data.tables import parquet_table
 
 DATASHEET = Datasheet(
     title="ACS travel time, two states (Ding, Hardt, Miller, Schmidt 2021)",

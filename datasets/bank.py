@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairbench.data.columns import at_least, binary, categories, numbers, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import at_least, binary, categories, numbers
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="Bank marketing, with the macro-economic columns (Moro, Cortez, Rita 2014)",

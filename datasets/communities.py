@@ -7,10 +7,10 @@ from dataclasses import replace
 import pandas as pd
 
 from fairbench.core.errors import check_share
+from fairbench.data.columns import at_least, numbers, one_of, target_scale_of
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
-from fairbench.data.tabular import at_least, numbers, one_of, target_scale_of
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="Communities and crime (Redmond 2009; Redmond, Baveja 2002)",

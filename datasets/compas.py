@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.core.errors import DataError
+from fairbench.data.columns import binary, categories, labels, numbers, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import binary, categories, labels, numbers
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="COMPAS recidivism, general and violent (Angwin, Larson, Mattu, Kirchner 2016)",

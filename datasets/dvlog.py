@@ -10,11 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError
+from fairbench.data.columns import binary, categories, labels, numbers, one_of, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.sequences import Sequences
-from fairbench.data.tabular import binary, categories, labels, numbers, one_of
+from fairbench.data.features import Sequences
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="D-Vlog (Yoon, Kang, Kim, Han 2022)",

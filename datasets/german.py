@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairbench.data.columns import at_least, binary, categories, labels, numbers, one_of
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
-from fairbench.data.tabular import at_least, binary, categories, labels, numbers, one_of
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="German credit (Hofmann 1994)",

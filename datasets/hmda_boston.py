@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairbench.data.columns import flag, labels, numbers, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import flag, labels, numbers
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="HMDA Boston: mortgage applications of 1990 (Munnell, Tootell, Browne, McEneaney 1996)",

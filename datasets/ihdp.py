@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import UserError
+from fairbench.data.columns import categories, labels, numbers, target_scale_of
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
-from fairbench.data.tabular import categories, labels, numbers, target_scale_of
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="IHDP, semi-synthetic (Hill 2011), realisations 1 to 10",

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import multivariate_normal
 
+from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
-from fairbench.core.seeds import rng
+from fairbench.data.columns import one_of
 from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
-from fairbench.data.tabular import one_of
 
 DATASHEET = Datasheet(
     title="SD1, SD2 and SD3 (Kuzucu, Cheong, Gunes, Kalkan 2024)",

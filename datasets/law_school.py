@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from fairbench.data.columns import categories, labels, numbers, require_columns, target_scale_of
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task, reference_first
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import categories, labels, numbers, target_scale_of
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="Law school, first-year grades (LSAC study, Wightman 1998)",

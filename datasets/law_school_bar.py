@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pandas as pd
 
 from fairbench.components.datasets.law_school import Columns, assembled, decoded, read
+from fairbench.data.columns import binary, numbers
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
-from fairbench.data.tabular import binary, numbers
 
 DATASHEET = Datasheet(
     title="Law school, passing the bar (LSAC study, Wightman 1998)",

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import DataError
+from fairbench.data.columns import categories, flag, labels, numbers, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import categories, flag, labels, numbers
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="Loan applications: Boston mortgages with 59 variables (Hunter, Walker 1996)",

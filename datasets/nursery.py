@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from fairbench.data.columns import categories, labels, one_of, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import as_texts, parquet_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import categories, labels, one_of
+from fairbench.data.tables import as_texts, parquet_table
 
 DATASHEET = Datasheet(
     title="Nursery school applications in Ljubljana (Olave, Rajkovic, Bohanec 1989)",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from fairbench.core.errors import DataError, UserError
+from fairbench.data.columns import at_least, flag, labels, numbers, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import at_least, flag, labels, numbers
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="Recidivism: return to prison in North Carolina (Chung, Schmidt, Witte 1991)",

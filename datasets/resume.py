@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairbench.data.columns import categories, flag, labels, numbers, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import categories, flag, labels, numbers
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="Résumés: callbacks for fictitious applicants (Bertrand, Mullainathan 2004)",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairbench.data.columns import categories, labels, numbers, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import categories, labels, numbers
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="Ricci: the New Haven promotion examinations of 2003 (Miao 2010)",

@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
-from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
 

@@ -9,11 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError, check_minimum, check_share
-from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Datasheet, Task
 from fairbench.data.download import Archive
-from fairbench.data.sequences import Sequences
+from fairbench.data.features import Sequences
 
 DATASHEET = Datasheet(
     title="Simulated sequences with known truth",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairbench.data.columns import at_least, binary, categories, numbers, one_of, require_columns
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import as_texts, parquet_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import at_least, binary, categories, numbers, one_of
+from fairbench.data.tables import as_texts, parquet_table
 
 DATASHEET = Datasheet(
     title="South German credit: German credit with its codes corrected (Groemping 2019)",

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fairbench.data.columns import (
+    at_least,
+    binary,
+    categories,
+    labels,
+    numbers,
+    one_of,
+    require_columns,
+)
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import at_least, binary, categories, labels, numbers, one_of
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="Student performance, mathematics and Portuguese (Cortez, Silva 2008)",

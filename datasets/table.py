@@ -12,12 +12,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError, check_choice, note, unknown_name, warn
-from fairbench.core.formats import MISSING, count, label_notes, quoted
-from fairbench.data.any_table import read_any_table
-from fairbench.data.columns import ColumnRef, clusters_of, each_value, weights_of
+from fairbench.core.text import MISSING, count, label_notes, quoted
+from fairbench.data.columns import (
+    AMOUNT,
+    ColumnRef,
+    are_missing,
+    clusters_of,
+    each_value,
+    spelled,
+    to_numbers,
+    weights_of,
+)
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
-from fairbench.data.tabular import AMOUNT, are_missing, spelled, to_numbers
+from fairbench.data.tables import TablePart, read_any_table
 
 DATASHEET = Datasheet(
     title="Your own table",
@@ -45,6 +53,8 @@ def load(
     weight: str | None = None,
     clusters: str | None = None,
     keep_sensitive: bool = True,
+    rows: str | None = None,
+    sheet: str | None = None,
 ) -> Dataset:
     """Return the table at `path` as a data set.
 
@@ -68,6 +78,9 @@ def load(
         They stay on one side of a split, and intervals take them into account. The column is not
         a feature.
     keep_sensitive : keep the sensitive columns among the features.
+    rows : the rows that are read, counted from 1 below the header, such as ``1:200``. Without it,
+        a last row that may be a total or a note is refused.
+    sheet : of an Excel file the sheet that is read; by default the first with the columns.
     """
     if not path or not target or not sensitive:
         raise UserError(
@@ -77,7 +90,8 @@ def load(
     file = Path(path)
     sensitive = [sensitive] if isinstance(sensitive, str) else sensitive
     marks = [name for name in (weight, clusters) if name]
-    frame = _read(file, [target, *sensitive, *marks], sensitive, set(drop) - {*sensitive})
+    part = TablePart(rows or "", sheet or "")
+    frame = _read(file, [target, *sensitive, *marks], sensitive, set(drop) - {*sensitive}, part)
     kind = _task(frame[target], task, file)
     labels = {name: frame[name].replace("", MISSING).astype("category") for name in sensitive}
     for name in sensitive:
@@ -98,26 +112,29 @@ def load(
         values, positive_label = _target(frame[target], kind, positive, file)
     for name in privileged or {}:
         check_choice("sensitive column in dataset.privileged", name, labels)
+    weights = _numbers(weights_of(frame, ColumnRef(file.name, weight))) if weight else None
+    marked = clusters_of(frame, ColumnRef(file.name, clusters)) if clusters else None
     most_frequent = {name: str(column.mode()[0]) for name, column in labels.items()}
     return Dataset(
         name=file.stem,
         task=kind,
-        features=features,
-        target=values,
-        sensitive=pd.DataFrame(labels),
+        # Rows were counted as the file counts them; from here on they are counted from 0.
+        features=features.reset_index(drop=True),
+        target=values.reset_index(drop=True),
+        sensitive=pd.DataFrame(labels).reset_index(drop=True),
         privileged=most_frequent | dict(privileged or {}),
         target_name=target,
         positive_label=positive_label,
         classes=names,
         ordered=kind is Task.MULTICLASS and classes is not None,
         sources=(Source(file.name, hashlib.sha256(file.read_bytes()).hexdigest()),),
-        weight=_numbers(weights_of(frame, ColumnRef(file.name, weight))) if weight else None,
-        clusters=clusters_of(frame, ColumnRef(file.name, clusters)) if clusters else None,
+        weight=weights,
+        clusters=None if marked is None else marked.reset_index(drop=True),
     )
 
 
 def _read(
-    file: Path, named: Sequence[str], exact: Sequence[str], without: set[str]
+    file: Path, named: Sequence[str], exact: Sequence[str], without: set[str], part: TablePart
 ) -> pd.DataFrame:
     """Return all columns but those `without`; the `exact` ones exactly as they are in the file.
 
@@ -127,7 +144,9 @@ def _read(
         raise DataError(f"{file}: the name of the file is no text: rename it")
     if not file.is_file():
         raise DataError(f"dataset.path: no file {file}")
-    frame = read_any_table(file, named, every=True, exact=exact, numeric=None, without=without)
+    frame = read_any_table(
+        file, named, every=True, exact=exact, numeric=None, without=without, part=part
+    )
     if frame.empty:
         raise DataError(f"{file}: no rows")
     return frame
@@ -146,7 +165,7 @@ def _features(frame: pd.DataFrame, sensitive: Sequence[str], file: str) -> pd.Da
         text, is_group = frame[name], name in sensitive
         missing = text.isna() if text.dtype.kind == "f" else text.str.strip() == ""
         if text.dtype.kind != "f" and not is_group:
-            missing = pd.Series(are_missing(text))
+            missing = pd.Series(are_missing(text), text.index)
         if missing.all():
             empty.append(name)
             continue
@@ -209,7 +228,7 @@ def _feature(
     if is_group:  # a label of so many digits is a name
         wrong |= np.abs(values) >= 2**53
     if not wrong.any():
-        return _numbers(values)
+        return _numbers(values, column.index)
     is_typed = column.dtype.kind == "f"
     written = column.astype(str).str.strip()
     amounts = written.str.fullmatch(AMOUNT).to_numpy(bool)
@@ -225,10 +244,10 @@ def _feature(
     return column.where(written != "").astype("category")
 
 
-def _numbers(values: NDArray[np.float64]) -> pd.Series:
+def _numbers(values: NDArray[np.float64], index: pd.Index | None = None) -> pd.Series:
     """Return numbers as whole ones if all are, so that 1 and 1.0 are one feature."""
     is_whole = (abs(values) < 2**53).all() and (values == np.floor(values)).all()
-    return pd.Series(values.astype(np.int64) if is_whole else values)
+    return pd.Series(values.astype(np.int64) if is_whole else values, index)
 
 
 def _counts_rows(feature: pd.Series) -> bool:
@@ -268,7 +287,9 @@ def _task(column: pd.Series, task: str | None, file: Path) -> Task:
     if missing.any():
         row = int(missing.argmax())
         text = f" ({quoted(column.iloc[row], 20)})" if column.iloc[row] else ""
-        raise DataError(f"{file}: target '{column.name}' is missing in row {row + 1}{text}")
+        raise DataError(
+            f"{file}: target '{column.name}' is missing in row {column.index[row] + 1}{text}"
+        )
     if task is None:
         return Task.BINARY if len({*values}) == 2 else Task.REGRESSION
     if task not in list(Task):
@@ -291,8 +312,8 @@ def _classes(
     if unnamed.any():
         row = int(np.flatnonzero(unnamed)[0])
         raise DataError(
-            f"{file}: target '{column.name}' is {text.iloc[row]!r} in row {row + 1}, which "
-            f"dataset.classes does not name"
+            f"{file}: target '{column.name}' is {text.iloc[row]!r} in row "
+            f"{text.index[row] + 1}, which dataset.classes does not name"
         )
     if len(names) > _MOST_CLASSES:
         raise DataError(
@@ -309,18 +330,20 @@ def _target(
     column: pd.Series, task: Task, positive: str | float | None, file: Path
 ) -> tuple[pd.Series, str]:
     if task is Task.REGRESSION:
-        values = pd.Series(to_numbers(column))
+        values = pd.Series(to_numbers(column), column.index)
         if (wrong := ~np.isfinite(values)).any():
-            row = int(wrong.argmax())
+            row = int(wrong.to_numpy().argmax())
             raise DataError(
-                f"{file}: target '{column.name}' is {column.iloc[row]!r} in row {row + 1}; a "
-                "regression needs numbers, a classification exactly two labels"
+                f"{file}: target '{column.name}' is {column.iloc[row]!r} in row "
+                f"{column.index[row] + 1}; a regression needs numbers, a classification exactly "
+                "two labels"
             )
         return values, ""
     text = column.map(_label)
     found = sorted(text.unique())
     if len(found) != 2:
-        third = int(np.flatnonzero(~text.isin(text.unique()[:2]))[0]) + 1 if len(found) > 2 else 1
+        place = int(np.flatnonzero(~text.isin(text.unique()[:2]))[0]) if len(found) > 2 else 0
+        third = text.index[place] + 1
         raise DataError(
             f"{file}: target '{column.name}' has {len(found)} values ({', '.join(found[:5])}); a "
             f"binary target has two (see row {third})"

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import DataError
+from fairbench.data.columns import labels, numbers, one_of, require_columns, target_scale_of
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
-from fairbench.data.delimited import read_table, require_columns
 from fairbench.data.download import Archive
-from fairbench.data.tabular import labels, numbers, one_of, target_scale_of
+from fairbench.data.tables import read_table
 
 DATASHEET = Datasheet(
     title="Twins (Almond, Chay, Lee 2005; prepared by Louizos et al. 2017)",

@@ -13,7 +13,7 @@ from sphinx_gallery.scrapers import figure_rst
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), *map(str, sorted(ROOT.glob("extensions/*")))]
 GENERATED = HERE / "generated"
 
 project = "fairbench"
@@ -133,12 +133,16 @@ def _returned(lines: list[str]) -> list[str]:
     return written
 
 
-def findings_as_pages(app: Sphinx) -> None:
-    """Copy the findings of each paper to where pages are, as they lie beside their code."""
-    (GENERATED / "papers").mkdir(parents=True, exist_ok=True)
-    for path in sorted((ROOT / "papers").glob("*/findings.md")):
-        page = GENERATED / "papers" / f"{path.parent.name}.md"
-        text = path.read_text(encoding="utf-8").replace("../../docs/images", "../../images")
+# Pages that lie beside the code they are about.
+BESIDE_CODE = ("papers/*/findings.md", "extensions/*/README.md")
+
+
+def pages_beside_code(app: Sphinx) -> None:
+    """Copy what is written beside the code to where pages are."""
+    for path in sorted(path for pattern in BESIDE_CODE for path in ROOT.glob(pattern)):
+        page = GENERATED / path.parents[1].name / f"{path.parent.name}.md"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        text = path.read_text(encoding="utf-8").replace("../../docs/", "../../")
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
 
@@ -146,12 +150,14 @@ def findings_as_pages(app: Sphinx) -> None:
 def links_of_pages(app: Sphinx, docname: str, source: list[str]) -> None:
     """Have a link that works in the repository work on the site."""
     source[0] = re.sub(
-        r"\]\(\.\./papers/(\w+)/findings\.md\)", r"](generated/papers/\1.md)", source[0]
+        r"\]\(((?:\.\./)*)\.\./(papers|extensions)/(\w+)/(?:findings|README)\.md",
+        r"](\1generated/\2/\3.md",
+        source[0],
     )
 
 
 def setup(app: Sphinx) -> None:
     """Connect the functions above; those on docstrings come before napoleon's."""
     app.connect("autodoc-process-docstring", explained_entries, priority=400)
-    app.connect("builder-inited", findings_as_pages, priority=400)
+    app.connect("builder-inited", pages_beside_code, priority=400)
     app.connect("source-read", links_of_pages)

@@ -1,4 +1,9 @@
-"""fairbench: uncertainty in algorithmic fairness, measured."""
+"""fairbench: how fair a model is, and how sure that is.
+
+`fairbench.audit` judges predictions that one brings, `fairbench.evaluate` returns a table of
+metrics of arrays, and `fairbench.run` carries out a run of the benchmark. The packages are listed
+in docs/architecture.md, from `core`, which all others use, to `cli`, which uses all others.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +13,23 @@ from typing import TYPE_CHECKING, Any
 from fairbench.core import VERSION
 
 if TYPE_CHECKING:
-    from fairbench.audits.gate.verdict import gate
+    from fairbench.audits.gate import gate
     from fairbench.audits.pages.notebook import AuditReport, audit
     from fairbench.cli.python import run
-    from fairbench.evaluation.evaluate_arrays import evaluate
+    from fairbench.evaluation.arrays import evaluate
     from fairbench.evaluation.evaluator import Evaluator
     from fairbench.evaluation.gate import Gate, GateError
     from fairbench.evaluation.many_groups import pooled
-    from fairbench.reporting.rank import RankReport, rank
 
 __all__ = [
     "AuditReport",
     "Evaluator",
     "Gate",
     "GateError",
-    "RankReport",
     "audit",
     "evaluate",
     "gate",
     "pooled",
-    "rank",
     "run",
 ]
 __version__ = VERSION
@@ -37,12 +39,10 @@ _PLACES = {
     "Evaluator": "fairbench.evaluation.evaluator",
     "Gate": "fairbench.evaluation.gate",
     "GateError": "fairbench.evaluation.gate",
-    "RankReport": "fairbench.reporting.rank",
     "audit": "fairbench.audits.pages.notebook",
-    "evaluate": "fairbench.evaluation.evaluate_arrays",
-    "gate": "fairbench.audits.gate.verdict",
+    "evaluate": "fairbench.evaluation.arrays",
+    "gate": "fairbench.audits.gate",
     "pooled": "fairbench.evaluation.many_groups",
-    "rank": "fairbench.reporting.rank",
     "run": "fairbench.cli.python",
 }
 
@@ -51,9 +51,15 @@ def __getattr__(name: str) -> Any:
     """Import what is public when it is first asked for, so that ``--help`` need not wait for it."""
     if name in _PLACES:
         return getattr(importlib.import_module(_PLACES[name]), name)
-    raise AttributeError(f"module 'fairbench' has no attribute '{name}'")
+    if name.startswith("_"):
+        raise AttributeError(f"module 'fairbench' has no attribute '{name}'")
+    from fairbench.cli.extensions import function
+
+    return function(name)
 
 
 def __dir__() -> list[str]:
     """List what is public, for the completion of names."""
-    return sorted([*__all__, "__version__"])
+    from fairbench.cli.extensions import FUNCTIONS, added
+
+    return sorted([*__all__, *added(FUNCTIONS), "__version__"])

@@ -1,61 +1,145 @@
-"""One folder a paper: its published numbers, how they map to our runs, and what else it computed.
+"""Studies of papers: their published numbers, how they map to our runs, what else they computed.
 
-A folder holds ``published.csv``, ``mapping.yaml``, ``contents.yaml``, ``verdicts.csv``,
-``findings.md`` and modules that run as ``python -m papers.PAPER.MODULE name=value ...``.
-``papers/README.md`` describes the files.
+A folder is a paper, or a part of one. It holds ``published.csv``, ``mapping.yaml``,
+``contents.yaml``, ``verdicts.csv``, ``findings.md`` and modules. A module that has studies runs as
+``python -m papers.PAPER.MODULE STUDY name=value ...``, where a study is a function of it.
+``papers/README.md`` describes the files; `engine` compares all papers with our runs. Here is what
+starts a study, and the options that studies of several papers have: a name means the same in all of
+them. The results folder is `fairbench.cli.command.Results`, as for every other command.
 """
 
+from __future__ import annotations
+
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from types import SimpleNamespace
+from typing import Any, get_type_hints
 
-from fairbench.cli.command import Command
-from fairbench.cli.main import call_command, run_words
+from rich import box
+from rich.table import Table
+
+from fairbench.cli.command import Command, Results
+from fairbench.cli.main import run_verb
+from fairbench.cli.output import call_command
+from fairbench.core.options import option
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
 PAPERS = ROOT / "papers"
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class NoOptions:
-    """What a module takes that computes one thing only."""
+    """What a study takes that computes one thing only."""
 
 
-@overload
-def run_main(main: Callable[[], object]) -> None: ...
+def options_of_study(study: Callable[..., object]) -> type[Any]:
+    """Return the dataclass of options that a study takes, by its annotation."""
+    kinds = [kind for name, kind in get_type_hints(study).items() if name != "return"]
+    return kinds[0] if kinds else NoOptions
 
 
-@overload
-def run_main(main: Callable[[T], object], options: type[T]) -> None: ...
+def table_of(title: str, *headings: str, **style: Any) -> Table:
+    """Return a study's table without rows: names in the first column, numbers in the others."""
+    table = Table(title=title, title_justify="left", **{"box": box.SIMPLE_HEAD, **style})
+    for i, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if i else "left")
+    return table
 
 
-def run_main(main: Callable[..., object], options: type[Any] = NoOptions) -> None:
-    """Call a module's main function with what the command line says, as ``fairbench`` calls a verb.
+def run_main(*studies: Callable[..., object]) -> None:
+    """Do what the command line asks of a module's studies, as ``fairbench`` does a verb.
 
-    ``--help`` prints the first paragraph of the module's docstring and its options. What the user
-    can mend is one line and exit status 2.
+    ``--help`` prints the docstring of a study and its options. What the user can mend is one line
+    and exit status 2.
 
     Parameters
     ----------
-    options : a frozen dataclass whose fields are made with `fairbench.core.options.option`; `main`
-        gets an instance. Without it `main` gets nothing, and every word is refused.
+    studies : functions of nothing, or of a frozen dataclass whose fields are made with
+        `fairbench.core.options.option`. A word names one of them; none does where there is one,
+        called ``main``.
     """
+    module = sys.modules[studies[0].__module__]
+    name = f"python -m {module.__spec__.name if module.__spec__ else module.__name__}"
+    commands = {study.__name__: _command(study, name) for study in studies}
+    verb = SimpleNamespace(COMMANDS=commands, __doc__=(module.__doc__ or "").partition("\n\n")[0])
+    if "main" in commands:
+        verb = SimpleNamespace(COMMAND=commands["main"], __doc__=verb.__doc__)
+    if status := call_command(lambda: run_verb(name, verb, sys.argv[1:])):
+        sys.exit(status)
+
+
+def _command(study: Callable[..., object], name: str) -> Command:
+    options = options_of_study(study)
 
     def run(values: Any) -> None:
         if options is NoOptions:
-            main()
+            study()
         else:
-            main(values)
+            study(values)
 
-    module = sys.modules[main.__module__]
-    name = module.__spec__.name if module.__spec__ else module.__name__
-    text = (module.__doc__ or "").partition("\n\n")[0]
-    command = Command(options, run)
-    words = partial(run_words, f"python -m {name}", text, command, sys.argv[1:])
-    if status := call_command(words):
-        sys.exit(status)
+    text = inspect.getdoc(study) or ""
+    example = f"{name} {study.__name__}".removesuffix(" main")
+    return Command(options, run, (example,), text.partition("\n\n")[0])
+
+
+def composed(*words: str) -> Any:
+    """Return the configuration of a run, as its command line composes it."""
+    from hydra import compose, initialize_config_dir
+
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("config", [*words], return_hydra_config=True)
+
+
+def as_numbers(features: Any) -> Any:
+    """Return a table of features with categories as their codes, in the order of the names."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            name: column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column
+            for name, column in features.items()
+        }
+    )
+
+
+def number_of_runs(default: int) -> Any:
+    """Declare the option ``runs=``."""
+    return option(default, "How many times the labelled rows are chosen.", least=1)
+
+
+def number_of_seeds(default: int) -> Any:
+    """Declare the option ``seeds=``."""
+    return option(default, "How many populations or splits are drawn.", least=1)
+
+
+def number_of_cvs(default: int) -> Any:
+    """Declare the option ``cvs=``."""
+    return option(default, "How many repeated cross-validations.", least=1)
+
+
+def csv_file() -> Any:
+    """Declare the option ``csv=``."""
+    return option(None, "A file that the printed table is written to, too.", shown="FILE")
+
+
+@dataclass(frozen=True)
+class Splits(Results):
+    """Where fits are kept, and how many splits of the data they are of."""
+
+    repeats: int = option(10, "How many splits of the data.", least=1)
+
+    @property
+    def overrides(self) -> list[str]:
+        """Return them as a run's command line takes them."""
+        return [f"split.repeats={self.repeats}", f"results={self.results}", "tracking=none"]
+
+
+@dataclass(frozen=True)
+class CrossValidations(Results):
+    """Where cross-validations are kept, and how many are looked at."""
+
+    cvs: int = number_of_cvs(200)

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fairbench.core.errors import check_choice
-from fairbench.data.class_scores import MulticlassScores, read_class_scores
+from fairbench.data.columns import MulticlassScores, binary, numbers, read_class_scores
 from fairbench.data.dataset import Source
-from fairbench.data.delimited import header, read_table, read_typed
 from fairbench.data.download import Archive
-from fairbench.data.tabular import binary, numbers
-from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.data.tables import header, read_table, read_typed
+from fairbench.inference.few_labels.pool import PartlyLabelled
 
 _TARGET = "true class"
 

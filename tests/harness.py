@@ -15,11 +15,13 @@ from omegaconf import DictConfig
 
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
-from fairbench.evaluation.columns import COSTS
+from fairbench.evaluation.table import COSTS
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
+# The packages of the extensions, and the folders that Python finds them in.
+EXTENSIONS = sorted(ROOT.glob("extensions/*/fairbench_*"))
 THOROUGH = pytest.mark.thorough
 TINY = ("dataset.n_samples=200", "split.repeats=1", "tracking=none")
 
@@ -75,6 +77,13 @@ def run_py(
 ) -> subprocess.CompletedProcess[str]:
     """Run run.py in a folder and return what it printed and its exit status."""
     return warm.run(command(*arguments)[1:], cwd=cwd, timeout=timeout, environment=environment)
+
+
+def ran(*arguments: str, cwd: Path, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run run.py in a folder, as `run_py`; it has to succeed."""
+    done = run_py(*arguments, cwd=cwd, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
 
 
 def fairbench(

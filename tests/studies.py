@@ -11,10 +11,9 @@ from fairbench.components.algorithms.fitters.bag import Bag
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.datasets import simulated
-from fairbench.data.encoding import Encoding
+from fairbench.data.features import Encoding
 from fairbench.data.splits import RepeatedHoldout
-from fairbench.experiments.contracts import Capabilities
-from fairbench.experiments.study import Study
+from fairbench.experiments.contracts import Capabilities, Study
 from fairbench.results.record import GROUPS
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run

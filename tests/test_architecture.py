@@ -14,17 +14,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("fairbench", "datasets", "algorithms")
 COMPONENTS = "fairbench.components."
-SOURCES = [path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
+EXTENSIONS = sorted(ROOT.glob("extensions/*/fairbench_*"))
+SOURCES = [
+    path
+    for folder in (*(ROOT / name for name in PACKAGES), *EXTENSIONS)
+    for path in sorted(folder.rglob("*.py"))
+]
 LIBRARY = [path for path in SOURCES if path.is_relative_to(ROOT / "fairbench")]
 HEAVY = {"torch", "mlflow", "jax", "numpyro", "xgboost", "sklearn", "fairlearn", "matplotlib"}
 # Imported only where a figure is drawn.
-FIGURES = [
-    f"fairbench.{name}"
-    for name in (
-        *("reporting.figures", "reporting.method_figures", "reporting.comparison_figures"),
-        "audits.pages.figures",
-    )
-]
+FIGURES = [f"fairbench.reporting.{name}" for name in ("figures", "comparison_figures")]
 # A package may import only those before it in this list.
 LAYERS = (
     "core",
@@ -46,8 +45,9 @@ LAYERS = (
 def module(path):
     """Return the name by which a file is imported."""
     parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = parts[2:] if parts[0] == "extensions" else parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    return name if parts[0] == "fairbench" else f"{COMPONENTS}{name}"
+    return f"{COMPONENTS}{name}" if parts[0] in PACKAGES[1:] else name
 
 
 @cache
@@ -55,32 +55,22 @@ def tree(path):
     return ast.parse(path.read_text())
 
 
-def executed(node, *, functions):
-    """Yield what of a module runs: when it is imported, or when its functions do, too.
-
-    What is imported for types alone does not run.
-    """
+def executed(node):
+    """Yield what of a module runs when it is imported: no function, nor what is for types alone."""
     for child in ast.iter_child_nodes(node):
-        function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        if function and not functions:
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
             continue
         yield child
-        yield from executed(child, functions=functions)
+        yield from executed(child)
 
 
 @cache
-def imports(path, *, top_level=False, running=False):
-    """Return the modules and names a file imports.
-
-    Parameters
-    ----------
-    top_level : only when it is imported. running : not for types alone.
-    """
+def imports(path, *, top_level=False):
+    """Return the modules and names a file imports, or only those when it is itself imported."""
     names = []
-    every = ast.walk(tree(path))
-    nodes = executed(tree(path), functions=not top_level) if top_level or running else every
+    nodes = executed(tree(path)) if top_level else ast.walk(tree(path))
     for node in nodes:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
@@ -110,6 +100,20 @@ def test_library_does_not_import_what_is_plugged_into_it():
     assert not [module(path) for path in LIBRARY if kinds(path)]
 
 
+def test_extensions_are_known_by_what_they_add_alone():
+    """Nothing of the library, of data sets or algorithms imports one, nor does another one."""
+    names = {folder.name for folder in EXTENSIONS}
+    assert names
+    for path in SOURCES:
+        assert not (roots(path) & names) - {module(path).split(".")[0]}, module(path)
+
+
+def test_nothing_imports_the_papers_but_they_themselves():
+    for path in SOURCES:
+        names = [name for name in imports(path) if name.startswith(f"{COMPONENTS}papers")]
+        assert not names, f"{module(path)} imports {names}"
+
+
 def test_datasets_and_algorithms_do_not_know_each_other():
     other = {"datasets": "algorithms", "algorithms": "datasets"}
     for path in SOURCES:
@@ -135,11 +139,12 @@ def test_imports_point_downwards():
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    """Neither when they are imported nor later, within functions."""
-    modules = {module(path) for path in SOURCES}
+    """Neither when they are imported nor later, within functions, nor for types."""
+    sources = [*SOURCES, *sorted((ROOT / "papers").rglob("*.py"))]
+    modules = {module(path) for path in sources}
     graph = {}
-    for path in SOURCES:
-        names = imports(path, running=True)
+    for path in sources:
+        names = imports(path)
         own = {name if name in modules else name.rpartition(".")[0] for name in names} & modules
         graph[module(path)] = own - {module(path)}
     try:
@@ -151,7 +156,7 @@ def test_no_modules_import_each_other_in_a_circle():
 def test_the_map_names_every_package_and_only_files_that_exist():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert not [name for name in LAYERS if f"\n| `{name}` | " not in page]
-    folders = "algorithms|benchmarks|conf|datasets|docs|fairbench|papers|tests"
+    folders = "algorithms|benchmarks|conf|datasets|docs|extensions|fairbench|papers|tests"
     named = set(re.findall(rf"\b(?:{folders})/[\w/]*[\w.]+", page))
     assert len(named) > 50
     assert not sorted(name for name in named if not (ROOT / name.rstrip(".")).exists())
@@ -177,7 +182,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
 def private(name):
     """Return whether a dotted name of a dependency has a part that is not for its users."""
     parts = name.split(".")
-    return parts[0] not in PACKAGES and any(
+    return parts[0] not in (*PACKAGES, *(folder.name for folder in EXTENSIONS)) and any(
         part in ("_internal", "externals") or (part.startswith("_") and not part.startswith("__"))
         for part in parts
     )

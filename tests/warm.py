@@ -95,6 +95,11 @@ def run(
         return subprocess.CompletedProcess(words, status, *(p.read_text() for p in printed))
 
 
+def _path(tree: Path) -> str:
+    """Return where Python finds ``fairbench`` and the extensions of a tree."""
+    return os.pathsep.join(map(str, [tree, *sorted(tree.glob("extensions/*"))]))
+
+
 def _inherited() -> dict[str, str]:
     """Return the variables of this process, less the folder of a command that was given in it."""
     return {name: value for name, value in os.environ.items() if name != "FAIRBENCH_FOLDER"}
@@ -132,7 +137,7 @@ def _start(
         process = subprocess.Popen(
             [sys.executable, *words], cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout,
             stderr=stderr, start_new_session=True,
-            env={**_inherited(), "PYTHONPATH": str(tree), **UNBUFFERED, **environment},
+            env={**_inherited(), "PYTHONPATH": _path(tree), **UNBUFFERED, **environment},
         )  # fmt: skip
 
     def status_of(seconds: float) -> int | None:
@@ -153,7 +158,7 @@ def _fork(
 ) -> tuple[int, Ending]:
     """Have the process that has imported what most commands need be forked."""
     server = _server(tree)
-    variables = _inherited() | {"PYTHONPATH": str(tree)} | environment
+    variables = _inherited() | {"PYTHONPATH": _path(tree)} | environment
     request = [words, str(cwd), variables, timeout + PATIENCE, *map(str, printed)]
     server.stdin.write(json.dumps(request).encode() + b"\n")
 
@@ -172,7 +177,7 @@ def _server(tree: Path) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
-        env=os.environ | {"PYTHONPATH": str(tree), "MPLBACKEND": "agg"},
+        env=os.environ | {"PYTHONPATH": _path(tree), "MPLBACKEND": "agg"},
     )
     atexit.register(server.communicate)
     return server

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,11 +23,8 @@ from fairbench.components.algorithms.estimators.weight_posterior import (
     forward,
     new_posterior,
 )
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Loss
-
-if TYPE_CHECKING:
-    from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
 
 Array = NDArray[np.float64]
 BLOCK = 4096  # rows predicted at a time: every member keeps its hidden units of them
@@ -40,7 +37,7 @@ class BayesianNNEstimator(LinkedEstimator):
     of one model are those of the mixture over `samples` networks drawn from the posterior.
     """
 
-    def __init__(self, loss: Loss, training: BayesianNN, seed: int) -> None:
+    def __init__(self, loss: Loss, training: Any, seed: int) -> None:
         self.loss = loss
         self.training = training
         self.seed = seed
@@ -70,7 +67,7 @@ def _scores(X: torch.Tensor, weights: list[torch.Tensor]) -> Array:
     return torch.cat(blocks, dim=1).numpy().astype(np.float64)
 
 
-def _train(data: Data, loss: Loss, training: BayesianNN, seed: int) -> WeightPosterior:
+def _train(data: Data, loss: Loss, training: Any, seed: int) -> WeightPosterior:
     generator, noise = np.random.default_rng([seed, 1]), torch.Generator().manual_seed(seed)
     validation, rest = data.held_out(training.validation, generator)
     start = loss.initial(rest.y, rest.weight)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import rtdl_revisiting_models
 import torch
 
 from fairbench.components.algorithms.estimators.tabular_network import Shape, TabularNetwork
-
-if TYPE_CHECKING:
-    from fairbench.components.algorithms.learners.ft_transformer import FTTransformer
 
 
 class _Trunk(torch.nn.Module):
@@ -26,7 +23,7 @@ class _Trunk(torch.nn.Module):
         return torch.relu(self.norm(self.network(numbers, codes)))
 
 
-def build(learner: FTTransformer, shape: Shape) -> TabularNetwork:
+def build(learner: Any, shape: Shape) -> TabularNetwork:
     """Return the untrained network, drawn from torch's generator."""
     numbers = shape.numbers.shape[1]
     network = rtdl_revisiting_models.FTTransformer(

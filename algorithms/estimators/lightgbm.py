@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Frame
-from fairbench.data.units import Unit
+from fairbench.data.features import Frame, Unit
 
 Array = NDArray[np.float64]
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from fairbench.data.encoding import Frame
-from fairbench.data.units import Unit
+from fairbench.data.features import Frame, Unit
 from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]

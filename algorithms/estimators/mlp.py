@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,11 +17,8 @@ from fairbench.components.algorithms.estimators.training import (
     standardised,
     train_until_stale,
 )
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Loss
-
-if TYPE_CHECKING:
-    from fairbench.components.algorithms.learners.mlp import MLP
 
 Array = NDArray[np.float64]
 
@@ -33,7 +30,7 @@ class MLPEstimator(LinkedEstimator):
     targets of any unit.
     """
 
-    def __init__(self, loss: Loss, training: MLP, seed: int) -> None:
+    def __init__(self, loss: Loss, training: Any, seed: int) -> None:
         self.loss = loss
         self.training = training
         self.seed = seed
@@ -66,7 +63,7 @@ class MLPEstimator(LinkedEstimator):
         return link(scores, self.loss, self.unit_)
 
 
-def _train(data: Data, loss: Loss, training: MLP, seed: int) -> Network:
+def _train(data: Data, loss: Loss, training: Any, seed: int) -> Network:
     generator, torch_generator = np.random.default_rng([seed, 1]), torch.Generator()
     torch_generator.manual_seed(seed)
     validation, rest = data.held_out(training.validation, generator)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from fairbench.data.sequences import Modality
+from fairbench.data.features import Modality
 
 
 class Padded(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,11 +19,8 @@ from fairbench.components.algorithms.estimators.training import (
     standardised,
     train_until_stale,
 )
-from fairbench.data.sequences import Sequences
+from fairbench.data.features import Sequences
 from fairbench.experiments.contracts import Loss
-
-if TYPE_CHECKING:
-    from fairbench.components.algorithms.learners.sequence_transformer import SequenceTransformer
 
 Array = NDArray[np.float64]
 BLOCK = 256  # rows predicted at a time: attention keeps every pair of their frames
@@ -35,7 +32,7 @@ class SequenceEstimator(LinkedEstimator):
     Values are standardised before the fit and scaled back after it.
     """
 
-    def __init__(self, loss: Loss, training: SequenceTransformer, seed: int) -> None:
+    def __init__(self, loss: Loss, training: Any, seed: int) -> None:
         self.loss = loss
         self.training = training
         self.seed = seed
@@ -62,9 +59,7 @@ class SequenceEstimator(LinkedEstimator):
         return link(scores, self.loss, self.unit_)
 
 
-def _train(
-    X: Sequences, data: Data, loss: Loss, training: SequenceTransformer, seed: int
-) -> SequenceNetwork:
+def _train(X: Sequences, data: Data, loss: Loss, training: Any, seed: int) -> SequenceNetwork:
     generator, device = np.random.default_rng([seed, 1]), training.device
     validation, rest = data.held_out(training.validation, generator)
     network = SequenceNetwork(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import rtdl_num_embeddings
@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 
 from fairbench.components.algorithms.estimators.tabular_network import Shape, TabularNetwork
 
-if TYPE_CHECKING:
-    from fairbench.components.algorithms.learners.tabm import TabM
 
-
-def build(learner: TabM, shape: Shape) -> TabularNetwork:
+def build(learner: Any, shape: Shape) -> TabularNetwork:
     """Return the untrained network, drawn from torch's generator."""
     numbers = shape.numbers.shape[1]
     trunk = tabm.TabM.make(
@@ -34,7 +31,7 @@ def build(learner: TabM, shape: Shape) -> TabularNetwork:
 
 
 def _embeddings(
-    learner: TabM, numbers: NDArray[np.float32]
+    learner: Any, numbers: NDArray[np.float32]
 ) -> rtdl_num_embeddings.PiecewiseLinearEmbeddings:
     """Return the encoding of numbers by pieces between their quantiles, as the authors' default."""
     bins = [torch.from_numpy(_edges(column, learner.bins)).float() for column in numbers.T]

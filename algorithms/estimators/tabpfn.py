@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,6 @@ from fairbench.components.algorithms.estimators.training import one_thread
 from fairbench.core.errors import UserError
 from fairbench.experiments.contracts import Loss
 
-if TYPE_CHECKING:
-    from fairbench.components.algorithms.learners.tabpfn import TabPFN
-
 Array = NDArray[np.float64]
 
 
@@ -25,7 +22,7 @@ class TabPFNEstimator(LinkedEstimator):
     It cannot weigh rows: a weight of w is w copies.
     """
 
-    def __init__(self, loss: Loss, learner: TabPFN, seed: int) -> None:
+    def __init__(self, loss: Loss, learner: Any, seed: int) -> None:
         self.loss = loss
         self.learner = learner
         self.seed = seed

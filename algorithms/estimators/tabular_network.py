@@ -22,7 +22,7 @@ from fairbench.components.algorithms.estimators.training import (
     train_until_stale,
 )
 from fairbench.components.algorithms.learners.tabular_networks import TabularNetworkLearner
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]

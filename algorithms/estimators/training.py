@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
-from fairbench.data.units import Unit
+from fairbench.data.features import Unit
 from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]

@@ -17,7 +17,7 @@ from fairbench.components.algorithms.estimators.xgboost import (
     grow_custom,
     unit_of,
 )
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from fairbench.data.units import Unit
+from fairbench.data.features import Unit
 
 Array = NDArray[np.float64]
 

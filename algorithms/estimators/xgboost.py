@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from fairbench.components.algorithms.estimators.linked import LinkedEstimator, link
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Frame
-from fairbench.data.units import Unit
+from fairbench.data.features import Frame, Unit
 from fairbench.experiments.contracts import Loss
 
 Array = NDArray[np.float64]

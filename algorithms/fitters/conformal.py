@@ -13,9 +13,9 @@ from fairbench.components.algorithms.fitters.conditional_quantiles import coveri
 from fairbench.components.algorithms.fitters.held_out import fit_without, predict_rows
 from fairbench.components.algorithms.losses import default_loss, distribution_loss
 from fairbench.components.algorithms.overlapping_groups import OverlappingGroups
-from fairbench.core.seeds import integer_seed
+from fairbench.core.arrays import integer_seed
 from fairbench.data.dataset import Task
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import (
     Capabilities,
     Fitter,

@@ -9,10 +9,10 @@ import pandas as pd
 
 from fairbench.components.algorithms.fitters.held_out import fit_without, predict_rows
 from fairbench.components.algorithms.losses import SquaredError
+from fairbench.core.arrays import integer_seed
 from fairbench.core.errors import check_minimum
-from fairbench.core.seeds import integer_seed
 from fairbench.data.dataset import Task
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Fitter, Loss, MakeModel, Model, RawOutputs, TrainingSet
 
 

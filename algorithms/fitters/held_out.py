@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.seeds import integer_seed
-from fairbench.data.encoding import Frame
+from fairbench.core.arrays import integer_seed
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import MakeModel, Model, RawOutputs, TrainingSet
 
 

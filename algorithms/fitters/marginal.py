@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairbench.components.algorithms.losses import default_loss
 from fairbench.data.dataset import Task
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Fitter, Loss, MakeModel, RawOutputs, TrainingSet
 
 

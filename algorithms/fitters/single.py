@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from fairbench.components.algorithms.losses import default_loss
-from fairbench.core.seeds import integer_seed
+from fairbench.core.arrays import integer_seed
 from fairbench.data.dataset import Task
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Fitter, Loss, MakeModel, Model, RawOutputs, TrainingSet
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairbench.components.algorithms.interventions.shared import Groups, group_names
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Model, RawOutputs, class_probabilities
 
 Array = NDArray[np.float64]

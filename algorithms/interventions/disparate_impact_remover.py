@@ -15,7 +15,7 @@ from fairbench.components.algorithms.interventions.numeric import numeric_column
 from fairbench.components.algorithms.interventions.quantiles import Quantiles, repaired_values
 from fairbench.components.algorithms.interventions.shared import group_names, last_call
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Intervention, Model, RawOutputs
 
 Array = NDArray[np.float64]

@@ -19,7 +19,7 @@ from fairbench.components.algorithms.interventions.reductions import (
 from fairbench.components.algorithms.interventions.rows import OnRows, Rows
 from fairbench.components.algorithms.interventions.shared import Array
 from fairbench.core.errors import check_minimum
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Capabilities, Intervention, RawOutputs
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import (
     ANY_FEATURES,
     ANY_TASK,

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy.sparse import csr_matrix
 
-from fairbench.data.encoding import Frame
-from fairbench.data.sequences import Sequences
+from fairbench.data.features import Frame, Sequences
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Model, RawOutputs, class_probabilities
 
 Array = NDArray[np.float64]

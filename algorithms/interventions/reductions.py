@@ -13,7 +13,7 @@ import pandas as pd
 from fairbench.components.algorithms.interventions.rows import OnRows, Rows
 from fairbench.components.algorithms.interventions.shared import Array, group_names
 from fairbench.core.errors import check_choice
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Model
 
 CONSTRAINTS = {

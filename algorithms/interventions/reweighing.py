@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fairbench.components.algorithms.interventions.none import Unconstrained
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import (
     ANY_FEATURES,
     BINARY,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fairbench.components.algorithms.interventions.shared import Groups, group_names
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Frame
+from fairbench.data.features import Frame
 from fairbench.experiments.contracts import Model, RawOutputs
 
 Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.core.errors import UserError, check_minimum, check_share, unknown_name
-from fairbench.data.encoding import Encoding
+from fairbench.data.features import Encoding
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Learner, Loss
 
 INITIAL_MEANS = ("uniform", "normal")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.core.errors import check_minimum
-from fairbench.data.encoding import Encoding
+from fairbench.data.features import Encoding
 from fairbench.experiments.contracts import ANY_LABEL, ANY_TASK, Capabilities, Learner, Loss
 
 _OBJECTIVES = {"binomial": "binary", "softmax": "multiclass", "squared_error": "regression"}

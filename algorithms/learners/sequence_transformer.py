@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
-from fairbench.data.encoding import SequenceEncoding
+from fairbench.data.features import SequenceEncoding
 from fairbench.experiments.contracts import ANY_TASK, SEQUENCES, Capabilities, Learner, Loss
 
 _DEVICES = ("cpu", "cuda")

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairbench.components.algorithms.learners.tabular_networks import DEVICES
 from fairbench.core.errors import UserError, check_choice, check_minimum
-from fairbench.data.encoding import Encoding
+from fairbench.data.features import Encoding
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Learner, Loss
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairbench.core.errors import check_choice, check_minimum, check_share
-from fairbench.data.encoding import Encoding
+from fairbench.data.features import Encoding
 from fairbench.experiments.contracts import Learner
 
 LOSSES = frozenset(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairbench.core.errors import UserError, check_minimum
-from fairbench.data.encoding import Encoding, parse_encoding
+from fairbench.data.features import Encoding, parse_encoding
 from fairbench.experiments.contracts import ANY_TASK, Capabilities, Learner, Loss
 
 PACKAGES = ("xgboost-cpu", "xgboost")

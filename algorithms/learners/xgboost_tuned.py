@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbench.components.algorithms.learners.xgboost import PACKAGES, XGBoost
 from fairbench.core.errors import UserError, check_minimum, check_share
-from fairbench.data.encoding import Encoding, parse_encoding
+from fairbench.data.features import Encoding, parse_encoding
 from fairbench.experiments.contracts import ANY_LABEL, ANY_TASK, Capabilities, Learner, Loss
 
 

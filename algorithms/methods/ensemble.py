@@ -20,7 +20,7 @@ from fairbench.experiments.contracts import (
     Method,
     RawOutputs,
 )
-from fairbench.metrics.group_means import entropy_decomposition, variance_decomposition
+from fairbench.metrics.uncertainty import entropy_decomposition, variance_decomposition
 
 _READINGS = ("mean", "majority", "sign_test", "disagreement")
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.coverage.families import FAMILIES
-from benchmarks.coverage.page import write_sections
-from benchmarks.coverage.report import failures, sections, summary
+from benchmarks.coverage.page import failures, sections, summary, write_sections
 from benchmarks.coverage.simulate import Cell, simulate
-from fairbench.cli.options import read
+from fairbench.cli.command import read
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
 

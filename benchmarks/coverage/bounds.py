@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
 from fairbench.core.arrays import Floats
-from fairbench.inference.partial.bounds import RateBounds
-from fairbench.inference.partial.proxy import ProxyRows
-from fairbench.inference.partial.selected import NOTHING, SelectedLabels
+from fairbench.inference.partial import NOTHING, ProxyRows, RateBounds, SelectedLabels
 from fairbench.inference.rates import difference_limits
-from fairbench.metrics import rates
-from fairbench.metrics.rates import Rate
+from fairbench.metrics import registry as rates
+from fairbench.metrics.registry import Rate
 
 RATES: tuple[Rate, ...] = (
     rates.base_rate,
@@ -117,20 +115,12 @@ def _intervals(ends: Mapping[str, RateBounds]) -> Mapping[str, Interval]:
     return result
 
 
-def _bounds(
-    data: tuple[Selection, SelectedLabels], _: np.random.Generator
+def _of_selected(
+    data: tuple[Selection, SelectedLabels], _: np.random.Generator, *, alike: bool
 ) -> Mapping[str, Interval]:
+    """Return the intervals at the odds that are assumed, or as if the others were alike."""
     population, labels = data
-    return _of_selected(labels, population.odds)
-
-
-def _alike(
-    data: tuple[Selection, SelectedLabels], _: np.random.Generator
-) -> Mapping[str, Interval]:
-    return _of_selected(data[1], 1.0)
-
-
-def _of_selected(labels: SelectedLabels, odds: float) -> Mapping[str, Interval]:
+    odds = 1.0 if alike else population.odds
     return _intervals({rate.name: _by_group(labels.bounds(rate, odds=odds)) for rate in RATES})
 
 
@@ -220,7 +210,10 @@ FAMILIES = (
         "like the selected.",
         _selections,
         draw_selection,
-        (Construction("ours", _bounds), Construction("as if alike", _alike)),
+        (
+            Construction("ours", partial(_of_selected, alike=False)),
+            Construction("as if alike", partial(_of_selected, alike=True)),
+        ),
         replications=2000,
     ),
     Family(

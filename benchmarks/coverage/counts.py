@@ -1,4 +1,4 @@
-"""Families of rates: single ones, differences, ratios, largest gaps, smallest ratios, two rates."""
+"""Populations of groups whose rates are known: sizes, numbers of groups, base rates and gaps."""
 
 from __future__ import annotations
 
@@ -6,20 +6,413 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks.coverage import constructions as made
-from benchmarks.coverage.populations import (
-    BASE_RATES,
-    SPREAD,
-    Population,
-    all_populations,
-    thinned,
-    varied,
+from benchmarks.coverage.simulate import (
+    BEFORE,
+    LEVEL,
+    OURS,
+    Construction,
+    Family,
+    Interval,
+    Sample,
+    bounded,
 )
-from benchmarks.coverage.simulate import BEFORE, OURS, Construction, Family, Interval, Sample
 from fairbench.core.arrays import Floats
+from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
+from fairbench.inference.posterior import Beta, central_interval, posterior_draws
+from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits, ratio_limits
+
+Integers = NDArray[np.int64]
+Kind = TypeVar("Kind")
+
+# Rows of the larger and of the smaller groups.
+SIZES = ((20, 20), (50, 50), (200, 200), (2000, 2000))
+UNEQUAL_SIZES = ((200, 20), (500, 50), (2000, 200), (2000, 20))
+GROUPS = (2, 3, 4, 10, 50)
+BASE_RATES = (0.005, 0.03, 0.3, 0.5, 0.97)
+GAPS = (0.0, 0.02, 0.1, 0.2)
+# Who differs: the last group, the first (a large one, where sizes differ), or all, evenly.
+LAST, FIRST, SPREAD = "last", "first", "spread"
+_IN_WORDS = {LAST: "in one group", FIRST: "in one large group", SPREAD: "spread over all"}
+
+
+@dataclass(frozen=True)
+class Population:
+    """Groups of rows, each with a rate.
+
+    Attributes
+    ----------
+    sizes : rows of the first half of the groups (at least one), and of the others.
+    groups : how many groups there are.
+    base : the rate of the groups that do not differ.
+    gap : the largest difference of two rates, towards the middle: downwards from over 1/2.
+    shape : which groups differ, see above.
+    """
+
+    sizes: tuple[int, int]
+    groups: int
+    base: float
+    gap: float
+    shape: str
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        large, small = self.sizes
+        rows = f"{large}" if large == small else f"{large} and {small}"
+        gap = f"gap {self.gap:g} {_IN_WORDS[self.shape]}" if self.gap else "no gap"
+        return f"{self.groups} groups of {rows} rows, rate {self.base:g}, {gap}"
+
+    @property
+    def slow(self) -> bool:
+        """Whether its many pairs take so long that fewer replications are made."""
+        return self.groups > 10
+
+    @property
+    def rows(self) -> Integers:
+        """The rows (G,) of every group."""
+        large, small = self.sizes
+        first = max(1, self.groups // 2)
+        return np.array([large] * first + [small] * (self.groups - first), np.int64)
+
+    def rates(self, replications: int, generator: np.random.Generator) -> Floats:
+        """Return (R, G) rates; the base rate varies by a tenth of itself between replications."""
+        if self.shape == SPREAD:
+            shape = np.linspace(0, 1, self.groups)
+        else:
+            shape = np.zeros(self.groups)
+            shape[0 if self.shape == FIRST else -1] = 1
+        direction = -1 if self.base > 0.5 else 1
+        return varied(self.base, replications, generator)[:, None] + direction * self.gap * shape
+
+
+def varied(base: float, replications: int, generator: np.random.Generator) -> Floats:
+    """Return (R,) rates within a tenth of `base`, or of 1 - `base` where that is smaller.
+
+    No population then sits where the coverage of discrete counts happens to jump.
+    """
+    spread = min(base, 1 - base) / 10
+    drawn: Floats = base + spread * generator.uniform(-1, 1, replications)
+    return drawn
+
+
+def all_populations(groups: Sequence[int] = GROUPS) -> list[Population]:
+    """Return every population of so many groups: some 1,600 of all numbers of groups."""
+    result = []
+    for sizes, count, base, gap in product((*SIZES, *UNEQUAL_SIZES), groups, BASE_RATES, GAPS):
+        for shape in _shapes(sizes, count, gap):
+            result.append(Population(sizes, count, base, gap, shape))
+    return result
+
+
+def _shapes(sizes: tuple[int, int], groups: int, gap: float) -> list[str]:
+    """Return the shapes that differ from each other."""
+    if not gap:
+        return [LAST]
+    unequal = [FIRST] if sizes[0] != sizes[1] else []
+    return [LAST, *unequal, *([SPREAD] if groups > 2 else [])]
+
+
+def thinned(populations: Sequence[Kind], count: int) -> list[Kind]:
+    """Return about `count` populations, spread evenly over a fixed shuffle of all."""
+    if count >= len(populations):
+        return list(populations)
+    chosen = np.random.default_rng(17).permutation(len(populations))[:count]
+    return [populations[i] for i in np.sort(chosen)]
+
+
+# Constructions of intervals from counts: ours, the posterior of before, and what others print.
+#
+# Each takes counts of R replications of G groups and returns the lower and upper ends of all R.
+
+DRAWS = 400  # of posteriors and bootstraps
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many rows of each group have an outcome.
+
+    Attributes
+    ----------
+    successes : (R, G) counts.
+    size : (R, G) or (G,) rows.
+    prior : pseudo-counts of either outcome that the papers' posterior adds: 2 for shares of all
+        rows, each outcome being two cells of the four, and 1 for shares of half of the cells.
+    """
+
+    successes: NDArray[np.int64]
+    size: NDArray[np.int64]
+    prior: float = 2.0
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The rows (R, G) of every group."""
+        return np.broadcast_to(self.size, self.successes.shape)
+
+    @property
+    def rate(self) -> Floats:
+        """The observed rates (R, G), NaN of no rows."""
+        with np.errstate(invalid="ignore"):
+            return self.successes / self.rows
+
+
+OfCounts: TypeAlias = Callable[[Counts, np.random.Generator], Interval]
+OfSeveral: TypeAlias = Callable[[Sequence[Counts], np.random.Generator], Interval]
+Statistic: TypeAlias = Callable[[Floats], Floats]
+Intervals: TypeAlias = Callable[..., Mapping[str, Interval]]
+
+
+# What is estimated, of rates (..., G).
+
+
+def rate_of(rates: Floats) -> Floats:
+    """Return the rates as they are."""
+    return rates
+
+
+def difference_of(rates: Floats) -> Floats:
+    """Return the second group's rate minus the first's."""
+    return rates[..., 1] - rates[..., 0]
+
+
+def ratio_of(rates: Floats) -> Floats:
+    """Return the second group's rate over the first's."""
+    return _divided(rates[..., 1], rates[..., 0])
+
+
+def gap_of(rates: Floats) -> Floats:
+    """Return the largest difference of two groups."""
+    largest: Floats = rates.max(axis=-1) - rates.min(axis=-1)
+    return largest
+
+
+def smallest_of(rates: Floats) -> Floats:
+    """Return the smallest rate over the largest."""
+    return _divided(rates.min(axis=-1), rates.max(axis=-1))
+
+
+def _divided(top: Floats, bottom: Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(bottom > 0, top / bottom, np.nan)
+
+
+# Ours.
+
+
+def rate_ours(counts: Counts, _: np.random.Generator) -> Limits:
+    """Return modified Jeffreys limits, of few rows nearer to the exact ones."""
+    return rate_limits(counts.successes, counts.rows, level=LEVEL)
+
+
+def of_pair(rates: Callable[..., Limits], joined: Callable[[Limits, Limits], Limits]) -> OfCounts:
+    """Return the limits of the second group against the first, joined by MOVER.
+
+    Of Wilson's limits these are Newcombe's (1998, method 10) and Donner and Zou's (2012).
+    """
+
+    def interval(counts: Counts, draw: np.random.Generator) -> Interval:
+        limits = rates(counts, draw)
+        return joined(limits.take(1), limits.take(0))
+
+    return interval
+
+
+def gap_ours(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return the folded differences of all pairs."""
+    return largest_gap(_group_limits(counts))
+
+
+def gap_of_some(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return the same of the groups that have rows, as if there were no others."""
+    return largest_gap(_group_limits(counts).only(counts.rows > 0))
+
+
+def smallest_ours(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return the folded ratios of all pairs."""
+    return smallest_ratio(_group_limits(counts))
+
+
+def odds_ours(counts: Sequence[Counts], _: np.random.Generator) -> Interval:
+    """Return the folded differences of all pairs in several rates."""
+    gap = largest_gap(*(_group_limits(each, len(counts)) for each in counts))
+    return _where_all_have_rows(counts, gap.lower, gap.upper)
+
+
+def _group_limits(counts: Counts, rates: int = 1) -> GroupLimits:
+    return GroupLimits.of(counts.successes, counts.rows, level=LEVEL, rates=rates)
+
+
+# The papers' posterior, which was printed before.
+
+
+def rate_posterior(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return the central interval of a rate under Dir(1, 1, 1, 1), in closed form."""
+    hits, rows = counts.successes.astype(float), counts.rows
+    return Beta(hits + counts.prior, rows - hits + counts.prior).interval(LEVEL)
+
+
+def posterior(statistic: Statistic) -> OfCounts:
+    """Return the central interval of a statistic of the rates' posterior draws."""
+
+    def interval(counts: Counts, draw: np.random.Generator) -> Interval:
+        return central_interval(statistic(_drawn(counts, draw)), LEVEL)
+
+    return interval
+
+
+def odds_posterior(counts: Sequence[Counts], draw: np.random.Generator) -> Interval:
+    """Return the central interval of the larger of two gaps."""
+    gaps = np.maximum(*(gap_of(_drawn(each, draw)) for each in counts))
+    return _where_all_have_rows(counts, *central_interval(gaps, LEVEL))
+
+
+def _drawn(counts: Counts, draw: np.random.Generator) -> Floats:
+    """Return (T, R, G) posterior draws of the rates."""
+    cells = np.stack([counts.successes, counts.rows - counts.successes], axis=-1)
+    return posterior_draws(cells, DRAWS, draw, alpha=counts.prior)[..., 0]
+
+
+# Newcombe, with Wilson's limits.
+
+
+def wilson_limits(counts: Counts, _: np.random.Generator | None = None) -> Limits:
+    """Return rates with Wilson's (1927) score limits."""
+    z, n, p = quantile(LEVEL), counts.rows, counts.rate
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    return Limits(p, centre - half, centre + half)
+
+
+def rate_wilson(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return Wilson's score limits."""
+    return wilson_limits(counts)[1:]
+
+
+def gap_newcombe(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return Newcombe's interval of the two groups that lie furthest apart."""
+    high, low = _extremes(wilson_limits(counts))
+    return difference_limits(high, low)
+
+
+def smallest_newcombe(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return Donner and Zou's interval of the two groups that lie furthest apart, at most 1."""
+    high, low = _extremes(wilson_limits(counts))
+    ratio = ratio_limits(low, high)
+    return ratio.lower, np.minimum(ratio.upper, 1)
+
+
+def _extremes(limits: Limits) -> tuple[Limits, Limits]:
+    """Return the limits of the group of the highest and of the lowest rate."""
+    places = (limits.value.argmax(axis=-1), limits.value.argmin(axis=-1))
+    high, low = (
+        Limits(*(np.take_along_axis(limit, place[:, None], axis=-1)[:, 0] for limit in limits))
+        for place in places
+    )
+    return high, low
+
+
+# Wald.
+
+
+def rate_wald(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return the rate and 1.96 of its estimated standard errors."""
+    return _around(counts.rate, np.sqrt(_variance(counts)))
+
+
+def difference_wald(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return the difference and 1.96 of its estimated standard errors."""
+    return _around(difference_of(counts.rate), np.sqrt(_variance(counts).sum(axis=-1)))
+
+
+def ratio_wald(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return the log ratio and 1.96 of its standard errors, as a ratio (Katz et al. 1978)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.sqrt((_variance(counts) / counts.rate**2).sum(axis=-1))
+        lower, upper = _around(np.log(ratio_of(counts.rate)), error)
+    unknown = (counts.successes == 0).any(axis=-1)
+    return np.where(unknown, np.nan, np.exp(lower)), np.where(unknown, np.nan, np.exp(upper))
+
+
+def gap_wald(counts: Counts, _: np.random.Generator) -> Interval:
+    """Return the Wald interval of the two groups that lie furthest apart."""
+    rate, error = counts.rate, np.sqrt(_variance(counts))
+    high, low = _extremes(Limits(rate, error, error))
+    return _around(high.value - low.value, np.hypot(high.lower, low.lower))
+
+
+def _variance(counts: Counts) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return counts.rate * (1 - counts.rate) / counts.rows
+
+
+def _around(value: Floats, error: Floats) -> tuple[Floats, Floats]:
+    return value - quantile(LEVEL) * error, value + quantile(LEVEL) * error
+
+
+# The bootstrap of fairlearn's MetricFrame.
+
+
+def bootstrap(statistic: Statistic) -> OfCounts:
+    """Return the central interval of a statistic over resampled rows.
+
+    All rows are resampled together, as ``MetricFrame(n_boot=...)`` of fairlearn does: a resample's
+    counts of groups and outcomes are multinomial.
+    """
+
+    def interval(counts: Counts, draw: np.random.Generator) -> Interval:
+        cells = np.concatenate([counts.successes, counts.rows - counts.successes], axis=-1)
+        total = cells.sum(axis=-1, keepdims=True)
+        drawn = draw.multinomial(total[:, 0], cells / total, size=(DRAWS, len(cells)))
+        return bootstrap_quantiles(drawn, statistic)
+
+    return interval
+
+
+def bootstrap_quantiles(resampled: NDArray[np.int64], statistic: Statistic) -> Interval:
+    """Return the quantiles of a statistic of the rates in resampled counts.
+
+    Parameters
+    ----------
+    resampled : (T, R, 2 G) counts: of the rows with the outcome in each group, then of those
+        without it.
+    """
+    hits, misses = np.split(resampled, 2, axis=-1)
+    with np.errstate(invalid="ignore"):
+        values = statistic(hits / (hits + misses))
+    tail = (1 - LEVEL) / 2
+    known = ~np.isnan(values).all(axis=0)
+    lower, upper = np.nanquantile(np.where(known, values, 0), [tail, 1 - tail], axis=0)
+    return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
+
+
+def of_larger_gap(interval: OfCounts) -> OfSeveral:
+    """Return, replication by replication, the interval of the rate with the larger gap."""
+
+    def larger(counts: Sequence[Counts], draw: np.random.Generator) -> Interval:
+        gaps = np.stack([gap_of(each.rate) for each in counts])
+        place = np.where(np.isnan(gaps), -1, gaps).argmax(axis=0)[None]
+        intervals = (interval(each, draw)[-2:] for each in counts)
+        lower, upper = (
+            np.take_along_axis(np.stack(ends), place, axis=0)[0]
+            for ends in zip(*intervals, strict=True)
+        )
+        return _where_all_have_rows(counts, lower, upper)
+
+    return larger
+
+
+def _where_all_have_rows(counts: Sequence[Counts], lower: Floats, upper: Floats) -> Interval:
+    """Return the ends, NaN where a group has no rows that one of the rates is of."""
+    empty = np.any([(each.rows == 0).any(axis=-1) for each in counts], axis=0)
+    return np.where(empty, np.nan, lower), np.where(empty, np.nan, upper)
+
+
+# Families of rates: single ones, differences, ratios, largest gaps, smallest ratios, two rates.
 
 RATE_SIZES = (20, 50, 200, 500, 2000)
 RATES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99, 0.999)
@@ -28,15 +421,16 @@ BOOTSTRAP = "fairlearn's bootstrap"
 
 @dataclass(frozen=True)
 class OneRate:
-    """A rate of some rows."""
+    """A rate of some rows; `fixed` where it is the same in all replications."""
 
     size: int
     rate: float
+    fixed: bool = False
 
     @property
     def name(self) -> str:
         """What tables call it."""
-        return f"{self.size} rows, rate {self.rate:g}"
+        return f"{self.size} rows, rate {self.rate:g}{' in all replications' * self.fixed}"
 
 
 def _one_rates(short: bool) -> Sequence[OneRate]:
@@ -47,22 +441,9 @@ def _one_rates(short: bool) -> Sequence[OneRate]:
 def _draw_rate(population: OneRate, replications: int, draw: np.random.Generator) -> Sample:
     """Draw counts (R, 1) of one rate; everything is asked of shares of all rows and of some."""
     rate = varied(population.rate, replications, draw)
-    counts = made.Counts(draw.binomial(population.size, rate)[:, None], np.array([population.size]))
+    counts = Counts(draw.binomial(population.size, rate)[:, None], np.array([population.size]))
     truth = rate[:, None]
     return Sample(counts, {"share of everyone": truth, "share of some rows": truth})
-
-
-@dataclass(frozen=True)
-class FixedRate:
-    """The same rate of few rows in all replications, where few intervals hold."""
-
-    size: int
-    rate: float
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        return f"{self.size} rows, rate {self.rate:g} in all replications"
 
 
 # Where the modified Jeffreys limits cover 90 to 92 %, and where ours cover least.
@@ -70,13 +451,14 @@ _JEFFREYS = ((3, 0.1767), (8, 0.4537), (9, 0.4145), (10, 0.3812), (20, 0.2839), 
 _FIXED = (*_JEFFREYS, (8, 0.5), (12, 0.4364), (90, 0.0498))
 
 
-def _fixed_rates(short: bool) -> Sequence[FixedRate]:
-    return [FixedRate(n, p + sign * 1e-4) for n, p in _FIXED for sign in (-1, 1)]
+def _fixed_rates(short: bool) -> Sequence[OneRate]:
+    """Return rates of few rows at which few intervals hold."""
+    return [OneRate(n, p + sign * 1e-4, fixed=True) for n, p in _FIXED for sign in (-1, 1)]
 
 
-def _draw_fixed(population: FixedRate, replications: int, draw: np.random.Generator) -> Sample:
+def _draw_fixed(population: OneRate, replications: int, draw: np.random.Generator) -> Sample:
     hits = draw.binomial(population.size, population.rate, (replications, 1))
-    counts = made.Counts(hits, np.array([population.size]))
+    counts = Counts(hits, np.array([population.size]))
     return Sample(counts, {"rate": np.full((replications, 1), population.rate)})
 
 
@@ -117,15 +499,15 @@ def _draw_tiny(population: Tiny, replications: int, draw: np.random.Generator) -
     rows = draw.binomial(sizes, population.share)
     rates = np.full(sizes.shape, population.base)
     rates[:, -1] -= population.gap
-    counts = made.Counts(draw.binomial(rows, rates), rows)
+    counts = Counts(draw.binomial(rows, rates), rows)
     return Sample(counts, {"largest gap": np.full(replications, population.gap)})
 
 
-def _of_both_shares(interval: made.OfCounts) -> made.Intervals:
+def _of_both_shares(interval: OfCounts) -> Intervals:
     """Return a rate's construction for shares of everyone and of some, which priors tell apart."""
 
-    def intervals(counts: made.Counts, draw: np.random.Generator) -> Mapping[str, Interval]:
-        some = made.Counts(counts.successes, counts.size, prior=1.0)
+    def intervals(counts: Counts, draw: np.random.Generator) -> Mapping[str, Interval]:
+        some = Counts(counts.successes, counts.size, prior=1.0)
         return {
             "share of everyone": interval(counts, draw),
             "share of some rows": interval(some, draw),
@@ -139,8 +521,8 @@ def _populations(short: bool, *, groups: Sequence[int], few: int) -> Sequence[Po
     return thinned(result, few) if short else result
 
 
-def _counts(population: Population, rates: Floats, draw: np.random.Generator) -> made.Counts:
-    return made.Counts(draw.binomial(population.rows, rates), population.rows)
+def _counts(population: Population, rates: Floats, draw: np.random.Generator) -> Counts:
+    return Counts(draw.binomial(population.rows, rates), population.rows)
 
 
 def _draw_pair(
@@ -180,35 +562,36 @@ def _draw_odds(population: Population, replications: int, draw: np.random.Genera
     base = varied(FALSE_POSITIVES, replications, draw)[:, None]
     alarms = base + spread * np.linspace(1, 0, population.groups)
     counts = (
-        made.Counts(draw.binomial(positives, caught), positives, prior=1.0),
-        made.Counts(draw.binomial(negatives, alarms), negatives, prior=1.0),
+        Counts(draw.binomial(positives, caught), positives, prior=1.0),
+        Counts(draw.binomial(negatives, alarms), negatives, prior=1.0),
     )
     return Sample(counts, {"equalized odds": np.maximum(np.ptp(caught, 1), np.ptp(alarms, 1))})
 
 
-def _single(metric: str, interval: made.OfCounts) -> made.Intervals:
+def _single(metric: str, interval: OfCounts) -> Intervals:
     return lambda counts, draw: {metric: interval(counts, draw)}
 
 
-def _of_odds(interval: made.OfSeveral) -> made.Intervals:
+def _of_odds(interval: OfSeveral) -> Intervals:
     return lambda counts, draw: {"equalized odds": interval(counts, draw)}
 
 
-def _bounded(ratio: Floats) -> Floats:
-    """Return r / (1 + r), a ratio's place between 0 and 1: its ends may be infinite."""
-    place: Floats = 1 - 1 / (1 + ratio)
-    return place
+_OF_FORM = {
+    "difference": (difference_limits, difference_of, difference_wald),
+    "ratio": (ratio_limits, ratio_of, ratio_wald),
+}
 
 
 def _of_two(
     form: str, title: str, words: str, width: Callable[[Floats], Floats] = np.asarray
 ) -> Family:
     """Return the family of differences or ratios (`form`) of the rates of two groups."""
+    joined, of_rates, wald = _OF_FORM[form]
     constructions = (
-        Construction(OURS, _single(form, getattr(made, f"{form}_ours"))),
-        Construction(BEFORE, _single(form, made.posterior(getattr(made, f"{form}_of"))), 500),
-        Construction("Newcombe", _single(form, getattr(made, f"{form}_newcombe"))),
-        Construction("Wald", _single(form, getattr(made, f"{form}_wald"))),
+        Construction(OURS, _single(form, of_pair(rate_ours, joined))),
+        Construction(BEFORE, _single(form, posterior(of_rates)), 500),
+        Construction("Newcombe", _single(form, of_pair(wilson_limits, joined))),
+        Construction("Wald", _single(form, wald)),
     )
     return Family(
         f"{form}s",
@@ -233,11 +616,11 @@ FAMILIES = (
         _one_rates,
         _draw_rate,
         (
-            Construction(OURS, _of_both_shares(made.rate_ours)),
-            Construction(BEFORE, _of_both_shares(made.rate_posterior)),
-            Construction("Wilson", _of_both_shares(made.rate_wilson)),
-            Construction("Wald", _of_both_shares(made.rate_wald)),
-            Construction(BOOTSTRAP, _of_both_shares(made.bootstrap(made.rate_of)), 500),
+            Construction(OURS, _of_both_shares(rate_ours)),
+            Construction(BEFORE, _of_both_shares(rate_posterior)),
+            Construction("Wilson", _of_both_shares(rate_wilson)),
+            Construction("Wald", _of_both_shares(rate_wald)),
+            Construction(BOOTSTRAP, _of_both_shares(bootstrap(rate_of)), 500),
         ),
         replications=5000,
     ),
@@ -251,7 +634,7 @@ FAMILIES = (
         "Ratios of two groups",
         "The interval is for the second group's rate divided by the first group's. The upper end "
         "of a ratio may be infinite, so widths are measured on the scale r / (1 + r).",
-        width=_bounded,
+        width=bounded,
     ),
     Family(
         "gaps",
@@ -262,11 +645,11 @@ FAMILIES = (
         partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
         partial(_draw_all, "largest gap"),
         (
-            Construction(OURS, _single("largest gap", made.gap_ours)),
-            Construction(BEFORE, _single("largest gap", made.posterior(made.gap_of)), 200, 4),
-            Construction("Newcombe", _single("largest gap", made.gap_newcombe)),
-            Construction("Wald", _single("largest gap", made.gap_wald)),
-            Construction(BOOTSTRAP, _single("largest gap", made.bootstrap(made.gap_of)), 200, 16),
+            Construction(OURS, _single("largest gap", gap_ours)),
+            Construction(BEFORE, _single("largest gap", posterior(gap_of)), 200, 4),
+            Construction("Newcombe", _single("largest gap", gap_newcombe)),
+            Construction("Wald", _single("largest gap", gap_wald)),
+            Construction(BOOTSTRAP, _single("largest gap", bootstrap(gap_of)), 200, 16),
         ),
     ),
     Family(
@@ -278,9 +661,9 @@ FAMILIES = (
         _fixed_rates,
         _draw_fixed,
         (
-            Construction(OURS, _single("rate", made.rate_ours)),
-            Construction("Wilson", _single("rate", made.rate_wilson)),
-            Construction("Wald", _single("rate", made.rate_wald)),
+            Construction(OURS, _single("rate", rate_ours)),
+            Construction("Wilson", _single("rate", rate_wilson)),
+            Construction("Wald", _single("rate", rate_wald)),
         ),
         replications=5000,
     ),
@@ -294,10 +677,8 @@ FAMILIES = (
         _tiny,
         _draw_tiny,
         (
-            Construction(OURS, _single("largest gap", made.gap_ours)),
-            Construction(
-                "leaving out groups without rows", _single("largest gap", made.gap_of_some)
-            ),
+            Construction(OURS, _single("largest gap", gap_ours)),
+            Construction("leaving out groups without rows", _single("largest gap", gap_of_some)),
         ),
     ),
     Family(
@@ -308,14 +689,10 @@ FAMILIES = (
         partial(_populations, groups=(2, 3, 4, 10, 50), few=120),
         partial(_draw_all, "smallest ratio"),
         (
-            Construction(OURS, _single("smallest ratio", made.smallest_ours)),
-            Construction(
-                BEFORE, _single("smallest ratio", made.posterior(made.smallest_of)), 200, 4
-            ),
-            Construction("Newcombe", _single("smallest ratio", made.smallest_newcombe)),
-            Construction(
-                BOOTSTRAP, _single("smallest ratio", made.bootstrap(made.smallest_of)), 200, 16
-            ),
+            Construction(OURS, _single("smallest ratio", smallest_ours)),
+            Construction(BEFORE, _single("smallest ratio", posterior(smallest_of)), 200, 4),
+            Construction("Newcombe", _single("smallest ratio", smallest_newcombe)),
+            Construction(BOOTSTRAP, _single("smallest ratio", bootstrap(smallest_of)), 200, 16),
         ),
     ),
     Family(
@@ -327,10 +704,10 @@ FAMILIES = (
         partial(_populations, groups=(2, 3, 4, 10, 50), few=80),
         _draw_odds,
         (
-            Construction(OURS, _of_odds(made.odds_ours)),
-            Construction(BEFORE, _of_odds(made.odds_posterior), 200, 4),
-            Construction("Newcombe", _of_odds(made.odds_newcombe)),
-            Construction("Wald", _of_odds(made.odds_wald)),
+            Construction(OURS, _of_odds(odds_ours)),
+            Construction(BEFORE, _of_odds(odds_posterior), 200, 4),
+            Construction("Newcombe", _of_odds(of_larger_gap(gap_newcombe))),
+            Construction("Wald", _of_odds(of_larger_gap(gap_wald))),
         ),
         replications=500,
     ),

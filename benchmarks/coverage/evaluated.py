@@ -18,9 +18,8 @@ from scipy import special
 
 from benchmarks.coverage.simulate import BEFORE, Construction, Family, Interval, Sample
 from fairbench import Evaluator, evaluate
-from fairbench.core.arrays import Floats
-from fairbench.core.seeds import rng
-from fairbench.evaluation.columns import VALUE, setting_text
+from fairbench.core.arrays import Floats, rng
+from fairbench.evaluation.table import VALUE, setting_text
 
 KEY = ["metric", "attribute", "group", "setting"]
 LARGE = 20_000  # rows of the large sample
@@ -133,27 +132,23 @@ def _evenly(chance: Floats, cell: NDArray[Any]) -> Floats:
     return labels
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
-    """Data sets with the arguments of `evaluate`, and the rows that the truth has a value for."""
-
-    arguments: list[dict[str, Any]]
-    rows: list[pd.DataFrame]
+# Data sets: the arguments of `evaluate`, and the rows that the truth has a value for.
+Known = list[tuple[dict[str, Any], pd.DataFrame]]
 
 
 def _draw(everything: Everything, replications: int, draw: np.random.Generator) -> Sample:
     """Draw data sets from every population; the truth is of each metric, over all rows."""
-    arguments, rows = [], []
+    known: Known = []
     for number in range(everything.count):
         population = Random.of(number, 0)
         large = _rows(population.even(), Evaluator(draws=100))
-        known = large.loc[large["value"].notna(), [*KEY, "value"]]
+        rows = large.loc[large["value"].notna(), [*KEY, "value"]]
         sets = max(1, replications // everything.count)
-        arguments += [population.drawn(draw) for _ in range(sets)]
-        rows += [known] * sets
-    by_metric = pd.concat(rows, ignore_index=True).groupby("metric", sort=False)
+        known += [(population.drawn(draw), rows) for _ in range(sets)]
+    all_rows = pd.concat([rows for _, rows in known], ignore_index=True)
+    by_metric = all_rows.groupby("metric", sort=False)
     truth = {str(metric): of["value"].to_numpy() for metric, of in by_metric}
-    return Sample(Known(arguments, rows), truth)
+    return Sample(known, truth)
 
 
 def _rows(arguments: dict[str, Any], evaluator: Evaluator) -> pd.DataFrame:
@@ -170,7 +165,7 @@ def _rows(arguments: dict[str, Any], evaluator: Evaluator) -> pd.DataFrame:
 def _intervals(evaluator: Evaluator, data: Known, _: np.random.Generator) -> Mapping[str, Interval]:
     """Return both ends of every row that is known, NaN where none is printed."""
     parts = []
-    for arguments, known in zip(data.arguments, data.rows, strict=True):
+    for arguments, known in data:
         table = _same_bins(_rows(arguments, evaluator), known)
         parts.append(known[KEY].merge(table[[*KEY, "lower", "upper"]], on=KEY, how="left"))
     result = pd.concat(parts, ignore_index=True)

@@ -6,43 +6,25 @@ constructions, each a function from the data of all replications to both ends of
 
 from __future__ import annotations
 
-from benchmarks.coverage import (
-    active_labels,
-    along_the_run,
-    bounds,
-    chosen,
-    chosen_runs,
-    compared_runs,
-    counts,
-    evaluated,
-    few_labels,
-    lending,
-    pooling,
-    regression,
-    run_learners,
-    runs,
-    scores,
-    standardised,
-    surveys,
-)
+from benchmarks.coverage import bounds, counts, evaluated, labels, lending, runs, scores, surveys
 from benchmarks.coverage.simulate import Family
 
 FAMILIES: tuple[Family, ...] = (
     *counts.FAMILIES,
     *scores.FAMILIES,
-    *regression.FAMILIES,
+    *scores.FAMILIES_ERRORS,
     *surveys.FAMILIES,
-    *standardised.FAMILIES,
+    *surveys.FAMILIES_STANDARDISED,
     *lending.FAMILIES,
-    *pooling.FAMILIES,
-    *few_labels.FAMILIES,
-    *active_labels.FAMILIES,
-    *along_the_run.FAMILIES,
+    *lending.FAMILIES_POOLED,
+    *labels.FAMILIES,
+    *labels.FAMILIES_ACTIVE,
+    *labels.FAMILIES_ALONG,
     *bounds.FAMILIES,
-    *chosen.FAMILIES,
-    *chosen_runs.FAMILIES,
+    *runs.FAMILIES_CHOSEN,
+    *runs.FAMILIES_CHOSEN_RUNS,
     *runs.FAMILIES,
-    *run_learners.FAMILIES,
-    *compared_runs.FAMILIES,
+    *runs.FAMILIES_MANY,
+    *runs.FAMILIES_COMPARED,
     *evaluated.FAMILIES,
 )

@@ -1,38 +1,157 @@
-"""Family of whole runs: a real learner, fitted again in every hold-out repeat or fold.
+"""Families of whole runs: of one, of the fairest of many, of two compared; and their learners.
 
-The learner is a nearest mean: it scores people along the line between the means of the two labels'
-training rows, and selects a share of them. What such a fit makes of new people is known exactly,
-so that the truth needs no test population.
+Learners go from those that hardly depend on their rows to those that hang on each. Each fits all
+splits of one data set at once where that is faster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from itertools import product
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
+from scipy.spatial import cKDTree
+from scipy.stats import qmc
 
-from benchmarks.coverage.populations import thinned
+from benchmarks.coverage.counts import thinned
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.comparison.choice import Choice, choose_among
+from fairbench.comparison.runs import Bound, Shared, SharedRows, minimised_metric
 from fairbench.core.arrays import Floats, Mask
+from fairbench.core.errors import UserError
 from fairbench.inference.gaps import GroupLimits, largest_gap
-from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.inference.means import Moments, outcome_limits
+from fairbench.inference.posterior import independent_draws
+from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
 from fairbench.inference.repeats import (
     FOLDS,
     REPEATS,
     RunRates,
     Splits,
     largest_mean_gap,
+    mean_limits,
+    mean_table_draws,
+    no_narrower,
     smallest_mean_ratio,
 )
-from fairbench.metrics.rates import binary_confusion
+from fairbench.inference.scores import area_limits, areas
+from fairbench.inference.selection import Candidates, choose, correction, inflation
+from fairbench.metrics.group import equal_opportunity
+from fairbench.metrics.registry import accuracy, binary_confusion, total
 
 Labels = NDArray[np.int64]
+# Of features (N, D), labels (N,), rows trained on (S, N) and new people (M, D): scores (S, M).
+Learner = Callable[[Floats, Labels, Mask, Floats, np.random.Generator], Floats]
+_UNITS, _EPOCHS, _RATE = 8, 15, 2.0  # of the network
+_STEPS = 6  # of Newton's method
+
+
+def constant(
+    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
+) -> Floats:
+    """Score everybody by the share of positive labels."""
+    share = trained @ label / trained.sum(axis=1)
+    return np.repeat(share[:, None], len(people), axis=1)
+
+
+def ridge(
+    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
+) -> Floats:
+    """Score by least squares with a small penalty."""
+    rows, weight = _with_one(features), trained.astype(float)
+    gram = np.einsum("sn,ni,nj->sij", weight, rows, rows, optimize=True) + np.eye(rows.shape[1])
+    slope = np.linalg.solve(gram, ((weight * label) @ rows)[..., None])[..., 0]
+    return np.asarray(slope @ _with_one(people).T)
+
+
+def logistic(
+    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
+) -> Floats:
+    """Score by logistic regression with a small penalty."""
+    rows, weight = _with_one(features), trained.astype(float)
+    slope, penalty = np.zeros((len(trained), rows.shape[1])), 0.1
+    for _step in range(_STEPS):
+        chance = special.expit(slope @ rows.T)
+        curvature = weight * chance * (1 - chance)
+        hessian = np.einsum("sn,ni,nj->sij", curvature, rows, rows, optimize=True)
+        gradient = (weight * (label - chance)) @ rows - penalty * slope
+        hessian += penalty * np.eye(rows.shape[1])
+        slope = slope + np.linalg.solve(hessian, gradient[..., None])[..., 0]
+    return np.asarray(special.expit(slope @ _with_one(people).T))
+
+
+def deep_tree(
+    features: Floats, label: Labels, trained: Mask, people: Floats, draw: np.random.Generator
+) -> Floats:
+    """Score by a tree that errs on none of its training rows."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    seeds = draw.integers(0, 2**31, len(trained))
+    trees = [
+        DecisionTreeClassifier(random_state=int(seed)).fit(features[rows], label[rows])
+        for seed, rows in zip(seeds, trained, strict=True)
+    ]
+    return np.array([tree.predict(people) for tree in trees], float)
+
+
+def nearest_neighbour(
+    features: Floats, label: Labels, trained: Mask, people: Floats, _: np.random.Generator
+) -> Floats:
+    """Score by the label of the nearest training row."""
+    trees = [(cKDTree(features[rows]), label[rows]) for rows in trained]
+    return np.array([own[tree.query(people)[1]] for tree, own in trees], float)
+
+
+def network(
+    features: Floats, label: Labels, trained: Mask, people: Floats, draw: np.random.Generator
+) -> Floats:
+    """Score by a network of eight units after a few epochs from random weights."""
+    weight = trained / trained.sum(axis=1, keepdims=True)
+    shape = len(trained), features.shape[1], _UNITS
+    into, shift = draw.standard_normal(shape), draw.standard_normal((shape[0], 1, _UNITS))
+    out, bias = draw.standard_normal((shape[0], _UNITS, 1)) / 2, np.zeros((shape[0], 1, 1))
+    for _epoch in range(_EPOCHS):
+        hidden = np.tanh(features @ into + shift)
+        error = (special.expit(hidden @ out + bias) - label[:, None]) * weight[..., None]
+        back = (error @ out.transpose(0, 2, 1)) * (1 - hidden**2)
+        out -= _RATE * hidden.transpose(0, 2, 1) @ error
+        bias -= _RATE * error.sum(axis=1, keepdims=True)
+        into -= _RATE * features.T @ back
+        shift -= _RATE * back.sum(axis=1, keepdims=True)
+    score = special.expit(np.tanh(people @ into + shift) @ out + bias)
+    return np.asarray(score[..., 0])
+
+
+def _with_one(features: Floats) -> Floats:
+    return np.concatenate([features, np.ones((len(features), 1))], axis=1)
+
+
+LEARNERS: Mapping[str, Learner] = MappingProxyType(
+    {
+        "constant": constant,
+        "ridge": ridge,
+        "logistic regression": logistic,
+        "deep tree": deep_tree,
+        "nearest neighbour": nearest_neighbour,
+        "short network": network,
+    }
+)
+
+
+# Family of whole runs: a real learner, fitted again in every hold-out repeat or fold.
+#
+# The learner is a nearest mean: it scores people along the line between the means of the two
+# labels' training rows, and selects a share of them. What such a fit makes of new people is known
+# exactly, so that the truth needs no test population.
+
 POSITIVE, FEATURES, SHARE, SPLITS = 0.3, 4, 0.2, 10
 CHUNK = 50
+_ALL, _POSITIVE = (0, 1, 2, 3), (2, 3)  # what a rate is a share of, among TN, FP, FN and TP
 
 
 @dataclass(frozen=True)
@@ -62,10 +181,10 @@ class RunPopulation:
         people = f"{self.rows} rows, {self.groups} groups, {self.selected:g} selected"
         return f"{people}, {differs}, {SPLITS} {kind}"
 
-    @property
-    def splits(self) -> Splits:
-        """How the splits share rows."""
-        return Splits(self.kind, *((1, 1 / SPLITS) if self.kind == FOLDS else (SPLITS, SHARE)))
+
+def _splits(kind: str, count: int = SPLITS) -> Splits:
+    """Return how splits share rows."""
+    return Splits(FOLDS, 1, 1 / count) if kind == FOLDS else Splits(REPEATS, count, SHARE)
 
 
 def _populations(short: bool) -> Sequence[RunPopulation]:
@@ -151,11 +270,18 @@ def _fitted(people: People, rows: Mask, selected: float) -> tuple[Floats, Floats
 
 
 @dataclass(frozen=True, eq=False)
-class RunCounts:
-    """Confusion counts (R, S, G, 4) of R runs in S splits."""
+class Fitted:
+    """R runs of S splits.
+
+    Attributes
+    ----------
+    counts : (R, S, G, 4) of the confusion.
+    losses : of AUC and log loss, values, lower and upper ends, (3, R, S); nothing of most learners.
+    """
 
     counts: Floats
     splits: Splits
+    losses: Mapping[str, Floats] = field(default_factory=dict)
 
 
 def fits(
@@ -185,7 +311,9 @@ def _draw(population: RunPopulation, replications: int, draw: np.random.Generato
         counts.append(tested_counts(people, result, tested, population.groups))
         shares.append(selected)
     truth = _truth(np.concatenate(shares).mean(axis=1))
-    return Sample(RunCounts(np.concatenate(counts), population.splits), truth)
+    rates = truth["selection rate"]
+    truth["smallest ratio of selection rates"] = rates.min(axis=-1) / rates.max(axis=-1)
+    return Sample(Fitted(np.concatenate(counts), _splits(population.kind)), truth)
 
 
 def tested_counts(people: People, predicted: Mask, tested: Mask, groups: int) -> Floats:
@@ -199,20 +327,19 @@ def tested_counts(people: People, predicted: Mask, tested: Mask, groups: int) ->
     return counts.reshape(runs, splits, groups, 4).astype(float)
 
 
-def _truth(shares: Floats) -> Mapping[str, Floats]:
+def _truth(shares: Floats, positive: float = POSITIVE) -> dict[str, Floats]:
     """Return the true values of what is asked for, of shares (R, G, 2) selected."""
-    selected = shares @ [1 - POSITIVE, POSITIVE]
-    wrong = shares @ [1 - POSITIVE, -POSITIVE] + POSITIVE
+    selected = shares @ [1 - positive, positive]
+    wrong = shares @ [1 - positive, -positive] + positive
     return {
         "error rate": wrong.mean(axis=-1, keepdims=True),
         "selection rate": selected,
         "difference in selection rate": selected[:, 1:] - selected[:, :1],
-        "smallest ratio of selection rates": selected.min(axis=-1) / selected.max(axis=-1),
         "largest gap in selection rate": np.ptp(selected, axis=-1),
     }
 
 
-def rates_of(data: RunCounts, hits: tuple[int, ...], of: tuple[int, ...]) -> RunRates:
+def rates_of(data: Fitted, hits: tuple[int, ...], of: tuple[int, ...]) -> RunRates:
     """Return the groups' rates of some cells of the confusion tables of every split."""
     counts = data.counts.transpose(0, 2, 1, 3)
     rows = counts[..., of].sum(axis=-1)
@@ -220,27 +347,37 @@ def rates_of(data: RunCounts, hits: tuple[int, ...], of: tuple[int, ...]) -> Run
         return RunRates(counts[..., hits].sum(axis=-1) / rows, rows, data.splits, LEVEL)
 
 
-def _rates(data: RunCounts) -> tuple[RunRates, RunRates]:
-    """Return the error rate of everyone, and the groups' selection rates, in every split."""
+def _rates(data: Fitted) -> tuple[RunRates, RunRates, RunRates]:
+    """Return the error rate of everyone, and the groups' selection and true positive rates."""
     everyone = replace(data, counts=data.counts.sum(axis=2, keepdims=True))
-    return rates_of(everyone, (1, 2), (0, 1, 2, 3)), rates_of(data, (1, 3), (0, 1, 2, 3))
+    return (
+        rates_of(everyone, (1, 2), _ALL),
+        rates_of(data, (1, 3), _ALL),
+        rates_of(data, (3,), _POSITIVE),
+    )
 
 
-def _ours(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
+def _ours(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     """Return the intervals of a run's table."""
-    errors, rates = _rates(data)
-    return {
-        "error rate": _ends(errors.limits()),
-        "selection rate": _ends(rates.limits()),
-        "difference in selection rate": _ends(rates.against_first()),
-        "smallest ratio of selection rates": _ends(smallest_mean_ratio(rates)),
-        "largest gap in selection rate": _ends(largest_mean_gap(rates)),
+    errors, selected, reached = _rates(data)
+    limits = {
+        "error rate": errors.limits(),
+        "selection rate": selected.limits(),
+        "difference in selection rate": selected.against_first(),
+        "smallest ratio of selection rates": smallest_mean_ratio(selected),
+        "largest gap in selection rate": largest_mean_gap(selected),
+        "true positive rate": reached.limits(),
+        "difference in true positive rates": reached.against_first(),
     }
+    for name, (value, lower, upper) in data.losses.items():
+        chance = np.full(len(value), 0.5 if name == "AUC" else np.nan)
+        limits[name] = mean_limits(value, lower, upper, data.splits, level=LEVEL, chance=chance)
+    return limits
 
 
-def _single(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
+def _single(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     """Return the medians over splits of their own intervals, which was printed before."""
-    errors, rates = ([rate.values * rate.sizes, rate.sizes] for rate in _rates(data))
+    errors, rates = ([rate.values * rate.sizes, rate.sizes] for rate in _rates(data)[:2])
     hits, rows = (np.nan_to_num(rate).transpose(0, 2, 1) for rate in rates)
     groups = GroupLimits.of(hits, rows, level=LEVEL)
     single = groups.pointwise
@@ -253,9 +390,9 @@ def _single(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
     }
 
 
-def _plain(data: RunCounts, _: np.random.Generator) -> Mapping[str, Interval]:
+def _plain(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
     """Return t intervals of the splits' values as if splits were independent; gaps too."""
-    errors, rates = (rate.values for rate in _rates(data))
+    errors, rates = (rate.values for rate in _rates(data)[:2])
     values = {
         "error rate": errors,
         "selection rate": rates,
@@ -270,10 +407,6 @@ def _t_interval(values: Floats) -> Interval:
     mean, sd = values.mean(axis=-1), values.std(axis=-1, ddof=1)
     half = special.stdtrit(splits - 1, (1 + LEVEL) / 2) * sd / np.sqrt(splits)
     return mean - half, mean + half
-
-
-def _ends(limits: Limits) -> Interval:
-    return limits.lower, limits.upper
 
 
 def _medians(limits: Limits, axis: int) -> Interval:
@@ -298,5 +431,579 @@ FAMILIES = (
             Construction("medians", _single),
             Construction("plain t", _plain),
         ),
+    ),
+)
+
+
+# Family of whole runs of many learners, stable and chaotic: what is said of their very fits.
+
+GROUPS, FEATURES_MANY = 3, 2
+# How far the first group's features are moved: who is selected hangs on how they are weighed.
+AHEAD = np.array([0.8, -0.4])
+_POINTS = 512  # new people of a label, of the first group and of another
+_PROBABILITIES = ("logistic regression", "short network")
+_FEWEST = 50  # tested rows from which on a split has an AUC and a log loss here
+_STABLE = ("constant", "ridge")
+_DESIGNS = (
+    *((200, REPEATS, 5), (200, REPEATS, 30), (500, REPEATS, 10)),
+    *((200, FOLDS, 10), (500, FOLDS, 5)),
+)
+_DESIGNS_OF_MANY = ((2000, REPEATS, 10), (2000, FOLDS, 10))  # of what is fitted at once
+
+
+@dataclass(frozen=True)
+class LearnerPopulation:
+    """A learner and the data that it is fitted to.
+
+    Attributes
+    ----------
+    signal : how far apart the means of the two labels' features are, in their standard deviations.
+    positive : the share of positive labels.
+    kind, count : repeated hold-outs or folds, and how many.
+    """
+
+    learner: str
+    rows: int
+    signal: float
+    positive: float
+    kind: str
+    count: int
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        learned = "" if self.signal else ", nothing to learn"
+        kind = "hold-outs" if self.kind == REPEATS else "folds"
+        return f"{self.learner}, {self.rows} rows{learned}, {self.count} {kind}"
+
+    def moved(self, label: NDArray[np.int64], group: NDArray[np.int64]) -> Floats:
+        """Return how far the features of people are moved, (..., FEATURES)."""
+        of_label = label[..., None] * self.signal / np.sqrt(FEATURES_MANY)
+        return np.asarray(of_label + AHEAD * (group == 0)[..., None])
+
+
+def _populations_many(short: bool) -> Sequence[LearnerPopulation]:
+    populations = [
+        LearnerPopulation(learner, rows, signal, positive, kind, count)
+        for learner in LEARNERS
+        for (signal, positive), (rows, kind, count) in product(
+            ((2.0, 0.3), (0.0, 0.5)),
+            (*_DESIGNS, *(_DESIGNS_OF_MANY if learner in _STABLE else ())),
+        )
+    ]
+    return (
+        thinned([population for population in populations if population.rows < 500], 4)
+        if short
+        else populations
+    )
+
+
+@lru_cache(maxsize=4)
+def _new_people(population: LearnerPopulation) -> Floats:
+    """Return new people (4 * _POINTS, FEATURES), by group and label, evenly spread.
+
+    All groups after the first are alike.
+    """
+    even = special.ndtri(qmc.Sobol(FEATURES_MANY, seed=1).random(_POINTS))
+    group, label = np.divmod(np.arange(4), 2)
+    people: Floats = (even + population.moved(label, group)[:, None]).reshape(-1, FEATURES_MANY)
+    return people
+
+
+def _draw_many(
+    population: LearnerPopulation, replications: int, draw: np.random.Generator
+) -> Sample:
+    """Draw runs, and what is true of their very fits."""
+    counts, shares, losses, truths = [], [], [], []
+    for _ in range(replications):
+        scores, people, tested = _run(population, draw)
+        rows = people.label.size
+        counts.append(tested_counts(people, scores[None, :, :rows] > 0.5, tested, GROUPS))
+        new = scores[:, rows:].reshape(population.count, 2, 2, _POINTS)
+        new = new[:, np.minimum(np.arange(GROUPS), 1)]
+        shares.append((new > 0.5).mean(axis=-1))
+        if population.learner in _PROBABILITIES and rows * tested.mean() >= _FEWEST:
+            losses.append(_of_scores(scores[:, :rows], people.label[0], tested[0]))
+            truths.append(_of_new(new, population.positive))
+    names = ("AUC", "log loss") if losses else ()
+    own = {
+        name: np.array([run[i] for run in losses]).swapaxes(0, 1) for i, name in enumerate(names)
+    }
+    splits = _splits(population.kind, population.count)
+    data = Fitted(np.concatenate(counts), splits, own)
+    truth = _truth_many(data, np.array(shares), population.positive)
+    for i, name in enumerate(names):
+        value = np.where(np.isfinite(own[name][0]), np.array(truths)[:, i], np.nan)
+        truth[name] = np.nanmean(value, axis=-1)
+    return Sample(data, truth)
+
+
+def _run(
+    population: LearnerPopulation, draw: np.random.Generator
+) -> tuple[Floats, People, NDArray[np.bool_]]:
+    """Return scores (S, N + M) of a run's own and of new people, its people, and whom it tests."""
+    shape = 1, population.rows
+    label = (draw.random(shape) < population.positive).astype(np.int64)
+    group = draw.integers(0, GROUPS, shape)
+    features = draw.standard_normal((*shape, FEATURES_MANY))
+    features += population.moved(label, group)
+    stratified = label if population.kind == FOLDS else None
+    tested = tested_rows(shape, population.kind, draw, splits=population.count, label=stratified)
+    everyone = np.concatenate([features[0], _new_people(population)])
+    fit = LEARNERS[population.learner]
+    scores = fit(features[0], label[0], ~tested[0], everyone, draw)
+    return scores, People(features.astype(np.float32), label, group), tested
+
+
+def _of_scores(scores: Floats, label: NDArray[np.int64], tested: NDArray[np.bool_]) -> Floats:
+    """Return AUC and log loss of every split with their intervals, (2, 3, S)."""
+    split, row = np.nonzero(tested)
+    target, score, splits = label[row], scores[split, row], len(tested)
+    moments = Moments.of_groups(_log_loss(target, score), 2 * split + target, 2 * splits)
+    limits = [
+        area_limits(areas(target.astype(float), score, split, splits), level=LEVEL),
+        outcome_limits(moments.take(np.arange(2 * splits).reshape(-1, 2)), level=LEVEL, least=0.0),
+    ]
+    return np.array([list(limit) for limit in limits])
+
+
+def _of_new(scores: Floats, positive: float) -> Floats:
+    """Return what AUC and log loss truly are of scores (S, G, 2, P) of new people, (2, S)."""
+    splits = len(scores)
+    target = np.broadcast_to(np.arange(2)[:, None], scores.shape)
+    split = np.repeat(np.arange(splits), scores[0].size)
+    area = areas(target.ravel().astype(float), scores.ravel(), split, splits).area
+    loss = _log_loss(target, scores).mean(axis=(1, 3)) @ [1 - positive, positive]
+    return np.array([area, loss])
+
+
+def _log_loss(label: NDArray[np.int64], score: Floats) -> Floats:
+    return np.asarray(-np.log(np.clip(np.where(label > 0, score, 1 - score), 1e-6, None)))
+
+
+def _truth_many(data: Fitted, shares: Floats, positive: float) -> dict[str, Floats]:
+    """Return the means over a run's fits of shares (R, S, G, 2) selected by group and label."""
+    there = np.isfinite(rates_of(data, (3,), _POSITIVE).values)
+    reached = np.where(there, shares[..., 1].swapaxes(1, 2), np.nan)
+    return _truth(shares.mean(axis=1), positive) | {
+        "true positive rate": np.nanmean(reached, axis=-1),
+        "difference in true positive rates": np.nanmean(reached[:, 1:] - reached[:, :1], axis=-1),
+    }
+
+
+def _corrected(data: Fitted, _: np.random.Generator) -> Mapping[str, Interval]:
+    """Return the corrected resampled t intervals, which hold-outs alone have."""
+    errors, selected, reached = (rates.values for rates in _rates(data))
+    values = {
+        "error rate": errors,
+        "selection rate": selected,
+        "difference in selection rate": selected[:, 1:] - selected[:, :1],
+        "true positive rate": reached,
+        "difference in true positive rates": reached[:, 1:] - reached[:, :1],
+        **{name: own[0] for name, own in data.losses.items()},
+    }
+    limits = {}
+    for name, value in values.items():
+        none = np.full_like(value, np.nan)
+        limits[name] = mean_limits(value, none, none, data.splits, level=LEVEL)
+    return limits
+
+
+FAMILIES_MANY = (
+    Family(
+        "learners",
+        "Whole runs of many learners",
+        "Learners are fitted again in 5, 10 or 30 hold-outs (a fifth of the rows each) or in 5 or "
+        "10 stratified folds. They range from a constant to a tree that makes no error on its "
+        "training rows. The two labels are far apart, or there is nothing to learn. The true "
+        "value is the average performance of these fitted models on new people. *corrected t* is "
+        "Nadeau and Bengio's interval.",
+        _populations_many,
+        _draw_many,
+        (Construction("ours", _ours), Construction("corrected t", _corrected)),
+        600,
+    ),
+)
+
+
+# Family of two runs compared: two learners, fitted again in every one of the same hold-outs.
+
+DRAWS = 500
+NAMES = ("difference in accuracy", "difference in the gap in true positive rates")
+
+
+@dataclass(frozen=True)
+class TwoLearners:
+    """Two learners on the same splits, each of half of the features.
+
+    `noise` is the sd of what is added to the second one's features: the larger, the worse it is.
+    """
+
+    people: RunPopulation
+    noise: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        worse = f"the second worse by noise {self.noise:g}" if self.noise else "equal learners"
+        return f"{worse}, {self.people.name}"
+
+
+def _learners(short: bool) -> Sequence[TwoLearners]:
+    result = [
+        TwoLearners(RunPopulation(rows, groups, 0.3, shift, REPEATS), noise)
+        for rows, groups, shift, noise in product((500, 2000), (2, 4), (0.0, 0.3), (0.0, 0.5, 1.0))
+    ]
+    return thinned(result, 4) if short else result
+
+
+def _draw_two(population: TwoLearners, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw the confusion counts (R, S, 2, G, 4) of both learners, and how they truly differ."""
+    counts, shares = [], []
+    for _ in range(0, replications, CHUNK):
+        people = People.drawn(population.people, CHUNK, draw)
+        tested = tested_rows(people.label.shape, REPEATS, draw)
+        first, second = np.split(people.features, 2, axis=-1)
+        second += population.noise * draw.standard_normal(second.shape, np.float32)
+        both = [
+            fits(replace(people, features=features), tested, population.people, noise)
+            for features, noise in ((first, 0.0), (second, population.noise))
+        ]
+        groups = population.people.groups
+        counts.append(
+            np.stack([tested_counts(people, result, tested, groups) for result, _ in both], axis=2)
+        )
+        shares.append(np.stack([share.mean(axis=1) for _, share in both], axis=1))
+    of_fits = np.concatenate(shares)[:replications]  # (R, 2, G, 2) selected by label
+    wrong = of_fits.mean(axis=2) @ [1 - POSITIVE, -POSITIVE] + POSITIVE
+    gap = np.ptp(of_fits[..., 1], axis=-1)
+    truth = dict(zip(NAMES, (wrong[:, 1] - wrong[:, 0], gap[:, 1] - gap[:, 0]), strict=True))
+    return Sample(np.concatenate(counts)[:replications], truth)
+
+
+def _averaged(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interval]:
+    """Return the intervals of the default comparison."""
+    return _two_intervals(lambda own: _mean_delta(own, draw), counts)
+
+
+def _typical(counts: Floats, draw: np.random.Generator) -> Mapping[str, Interval]:
+    """Return the medians over repeats of the intervals of their posteriors."""
+
+    def ends(own: Floats) -> Floats:
+        first, second = independent_draws(own[:, 0], own[:, 1], DRAWS, draw)
+        return np.median(_quantiles(_delta(first, second)), axis=1)
+
+    return _two_intervals(ends, counts)
+
+
+def _two_intervals(ends: Callable[[Floats], Floats], counts: Floats) -> Mapping[str, Interval]:
+    """Return the intervals of every run, of a function of its counts to (2, 2) ends."""
+    result = np.array([ends(own) for own in counts])  # (R, 2 ends, 2 objectives)
+    return {name: (result[:, 0, i], result[:, 1, i]) for i, name in enumerate(NAMES)}
+
+
+def _mean_delta(own: Floats, draw: np.random.Generator) -> Floats:
+    shares = own / own.sum(axis=(-1, -2), keepdims=True)
+    tables = mean_table_draws(shares, SHARE, draws=DRAWS, generator=draw)
+    counted = own.mean(axis=0) / inflation(SPLITS, SHARE)
+    least = _delta(*independent_draws(counted[0], counted[1], DRAWS, draw))
+    return _quantiles(no_narrower(_delta(tables[:, 0], tables[:, 1]), least))
+
+
+def _delta(first: Floats, second: Floats) -> Floats:
+    """Return differences of accuracy and of the gap of true positive rates, more being better."""
+    values = [
+        np.stack([accuracy(total(each))[..., 0], -equal_opportunity(each)], axis=-1)
+        for each in (first, second)
+    ]
+    delta = values[0] - values[1]
+    return np.asarray(delta[~np.isnan(delta).reshape(len(delta), -1).any(axis=1)])
+
+
+def _quantiles(delta: Floats) -> Floats:
+    return np.nanquantile(delta, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+
+
+FAMILIES_COMPARED = (
+    Family(
+        "comparisons",
+        "Two runs compared",
+        f"Two learners are fitted on the same {SPLITS} hold-outs. The intervals are for the "
+        "difference between their accuracies and between their gaps in the true positive rate. "
+        "The true value is that of these fitted models on new people. *the second worse by noise "
+        "0.5* means that noise with a standard deviation of 0.5 is added to the second learner's "
+        "features. *medians* are the medians over the hold-outs of the intervals of each "
+        "hold-out's posterior.",
+        _learners,
+        _draw_two,
+        (Construction("ours", _averaged, 300), Construction("medians", _typical, 100)),
+        300,
+    ),
+)
+
+
+# The family of the fairest of many: what is printed of the candidate that was chosen.
+
+DRAWS_CHOSEN = 1000
+NAMES_CHOSEN = ("gap of the chosen candidate", "error rate of the chosen candidate")
+# True gaps, in standard errors of one candidate.
+SHAPES = {
+    "equally unfair": (9.0, 9.0),
+    "spread from 6 to 12 errors": (6.0, 12.0),
+    "spread from 0 to 4 errors": (0.0, 4.0),
+    "unfair by 2.5 errors": (2.5, 2.5),
+}
+# Gaps and errors are correlated by so much; the limit on errors lies where all of them do.
+TRADE_OFF = -0.5
+
+
+@dataclass(frozen=True)
+class Many:
+    """Candidates whose gaps and errors are normal, with standard errors of 1.
+
+    Attributes
+    ----------
+    correlation : of any two candidates' errors of estimation.
+    bounded : whether candidates are chosen among those whose error rate is within a limit.
+    """
+
+    count: int
+    correlation: float
+    shape: str
+    bounded: bool
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        limit = ", among the accurate" if self.bounded else ""
+        return f"{self.count} of correlation {self.correlation:g}, {self.shape}{limit}"
+
+    @property
+    def slow(self) -> bool:
+        """Whether fewer replications are enough."""
+        return self.count > 100
+
+    def noise(self, draws: int, draw: np.random.Generator) -> Floats:
+        """Draw the errors (T, k, 2) of estimation of gaps and of error rates."""
+        shared, own = (
+            draw.standard_normal((draws, 1, 2)),
+            draw.standard_normal((draws, self.count, 2)),
+        )
+        noise = np.sqrt(self.correlation) * shared + np.sqrt(1 - self.correlation) * own
+        gap = TRADE_OFF * noise[..., 1] + np.sqrt(1 - TRADE_OFF**2) * noise[..., 0]
+        return np.stack([gap, noise[..., 1]], axis=-1)
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """Candidates of R data sets, (R, k, 2) estimates and their joint noise (T, k, 2)."""
+
+    estimates: Floats
+    noise: Floats
+    bound: float
+
+    def candidates(self, estimates: Floats) -> Candidates:
+        """Return the candidates of one data set."""
+        return Candidates(
+            estimates[:, :1],
+            self.noise[..., :1],
+            np.ones((1, 1)),
+            estimates[:, 1:],
+            self.noise[..., 1:],
+            np.array([self.bound]),
+        )
+
+
+def _populations_chosen(short: bool) -> Sequence[Many]:
+    counts = (10,) if short else (10, 50, 500)
+    correlations = (0.0, 0.9) if short else (0.0, 0.7, 0.9)
+    result = [Many(*each) for each in product(counts, correlations, SHAPES, (False, True))]
+    return [each for each in result if not (each.slow and each.bounded)]
+
+
+def _draw_chosen(population: Many, replications: int, draw: np.random.Generator) -> Sample:
+    gaps = np.linspace(*SHAPES[population.shape], population.count)
+    truth = np.stack([gaps, np.zeros(population.count)], axis=-1)
+    estimates = truth + population.noise(replications, draw)
+    bound = 0.0 if population.bounded else np.inf
+    data = Estimated(estimates, population.noise(DRAWS_CHOSEN, draw), bound)
+    places = [choose(data.candidates(estimate)) for estimate in estimates]
+    result = np.array([[np.nan] * 2 if place is None else truth[place] for place in places])
+    return Sample(data, dict(zip(NAMES_CHOSEN, result.T, strict=True)))
+
+
+def _intervals(
+    data: Estimated, _: np.random.Generator, *, corrected: bool
+) -> Mapping[str, Interval]:
+    """Return the intervals of the chosen candidate, `corrected` for the choice or as if without."""
+    ends = np.full((2, 2, len(data.estimates)), np.nan)
+    for r, estimates in enumerate(data.estimates):
+        candidates = data.candidates(estimates)
+        place = choose(candidates)
+        if place is None:
+            continue
+        below = above = np.full(2, quantile(LEVEL))
+        if corrected:
+            made = correction(candidates, level=LEVEL)
+            below, above = (
+                -special.ndtri([getattr(each, side) for each in (made.objective, made.values[0])])
+                for side in ("lower", "upper")
+            )
+        seen = np.array([candidates.objectives[place], estimates[place, 1]])
+        ends[:, :, r] = seen - below, seen + above
+        ends[0, 0, r] = max(ends[0, 0, r], 0)
+    return dict(zip(NAMES_CHOSEN, ends.swapaxes(0, 1), strict=True))
+
+
+FAMILIES_CHOSEN = (
+    Family(
+        "chosen",
+        "The fairest of many candidates",
+        "The candidate with the smallest estimated gap is chosen, among all or (*among the "
+        "accurate*) among those whose estimated error rate is within a limit. The true error rate "
+        "of every candidate is exactly at the limit. Gap and error rate are estimated on the same "
+        f"rows that were used to choose; their estimation errors are correlated by {TRADE_OFF:g}. "
+        "*50 of correlation 0.7, unfair by 2.5 errors* means: 50 candidates, whose estimation "
+        "errors are correlated by 0.7 from one to another, and whose true gaps are all 2.5 "
+        "standard errors. Widths are in standard errors. *as if not chosen* ignores the choice.",
+        _populations_chosen,
+        _draw_chosen,
+        (
+            Construction("ours", partial(_intervals, corrected=True)),
+            Construction("as if not chosen", partial(_intervals, corrected=False)),
+        ),
+        replications=200,
+    ),
+)
+
+
+# The family of the fairest of many runs: whole pipelines, fitted again in every hold-out.
+
+METRIC = minimised_metric("statistical_parity")
+NAMES_CHOSEN_RUNS = ("gap of the chosen run", "error rate of the chosen run")
+
+
+@dataclass(frozen=True)
+class ManyRuns:
+    """Runs of a learner on the same hold-out repeats, each with features of its own.
+
+    Attributes
+    ----------
+    correlation : of the noise in the features of any two runs.
+    bounded : whether runs are chosen among those whose error is at most what it truly is.
+    """
+
+    people: RunPopulation
+    count: int
+    correlation: float
+    bounded: bool
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        limit = ", among the accurate" if self.bounded else ""
+        features = f"features of correlation {self.correlation:g}"
+        return f"{self.count} runs, {features}, {self.people.name}{limit}"
+
+    @property
+    def slow(self) -> bool:
+        """Whether fewer replications are enough."""
+        return self.count > 10
+
+    def drawn(self, draw: np.random.Generator) -> tuple[SharedRows, Floats]:
+        """Draw one data set: what all runs predict, and what they select of new people, (k, 2, 2).
+
+        The last axes of the second are groups and labels.
+        """
+        people = People.drawn(self.people, 1, draw)
+        tested = tested_rows(people.label.shape, REPEATS, draw)
+        signal = moved(people.label, people.group, self.people.shift)[..., None]
+        shared = np.sqrt(self.correlation) * (people.features - signal) + signal
+        result = []
+        for _ in range(self.count):
+            own = draw.standard_normal(shared.shape, np.float32)
+            features = (shared + np.sqrt(1 - self.correlation) * own).astype(np.float32)
+            result.append(fits(replace(people, features=features), tested, self.people))
+        predictions = np.stack([each for each, _ in result], axis=-1)[0]
+        shares = np.stack([each.mean(axis=1)[0] for _, each in result])
+        return _rows(people, tested[0], predictions), shares
+
+
+def _rows(people: People, tested: Mask, predictions: Mask) -> SharedRows:
+    """Return the rows that are tested, of predictions (S, N, k)."""
+    repeat, row = np.nonzero(tested)
+    return SharedRows(
+        repeat,
+        np.zeros_like(repeat),
+        row,
+        people.label[0, row],
+        people.group[0, row],
+        predictions[repeat, row].astype(np.int64),
+        ("a", "b"),
+        SHARE,
+    )
+
+
+def _populations_chosen_runs(short: bool) -> Sequence[ManyRuns]:
+    if short:
+        return [ManyRuns(RunPopulation(1000, 2, 0.3, 0.3, REPEATS), 10, 0.99, bounded=True)]
+    return [
+        ManyRuns(RunPopulation(1000, 2, 0.3, shift, REPEATS), count, correlation, bounded)
+        for count, correlation, shift, bounded in product(
+            (10, 50), (0.0, 0.99), (0.0, 0.3), (False, True)
+        )
+    ]
+
+
+def _draw_chosen_runs(population: ManyRuns, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw data sets, choose on each, and say what is true of the chosen run's fits."""
+    data, shares = zip(*(population.drawn(draw) for _ in range(replications)), strict=True)
+    selected = np.array(shares)  # (R, k, groups, labels)
+    errors = (selected @ [1 - POSITIVE, -POSITIVE] + POSITIVE).mean(axis=-1)
+    gaps = np.ptp(selected @ [1 - POSITIVE, POSITIVE], axis=-1)
+    bounds = (Bound.read(f"error_rate<={float(errors.mean()):.9f}"),) if population.bounded else ()
+    choices = [_chosen(rows, bounds) for rows in data]
+    true = [
+        (gap[choice.chosen_index], error[choice.chosen_index]) if choice else (np.nan, np.nan)
+        for choice, gap, error in zip(choices, gaps, errors, strict=True)
+    ]
+    return Sample(choices, dict(zip(NAMES_CHOSEN_RUNS, np.array(true).T, strict=True)))
+
+
+def _chosen(rows: SharedRows, bounds: tuple[Bound, ...]) -> Choice | None:
+    """Return the choice, none where no run is within the bounds."""
+    try:
+        return choose_among(Shared((), rows, None, []), METRIC, bounds)
+    except UserError:
+        return None
+
+
+def _intervals_chosen_runs(
+    choices: Sequence[Choice | None], _: np.random.Generator, *, ends: str
+) -> Mapping[str, Interval]:
+    """Return the ``corrected`` or ``naive`` intervals of the chosen runs."""
+    nothing = [(np.nan, np.nan)] * len(NAMES_CHOSEN_RUNS)
+    result = np.array(
+        [[getattr(e, ends) for e in choice.judged] if choice else nothing for choice in choices]
+    )
+    return dict(zip(NAMES_CHOSEN_RUNS, result.transpose(1, 2, 0), strict=True))
+
+
+FAMILIES_CHOSEN_RUNS = (
+    Family(
+        "chosen_runs",
+        "The fairest of many runs",
+        f"Each run fits a learner again in each of {SPLITS} hold-outs, on features that differ "
+        "from run to run. Of these runs, the one with the smallest mean gap in the selection rate "
+        "is chosen, among all or (*among the accurate*) among those whose error rate is at most "
+        "the true average. The true value is the performance on new people of the models that the "
+        "chosen run fitted. *as if not chosen* ignores the choice.",
+        _populations_chosen_runs,
+        _draw_chosen_runs,
+        (
+            Construction("ours", partial(_intervals_chosen_runs, ends="corrected")),
+            Construction("as if not chosen", partial(_intervals_chosen_runs, ends="naive")),
+        ),
+        replications=200,
     ),
 )

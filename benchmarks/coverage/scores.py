@@ -1,32 +1,130 @@
-"""The family of scores: ranking, losses and calibration of a group, and against another group."""
+"""Intervals of statistics of per-row values, (R, n) each: ours, normal, and by the bootstrap.
+
+Ours are functions of many groups of rows at once, here of R replications at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
+from math import e, exp, pi, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.coverage.populations import BASE_RATES
-from benchmarks.coverage.rows import (
-    BOOTSTRAP,
-    area_ours,
-    calibration_ours,
-    mean_normal,
-    means_bootstrap,
-    outcome_ours,
-    replication,
-    with_differences,
-)
+from benchmarks.coverage.counts import BASE_RATES
 from benchmarks.coverage.simulate import BEFORE, LEVEL, Construction, Family, Interval, Sample
 from fairbench.core.arrays import Floats
-from fairbench.inference.rates import Limits
-from fairbench.inference.scores import area_limits, areas
+from fairbench.inference.means import (
+    RARE_ROWS,
+    ROWS,
+    Moments,
+    heavy_limits,
+    loss_limits,
+    outcome_limits,
+    root_limits,
+    tail_index,
+)
+from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
+from fairbench.inference.scores import (
+    Bins,
+    area_limits,
+    areas,
+    calibration_limits,
+    explained_limits,
+    explained_variance,
+)
 from fairbench.inference.survey import Design
 from fairbench.metrics.probability import bins_of_mass, brier_rows, log_loss_rows
+from fairbench.metrics.regression import (
+    CRPS,
+    MAE,
+    absolute_error_rows,
+    crps_normal_rows,
+    normal_nll_rows,
+)
+
+BOOTSTRAP = "bootstrap"
+RESAMPLES = 400
+
+
+def replication(rows: Floats) -> NDArray[np.intp]:
+    """Return which replication each of the (R, n) values is of, as one array."""
+    return np.repeat(np.arange(len(rows)), rows.shape[1])
+
+
+def mean_ours(losses: Floats, fewest: int = 0) -> Limits:
+    """Return means of losses that are at least 0 with our limits, of so many rows or more."""
+    limits = loss_limits(Moments.of(losses), level=LEVEL, least=0.0, rows=max(fewest, ROWS))
+    rare = (losses > losses.min(axis=1, keepdims=True)).sum(axis=1) < RARE_ROWS
+    return Limits(limits.value, *(np.where(rare, np.nan, end) for end in limits[1:]))
+
+
+def _tail_index(values: Floats) -> Floats:
+    return tail_index(values.ravel(), replication(values), len(values))
+
+
+def outcome_ours(losses: Floats, other: Floats, label: Floats) -> Limits:
+    """Return mean losses of labels with our limits, which know that a label may be rare."""
+    labels, codes = label.ravel().astype(np.intp), replication(losses)
+    moments = Moments.by_label(losses.ravel(), other.ravel(), labels, codes, len(losses))
+    moments = moments.take(np.arange(2 * len(losses)).reshape(-1, 2))
+    return outcome_limits(moments, level=LEVEL, least=0.0)
+
+
+def with_differences(
+    first: Mapping[str, Limits], second: Mapping[str, Limits]
+) -> dict[str, Interval]:
+    """Return each metric's ends in the second group, and those of its difference from the first."""
+    ends: dict[str, Interval] = {}
+    for name, limits in second.items():
+        ends |= {name: limits, f"difference in {name}": difference_limits(limits, first[name])}
+    return ends
+
+
+def mean_normal(losses: Floats, minus: Floats | None = None) -> Interval:
+    """Return the normal intervals of means, less those of another group's losses."""
+    value, variance = losses.mean(axis=1), losses.var(axis=1, ddof=1) / losses.shape[1]
+    if minus is not None:
+        value = value - minus.mean(axis=1)
+        variance = variance + minus.var(axis=1, ddof=1) / minus.shape[1]
+    half = quantile(LEVEL) * np.sqrt(variance)
+    return value - half, value + half
+
+
+def means_bootstrap(
+    draw: np.random.Generator, losses: Floats, minus: Floats | None = None
+) -> Interval:
+    """Return the bootstrap's percentiles of means, less those of another group's losses.
+
+    The resamples of all replications share their weights: replications stay independent of what
+    their own rows are.
+    """
+    means = _resampled(draw, losses)
+    if minus is not None:
+        means = means - _resampled(draw, minus)
+    tail = (1 - LEVEL) / 2
+    lower, upper = np.quantile(means, [tail, 1 - tail], axis=0)
+    return lower, upper
+
+
+def weights(draw: np.random.Generator, rows: int) -> Floats:
+    """Return how often (T, n) each row is in each resample."""
+    return draw.multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES).astype(float)
+
+
+def _resampled(draw: np.random.Generator, losses: Floats) -> Floats:
+    """Return (T, R) resampled means."""
+    rows = losses.shape[1]
+    means: Floats = weights(draw, rows) @ losses.T / rows
+    return means
+
+
+# The family of scores: ranking, losses and calibration of a group, and against another group.
 
 SPREAD = 1.2  # standard deviation of the scores' logits
 SHIFT = 0.7  # logits by which the scores of the shifted group are too low
@@ -73,6 +171,13 @@ class Scored:
 
     score: Floats
     label: Floats
+
+    def losses(self) -> dict[str, Floats]:
+        """Return what means are taken of, by name."""
+        return {name: rows(self.label, self.score) for name, rows in _LOSSES.items()}
+
+
+_LOSSES = {"log loss": log_loss_rows, "Brier score": brier_rows}
 
 
 def _populations(short: bool) -> Sequence[Scores]:
@@ -166,51 +271,50 @@ def _binned(score: Floats, label: Floats) -> tuple[Floats, Floats, Floats]:
     return size, ones, scores
 
 
-def _losses(groups: Sequence[Scored]) -> dict[str, list[Floats]]:
-    """Return each loss's (R, n) values in both groups."""
+def _limits(group: Scored) -> dict[str, Limits]:
+    other = Scored(group.score, 1 - group.label).losses()
+    rows = group.label.ravel(), group.score.ravel(), replication(group.score)
     return {
-        name: [rows(group.label, group.score) for group in groups]
-        for name, rows in (("log loss", log_loss_rows), ("Brier score", brier_rows))
+        **{
+            name: outcome_ours(losses, other[name], group.label)
+            for name, losses in group.losses().items()
+        },
+        "AUC": area_limits(areas(*rows, len(group.score)), level=LEVEL),
+        "calibration error": _calibration(*_binned(group.score, group.label)),
     }
+
+
+def _calibration(size: Floats, positives: Floats, scores: Floats) -> Limits:
+    """Return calibration errors with our limits, from rows and sums in bins (R, B)."""
+    return calibration_limits(Bins(size, positives, scores / np.maximum(size, 1)), level=LEVEL)
 
 
 def _ours(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Interval]:
-    labels = [group.label for group in groups]
-    others = _losses([Scored(group.score, 1 - group.label) for group in groups])
-    result = {
-        name: [outcome_ours(*each) for each in zip(losses, others[name], labels, strict=True)]
-        for name, losses in _losses(groups).items()
-    }
-    result["AUC"] = [area_ours(group.label, group.score) for group in groups]
-    result["calibration error"] = []
-    for group in groups:
-        size, ones, scores = _binned(group.score, group.label)
-        limits = calibration_ours(size, ones, scores / np.maximum(size, 1))
-        result["calibration error"].append(limits)
-    ends = with_differences({name: (first, second) for name, (first, second) in result.items()})
-    lower, upper = ends["calibration error"]
+    ends = with_differences(*map(_limits, groups))
+    lower, upper = ends["calibration error"][-2:]
     return ends | {"calibration error": (np.maximum(lower, 0), upper)}
 
 
-def _before(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Interval]:
-    """Return the normal intervals of mean losses; nothing else had one."""
-    return {name: mean_normal(of_group[1]) for name, of_group in _losses(groups).items()}
+def _before(groups: Sequence[Scored | Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
+    """Return the normal intervals of means; nothing else had one, nor did differences."""
+    return {name: mean_normal(losses) for name, losses in groups[1].losses().items()}
 
 
-def _wald(groups: Sequence[Scored], _: np.random.Generator) -> Mapping[str, Interval]:
-    """Return normal intervals of mean losses and of their differences."""
-    result = {}
-    for name, (first, second) in _losses(groups).items():
-        result[name] = mean_normal(second)
-        result[f"difference in {name}"] = mean_normal(second, first)
-    return result
+def _wald(groups: Sequence[Scored | Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
+    """Return normal intervals of means and of their differences."""
+    first, second = (group.losses() for group in groups)
+    result = {name: mean_normal(losses) for name, losses in second.items()}
+    return result | {
+        f"difference in {name}": mean_normal(losses, first[name]) for name, losses in second.items()
+    }
 
 
 def _bootstrapped(groups: Sequence[Scored], draw: np.random.Generator) -> Mapping[str, Interval]:
+    first, second = (group.losses() for group in groups)
     result = {}
-    for name, (first, second) in _losses(groups).items():
-        result[name] = means_bootstrap(draw, second)
-        result[f"difference in {name}"] = means_bootstrap(draw, second, first)
+    for name, losses in second.items():
+        result[name] = means_bootstrap(draw, losses)
+        result[f"difference in {name}"] = means_bootstrap(draw, losses, first[name])
     return result
 
 
@@ -251,17 +355,6 @@ def _clustered(short: bool) -> Sequence[Clustered]:
     return [Clustered(*layout, *label) for layout, label in product(laid_out, labels)]
 
 
-@dataclass(frozen=True)
-class ClusteredRows:
-    """Scores and labels (n,) of the rows of all replications, which these are of, and clusters."""
-
-    replication: NDArray[np.intp]
-    unit: NDArray[np.intp]
-    label: Floats
-    score: Floats
-    replications: int
-
-
 def _draw_clustered(population: Clustered, replications: int, draw: np.random.Generator) -> Sample:
     shape = (replications, population.clusters)
     if population.sizes == "lognormal":
@@ -282,21 +375,17 @@ def _draw_clustered(population: Clustered, replications: int, draw: np.random.Ge
     score = population.separation * label + noise
     # Of rows of different clusters, as all but a few pairs of a large population are.
     truth = np.full(replications, special.ndtr(population.separation / np.sqrt(2)))
-    data = ClusteredRows(unit // population.clusters, unit, label, score, replications)
-    return Sample(data, {"AUC of clusters": truth})
+    known = label, score, unit // population.clusters, replications
+    return Sample((known, unit), {"AUC of clusters": truth})
 
 
-def _clustered_ours(data: ClusteredRows, _: np.random.Generator) -> Mapping[str, Interval]:
-    design = Design.of(len(data.unit), clusters=data.unit)
-    result = areas(data.label, data.score, data.replication, data.replications, design=design)
-    limits = area_limits(result, level=LEVEL)
-    return {"AUC of clusters": (limits.lower, limits.upper)}
-
-
-def _clustered_unaware(data: ClusteredRows, _: np.random.Generator) -> Mapping[str, Interval]:
-    result = areas(data.label, data.score, data.replication, data.replications)
-    limits = area_limits(result, level=LEVEL)
-    return {"AUC of clusters": (limits.lower, limits.upper)}
+def _clustered_areas(
+    data: tuple[Any, NDArray[np.intp]], _: np.random.Generator, *, aware: bool
+) -> Mapping[str, Interval]:
+    """Return the intervals of rows, (n,) of all replications, whose clusters are known."""
+    rows, unit = data
+    design = Design.of(len(unit), clusters=unit) if aware else None
+    return {"AUC of clusters": area_limits(areas(*rows, design=design), level=LEVEL)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,7 +491,7 @@ def _draw_law(population: Law, replications: int, draw: np.random.Generator) -> 
     binned = np.stack([away[:, bins == b].sum(axis=1) for b in range(BINS)], axis=1)
     truth = {"calibration error": np.abs(binned).sum(axis=1)}
     truth[_BY_MASS] = truth["calibration error"]  # where each score has a bin of its own
-    for name, rows in (("log loss", log_loss_rows), ("Brier score", brier_rows)):
+    for name, rows in _LOSSES.items():
         one, zero = rows(np.ones_like(score), score), rows(np.zeros_like(score), score)
         truth[name] = (population.weight * (chances * one + (1 - chances) * zero)).sum(axis=1)
     differences = {f"difference in {name}": 0 * value for name, value in truth.items()}
@@ -412,9 +501,9 @@ def _draw_law(population: Law, replications: int, draw: np.random.Generator) -> 
 def _without_areas(groups: Sequence[Scored], draw: np.random.Generator) -> Mapping[str, Interval]:
     result = {name: ends for name, ends in _ours(groups, draw).items() if "AUC" not in name}
     if all(_are_few(group.score) for group in groups):
-        first, second = (_in_bins_of_mass(group) for group in groups)
-        (lower, upper), difference = with_differences({_BY_MASS: (first, second)}).values()
-        result |= {_BY_MASS: (np.maximum(lower, 0), upper), f"difference in {_BY_MASS}": difference}
+        result |= with_differences(*({_BY_MASS: _in_bins_of_mass(group)} for group in groups))
+        lower, upper = result[_BY_MASS][-2:]
+        result[_BY_MASS] = np.maximum(lower, 0), upper
     return result
 
 
@@ -433,7 +522,7 @@ def _in_bins_of_mass(group: Scored) -> Limits:
         np.bincount(cell, weights, BINS * count).reshape(-1, BINS).astype(float)
         for weights in (None, group.label.ravel(), score)
     )
-    return calibration_ours(size, ones, scores / np.maximum(size, 1))
+    return _calibration(size, ones, scores)
 
 
 FAMILIES = (
@@ -468,8 +557,8 @@ FAMILIES = (
         _clustered,
         _draw_clustered,
         (
-            Construction("ours", _clustered_ours),
-            Construction("ignoring clusters", _clustered_unaware),
+            Construction("ours", partial(_clustered_areas, aware=True)),
+            Construction("ignoring clusters", partial(_clustered_areas, aware=False)),
         ),
         replications=600,
     ),
@@ -486,6 +575,252 @@ FAMILIES = (
             Construction("ours", _without_areas),
             Construction("Wald", _wald),
             Construction(BOOTSTRAP, _bootstrapped, 200, 4),
+        ),
+    ),
+)
+
+
+# The family of regressions: errors and likelihoods of a group, and against another group.
+
+ERRORS = ("normal", "skewed", "heavy-tailed")
+# Whose mean squares a sample says little of. Of lognormals: the sigmas; of Student's distributions:
+# the degrees of freedom; of normal errors of which some are so many times as large: the shares.
+LOGNORMAL = {"lognormal": 1.5, "lognormal(2)": 2.0}
+STUDENT = {"t(2.5)": 2.5, "t(2.2)": 2.2}
+MIXED: Mapping[str, Mapping[float, float]] = {
+    "contaminated": {1.0: 0.975, 10.0: 0.02, 20.0: 0.005},
+    "1 % thirty times as large": {1.0: 0.99, 30.0: 0.01},
+    "four fifths exact": {0.0: 0.8, 1.0: 0.2},
+    "95 % exact": {0.0: 0.95, 1.0: 0.05},
+    "99 % exact": {0.0: 0.99, 1.0: 0.01},
+}
+HEAVIER = (*LOGNORMAL, *STUDENT, *MIXED)
+HEAVIER_SIZES = ((20, 20), (50, 50), (200, 200), (400, 400), (1000, 1000))
+SIZES_ERRORS = ((20, 20), (50, 50), (200, 200), (2000, 2000), (950, 50))
+SCALES = (1.0, 1.5)
+_QUADRATURE_ERRORS = 2000
+
+
+def _sd_of(parts: Mapping[float, float]) -> float:
+    """Return the sd of normal errors of which shares are so many times as large."""
+    return sqrt(sum(share * factor**2 for factor, share in parts.items()))
+
+
+def _student_mean(freedom: float) -> float:
+    """Return the mean size of Student's errors of sd 1.
+
+    It is 2 sqrt(v) Gamma((v + 1) / 2) / ((v - 1) Gamma(v / 2) sqrt(pi)), over the sd.
+    """
+    gammas = special.gamma((freedom + 1) / 2) / special.gamma(freedom / 2)
+    return float(2 * sqrt(freedom - 2) * gammas / ((freedom - 1) * sqrt(pi)))
+
+
+_MEAN_ABSOLUTE = {
+    "normal": sqrt(2 / pi),
+    "skewed": 2 / e,
+    "heavy-tailed": 2 / pi,
+    **{name: exp(-(sigma**2) / 2) for name, sigma in LOGNORMAL.items()},
+    **{name: _student_mean(freedom) for name, freedom in STUDENT.items()},
+    **{
+        name: sqrt(2 / pi) * sum(share * factor for factor, share in parts.items()) / _sd_of(parts)
+        for name, parts in MIXED.items()
+    },
+}
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Two groups whose targets are predicted, the error of both claimed to be of sd 1.
+
+    Attributes
+    ----------
+    sizes : rows of the first and of the second group.
+    errors : the law of the errors: normal, exponential, of Student with 3 degrees of freedom, or
+        one of `HEAVIER`.
+    scale : the true sd of the second group's errors.
+    """
+
+    sizes: tuple[int, int]
+    errors: str
+    scale: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        rows = f"{self.sizes[0]} and {self.sizes[1]} rows"
+        return f"{rows}, {self.errors} errors of sd {self.scale:g}"
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Targets and predictions (R, n) of a group's rows, each with an sd of 1."""
+
+    target: Floats
+    prediction: Floats
+
+    def losses(self) -> dict[str, Floats]:
+        """Return what means are taken of, by name."""
+        one = np.ones_like(self.target)
+        error = self.target - self.prediction
+        return {
+            "MAE": absolute_error_rows(self.target, self.prediction),
+            "CRPS": crps_normal_rows(self.target, self.prediction, one),
+            "NLL": normal_nll_rows(self.target, self.prediction, one),
+            "interval coverage": (np.abs(error) <= quantile(LEVEL)).astype(float),
+        }
+
+
+def _populations_errors(short: bool) -> Sequence[Errors]:
+    sizes = ((50, 50), (200, 200)) if short else SIZES_ERRORS
+    usual = [Errors(*each) for each in product(sizes, ERRORS, SCALES)]
+    heavier = ((50, 50), (500, 500)) if short else HEAVIER_SIZES
+    return usual + [Errors(*each, 1.0) for each in product(heavier, HEAVIER)]
+
+
+def _draw_errors(population: Errors, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw both groups; metrics are of the second one, and of its difference from the first."""
+    varied = draw.uniform(0.9, 1.1, (replications, 1))
+    data, truths = [], []
+    for size, scale in zip(population.sizes, (1.0, population.scale), strict=True):
+        sd, shape = scale * varied, (replications, size)
+        mean = draw.normal(0, 1, shape)
+        data.append(Predicted(mean + sd * _unit_errors(population.errors, shape, draw), mean))
+        truths.append(_truth_errors(population.errors, sd))
+    first, second = truths
+    truth = second | {f"difference in {name}": second[name] - first[name] for name in second}
+    return Sample(tuple(data), truth)
+
+
+def _unit_errors(errors: str, shape: tuple[int, int], draw: np.random.Generator) -> Floats:
+    """Draw errors of sd 1; the lognormal ones are of either sign alike, the others of mean 0."""
+    if errors == "normal":
+        return draw.normal(size=shape)
+    if errors == "skewed":
+        return draw.exponential(size=shape) - 1
+    if errors == "heavy-tailed":
+        return draw.standard_t(3, shape) / sqrt(3)
+    if errors in LOGNORMAL:
+        sigma = LOGNORMAL[errors]
+        signed: Floats = draw.choice([-1.0, 1.0], shape) * draw.lognormal(-(sigma**2), sigma, shape)
+        return signed
+    if errors in STUDENT:
+        freedom = STUDENT[errors]
+        return draw.standard_t(freedom, shape) * sqrt((freedom - 2) / freedom)
+    parts = MIXED[errors]
+    factor: Floats = draw.choice(list(parts), shape, p=list(parts.values())) / _sd_of(parts)
+    return draw.normal(size=shape) * factor
+
+
+def _distribution(errors: str, value: Floats) -> Floats:
+    """Return the distribution function of errors of sd 1."""
+    if errors == "normal":
+        below: Floats = special.ndtr(value)
+    elif errors == "skewed":
+        below = -np.expm1(-np.maximum(value + 1, 0))
+    elif errors == "heavy-tailed":
+        below = special.stdtr(3, value * sqrt(3))
+    elif errors in LOGNORMAL:
+        sigma = LOGNORMAL[errors]
+        with np.errstate(divide="ignore"):
+            size = special.ndtr((np.log(np.abs(value)) + sigma**2) / sigma)
+        below = (1 + np.sign(value) * size) / 2
+    elif errors in STUDENT:
+        freedom = STUDENT[errors]
+        below = special.stdtr(freedom, value * sqrt(freedom / (freedom - 2)))
+    else:
+        below = np.zeros_like(value)
+        sd = _sd_of(MIXED[errors])
+        for factor, share in MIXED[errors].items():
+            below += share * (special.ndtr(value * sd / factor) if factor else value >= 0)
+    return below
+
+
+def _quantiles(errors: str) -> Floats:
+    """Return the middles of equally likely parts of errors of sd 1."""
+    share = (np.arange(_QUADRATURE_ERRORS) + 0.5) / _QUADRATURE_ERRORS
+    if errors == "normal":
+        nodes: Floats = special.ndtri(share)
+    elif errors == "skewed":
+        nodes = -np.log1p(-share) - 1
+    elif errors == "heavy-tailed":
+        nodes = special.stdtrit(3, share) / sqrt(3)
+    else:
+        # By bisection: laws without a quantile function of their own.
+        low, high = np.full(_QUADRATURE_ERRORS, -1e3), np.full(_QUADRATURE_ERRORS, 1e3)
+        for _ in range(60):
+            nodes = (low + high) / 2
+            under = _distribution(errors, nodes) < share
+            low, high = np.where(under, nodes, low), np.where(under, high, nodes)
+    return nodes
+
+
+def _truth_errors(errors: str, sd: Floats) -> dict[str, Floats]:
+    """Return the metrics (R,) of errors of sds (R, 1) that are claimed to be 1."""
+    scale, reach = sd[:, 0], quantile(LEVEL)
+    # The CRPS is |error| and a remainder that vanishes where errors are large.
+    error = sd * _quantiles(errors)
+    density = np.exp(-(error**2) / 2) / sqrt(2 * pi)
+    remainder = 2 * density - 2 * np.abs(error) * special.ndtr(-np.abs(error)) - 1 / sqrt(pi)
+    absolute = _MEAN_ABSOLUTE[errors] * scale
+    within = _distribution(errors, reach / scale) - _distribution(errors, -reach / scale)
+    return {
+        "MAE": absolute,
+        "RMSE": scale,
+        "R2": 1 - scale**2 / (1 + scale**2),
+        "CRPS": absolute + remainder.mean(axis=1),
+        "NLL": (scale**2 + np.log(2 * pi)) / 2,
+        "interval coverage": within,
+    }
+
+
+def _limits_errors(group: Predicted) -> dict[str, Limits]:
+    losses, squares = group.losses(), (group.target - group.prediction) ** 2
+    nll, held = losses["NLL"], losses["interval coverage"]
+    over = nll - nll.min(axis=1, keepdims=True)
+    rows = group.target.ravel(), group.prediction.ravel(), replication(nll)
+    return {
+        "MAE": mean_ours(losses["MAE"], MAE.fewest),
+        "RMSE": root_limits(Moments.of(squares), _tail_index(squares), level=LEVEL),
+        "R2": explained_limits(explained_variance(*rows, len(nll)), level=LEVEL),
+        "CRPS": mean_ours(losses["CRPS"], CRPS.fewest),
+        "NLL": heavy_limits(Moments.of(nll), _tail_index(over), level=LEVEL),
+        "interval coverage": rate_limits(held.sum(axis=1), held.shape[1], level=LEVEL),
+    }
+
+
+def _ours_errors(groups: Sequence[Predicted], _: np.random.Generator) -> Mapping[str, Interval]:
+    return with_differences(*map(_limits_errors, groups))
+
+
+def _bootstrapped_errors(
+    groups: Sequence[Predicted], draw: np.random.Generator
+) -> Mapping[str, Interval]:
+    first, second = (group.losses() for group in groups)
+    result = {name: means_bootstrap(draw, second[name]) for name in second}
+    for name in second:
+        result[f"difference in {name}"] = means_bootstrap(draw, second[name], first[name])
+    return result
+
+
+FAMILIES_ERRORS = (
+    Family(
+        "regression",
+        "Regressions",
+        "The intervals are for the errors and likelihoods of a group's predictions, and for their "
+        "differences from those of another group. Every prediction comes with a claimed standard "
+        "deviation of 1. This is about right in the other group; in the group itself, the errors "
+        "have the sd that the setting names. *skewed* errors are exponential. *heavy-tailed* "
+        "errors have Student's t distribution with 3 degrees of freedom, *t(2.5)* errors with "
+        "2.5. *lognormal* errors (sigma 1.5, or as said) have either sign. *contaminated* errors "
+        "are normal, but 2 % are ten times and 0.5 % twenty times as large. *four fifths exact* "
+        "means that four of five errors are 0.",
+        _populations_errors,
+        _draw_errors,
+        (
+            Construction("ours", _ours_errors),
+            Construction(BEFORE, _before),
+            Construction("Wald", _wald),
+            Construction(BOOTSTRAP, _bootstrapped_errors, 200, 2),
         ),
     ),
 )

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
 
-from fairbench.core.arrays import Floats
-from fairbench.core.seeds import rng
+from benchmarks.measure import exact_interval
+from fairbench.core.arrays import Floats, rng
+from fairbench.inference.rates import Limits
 
-Interval = tuple[Floats, Floats]
+Interval = tuple[Floats, Floats] | Limits  # lower and upper ends; of limits, beside their values
 
 LEVEL = 0.95
 OURS, BEFORE = "ours", "earlier default"  # constructions
@@ -42,7 +42,8 @@ class Construction:
     Attributes
     ----------
     intervals : takes a sample's data and a generator (for those that draw) to the lower and upper
-        ends of each metric, of the shape of its truth; NaN where no interval is printed.
+        ends of each metric, of the shape of its truth; NaN where no interval is printed. What it
+        has of metrics that the truth has not is left out.
     replications : at most so many, of one that is slow.
     every : it is simulated in one of so many populations.
     """
@@ -110,12 +111,8 @@ class Cell:
     @property
     def failed(self) -> bool:
         """Whether the coverage is certainly under what is required."""
-        missed = self.below + self.above
-        if not missed:
-            return False
-        tail = (1 - CERTAINTY) / 2
-        highest = special.betaincinv(self.printed - missed + 1, missed, 1 - tail)
-        return bool(highest < REQUIRED)
+        covered = self.printed - self.below - self.above
+        return exact_interval(covered, self.printed, CERTAINTY)[1] < REQUIRED
 
 
 def simulate(
@@ -144,9 +141,9 @@ def simulate(
                 samples[replications] = family.draw(population, replications, draw)
             sample = samples[replications]
             result = each.intervals(sample.data, rng(seed, "intervals", *keys))
-            for metric, interval in result.items():
+            for metric in (name for name in result if name in sample.truth):
                 names = (family.name, metric, each.name, population.name)
-                yield count(names, sample.truth[metric], interval, family.width)
+                yield count(names, sample.truth[metric], result[metric], family.width)
 
 
 def _replications(family: Family, population: Any, short: bool) -> int:
@@ -161,10 +158,16 @@ def count(
     width: Callable[[Floats], Floats] = np.asarray,
 ) -> Cell:
     """Return the cell of intervals whose truths are known; names as the first fields of `Cell`."""
-    lower, upper = interval
+    lower, upper = interval[-2:]
     there = ~(np.isnan(lower) | np.isnan(upper) | np.isnan(truth))
     low, high, true = lower[there], upper[there], truth[there]
     slack = _ROUNDING * np.maximum(1, np.abs(true))
     mean = float((width(high) - width(low)).mean()) if low.size else float("nan")
     below, above = int((true < low - slack).sum()), int((true > high + slack).sum())
     return Cell(*names, int(truth.size), int(low.size), below, above, mean)
+
+
+def bounded(values: Floats) -> Floats:
+    """Return v / (1 + |v|), on which the widths of ratios are measured: ends may be infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.sign(values) * (1 - 1 / (1 + np.abs(values)))

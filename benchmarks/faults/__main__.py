@@ -16,12 +16,10 @@ FAULTS = (
     "kills",
     "names",
     "namespaces",
-    "packs",
     "records",
     "states",
     "tables",
     "texts",
-    "tracking",
     "values",
 )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import json
 import lzma
 import os
 import shutil
@@ -27,12 +26,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import feather, parquet
+from pyarrow import parquet
 
 from benchmarks.faults.commands import Place
 from benchmarks.measure import ROOT, show
+from benchmarks.stored import pack_of
 from fairbench.core.files import MEMORY, sealed, sealed_json, sha256, unsealed_json
-from fairbench.results.pack_file import Packed, PackFileWriter
 
 ALLOWED_GB, OTHERS_MB = 1, 300  # what is allowed, and what may come on top
 MOST_S, GIVEN_UP_S = 10.0, 300.0  # CPU seconds that a verb may take; seconds until it is killed
@@ -142,21 +141,20 @@ def _tables(root: Path) -> Iterator[Case]:
 
 
 def _plain(root: Path) -> Place:
-    """Return a folder with the results of a run, and a pack of them."""
+    """Return a folder with the results of a run."""
     place = Place(root / "plain")
     if not place.root.is_dir():
         place.root.mkdir()
         if place.run(0, "tracking=none").wait():
             raise AssertionError("no run to begin with")
-        given(place.root, "store", "pack", "out=pack")
     return place
 
 
 def _results(root: Path) -> Iterator[Case]:
     plain = _plain(root)
-    run = plain.runs[0].id
+    run = plain.runs[0]
     verbs = (
-        ("store", "ls"), ("store", "show", run), ("report",), ("store", "pack", "out=new"),
+        ("store", "ls"), ("store", "show", run), ("report",), ("store", "pack", "out=new.zip"),
         ("store", "verify", run, "cells=1"), ("store", "export", run, "out.csv", "people=true"),
         ("audit", run, "out=out"),
     )  # fmt: skip
@@ -168,18 +166,11 @@ def _results(root: Path) -> Iterator[Case]:
 
 
 def _packs(root: Path) -> Iterator[Case]:
-    plain = _plain(root)
-    run = plain.runs[0].id
-    verbs = (
-        ("store", "ls"), ("store", "show", run), ("report",), ("store", "verify"),
-        ("store", "export", run, "out.csv"), ("store", "unpack", "out=new"),
-    )  # fmt: skip
-    for kind in ("metrics", "splits", "predictions"):
-        folder = plain.copy("results").root
-        _in_pack(folder / "pack", kind)
-        for words in verbs:
-            where = ("pack",) if "unpack" in words else ("results=pack",)
-            yield kind, folder, (*words, *where)
+    for name, entries in PACKS:
+        folder = root / "packed"
+        folder.mkdir()
+        (folder / "pack.zip").write_bytes(pack_of(entries()))
+        yield name, folder, ("store", "unpack", "pack.zip", "out=new")
         shutil.rmtree(folder)
 
 
@@ -353,27 +344,21 @@ def _sparse(folder: Path) -> Path:
     return path
 
 
-def _feather(folder: Path) -> Path:
-    path, table = folder / "table.feather", pa.table({"group": np.zeros(1_200_000_000, np.int8)})
-    feather.write_feather(table, path, compression="zstd", chunksize=len(table))
-    return path
-
-
 def _fifo(folder: Path) -> Path:
     os.mkfifo(folder / "pipe")
     return folder / "pipe"
 
 
-def _parquet_of(folder: Path, content: bytes) -> Path:
+def _long(folder: Path, rows: int = 4 * ROWS, letters: int = 1, **how: Any) -> Path:
+    content = long_table(_table(1, letters), rows, **how)
     return _csv(folder, "table.parquet", content)
 
 
 TABLES: tuple[Bomb, ...] = (
-    ("rows", lambda folder: _parquet_of(folder, long_table(_table(), 4 * ROWS))),
-    ("told rows", lambda folder: _parquet_of(folder, long_table(_table(), 4 * ROWS, told=9))),
-    ("zstd", lambda f: _parquet_of(f, long_table(_table(), 4 * ROWS, told=9, compression="zstd"))),
-    ("long text", lambda folder: _parquet_of(folder, long_table(_table(1, LONG), ROWS))),
-    ("feather", _feather),
+    ("rows", _long),
+    ("told rows", partial(_long, told=9)),
+    ("zstd", partial(_long, told=9, compression="zstd")),
+    ("long text", partial(_long, rows=ROWS, letters=LONG)),
     _packed_csv("table.csv.gz", partial(gzip.open, compresslevel=1)),
     _packed_csv("table.csv.bz2", partial(bz2.open, compresslevel=1)),
     _packed_csv("table.csv.xz", partial(lzma.open, preset=0)),
@@ -457,25 +442,10 @@ RESULTS: tuple[Bomb, ...] = (
 )
 
 
-def _in_pack(pack: Path, kind: str) -> None:
-    """Replace a file of a pack by one that says of its few tables what there is not."""
-    index = unsealed_json((pack / "pack.json").read_bytes())
-    name = next(name for name, about in index["files"].items() if about["kind"] == kind)
-    file = parquet.ParquetFile(pack / name)
-    about = json.loads(file.metadata.metadata[b"fairbench.pack"])
-    table = file.read().drop([about["key"]])
-    part = ROWS // len(about["ids"])
-    with open(pack / name, "wb") as out:
-        writer = PackFileWriter(out, about["key"], table.schema, group=1)
-        for place, key in enumerate(about["ids"]):
-            columns = [pa.repeat(column[0], part) for column in table.columns]
-            repeated = pa.Table.from_arrays(columns, schema=table.schema)
-            writer.add(key, Packed(repeated, about["notes"][about["noted"][place]]))
-        sums = writer.close()
-    index["files"][name]["sums"] = [sums.bytes, sums.footer, sums.sha256]
-    (pack / "pack.json").write_text(sealed_json(index))
-
-
+PACKS: tuple[tuple[str, Callable[[], dict[str, bytes]]], ...] = (
+    ("one file of zeros", lambda: {"cells/ab/ab.parquet": bytes(1200 << 20)}),
+    ("many files of zeros", lambda: {f"splits/{i}.parquet": bytes(12 << 20) for i in range(100)}),
+)
 STATES: tuple[tuple[str, Callable[[], str]], ...] = (
     ("lists", lambda: _sealed_text('{"rows": [' + "[]," * (60 << 20) + "[]]")),
     ("deep", lambda: _sealed_text('{"rows": ' + "[" * 1_000_000 + "]" * 1_000_000)),

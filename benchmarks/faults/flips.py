@@ -20,17 +20,19 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.faults import commands
 from benchmarks.measure import configuration, show
-from fairbench.audits.labelling.state import Answer, State, StateFile
+from fairbench.audits.labelling.session import Answer, State, StateFile
 from fairbench.audits.question import Options
 from fairbench.cli.jobs import draw_figures
 from fairbench.core.errors import UserError
 from fairbench.core.files import DamagedError, sealed_json, unsealed_json, write_text
-from fairbench.data import cache
+from fairbench.data import download
 from fairbench.data.dataset import Dataset, Source, Task
 from fairbench.data.download import Archive
 from fairbench.experiments.execute import carry_out
@@ -38,7 +40,7 @@ from fairbench.experiments.pipeline import ensure_all, prepare
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.runs import DRAWN, LAST, Run, damaged_figures
-from fairbench.tracking.notes import NOTE
+from fairbench.tracking.entries import NOTE
 
 RUN = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=1", "method=baseline",
        "learner=logistic_regression")  # fmt: skip
@@ -49,20 +51,13 @@ Read = Callable[["Place"], Any]
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(commands.Place):
     """A folder with results of one run, a cached data set and the state of labelling."""
 
-    root: Path
-
     @property
-    def results(self) -> Path:
-        """The results folder."""
-        return self.root / "results"
-
-    @property
-    def run(self) -> Run:
+    def one(self) -> Run:
         """Its run."""
-        return Run(next(path for path in (self.results / "runs").iterdir() if path.is_dir()))
+        return Run(self.results / "runs" / self.runs[0])
 
     @property
     def archive(self) -> Archive:
@@ -81,17 +76,12 @@ class Place:
     @contextlib.contextmanager
     def caching(self) -> Iterator[None]:
         """Have data sets cached in this folder."""
-        before = os.environ.get("FAIRBENCH_CACHE")
-        os.environ["FAIRBENCH_CACHE"] = str(self.root / "cache")
-        try:
+        with patch.dict(os.environ, FAIRBENCH_CACHE=str(self.root / "cache")):
             yield
-        finally:
-            del os.environ["FAIRBENCH_CACHE"]
-            os.environ.update({"FAIRBENCH_CACHE": before} if before else {})
 
     def load(self) -> Dataset:
         """Load the data set, from the cache if that may be."""
-        return cache.load(self.archive, TARGET, _table)
+        return download.load(self.archive, TARGET, _table)
 
     def make(self) -> None:
         """Make everything."""
@@ -134,12 +124,12 @@ def _cell(place: Place) -> Any:
 
 
 def _people(place: Place) -> Any:
-    people = place.run.people()
+    people = place.one.people()
     return people.about, _bytes({"target": people.target}), people.sensitive.to_csv()
 
 
 def _figures(place: Place) -> None:
-    if damaged := damaged_figures(place.run):
+    if damaged := damaged_figures(place.one):
         raise UserError(", ".join(damaged))
 
 
@@ -171,18 +161,18 @@ _RUN = "results/runs/*/"
 _CODE = "notes/code.json"
 KINDS = (
     Kind("environment.json", _RUN + LAST, _listed),
-    Kind("metrics.parquet", _RUN + "metrics.parquet", lambda at: at.run.all_metrics().to_csv()),
+    Kind("metrics.parquet", _RUN + "metrics.parquet", lambda at: at.one.all_metrics().to_csv()),
     Kind(
         "predictions.parquet", _RUN + "predictions.parquet",
-        lambda at: at.run.predictions().to_csv(),
+        lambda at: at.one.predictions().to_csv(),
     ),
-    Kind("summary.csv", _RUN + "summary.csv", lambda at: at.run.summary().to_csv()),
-    Kind("config.yaml", _RUN + "config.yaml", lambda at: at.run.content("config.yaml")),
-    Kind("cells.txt", _RUN + "cells.txt", lambda at: at.run.cells()),
+    Kind("summary.csv", _RUN + "summary.csv", lambda at: at.one.summary().to_csv()),
+    Kind("config.yaml", _RUN + "config.yaml", lambda at: at.one.content("config.yaml")),
+    Kind("cells.txt", _RUN + "cells.txt", lambda at: at.one.cells()),
     Kind("a figure", _RUN + "figures/*.png", _figures),
     Kind("list of figures", _RUN + f"figures/{DRAWN}", _figures),
     Kind("note of MLflow", f"results/{NOTE}", partial(_sealed, f"results/{NOTE}"), False),
-    Kind("rows of a split", "results/splits/*.parquet", lambda at: at.run.predictions().to_csv()),
+    Kind("rows of a split", "results/splits/*.parquet", lambda at: at.one.predictions().to_csv()),
     Kind("people", "results/data/*.parquet", _people),
     Kind("cell", "results/cells/*/*.parquet", _cell),
     Kind("cached data set", "cache/*.parquet", _cached),

@@ -13,6 +13,7 @@ import hashlib
 import itertools
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -29,7 +30,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.faults.commands import Place, queued
+from benchmarks.faults.commands import Place, in_forks, queued
 from benchmarks.measure import ROOT
 
 SEED, CASES = 34, 1500
@@ -40,9 +41,6 @@ RUN = ("dataset=simulated", "dataset.n_samples=300", "split.repeats=2", "method=
        "learner=logistic_regression", "tracking=none")  # fmt: skip
 ASKED = ("target=target", "score=score", "group=group")
 ODD = "cafe\u0301"  # a name that has two forms in Unicode
-
-Kind = Callable[[Path, Path], None]  # of a path, and the folder of somebody's own files
-
 
 # --- kinds of names
 
@@ -55,66 +53,28 @@ def _moved(path: Path, outside: Path) -> Path:
     return Path(shutil.move(path, outside / "moved"))
 
 
-def _link(to: str, path: Path, outside: Path) -> None:
-    _moved(path, outside)
-    path.symlink_to(to.format(outside=outside, name=path.name))
+def _link(to: str, path: Path, outside: Path, moved: Path) -> None:
+    path.symlink_to(to.format(outside=outside, name=path.name, moved=moved))
 
 
-def _link_to_moved(path: Path, outside: Path) -> None:
-    path.symlink_to(_moved(path, outside))
-
-
-def _hard_link(path: Path, outside: Path) -> None:
-    moved = _moved(path, outside)
-    os.link(outside / "own.html" if moved.is_dir() else moved, path)
-
-
-def _hard_link_to_own(path: Path, outside: Path) -> None:
-    _moved(path, outside)
-    os.link(outside / "folder" / "poetry.lock", path)
-
-
-def _pipe(path: Path, outside: Path) -> None:
-    _moved(path, outside)
-    os.mkfifo(path)
-
-
-def _socket(path: Path, outside: Path) -> None:
-    _moved(path, outside)
+def _socket(path: Path, outside: Path, _: Path) -> None:
     short = outside / "s"  # a socket's whole path has 107 bytes at most
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(short))
     os.rename(short, path)
 
 
-def _device(path: Path, outside: Path) -> None:
-    _moved(path, outside)
-    os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # /dev/zero
-
-
-def _sparse(path: Path, outside: Path) -> None:
-    _moved(path, outside)
+def _sparse(path: Path, *_: Path) -> None:
     path.touch()
     os.truncate(path, SPARSE)
 
 
-def _huge(path: Path, outside: Path) -> None:
-    _moved(path, outside)
-    (outside.parent.parent / "huge").rename(path)
-
-
-def _folder(path: Path, outside: Path) -> None:
-    _moved(path, outside)
+def _folder(path: Path, *_: Path) -> None:
     path.mkdir()
     (path / "own.txt").write_text("mine")
 
 
-def _file(path: Path, outside: Path) -> None:
-    _moved(path, outside)
-    path.write_text("mine")
-
-
-def _beside(name: bytes, path: Path, outside: Path) -> None:
+def _beside(name: bytes, path: Path) -> None:
     """Put a file and a folder of odd names beside a path, and in it where it is a folder."""
     for folder in (path.parent, path):
         if folder.is_dir():
@@ -128,17 +88,9 @@ def _write(path: bytes) -> None:
         file.write(b"mine")
 
 
-def _upper(path: Path, outside: Path) -> None:
-    _beside(path.name.upper().encode(), path, outside)
-
-
-def _other_form(path: Path, outside: Path) -> None:
-    for form in ("NFC", "NFD"):
-        _beside(unicodedata.normalize(form, ODD).encode(), path, outside)
-
-
-KINDS: Mapping[str, Kind] = {
-    "link to what it was": _link_to_moved,
+# What stands in place of a path: of it, the folder of somebody's own files, and what it was.
+IN_PLACE: Mapping[str, Callable[[Path, Path, Path], object]] = {
+    "link to what it was": partial(_link, "{moved}"),
     "link to a file": partial(_link, "{outside}/own.html"),
     "link to a folder": partial(_link, "{outside}/folder"),
     "link to /dev/zero": partial(_link, "/dev/zero"),
@@ -146,20 +98,36 @@ KINDS: Mapping[str, Kind] = {
     "link to itself": partial(_link, "{name}"),
     "link to its folder": partial(_link, "."),
     "link to the folder above": partial(_link, ".."),
-    "hard link of what it was": _hard_link,
-    "hard link": _hard_link_to_own,
-    "pipe": _pipe,
+    "hard link of what it was": lambda path, outside, moved: os.link(
+        outside / "own.html" if moved.is_dir() else moved, path
+    ),
+    "hard link": lambda path, outside, _: os.link(outside / "folder" / "poetry.lock", path),
+    "pipe": lambda path, *_: os.mkfifo(path),
     "socket": _socket,
-    "device": _device,
+    "device": lambda path, *_: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5)),  # /dev/zero
     "sparse file of 200 GB": _sparse,
-    "100,000 files": _huge,
+    "100,000 files": lambda path, outside, _: (outside.parent.parent / "huge").rename(path),
     "folder": _folder,
-    "file": _file,
-    "name of 255 bytes": partial(_beside, b"n" * 255),
-    "name that is no UTF-8": partial(_beside, b"\xff\xfe\x80.parquet"),
-    "name in other letters": _upper,
-    "name in another form": _other_form,
+    "file": lambda path, *_: path.write_text("mine"),
 }
+# The names of what lies beside a path.
+BESIDE: Mapping[str, Callable[[Path], list[bytes]]] = {
+    "name of 255 bytes": lambda _: [b"n" * 255],
+    "name that is no UTF-8": lambda _: [b"\xff\xfe\x80.parquet"],
+    "name in other letters": lambda path: [path.name.upper().encode()],
+    "name in another form": lambda _: [
+        unicodedata.normalize(form, ODD).encode() for form in ("NFC", "NFD")
+    ],
+}
+
+
+def put(kind: str, path: Path, outside: Path) -> None:
+    """Put a kind of name in place of a path, or beside it."""
+    if kind in IN_PLACE:
+        IN_PLACE[kind](path, outside, _moved(path, outside))
+    else:
+        for name in BESIDE[kind](path):
+            _beside(name, path)
 
 
 # --- paths, and the commands that read or write there
@@ -187,13 +155,12 @@ def paths(root: Path) -> dict[str, list[Path]]:
         sweep, sweep / "outcomes.json", study, study / "study.json", study / "trials.jsonl",
         results / "locks" / f"{run.name}.lock", results / "locks" / f"tuning-{study.name}.lock",
     ]  # fmt: skip
-    pack = root / "pack"
     return {
         place: [path.relative_to(root) for path in of_place]
         for place, of_place in {
             "results": of_results,
-            "pack": [pack, *sorted(pack.iterdir())],
-            "new": [root / "new", root / ".new.half", root / ".new.lock", root / "out.csv"],
+            "pack": [root / "pack.zip"],
+            "new": [root / "new", root / "new.zip", root / "out.csv"],
             "label": [root / "label.json", root / ".label.json.lock", root / "loans-audit"],
             "watch": [
                 root / "watch.json",
@@ -208,23 +175,21 @@ def paths(root: Path) -> dict[str, list[Path]]:
 def commands(root: Path) -> dict[str, list[str]]:
     """Return the words of the commands that use each place; a ``|`` stands between commands."""
     first, second, *_ = (path.name for path in sorted((root / "results" / "runs").iterdir()))
-    pack = ["store ls", "store verify pack", "store unpack pack out=new", "report", "table",
-            f"table {first}", f"store export {first} new.csv", f"store show {first}",
-            f"audit {first} out=new", f"compare {first} {second}"]  # fmt: skip
+    pack = ["store unpack pack.zip out=new", "store ls results=pack.zip", "rank pack.zip"]
     return {
         "results": [
             "store ls", f"store show {first}", f"table {first}", "table", "report pairs=false",
             "report", "choose dataset=simulated", f"compare {first} {second}",
             "tradeoff dataset=simulated", "leaderboard out=new", f"store verify {first}",
-            "store gc hours=0", "store gc dry_run=true", "store pack out=new",
-            f"store export {first} new.csv", "store merge results pack out=new",
-            "store unpack pack out=results", f"audit {first}", f"dossier model-card {first}",
+            "store gc hours=0", "store gc dry_run=true", "store pack out=new.zip",
+            f"store export {first} new.csv",
+            "store unpack pack.zip out=results", f"audit {first}", f"dossier model-card {first}",
             " ".join(["run", *RUN]), " ".join(["run", *RUN, "figures=false", "seed=7"]),
             " ".join(["tune", *TUNED]), " ".join(["tune", *TUNED, "resume=false"]), "sync",
         ],
-        "pack": [f"{words} results=pack" if "pack" not in words else words for words in pack],
-        "new": ["store pack out=new", "store unpack pack out=new", "table out=out.csv",
-                "store merge results pack out=new", f"store export {first} out.csv",
+        "pack": pack,
+        "new": ["store pack out=new.zip", "store unpack pack.zip out=new", "table out=out.csv",
+                f"store export {first} out.csv",
                 f"audit {first} out=new"],
         "label": ["label next state=label.json", "label ask state=label.json 5=1",
                   "label report state=label.json", "audit loans.csv " + " ".join(ASKED)],
@@ -244,7 +209,7 @@ def make(root: Path) -> None:
     _ended(place.start(str(ROOT / "run.py"), "-m", *RUN, "learner=logistic_regression,gaussian_nb"))
     first = min((root / "results" / "runs").iterdir()).name
     for words in (
-        ("store", "pack", "out=pack"),
+        ("store", "pack", "out=pack.zip"),
         ("store", "export", first, "loans.csv"),
         ("label", "next", "loans.csv", "state=label.json", *ASKED),
         ("watch", "loans.csv", "state=watch.json", *ASKED),
@@ -370,7 +335,12 @@ def cases(root: Path, number: int) -> list[Case]:
     """Return so many cases, drawn evenly: each kind at each path, with other commands each time."""
     draw = random.Random(SEED)
     words, places = commands(root), paths(root)
-    pairs = [(kind, path, place) for place in places for path in places[place] for kind in KINDS]
+    pairs = [
+        (kind, path, place)
+        for place in places
+        for path in places[place]
+        for kind in (*IN_PLACE, *BESIDE)
+    ]
     draw.shuffle(pairs)
     turns = {}
     for place, of_place in words.items():
@@ -433,43 +403,37 @@ def _become(words: Sequence[str], cwd: Path, printed: Path) -> None:
         os._exit(status)
 
 
-@dataclass(frozen=True)
-class Worker:
-    """A process that tries cases in a folder of its own."""
-
-    folder: Path
-
-    def wrong(self, case: Case) -> Iterator[str]:
-        """Yield what went wrong in a case."""
-        root, outside = self.folder / "case" / "work", self.folder / "case" / "own"
-        shutil.rmtree(self.folder / "case", ignore_errors=True)
-        shutil.copytree(self.folder.parent / "made", root, symlinks=True)
-        within = own_files(outside, root)
-        path = root / case.path
-        KINDS[case.kind](path, outside)
-        before = seen(outside)
-        own = {name: _content(name) for name in within if name.is_file() and name.resolve() == name}
-        end = ended(case.words.split(), root, self.folder / "printed")
-        yield from _changes(before, seen(outside), named=str(case.path) in NAMED)
-        for name, content in own.items():
-            if not os.path.lexists(name) or _content(name) != content:
-                yield f"changed within: {name.relative_to(root)}"
-        if "Traceback" in end.said or end.status == 70:
-            yield f"traceback: {end.said.strip().splitlines()[-1][:150]}"
-        elif end.status not in allowed(case.words):
-            yield f"status {end.status}: {end.said.strip()[-150:]}"
-        if end.seconds > LONGEST:
-            yield f"waits: {end.seconds:.0f} s"
-        if end.bytes > LARGEST + _own_bytes():
-            yield f"swells: {end.bytes / 1e9:.1f} GB"
-        if case.kind == "100,000 files":
-            with contextlib.suppress(OSError):
-                path.rename(self.folder / "huge")
-            _many(self.folder / "huge")
+def wrong_in(case: Case, folder: Path) -> Iterator[str]:
+    """Yield what went wrong in a case, tried in a folder of a fork's own."""
+    root, outside = folder / "case" / "work", folder / "case" / "own"
+    shutil.rmtree(folder / "case", ignore_errors=True)
+    shutil.copytree(folder.parent / "made", root, symlinks=True)
+    within = own_files(outside, root)
+    path = root / case.path
+    put(case.kind, path, outside)
+    before = seen(outside)
+    own = {name: _content(name) for name in within if name.is_file() and name.resolve() == name}
+    end = ended(case.words.split(), root, folder / "printed")
+    yield from _changes(before, seen(outside), named=str(case.path) in NAMED)
+    for name, content in own.items():
+        if not os.path.lexists(name) or _content(name) != content:
+            yield f"changed within: {name.relative_to(root)}"
+    if "Traceback" in end.said or end.status == 70:
+        yield f"traceback: {end.said.strip().splitlines()[-1][:150]}"
+    elif end.status not in allowed(case.words):
+        yield f"status {end.status}: {end.said.strip()[-150:]}"
+    if end.seconds > LONGEST:
+        yield f"waits: {end.seconds:.0f} s"
+    if end.bytes > LARGEST + (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10):
+        yield f"swells: {end.bytes / 1e9:.1f} GB"
+    if case.kind == "100,000 files":
+        with contextlib.suppress(OSError):
+            path.rename(folder / "huge")
+        _many(folder / "huge")
 
 
 # Of what is named on the command line, a link is the user's own: what it leads to is theirs to use.
-NAMED = ("new", "pack", "label.json", "watch.json")
+NAMED = ("new", "new.zip", "pack.zip", "label.json", "watch.json")
 
 
 def _changes(before: Seen, now: Seen, *, named: bool) -> Iterator[str]:
@@ -477,12 +441,6 @@ def _changes(before: Seen, now: Seen, *, named: bool) -> Iterator[str]:
         own = named and (name not in before or b"/moved" in name)
         if before.get(name) != now.get(name) and not own:
             yield f"changed outside: {os.fsdecode(name)}"
-
-
-def _own_bytes() -> int:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def allowed(words: str) -> tuple[int, ...]:
@@ -508,41 +466,19 @@ def _many(folder: Path) -> None:
             (folder / f"{number}.parquet").touch()
 
 
-def started(folder: Path, some: Sequence[Case]) -> tuple[int, int]:
-    """Try cases one after the other in a process of its own; return it, and where it says what."""
-    reader, writer = os.pipe()
-    if child := os.fork():
-        os.close(writer)
-        return child, reader
-    status = 70
-    try:
-        with os.fdopen(writer, "w") as file:
-            worker = Worker(folder)
-            for number, case in enumerate(some):
-                for wrong in worker.wrong(case):
-                    file.write(f"{number}\t{' '.join(wrong.split())}\n")
-                    file.flush()
-        status = 0
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        os._exit(status)
-
-
-def heard(child: int, reader: int, some: Sequence[Case]) -> list[tuple[Case, list[str]]]:
-    """Wait for such a process, and return what went wrong in each case."""
-    wrong: dict[int, list[str]] = {}
-    with os.fdopen(reader) as file:
-        for line in file:
-            number, _, what = line.rstrip("\n").partition("\t")
-            wrong.setdefault(int(number), []).append(what)
-            case = some[int(number)]
+def tried(
+    top: Path, some: Sequence[Case], worker: int, workers: int
+) -> list[tuple[Case, list[str]]]:
+    """Try every so many-th case in a folder of this fork's own; return what went wrong in each."""
+    folder, ended = top / str(worker), []
+    folder.mkdir()
+    _many(folder / "huge")
+    for case in some[worker::workers]:
+        wrong = [" ".join(what.split()) for what in wrong_in(case, folder)]
+        for what in wrong:
             print(f"{case.kind} at {case.path}: fairbench {case.words}: {what}", flush=True)
-    if os.waitpid(child, 0)[1]:
-        raise RuntimeError("a process that tries cases has ended")
-    return [(case, wrong.get(number, [])) for number, case in enumerate(some)]
+        ended.append((case, wrong))
+    return ended
 
 
 WARM = (
@@ -551,7 +487,7 @@ WARM = (
     "fairbench.cli.main", "fairbench.cli.run", "fairbench.experiments.pipeline",
     "fairbench.reporting.figures", "fairbench.reporting.page.write", "fairbench.tracking.importer",
     "fairbench.cli.verbs.audit", "fairbench.cli.verbs.compare", "fairbench.cli.verbs.store",
-    "fairbench.audits.pages.labelling", "fairbench.audits.watching.look",
+    "fairbench.audits.labelling.page", "fairbench_watch.alarms",
     "fairbench.components.datasets.simulated",
 )  # fmt: skip
 
@@ -569,15 +505,7 @@ def main(number: int = CASES) -> bool:
         make(top / "made")
         before = stamps("/", without)
         some = cases(top / "made", number)
-        workers = len(os.sched_getaffinity(0))
-        for worker in range(workers):
-            (top / str(worker)).mkdir()
-            _many(top / str(worker) / "huge")
-        shares = [some[worker::workers] for worker in range(workers)]
-        at_work = [started(top / str(worker), share) for worker, share in enumerate(shares)]
-        with ThreadPoolExecutor(workers) as pool:
-            heards = pool.map(heard, *zip(*at_work, strict=True), shares)
-            ended = list(itertools.chain.from_iterable(heards))
+        ended = list(itertools.chain.from_iterable(in_forks(partial(tried, top, some))))
         after = stamps("/", without)
     finally:
         shutil.rmtree(top, ignore_errors=True)

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.faults.sweeps import (
+from benchmarks.faults.kills import (
     equal,
     left_over,
     metrics,

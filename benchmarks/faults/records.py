@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import io
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -21,14 +20,14 @@ import tempfile
 import time
 import traceback
 import warnings
+import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unicodedata import category
 from unittest.mock import patch
 
 import numpy as np
@@ -36,23 +35,24 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.faults import commands
+from benchmarks.faults.commands import TooLongError, carried_out, in_forks, obeyed, too_long
 from benchmarks.measure import configuration, show
-from benchmarks.stored import configured, run_of
-from fairbench.audits.labelling.state import StateFile
-from fairbench.audits.watching.state_file import WatchFile
-from fairbench.cli.main import main as fairbench
+from benchmarks.stored import configured, pack_of, run_of
+from fairbench.audits.labelling.session import StateFile
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sealed, sealed_json, unsealed_json
 from fairbench.experiments.execute import carry_out
-from fairbench.experiments.tuning_trials import StudyRecord
-from fairbench.results import index, labels_and_groups, predictions
+from fairbench.experiments.tuning import StudyRecord
+from fairbench.results import catalogue, predictions
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import CorruptCellError, Store
-from fairbench.results.packs import PACK
+from fairbench.results.packs import MANIFEST, unpack
 from fairbench.results.record import Parts
 from fairbench.results.runs import DRAWN, LAST, Run, damaged_figures
-from fairbench.results.sweeps import read_sweeps
-from fairbench.tracking.notes import NOTE, read_note
+from fairbench.results.upkeep import read_sweeps
+from fairbench.tracking.entries import NOTE, read_note
+from fairbench_watch.alarms import WatchFile
 
 Draw = np.random.Generator
 HEADER = ("record", "number", "refused", "read", "commands", "of them costly", "wrong")
@@ -315,33 +315,23 @@ def _text_file(path: Path, draw: Draw) -> bytes:
     return odd_text(path.read_bytes(), draw)
 
 
-def _pack_table(path: Path, draw: Draw) -> bytes:
-    """Return a file of a pack with another table, or other notes, in one row group."""
-    notes = dict(pq.read_metadata(path).metadata)
-    (name,) = (name for name in notes if name != b"ARROW:schema")
-    about = json.loads(notes[name])
-    table = pq.read_table(path).replace_schema_metadata(None)
-    if draw.random() < 0.3:
-        about = odd_json(about, draw)
-    else:
-        table = odd_table(table, draw)
-    sink = io.BytesIO()
-    writer = pq.ParquetWriter(sink, table.schema)
-    writer.write_table(table)
-    end = sink.tell()
-    if isinstance(about, dict) and isinstance(about.get("groups"), list) and about["groups"]:
-        tables = sum(1 for _ in about["ids"]) if isinstance(about.get("ids"), list) else 1
-        about["groups"] = [[tables, end, hashlib.sha256(sink.getvalue()[:end]).hexdigest()]]
-    writer.add_key_value_metadata({name.decode(): json.dumps(about)})
-    writer.close()
-    return sink.getvalue()
+def _pack_file(path: Path, draw: Draw) -> bytes:
+    """Return a pack with another manifest, or another record of a run."""
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(files.pop(MANIFEST))
+    if draw.random() < 0.5:
+        return pack_of(files, odd_json(manifest, draw))
+    record = min(name for name in files if name.endswith(LAST))
+    odd = odd_json(unsealed_json(files[record]), draw)
+    files[record] = sealed_json(odd if isinstance(odd, dict) else {"": odd}).encode()
+    return pack_of(files)
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(commands.Place):
     """A folder that the commands are given in: results, a pack of them, and states."""
 
-    root: Path
     whole: Path | None = None  # what it is a copy of
 
     def restore(self) -> None:
@@ -355,14 +345,9 @@ class Place:
                 shutil.copy2(path, own)
 
     @property
-    def results(self) -> Path:
-        """The results folder."""
-        return self.root / "results"
-
-    @property
     def runs(self) -> list[str]:
-        """The ids of its runs."""
-        return sorted(path.name for path in (self.whole or self.root).glob("results/runs/*"))
+        """The ids of the runs that it began with."""
+        return Place(self.whole).runs if self.whole else super().runs
 
     def make(self) -> None:
         """Make everything once."""
@@ -398,18 +383,16 @@ class Place:
         figures = self.results / "runs" / self.runs[0] / "figures"
         figures.mkdir(exist_ok=True)
         (figures / DRAWN).write_text(sealed_json({"files": {"a.png": "0" * 64}}))
-        with inside(self.root):
-            for command in (
-                ["store", "pack", "out=pack", "people=true"],
-                ["label", "next", "unlabelled.csv", "state=label.json", "score=s", "group=sex"],
-                ["label", "ask", "state=label.json", "1=1", "2=0"],
-                ["watch", "rows.csv", *asked, "state=watch.json"],
-            ):
-                status, said = carried_out(command)
-                if status not in (0, 1):
-                    raise RuntimeError(f"{command}: {said}")
-        for made in (self.results / "report", self.root / "pack-report"):
-            shutil.rmtree(made, ignore_errors=True)
+        for command in (
+            ["store", "pack", "out=pack.zip", "people=true"],
+            ["label", "next", "unlabelled.csv", "state=label.json", "score=s", "group=sex"],
+            ["label", "ask", "state=label.json", "1=1", "2=0"],
+            ["watch", "rows.csv", *asked, "state=watch.json"],
+        ):
+            status, said = carried_out(command, self.root)
+            if status not in (0, 1):
+                raise RuntimeError(f"{command}: {said}")
+        shutil.rmtree(self.results / "report", ignore_errors=True)
 
     def of(self, path: Path) -> str:
         """Return the id of the run whose folder a file lies in; the first one's of any other."""
@@ -417,33 +400,14 @@ class Place:
         return parts[2] if parts[:2] == ("results", "runs") else self.runs[0]
 
 
-@contextlib.contextmanager
-def inside(folder: Path) -> Iterator[None]:
-    """Have commands given in a folder."""
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
-def carried_out(words: Sequence[str]) -> tuple[int, str]:
-    """Carry out a command in this process; return its exit status and all that it printed."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        status = fairbench(words)
-    return status, printed.getvalue()
-
-
 def _write_index(place: Place, draw: Draw) -> bytes:
     """Return an index of the runs as they are, of another shape."""
     folder, parts = place.results / "runs", Parts()
-    stamps = index._stamps(folder)
-    listed = {name: index._summary(folder / name, stamps[name], parts) for name in stamps}
-    path = place.results / index.INDEX
-    with patch.object(index, "_RECENT", -1e9):
-        index._write(path, listed, stamps)
+    stamps = catalogue._stamps(folder)
+    listed = {name: catalogue._summary(folder / name, stamps[name], parts) for name in stamps}
+    path = place.results / catalogue.INDEX
+    with patch.object(catalogue, "_RECENT", -1e9):
+        catalogue._write(path, listed, stamps)
     return _json_file(path, draw)
 
 
@@ -475,10 +439,6 @@ def _run(place: Place, run: str) -> Run:
     return Catalogue(place.results).one(run)
 
 
-def _packed(place: Place) -> Catalogue:
-    return Catalogue(place.root / "pack")
-
-
 def _figures(place: Place, run: str) -> object:
     return damaged_figures(_run(place, run))
 
@@ -490,14 +450,7 @@ OF_RUNS = (
     "store verify RUN cells=0",
     "store pack out=made people=true", "store export RUN out.csv people=true", "audit RUN",
     "store gc dry_run=true",
-    "store gc hours=0", "leaderboard", "store merge results pack out=made people=true",
-)  # fmt: skip
-OF_PACKS = (
-    "report results=pack", "store verify pack", "store unpack pack out=made",
-    "choose dataset=simulated results=pack", "store merge pack results out=made people=true",
-    "table all results=pack out=t.csv", "audit RUN results=pack",
-    "store export RUN out.csv results=pack people=true",
-    "compare A B results=pack", "leaderboard results=pack",
+    "store gc hours=0", "leaderboard",
 )  # fmt: skip
 _PEOPLE: tuple[Read, ...] = (lambda at, run: _run(at, run).people(),)
 _PREDICTIONS: tuple[Read, ...] = (lambda at, run: _run(at, run).predictions(),)
@@ -631,22 +584,13 @@ KINDS = (
         (lambda at, run: _study(at).trials(_in_space),),
     ),
     Kind(
-        "index of a pack",
-        f"pack/{PACK}",
+        "pack",
+        "pack.zip",
         6,
-        _json_file,
-        (lambda at, run: list(_packed(at)),),
-        ("store ls results=pack",),
-        OF_PACKS,
-    ),
-    Kind(
-        "table of a pack",
-        "pack/*.parquet",
-        8,
-        _pack_table,
-        (lambda at, run: list(_packed(at)),),
-        ("store ls results=pack", "table RUN results=pack"),
-        OF_PACKS,
+        _pack_file,
+        (lambda at, run: unpack(at.root / "pack.zip", at.root / "made"),),
+        ("store unpack pack.zip out=made",),
+        ("store ls results=pack.zip",),
     ),
     Kind(
         "labelling state",
@@ -680,14 +624,6 @@ def _study(place: Place) -> StudyRecord:
     return StudyRecord(folder)
 
 
-@dataclass
-class Came:
-    """What came of records of a kind."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
-
-
 class Round:
     """One record of another shape, and what came of reading it."""
 
@@ -695,13 +631,13 @@ class Round:
         self.place, self.seed, self.draw = place, seed, np.random.default_rng(seed)
         shares = np.array([kind.share for kind in KINDS])
         self.kind = KINDS[self.draw.choice(len(KINDS), p=shares / shares.sum())]
-        self.costly, self.came = costly, Came(Counter(number=1))
+        self.costly, self.counts, self.wrong = costly, Counter(number=1), list[str]()
 
-    def carry_out(self) -> Came:
+    def carry_out(self) -> None:
         """Put the record in its place, read it, and put back what was there."""
         kind, place = self.kind, self.place
         if kind.name == "index.json":
-            path, before = place.results / index.INDEX, None
+            path, before = place.results / catalogue.INDEX, None
             content = _write_index(place, self.draw)
         else:
             paths = sorted(place.root.glob(kind.pattern))
@@ -716,9 +652,8 @@ class Round:
                 self._read(place.of(path))
         if before is None:
             path.unlink(missing_ok=True)
-        if self.came.counts["of them costly"]:
+        if self.counts["of them costly"]:
             place.restore()
-        return self.came
 
     def _made(self, path: Path) -> bytes:
         """Return a record of another shape; not every drawn one can be written."""
@@ -735,9 +670,9 @@ class Round:
             words = [self.kind.cheap[self.draw.integers(len(self.kind.cheap))]]
         if self.kind.costly and self.draw.random() < self.costly:
             words.append(self.kind.costly[self.draw.integers(len(self.kind.costly))])
-            self.came.counts["of them costly"] += 1
+            self.counts["of them costly"] += 1
         for line in words:
-            self.came.counts["commands"] += 1
+            self.counts["commands"] += 1
             first, second = (run if name == was else name for name in self.place.runs[:2])
             named = {"RUN": run, "A": first, "B": second}
             command = [named.get(word, word) for word in line.split()]
@@ -745,14 +680,13 @@ class Round:
 
     def _given(self, words: list[str]) -> None:
         """Give a command, and look at what it printed and where it wrote."""
-        with inside(self.place.root):
-            status, said = carried_out(words)
+        status, said = carried_out(words, self.place.root)
         if status not in (0, 1, 2):
             self._wrong(" ".join(words), f"status {status}")
-        if obeyed := sorted({sign for sign in said if category(sign) in OBEYED and sign != "\n"}):
-            self._wrong(" ".join(words), f"prints {obeyed!r}")
+        if signs := sorted(obeyed(said)):
+            self._wrong(" ".join(words), f"prints {signs!r}")
         if status == 2:
-            self.came.counts["refused"] = 1
+            self.counts["refused"] = 1
             errors = [line for line in said.splitlines() if line.startswith("error: ")]
             if len(errors) != 1 or len(errors[0]) > LONGEST:
                 self._wrong(" ".join(words), f"refuses by {said[-300:]!r}")
@@ -766,7 +700,7 @@ class Round:
             with contextlib.redirect_stderr(io.StringIO()):
                 call()
         except (UserError, CorruptCellError):
-            self.came.counts["refused"] = 1
+            self.counts["refused"] = 1
         except TooLongError:
             self._wrong(name, f"took more than {SECONDS} s")
         except BaseException as error:  # an exit is as wrong as a traceback here
@@ -778,11 +712,10 @@ class Round:
             signal.alarm(0)
 
     def _wrong(self, name: str, sentence: str) -> None:
-        self.came.counts["wrong"] = 1
-        self.came.wrong.append(f"record {self.seed}, {self.kind.name}, {name}: {sentence}")
+        self.counts["wrong"] = 1
+        self.wrong.append(f"record {self.seed}, {self.kind.name}, {name}: {sentence}")
 
 
-OBEYED = ("Cc", "Cf", "Cs", "Zl", "Zp")
 LONGEST = 3000  # signs of a line that refuses
 CHEAP = 0.3  # of records, how many a command reads beside the readers of the library
 OUTSIDE = ("kept",)
@@ -794,29 +727,17 @@ def outside(place: Place) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-class TooLongError(BaseException):
-    """A command that waits, or computes for too long; nothing catches it as an error."""
-
-
-def too_long(*_: object) -> None:
-    """End a command that waits."""
-    raise TooLongError
-
-
 @contextlib.contextmanager
 def replaced(place: Place, path: Path, content: bytes) -> Iterator[None]:
     """Have a record replaced, the checksums of it with it; put back all that a command changed."""
     before = {path: path.read_bytes()}
-    listing = path.with_name(LAST) if path.parent.parent.name == "runs" else path.with_name(PACK)
+    listing = path.with_name(LAST) if path.parent.parent.name == "runs" else path
     if listing != path and listing.is_file():
         before[listing] = listing.read_bytes()
     path.write_bytes(content)
     if listing in before and listing != path:
         known = unsealed_json(before[listing])
-        if listing.name == LAST:
-            known["files"][path.name] = hashlib.sha256(content).hexdigest()
-        else:
-            known["files"][path.name]["sums"] = _sums(content)
+        known["files"][path.name] = hashlib.sha256(content).hexdigest()
         listing.write_text(sealed_json(known))
     try:
         yield
@@ -824,21 +745,15 @@ def replaced(place: Place, path: Path, content: bytes) -> Iterator[None]:
         for changed, was in before.items():
             changed.write_bytes(was)
         for made in MADE:
-            _remove(place.root / made)
+            remove(place.root / made)
         for aside in place.root.glob("results/*/**/*.damaged-*"):
-            _remove(aside)
+            remove(aside)
         for function in REMEMBERED:
             function.cache_clear()
 
 
-def _sums(content: bytes) -> list[Any]:
-    """Return what a pack's index says of a file."""
-    length = int.from_bytes(content[-8:-4], "little")
-    footer = len(content) - 8 - length
-    return [len(content), footer, hashlib.sha256(content[footer:]).hexdigest()]
-
-
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -846,35 +761,26 @@ def _remove(path: Path) -> None:
 
 
 # What the commands make in the folder they are given in.
-MADE = (
-    "made",
-    "results/report",
-    "results/locks",
-    "pack-report",
-    "out.csv",
-    "t.csv",
-    "t.tex",
-    "t.md",
-    "m.db",
-)
-REMEMBERED: tuple[Any, ...] = (labels_and_groups.read_people, predictions._rows)
+MADE = ["made", "results/report", "results/locks", "out.csv", "t.csv", "t.tex", "t.md", "m.db"]
+REMEMBERED: tuple[Any, ...] = (predictions.read_people, predictions._rows)
 
 
-def tried(whole: Place, number: int, worker: int, workers: int, costly: float) -> dict[str, Came]:
-    """Try every so many-th record in a copy of the folder; return what came of each kind."""
+def tried(
+    whole: Place, number: int, costly: float, worker: int, workers: int
+) -> Counter[tuple[str, str]]:
+    """Try every so many-th record in a copy of the folder; count what came of each kind."""
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, too_long)
     os.environ["FAIRBENCH_MAX_MEMORY"] = "2"
-    total = {kind.name: Came() for kind in KINDS}
+    total = Counter[tuple[str, str]]()
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "kept").mkdir()
         place = Place(Path(shutil.copytree(whole.root, Path(name) / "place")), whole.root)
         for seed in range(worker, number, workers):
-            round_ = Round(place, seed, costly)
-            came = round_.carry_out()
-            total[round_.kind.name].counts += came.counts
-            total[round_.kind.name].wrong += came.wrong
-            for sentence in came.wrong:
+            one = Round(place, seed, costly)
+            one.carry_out()
+            total.update({(one.kind.name, what): n for what, n in one.counts.items()})
+            for sentence in one.wrong:
                 print(sentence.encode(errors="backslashreplace").decode(), flush=True)
     return total
 
@@ -887,14 +793,10 @@ def main(number: int = 100_000, costly: int = 100) -> bool:
         whole.root.mkdir()
         with contextlib.redirect_stderr(io.StringIO()):
             whole.make()
-        workers = min(os.cpu_count() or 1, 8)
-        call = partial(tried, whole, number, workers=workers, costly=1 / costly)
-        with multiprocessing.get_context("fork").Pool(workers) as pool:
-            parts = pool.map(call, range(workers))
-    rows: list[list[Any]] = []
-    for kind in KINDS:
-        counts = sum((part[kind.name].counts for part in parts), Counter())
-        rows.append([kind.name, *(counts[column] for column in HEADER[1:])])
+        total = sum(in_forks(partial(tried, whole, number, 1 / costly)), Counter[tuple[str, str]]())
+    rows: list[list[Any]] = [
+        [kind.name, *(total[kind.name, column] for column in HEADER[1:])] for kind in KINDS
+    ]
     for row in rows:
         row[3] = row[1] - row[2]
     rows.append(["all", *(sum(row[i] for row in rows) for i in range(1, len(HEADER)))])

@@ -11,6 +11,7 @@ says how many were stored, a look by its line.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -20,7 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -29,20 +30,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.labelling import answering
-from fairbench.audits.labelling.answering import resume, store
-from fairbench.audits.labelling.questions import next_rows
-from fairbench.audits.labelling.session import check_labels
-from fairbench.audits.labelling.state import Answer, StateFile
-from fairbench.audits.watching import look as look_module
-from fairbench.audits.watching.look import look
-from fairbench.audits.watching.state import WatchOptions, WatchState
-from fairbench.audits.watching.state_file import WatchFile
-from fairbench.audits.watching.stream import WatchedRows, read_watched
-from fairbench.cli.label_in_turn import label_in_turn
+from benchmarks.faults.commands import carried_out
+from fairbench.audits.labelling import questions as answering
+from fairbench.audits.labelling.questions import next_rows, resume, store
+from fairbench.audits.labelling.session import Answer, StateFile, check_labels
 from fairbench.cli.main import main as fairbench
+from fairbench.cli.verbs.label import label_in_turn
 from fairbench.core.errors import UserError
-from fairbench.data.tallies import read_tallies
+from fairbench_watch import alarms as look_module
+from fairbench_watch.alarms import WatchedRows, WatchFile, look, read_tallies, read_watched
+from fairbench_watch.state import WatchOptions, WatchState
 
 ROUNDS = 200
 ROWS, WEEKS, OF_WEEK = 60, 4, 25
@@ -213,8 +210,7 @@ class Labelling(Trial):
         path = self.state.parent / "p.csv"
         pd.DataFrame({"sex": sex, "score": score}).to_csv(path, index=False)
         words = [str(path), f"state={self.state}", "score=score", "group=sex"]
-        with Silence():
-            self.counts["not begun"] += fairbench(["label", "next", *words]) != 0
+        self.counts["not begun"] += carried_out(["label", "next", *words])[0] != 0
 
     def work(self, person: int, seed: int) -> None:
         """Be asked for some rows, or give labels by row, and replace some of them."""
@@ -301,7 +297,7 @@ class Labelling(Trial):
         again = StateFile(self.state.parent / "again.json")
         values = json.loads(self.state.read_text())
         begun = resume(StateFile(self.state), Path())
-        with Silence():
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             fairbench([
                 "label", "next", str(self.state.parent / "p.csv"), f"state={again.path}",
                 "score=score", "group=sex",
@@ -368,7 +364,7 @@ class Watching(Trial):
             time.sleep(0.1 * draw.random())  # as of a large file, so that looks overlap
             return read_watched(*words)
 
-        look_module.read_watched = slowly  # type: ignore[assignment, attr-defined]
+        look_module.read_watched = slowly  # type: ignore[assignment]
         for week in range(WEEKS):
             for early in [True] * int(draw.integers(1, 3)) + [False] * bool(draw.random() < 0.5):
                 try:
@@ -421,17 +417,3 @@ class Watching(Trial):
             "rows": (state.rows, state.labels, state.repeats),
             "seen": dict(zip(tallies.index, tallies["times"], strict=True)),
         }
-
-
-class Silence:
-    """Nothing is printed meanwhile."""
-
-    def __enter__(self) -> None:
-        """Begin."""
-        self.before = sys.stdout, sys.stderr
-        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-
-    def __exit__(self, *_: object) -> None:
-        """End it."""
-        sys.stdout.close()
-        sys.stdout, sys.stderr = self.before

@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import multiprocessing
 import os
 import re
 import shutil
@@ -24,7 +23,6 @@ from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from unicodedata import category
 
 import numpy as np
 import pandas as pd
@@ -32,19 +30,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.faults.records import (
-    HOSTILE,
-    OBEYED,
-    REMEMBERED,
-    Place,
-    carried_out,
-    inside,
-    sealed_table,
-)
+from benchmarks.faults.commands import carried_out, in_forks, obeyed
+from benchmarks.faults.records import HOSTILE, REMEMBERED, Place, remove, sealed_table
 from benchmarks.measure import show
 from benchmarks.stored import configured, copied
 from fairbench.core.files import parquet_bytes
-from fairbench.core.formats import csv_text, is_number, visible
+from fairbench.core.text import csv_text, is_number, visible
 from fairbench.results.runs import Run
 
 PLAIN, CANARY, COMPUTED = "plain", "what-a-variable-holds", "42042"
@@ -234,6 +225,7 @@ class Look:
         """Yield each surface with the structure that a reader finds in it."""
         run, column, file = self.run, column_of(text), file_of(text)
         quoted = column.replace('"', '""')
+        group = f'group=["{quoted}"]'
         commands: Mapping[str, list[str]] = {
             "store ls": ["store", "ls"],
             "store show": ["store", "show", run],
@@ -243,41 +235,27 @@ class Look:
             ".tex": ["table", run, "out=t.tex"],
             ".md": ["table", run, "out=t.md"],
             "report": ["report"],
-            "audit of a run": [
-                "audit",
-                run,
-                "formats=[html,json,latex,markdown,word]",
-                "out=of-run",
-            ],
+            "audit of a run": ["audit", run, AUDIT[-1], "out=of-run"],
             "export": ["store", "export", run, "t.csv", "people=true"],
-            "audit": ["audit", file, *AUDIT, f'group=["{quoted}"]', "out=of-file"],
-            "label": [
-                "label",
-                "next",
-                "hostile.csv",
-                "state=l.json",
-                "score=s",
-                f'group=["{quoted}"]',
-                "out=l",
-            ],
+            "audit": ["audit", file, *AUDIT, group, "out=of-file"],
+            "label": ["label", "next", "hostile.csv", "state=l.json", "score=s", group, "out=l"],
             "label report": ["label", "report", "state=l.json", "out=of-labels"],
             "watch": [
-                "watch",
-                "hostile.csv",
-                "state=w.json",
-                *AUDIT[:2],
-                f'group=["{quoted}"]',
-                "out=of-watch",
+                *("watch", "hostile.csv", "state=w.json"),
+                *(*AUDIT[:2], group, "out=of-watch"),
             ],
         }
         for name, words in commands.items():
-            with inside(self.place.root):
-                said = _said(words)
-            yield (
-                name,
-                {sign for sign in said if category(sign) in OBEYED and sign != "\n"} | _run(said),
-            )
+            said = self._said(words)
+            yield name, obeyed(said) | _run(said)
             yield from self._files(name)
+
+    def _said(self, words: list[str]) -> str:
+        """Return what a command prints, a traceback among it."""
+        try:
+            return carried_out(words, self.place.root)[1]
+        except Exception:
+            return f"{TRACEBACK} {traceback.format_exc()[-300:]}"
 
     def _files(self, name: str) -> Iterator[tuple[str, set[str]]]:
         """Yield the files that a command made, and remove them."""
@@ -287,17 +265,9 @@ class Look:
             if path.suffix in (".html", ".tex", ".md", ".csv", ".json", ".docx"):
                 content = path.read_bytes().decode(errors="replace")
                 yield f"{name}: {path.suffix}", structure(path) | _run(content)
-        for left in (
-            "t.csv",
-            "t.tex",
-            "t.md",
-            "results/report",
-            "of-run",
-            "of-file",
-            "of-labels",
-            "of-watch",
-        ):
-            remove(self.place.root / left)
+        for pattern in ("t.*", "results/report", "of-*"):
+            for left in self.place.root.glob(pattern):
+                remove(left)
 
     def at(self, text: str) -> None:
         """Make every surface, and note what differs from what a harmless text gives."""
@@ -310,22 +280,9 @@ class Look:
                 self.wrong.append(f"{name} of {text!r}: {sorted(odd)[:4]}")
 
 
-def _said(words: list[str]) -> str:
-    """Return what a command prints, a traceback among it."""
-    try:
-        return carried_out(words)[1]
-    except Exception:
-        return f"{TRACEBACK} {traceback.format_exc()[-300:]}"
-
-
 def _run(text: str) -> set[str]:
     """Return what tells that a text was evaluated, or that none was expected."""
     return {sign for sign in (CANARY, COMPUTED, TRACEBACK) if sign in text}
-
-
-def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
-    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def looked(whole: Path, number: int, worker: int, workers: int) -> Look:
@@ -358,9 +315,7 @@ def main(number: int = 400) -> bool:
         place = Place(Path(name) / "place")
         place.root.mkdir()
         place.make()
-        workers = min(os.cpu_count() or 1, 8)
-        with multiprocessing.get_context("fork").Pool(workers) as pool:
-            looks = pool.map(partial(looked, place.root, number, workers=workers), range(workers))
+        looks = in_forks(partial(looked, place.root, number))
     total: Counter[tuple[str, str]] = sum((look.counts for look in looks), Counter())
     rows: list[list[Any]] = [
         [name, *(total[column, name] for column in HEADER[1:])]

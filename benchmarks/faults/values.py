@@ -14,7 +14,6 @@ import contextlib
 import io
 import itertools
 import json
-import multiprocessing
 import os
 import resource
 import shutil
@@ -31,10 +30,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faults.records import Place, carried_out, inside, too_long
+from benchmarks.faults.commands import carried_out, in_forks, too_long
+from benchmarks.faults.records import Place
 from benchmarks.measure import ROOT, configuration, show
 from fairbench.core.files import sealed_json, unsealed_json
-from fairbench.core.fingerprint import digest
+from fairbench.core.text import digest
 from fairbench.experiments.execute import carry_out
 from fairbench.results.record import GROUPS, run_name
 from fairbench.results.runs import LAST
@@ -101,10 +101,10 @@ HOSTILE: dict[str, Any] = {
 VERBS = (
     "store ls", "store show RUN", "store verify RUN", "store verify RUN cells=0",
     "store evaluate RUN", "store export RUN out.csv people=true", "store gc dry_run=true",
-    "store rm RUN dry_run=true", "store pack out=made people=true",
-    "store merge results pack out=made people=true", "table RUN", "table all out=t.csv", "report",
-    "choose dataset=simulated", "compare RUN OTHER paired=false", "tradeoff simulated",
-    "leaderboard", "audit RUN", "sync uri=sqlite:///m.db", "dossier model-card RUN",
+    "store rm RUN dry_run=true", "store pack out=made people=true", "table RUN",
+    "table all out=t.csv", "report", "choose dataset=simulated", "compare RUN OTHER paired=false",
+    "tradeoff simulated", "leaderboard", "audit RUN", "sync uri=sqlite:///m.db",
+    "dossier model-card RUN",
     "alternative dataset=simulated dataset.n_samples=120 in_use=RUN trials=2 tracking=none",
     *("store show RUN", "store verify RUN", "table RUN", "store export RUN out.csv", "audit RUN",
       "choose dataset=simulated", "compare OTHER RUN paired=false", "store ls") * 4,
@@ -284,9 +284,8 @@ def tried(
         watch = Watch(place, away)
         copy = Copy(whole, place.root)
         for verb in (*VERBS, _TUNE):  # so that what is imported by then counts for none
-            with inside(place.root):
-                carried_out(_words(verb, *_comparable(place)))
-        copy.warm = _resident()  # what a command of its own would take to begin with
+            carried_out(_words(verb, *_comparable(place)), place.root)
+        copy.warm = _bytes("VmRSS")  # what a command of its own would take to begin with
         for case in chosen[worker::workers]:
             copy.restore()
             for sentence in _tried(copy, case, away, watch, counts):
@@ -352,31 +351,30 @@ def _tried(copy: Copy, case: Case, away: Path, watch: Watch, counts: Counter[Any
     """Give the command of a case, and yield what is wrong."""
     place = Place(copy.own)
     run = put(place, case, away)
-    size, started = _resident(anew=True), time.process_time()
+    Path("/proc/self/clear_refs").write_text("5")  # the most counts from now on
+    size, started = _bytes("VmRSS"), time.process_time()
     watch.seen.clear()
     status, said = -1, ""
     signal.alarm(20 * SECONDS)
     try:
-        with inside(place.root):
-            watch.on = True
-            status, said = carried_out(_words(case.verb, run, case.other))
+        watch.on = True
+        status, said = carried_out(_words(case.verb, run, case.other), place.root)
     except BaseException as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
         yield f"{type(error).__name__} at {Path(at.filename).name}:{at.lineno}: {error!s:.150}"
     finally:
         watch.on = False
         signal.alarm(0)
-    counts[case.verb.partition(" dataset=")[0], status] += 1
-    counts[case.verb.partition(" dataset=")[0], "ms"] += round(
-        1000 * (time.process_time() - started)
-    )
+    verb, seconds = case.verb.partition(" dataset=")[0], time.process_time() - started
+    counts[verb, status] += 1
+    counts[verb, "ms"] += round(1000 * seconds)
     if status not in (0, 1, 2):
         yield f"status {status}"
     if "Traceback" in said:
         yield f"a traceback: {said[-200:]!r}"
-    if (seconds := time.process_time() - started) > SECONDS:
+    if seconds > SECONDS:
         yield f"takes {seconds:.0f} s"
-    if (taken := copy.warm + _peak() - size) > BYTES:
+    if (taken := copy.warm + _bytes("VmHWM") - size) > BYTES:
         yield f"takes {taken / 1e9:.1f} GB"
     yield from dict.fromkeys(watch.seen)
     if _SECRET in said or any(_SECRET.encode() in path.read_bytes() for path in copy.changed()):
@@ -386,18 +384,8 @@ def _tried(copy: Copy, case: Case, away: Path, watch: Watch, counts: Counter[Any
         yield "the stranger's code ran"
 
 
-def _resident(*, anew: bool = False) -> int:
-    """Return how many bytes the process takes now; the peak counts from now on, if `anew`."""
-    if anew:
-        Path("/proc/self/clear_refs").write_text("5")
-    return _status("VmRSS")
-
-
-def _peak() -> int:
-    return _status("VmHWM")
-
-
-def _status(name: str) -> int:
+def _bytes(name: str) -> int:
+    """Return how many bytes the process takes now (VmRSS), or took at the most (VmHWM)."""
     line = next(x for x in Path("/proc/self/status").read_text().splitlines() if name in x)
     return int(line.split()[1]) * 1024
 
@@ -414,10 +402,7 @@ def main(number: int = 20_000, only: str = "") -> bool:
         everything = [case for case in cases(whole) if only in str(case)]
         step = max(len(everything) / number, 1)
         chosen = [everything[int(i * step)] for i in range(min(number, len(everything)))]
-        workers = min(os.cpu_count() or 1, 8)
-        call = partial(tried, whole.root, chosen, workers=workers)
-        with multiprocessing.get_context("fork").Pool(workers) as pool:
-            parts = pool.map(call, range(workers))
+        parts = in_forks(partial(tried, whole.root, chosen))
     counts = sum((part for part, _ in parts), Counter[Any]())
     wrong = [sentence for _, sentences in parts for sentence in sentences]
     verbs = sorted({verb for verb, _ in counts})
@@ -435,8 +420,7 @@ def _add_study(place: Place) -> None:
     """Tune once, so that there are trials that the same command goes on from."""
     for path in place.results.glob("tuning/*"):
         shutil.rmtree(path)
-    with inside(place.root):
-        status, said = carried_out(_TUNE.split())
+    status, said = carried_out(_TUNE.split(), place.root)
     if status:
         raise RuntimeError(said)
     for method in ("method=baseline", "method=ensemble"):  # a second task, as a leaderboard needs

@@ -14,15 +14,24 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.golden.asking import commands_of, evaluate_in_process, raw_data
-from benchmarks.golden.collect import collect, failures
-from benchmarks.golden.committed import FOLDER, write_committed
-from benchmarks.golden.compare import differences, same_but_for_sums
-from benchmarks.golden.dialect import CURRENT, FROZEN, Dialect
-from benchmarks.golden.frozen import COMMIT, ROOT, GoldenError, frozen_tree
-from benchmarks.golden.renames import comparable, of_today
-from benchmarks.golden.replies import Answers
-from benchmarks.golden.selection import ALL, COMMITTED, Selection
+from benchmarks.golden.cases import ALL, COMMITTED, Selection
+from benchmarks.golden.collect import Answers, collect, failures
+from benchmarks.golden.compare import (
+    FOLDER,
+    comparable,
+    differences,
+    same_but_for_sums,
+    write_committed,
+)
+from benchmarks.golden.frozen import (
+    COMMIT,
+    ROOT,
+    GoldenError,
+    commands_of,
+    evaluate_in_process,
+    frozen_tree,
+    raw_data,
+)
 
 SHOWN = 20
 
@@ -44,12 +53,12 @@ def _compare() -> int:
     selection = ALL.at_hand(raw_data(), _say)
     with frozen_tree() as tree, ThreadPoolExecutor(2) as both:
         asked = [
-            both.submit(_answers, tree, FROZEN, selection, _say),
-            both.submit(_answers, ROOT, CURRENT, selection, lambda done: None),
+            both.submit(_answers, tree, selection, _say),
+            both.submit(_answers, ROOT, selection, lambda done: None),
         ]
         frozen, today = (each.result() for each in asked)
     result = [f"today's tree: {failure}" for failure in failures(today)]
-    result += differences(of_today(frozen), comparable(today), same_but_for_sums)
+    result += differences(comparable(frozen), comparable(today), same_but_for_sums)
     for sentence in result[:SHOWN]:
         print(sentence)
     if result:
@@ -65,19 +74,17 @@ def _write() -> int:
         selection = COMMITTED.at_hand(raw_data(), _say)
         if selection != COMMITTED:
             raise GoldenError("golden files are written where all raw files are")
-        write_committed(of_today(_answers(tree, FROZEN, selection, _say)))
+        write_committed(comparable(_answers(tree, selection, _say)))
     print(f"written: {FOLDER}")
     return 0
 
 
-def _answers(
-    tree: Path, dialect: Dialect, selection: Selection, say: Callable[[str], None]
-) -> Answers:
+def _answers(tree: Path, selection: Selection, say: Callable[[str], None]) -> Answers:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="fairbench-golden-") as folder:
         evaluate = evaluate_in_process(tree)
-        with commands_of(tree, dialect) as ask:
-            answers = collect(ask, evaluate, dialect, Path(folder), selection, say)
+        with commands_of(tree) as ask:
+            answers = collect(ask, evaluate, Path(folder), selection, say)
     say(f"asked in {time.perf_counter() - started:.0f} s")
     if tree != ROOT and (failed := failures(answers)):
         raise GoldenError(f"the frozen tree cannot be asked: {'; '.join(failed)}")

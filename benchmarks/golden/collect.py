@@ -1,40 +1,168 @@
-"""Collecting a tree's answers: plain columns, lists, texts and numbers, each with a name."""
+"""What replies and files are turned into: plain columns, lists, texts and numbers."""
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from benchmarks.golden.asking import Ask, Evaluate
-from benchmarks.golden.cases.arrays import ArrayCase
-from benchmarks.golden.cases.audits import AuditCase, tables
-from benchmarks.golden.cases.refusals import RefusalCase
-from benchmarks.golden.collect_runs import answer_runs, answer_tables, run_ids, with_ids
-from benchmarks.golden.dialect import Dialect
-from benchmarks.golden.replies import FAILED, Answers, failed, metric_columns, numbers_in, only
-from benchmarks.golden.selection import Selection
+from benchmarks.golden.cases import (
+    ArrayCase,
+    AuditCase,
+    RefusalCase,
+    RunCase,
+    Selection,
+    TableCase,
+    tables,
+)
+from benchmarks.golden.compare import without_seconds, worded
+from benchmarks.golden.frozen import Ask, Evaluate, GoldenError, Reply
+
+# The answers of a tree: kind -> case -> answer.
+Answers = dict[str, Any]
+FAILED = "failed"
+_NUMBER = re.compile(r"(?<![\w.])[<>]?-?\d+(?:\.\d+)?%?")
+
+
+def numbers_in(printed: str) -> list[str]:
+    """Return the numbers of a printed text in order: the words and lines around them are free."""
+    return _NUMBER.findall(printed)
+
+
+def failed(reply: Reply) -> Any:
+    """Return how a command failed that should not have, or None."""
+    if not reply.status:
+        return None
+    return {FAILED: reply.status, "because": reply.errors.strip().splitlines()[-1:]}
+
+
+def columns(table: pd.DataFrame) -> dict[str, list[Any]]:
+    """Return a table as its columns, in order."""
+    return {str(name): table[name].tolist() for name in table}
+
+
+def metric_columns(table: pd.DataFrame) -> dict[str, list[Any]]:
+    """Return the columns of a long table of metrics, the same of both trees."""
+    return columns(worded(table))
+
+
+def only(paths: Iterable[Path]) -> Path:
+    """Return the one file there is.
+
+    Raises
+    ------
+    GoldenError : there is none, or several.
+    """
+    result = list(paths)
+    if len(result) != 1:
+        raise GoldenError(f"there are {len(result)} files where one is expected: {result}")
+    return result[0]
+
+
+# Collecting what a tree makes of runs: their metrics, comparisons and trade-offs.
+
+METRICS = "runs/*/metrics.parquet"  # in a results folder
+ALWAYS = ("tracking=none", "figures=false", "data.download=false")
+
+
+def answer_runs(
+    ask: Ask, folder: Path, cases: Iterable[RunCase], say: Callable[[str], None]
+) -> Answers:
+    """Run the cases in the results folders they name; note each run's id by its case's name."""
+    answers: Answers = {}
+    ids: dict[str, str] = {}
+    for case in cases:
+        say(f"run {case.name}")
+        results = folder / case.results
+        before = set(results.glob(METRICS))
+        reply = ask("run", (*case.words, *ALWAYS, f"results={case.results}"), folder)
+        new = set(results.glob(METRICS)) - before
+        answers[case.name] = failed(reply) or _metrics(only(new))
+        if new:
+            ids[case.name] = only(new).parent.name
+    (folder / _IDS).write_text(json.dumps(ids))
+    return answers
+
+
+_IDS = "ids.json"  # of the runs, by the names of their cases: ids change
+
+
+def _metrics(path: Path) -> Any:
+    table = pd.read_parquet(path)
+    return metric_columns(table[without_seconds(table["metric"].tolist())])
+
+
+def answer_tables(ask: Ask, folder: Path, cases: Iterable[TableCase]) -> Answers:
+    """Compare finished runs and trade them off: the table, and the numbers that are printed."""
+    written_to = {"compare": "report/comparison/*.csv", "tradeoff": "report/tradeoff/*.csv"}
+    answers: Answers = {}
+    ids = run_ids(folder)
+    for case in cases:
+        results = folder / case.results
+        shutil.rmtree(results / "report", ignore_errors=True)
+        reply = ask(case.task, (*with_ids(case.words, ids), f"results={case.results}"), folder)
+        written = [
+            columns(
+                pd.read_csv(
+                    io.StringIO(_named(path.read_text(), ids)),
+                    float_precision="round_trip",
+                    keep_default_na=False,
+                )
+            )
+            for path in sorted(results.glob(written_to[case.task]))
+        ]
+        printed = numbers_in(_named(reply.printed, ids)) if case.task == "compare" else []
+        answers[case.name] = failed(reply) or {"table": written, "printed": printed}
+    return answers
+
+
+def run_ids(folder: Path) -> dict[str, str]:
+    """Return the ids of the runs that were made in a folder, by the names of their cases."""
+    ids: dict[str, str] = json.loads((folder / _IDS).read_text())
+    return ids
+
+
+def with_ids(words: Iterable[str], ids: Mapping[str, str]) -> list[str]:
+    """Return words of a command in which runs that are compared are called by their ids."""
+    return [
+        re.sub(r"\w+", lambda name: ids.get(name[0], name[0]), word)
+        if word.startswith("runs=")
+        else word
+        for word in words
+    ]
+
+
+def _named(text: str, ids: Mapping[str, str]) -> str:
+    """Return a text in which runs are called by their cases' names."""
+    for name, run in ids.items():
+        text = text.replace(run, name)
+    return text
+
+
+# Collecting a tree's answers: plain columns, lists, texts and numbers, each with a name.
 
 
 def collect(
     ask: Ask,
     evaluate: Evaluate,
-    dialect: Dialect,
     folder: Path,
     selection: Selection,
     say: Callable[[str], None],
 ) -> Answers:
     """Ask a tree all cases of a selection, in a folder of its own; return its answers by kind."""
-    runs = answer_runs(ask, dialect, folder, selection.runs, say)
+    runs = answer_runs(ask, folder, selection.runs, say)
     say("tables, arrays, audits and refusals")
     return {
         "runs": runs,
-        "tables": answer_tables(ask, dialect, folder, selection.tables),
-        "arrays": answer_arrays(evaluate, dialect, folder, selection.arrays),
-        "audits": answer_audits(ask, dialect, folder, selection.audits),
+        "tables": answer_tables(ask, folder, selection.tables),
+        "arrays": answer_arrays(evaluate, folder, selection.arrays),
+        "audits": answer_audits(ask, folder, selection.audits),
         "refusals": answer_refusals(ask, folder, selection.refusals),
     }
 
@@ -49,17 +177,17 @@ def failures(answers: Answers) -> list[str]:
     ]
 
 
-def answer_audits(ask: Ask, dialect: Dialect, folder: Path, cases: Iterable[AuditCase]) -> Answers:
+def answer_audits(ask: Ask, folder: Path, cases: Iterable[AuditCase]) -> Answers:
     """Audit the tables: the record, and of labelling the numbers that are printed as well."""
     answers: Answers = {}
     for case in cases:
         place = folder / "audits" / case.name
         write_tables(place)
-        replies = [ask(step.task, step.words, place) for step in case.steps]
+        replies = [ask(task, words, place) for task, words in case.steps]
         failure = next(filter(None, map(failed, replies)), None)
         printed = [numbers_in(reply.printed) for reply in replies[:-1]]
         answers[case.name] = failure or {
-            "record": _record(only((place / "out").glob(dialect.record))),
+            "record": _record(only((place / "out").glob("*.json"))),
             "printed": printed,
         }
     return answers
@@ -86,18 +214,9 @@ def answer_refusals(ask: Ask, folder: Path, cases: Iterable[RefusalCase]) -> Ans
     return answers
 
 
-def answer_arrays(
-    evaluate: Evaluate, dialect: Dialect, folder: Path, cases: Sequence[ArrayCase]
-) -> Answers:
+def answer_arrays(evaluate: Evaluate, folder: Path, cases: Sequence[ArrayCase]) -> Answers:
     """Evaluate the arrays; of a refusal the causes that it leaves out are kept."""
-    renamed = dict(dialect.arguments)
-    questions = [
-        {
-            "arguments": {renamed.get(name, name): value for name, value in case.arguments.items()},
-            "evaluator": {**case.evaluator, **dict(dialect.evaluator)},
-        }
-        for case in cases
-    ]
+    questions = [{"arguments": case.arguments, "evaluator": case.evaluator} for case in cases]
     answers = evaluate(questions, folder)
     return {case.name: _unworded(case, answer) for case, answer in zip(cases, answers, strict=True)}
 

@@ -1,11 +1,44 @@
-"""Comparing two collections of answers, and saying in words where they differ."""
+"""What is compared of two trees' answers, where they differ, and the answers that are committed."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+
+import pandas as pd
+
+from benchmarks.golden.frozen import ROOT
+from fairbench.evaluation.table import COSTS, SETTINGS, setting_text
+
+# Neither a result nor the same twice: the version, where files were, when and by what it was made.
+IGNORED = frozenset({"version", "path", "out", "made"})
+
+
+def comparable(value: Any) -> Any:
+    """Return an answer without what is not compared."""
+    if isinstance(value, dict):
+        return {key: comparable(part) for key, part in value.items() if key not in IGNORED}
+    if isinstance(value, list):
+        return [comparable(part) for part in value]
+    return value
+
+
+def worded(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a long table of metrics with its settings in words, in one column."""
+    kinds = [name for name in SETTINGS if name in table]
+    setting = setting_text(table).astype(str)
+    return table.drop(columns=kinds).assign(setting=setting)
+
+
+def without_seconds(metrics: Sequence[str]) -> list[bool]:
+    """Say of each metric whether it is compared: how long something took is not."""
+    return [metric not in COSTS for metric in metrics]
+
+
+# Comparing two collections of answers, and saying in words where they differ.
 
 Same = Callable[[Any, Any], bool]
 _TEN, _TWELVE = 1e-9, 1e-12
@@ -48,6 +81,8 @@ def differences(was: Any, found: Any, same: Same, where: str = "") -> Iterator[s
     """
     if isinstance(was, dict) and isinstance(found, dict):
         yield from _of_keys(was, found, same, where)
+    elif where.endswith(", printed"):
+        yield from _of_printed(was, found, where)
     elif isinstance(was, list) and isinstance(found, list):
         yield from _of_items(was, found, same, where)
     elif not same(was, found):
@@ -57,14 +92,24 @@ def differences(was: Any, found: Any, same: Same, where: str = "") -> Iterator[s
 def _of_keys(was: dict[str, Any], found: dict[str, Any], same: Same, where: str) -> Iterator[str]:
     for key in was.keys() - found.keys():
         yield f"{where}: '{key}' is missing"
-    for key in found.keys() - was.keys():
-        yield f"{where}: '{key}' is new"
+    if not where.endswith(", options"):  # one that has come since has its default, and no effect
+        yield from (f"{where}: '{key}' is new" for key in found.keys() - was.keys())
     if is_table(was) and is_table(found):
         yield from _of_cells(was, found, same, where)
         return
     for key in was:
         if key in found:
             yield from differences(was[key], found[key], same, f"{where}, {key}" if where else key)
+
+
+def _of_printed(was: list[Any], found: list[Any], where: str) -> Iterator[str]:
+    """Compare the numbers that two terminals show: the frozen one also shows how it was computed.
+
+    What is shown today is in what was shown then, in the same order.
+    """
+    rest = iter(was)
+    if wrong := [number for number in found if number not in rest]:
+        yield f"{where}: {wrong[0]!r} was not printed, or in another place"
 
 
 def _of_items(was: list[Any], found: list[Any], same: Same, where: str) -> Iterator[str]:
@@ -136,3 +181,73 @@ def is_table(value: Any) -> bool:
         return False
     plain = not any(isinstance(item, dict | list) for column in columns for item in column)
     return plain and len({len(column) for column in columns}) == 1
+
+
+# The committed golden files: the frozen tree's answers, at ten digits.
+
+FOLDER = ROOT / "tests" / "golden" / "expected"
+# What a table of columns and a list of records are written as: the names once, and rows.
+_TABLE, _RECORDS = {"columns", "rows"}, {"keys", "rows"}
+
+
+def write_committed(answers: dict[str, Any]) -> None:
+    """Write a file for every kind of answer."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for kind, of_kind in answers.items():
+        (FOLDER / f"{kind}.json").write_text(
+            _text_at_ten_digits(_by_row(of_kind)) + "\n", encoding="utf-8"
+        )
+
+
+def read_committed(kind: str) -> dict[str, Any]:
+    """Return the answers of one kind by the names of their cases."""
+    content = json.loads((FOLDER / f"{kind}.json").read_text(encoding="utf-8"))
+    return dict(_read(content))
+
+
+def _by_row(value: Any) -> Any:
+    """Turn tables and lists of records into rows, and round every number."""
+    if is_table(value):
+        return {"columns": list(value), "rows": _rows(zip(*value.values(), strict=True))}
+    if _is_records(value):
+        return {"keys": list(value[0]), "rows": _rows(part.values() for part in value)}
+    if isinstance(value, dict):
+        return {key: _by_row(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_by_row(part) for part in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value
+
+
+def _rows(rows: Iterable[Iterable[Any]]) -> list[list[Any]]:
+    return [list(map(_by_row, row)) for row in rows]
+
+
+def _is_records(value: Any) -> bool:
+    if not (isinstance(value, list) and value and isinstance(value[0], dict)):
+        return False
+    return all(isinstance(part, dict) and list(part) == list(value[0]) for part in value)
+
+
+def _read(value: Any) -> Any:
+    """Turn rows back into what they were."""
+    if isinstance(value, list):
+        return list(map(_read, value))
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == _TABLE:
+        return {name: [row[i] for row in value["rows"]] for i, name in enumerate(value["columns"])}
+    if value.keys() == _RECORDS:
+        rows = map(_read, value["rows"])
+        return [dict(zip(value["keys"], row, strict=True)) for row in rows]
+    return {key: _read(part) for key, part in value.items()}
+
+
+def _text_at_ten_digits(value: Any) -> str:
+    """Return JSON with a line for every list or dict that holds plain values alone."""
+    parts = value.values() if isinstance(value, dict) else value
+    if not (isinstance(value, dict | list) and any(isinstance(p, dict | list) for p in parts)):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(map(_text_at_ten_digits, value)) + "\n]"
+    items = (f"{json.dumps(key)}: {_text_at_ten_digits(part)}" for key, part in value.items())
+    return "{\n" + ",\n".join(items) + "\n}"

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from benchmarks.statements.populations import KINDS, populations
-from benchmarks.statements.report import line, written
-from benchmarks.statements.simulate import PAGES, Population, Result, simulate
-from fairbench.cli.options import read
+from benchmarks.statements.kinds import KINDS, populations
+from benchmarks.statements.simulate import PAGES, Population, Result, line, simulate, written
+from fairbench.cli.command import read
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
 

@@ -1,24 +1,310 @@
-"""Audits of a population, again and again, and how often anything that they say is wrong."""
+"""What is true of a population, and whether a finding is."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from math import isnan
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
-from benchmarks.statements.consistency import finding_of, of_findings, of_gaps, of_page
-from benchmarks.statements.truth import PART, Difference, Question, Truth, difference_of, is_wrong
-from fairbench.audits.columns import read_frame
-from fairbench.audits.findings import ERROR_RATE, LARGE, Finding
+from benchmarks.measure import exact_interval, markdown
+from fairbench.audits.findings import (
+    COMPARISON,
+    CONSTRAINT,
+    ERROR_RATE,
+    EXCESS,
+    GAP,
+    LARGE,
+    LOWEST,
+    PAIR,
+    RATIO,
+    SHARE,
+    SMALL,
+    UNLIKE,
+    Finding,
+)
 from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import document_of
 from fairbench.audits.question import Options
-from fairbench.core.seeds import rng
+from fairbench.audits.sentences import (
+    can_be_concluded,
+    cannot_be_concluded,
+    in_short,
+    left_open,
+    sentence_of,
+    to_do,
+)
+from fairbench.audits.table import read_frame
+from fairbench.core.arrays import rng
+from fairbench.inference.gaps import FOUR_FIFTHS
+from fairbench.reporting.document.model import Document
+
+EPSILON = 0.05
+PART = "of those selected ('selected')"  # what is said of them alone
+# What is compared: the kind of finding, the attribute, the measure, and for whom it holds.
+Question = tuple[str, str, str, str]
+# A question, and of a finding about one group that group.
+Difference = tuple[Question, str]
+# From which size on a difference is one that a reader would want to be told of.
+SIZEABLE: Mapping[str, float] = {
+    GAP: 1.2,  # times the bound
+    EXCESS: 0.02,
+    SHARE: 0.1,
+    UNLIKE: 0.05,
+    COMPARISON: 0.02,
+}
+_RATIO = 0.75  # under which an impact ratio is sizeable
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What is true of a population.
+
+    Attributes
+    ----------
+    values : question -> group -> its value. Of gaps, pairs and the lowest it is the measure itself
+        (questions about them are those of gaps); of impact ratios the ratio to the group selected
+        most often, of scores their excess, of places the share over the share of rows, of a group
+        beside everyone else the difference; of two classifiers the measure of each.
+    error : by how much the values may be off, where they are not in closed form.
+    bounds : measure -> what gaps in it are compared with, where that is not epsilon.
+    scores_are_right : whether what is said on that assumption is to be true.
+    only_lowest : attributes of whose groups nothing is asked but which is the lowest.
+    holds : (attribute, threshold) -> whether a constraint that was asked for holds there.
+    """
+
+    values: Mapping[Question, Mapping[str, float]]
+    error: float = 0.0
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    scores_are_right: bool = False
+    only_lowest: Sequence[str] = ()
+    holds: Callable[[str, float], bool] | None = None
+
+    def gap(self, question: Question) -> float:
+        """Return the largest difference between two groups."""
+        values = self.values[question].values()
+        return max(values) - min(values)
+
+    def sizeable(self) -> Iterator[Difference]:
+        """Yield the differences that a reader would want to be told of."""
+        for question, values in self.values.items():
+            about, attribute, measure, _ = question
+            if attribute in self.only_lowest:
+                continue
+            if about == GAP:
+                bound = SIZEABLE[GAP] * self.bounds.get(measure, EPSILON)
+                if self.gap(question) > bound + self.error:
+                    yield question, ""
+            elif about == COMPARISON:
+                if self.gap(question) > SIZEABLE[COMPARISON]:
+                    yield question, ""
+            else:
+                neutral = float(about == SHARE)
+                for group, value in values.items():
+                    away = value < _RATIO if about == RATIO else (
+                        abs(value - neutral) >= SIZEABLE[about]
+                    )  # fmt: skip
+                    if away:
+                        yield question, group
+
+
+def question_of(finding: Finding) -> Question:
+    """Return the question that a finding answers; gaps, pairs and the lowest share theirs."""
+    about = GAP if finding.about in (PAIR, LOWEST) else finding.about
+    return about, finding.attribute, finding.measure, finding.scope
+
+
+def difference_of(finding: Finding) -> Difference | None:
+    """Return the difference that a finding says there is; None where it says none."""
+    if finding.verdict != LARGE or finding.about in (PAIR, LOWEST, CONSTRAINT):
+        return None
+    of_groups = finding.about not in (GAP, COMPARISON)
+    return question_of(finding), finding.groups[0] if of_groups else ""
+
+
+def is_wrong(finding: Finding, truth: Truth) -> bool:
+    """Say whether a finding contradicts the truth by more than the truth's own error.
+
+    What is open is never wrong, and what is said on an assumption is judged where that holds.
+
+    Raises
+    ------
+    KeyError : the truth knows nothing of what the finding is about.
+    """
+    if finding.verdict not in (LARGE, SMALL) or (finding.given and not truth.scores_are_right):
+        return False
+    if finding.about == CONSTRAINT:
+        assert truth.holds is not None
+        holds = truth.holds(finding.attribute, float(finding.scope.rsplit(" ", 1)[1]))
+        return holds != (finding.verdict == SMALL)
+    # Of a truth in closed form, what is exactly at a bound is neither over nor under it.
+    return not _JUDGES[finding.about](finding, truth, truth.error or -_ROUNDING)
+
+
+# Takes a finding, the truth, and by how much that may be off; below 0 it has to be right by more.
+Judge = Callable[[Finding, Truth, float], bool]
+
+
+def _gap(finding: Finding, truth: Truth, error: float) -> bool:
+    question = question_of(finding)
+    if finding.verdict == SMALL:  # which says that no two differ by more, and so holds at the bound
+        return truth.gap(question) <= finding.bound + abs(error)
+    if not finding.groups:
+        return truth.gap(question) > finding.bound - error
+    values = truth.values[question]
+    high, low = finding.groups
+    return values[high] - values[low] > finding.bound - error
+
+
+def _pair(finding: Finding, truth: Truth, error: float) -> bool:
+    values = truth.values[question_of(finding)]
+    high, low = finding.groups
+    return values[high] > values[low] - error
+
+
+def _lowest(finding: Finding, truth: Truth, error: float) -> bool:
+    values = dict(truth.values[question_of(finding)])
+    lowest = values.pop(finding.groups[0])
+    return lowest < min(values.values()) + error
+
+
+def _ratio(finding: Finding, truth: Truth, error: float) -> bool:
+    ratio = truth.values[question_of(finding)][finding.groups[0]]
+    if finding.verdict == SMALL:
+        return ratio >= FOUR_FIFTHS - abs(error)
+    return ratio < FOUR_FIFTHS + error
+
+
+def _away_from(neutral: float) -> Judge:
+    """Return the judge of a value that is said to be on one side of a neutral one."""
+
+    def judge(finding: Finding, truth: Truth, error: float) -> bool:
+        value = truth.values[question_of(finding)][finding.groups[0]]
+        side = 1 if finding.value > neutral else -1
+        return side * (value - neutral) > -error
+
+    return judge
+
+
+def _unlike(finding: Finding, truth: Truth, error: float) -> bool:
+    return abs(truth.values[question_of(finding)][finding.groups[0]]) > -error
+
+
+def _comparison(finding: Finding, truth: Truth, error: float) -> bool:
+    values = truth.values[question_of(finding)]
+    first, second = (values[name] for name in finding.groups)
+    if finding.verdict == SMALL:
+        return abs(second - first) < finding.bound + error
+    side = 1 if finding.value > 0 else -1
+    return side * (second - first) > -error
+
+
+_JUDGES: Mapping[str, Judge] = {
+    GAP: _gap,
+    PAIR: _pair,
+    LOWEST: _lowest,
+    RATIO: _ratio,
+    EXCESS: _away_from(0.0),
+    SHARE: _away_from(1.0),
+    UNLIKE: _unlike,
+    COMPARISON: _comparison,
+}
+
+
+# Whether what a page says agrees with itself: sentences, verdicts, intervals, probabilities.
+
+_SURE = 0.95
+_SUPPOSED = re.compile(r" if \S.* and .* differ by [\d.]+")  # what a plan is for, and no finding
+
+
+def finding_of(values: Mapping[str, Any]) -> Finding:
+    """Return a finding from a page's data."""
+    return Finding(**{name: value for name, value in values.items() if name != "sentence"})
+
+
+def of_page(document: Document) -> Iterator[str]:
+    """Yield what is amiss on a page: sentences that word no finding, verdicts that contradict."""
+    findings = [finding_of(values) for values in document.data["findings"]]
+    for values, finding in zip(document.data["findings"], findings, strict=True):
+        if values["sentence"] != sentence_of(finding):
+            yield f"the data word a finding otherwise: {values['sentence']}"
+    said = document.data["conclusions"]
+    assert document.verdict is not None
+    assert document.summary is not None
+    worded = {
+        "can be concluded": (document.verdict.can, said["can"], can_be_concluded(findings)),
+        "cannot be concluded": (
+            document.verdict.cannot,
+            said["cannot"],
+            cannot_be_concluded(findings),
+        ),
+        "what was found": (document.summary.found, in_short(findings)),
+        "what is open": (document.summary.still_open, left_open(findings)),
+    }
+    for where, columns in worded.items():
+        first, *others = map(list, columns)
+        if any(first != other for other in others):
+            yield f"{where} is not worded as findings are"
+    advice = list(to_do(findings))
+    groups = {name for finding in findings for name in finding.groups}
+    for sentence in document.summary.todo:
+        if sentence not in advice and _names_any(_SUPPOSED.sub("", sentence), groups):
+            yield f"advice that no finding gives names a group: {sentence}"
+    yield from of_findings(findings)
+
+
+def _names_any(sentence: str, groups: Iterable[str]) -> bool:
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sentence) for name in groups)
+
+
+def of_findings(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield the findings whose verdict contradicts the 95 % interval beside it."""
+    for finding in findings:
+        lower, upper = finding.interval
+        if finding.verdict in (LARGE, SMALL) and not isnan(lower + upper) and _contradicts(finding):
+            yield f"{finding.about} {finding.verdict} beside {lower:.4g} to {upper:.4g}"
+
+
+def _contradicts(finding: Finding) -> bool:
+    lower, upper = finding.interval
+    large, bound = finding.verdict == LARGE, finding.bound
+    if finding.about == GAP or (finding.about == COMPARISON and not large):
+        least, most = max(0.0, lower, -upper), max(abs(lower), abs(upper))
+        return most <= bound - _ROUNDING if large else least >= bound + _ROUNDING
+    if finding.about == RATIO:
+        return lower >= bound if large else upper < bound
+    if finding.about in (EXCESS, COMPARISON, SHARE):
+        neutral = float(finding.about == SHARE)
+        return large and lower <= neutral <= upper
+    return False
+
+
+def of_gaps(gaps: Sequence[Gap], epsilon: float) -> Iterator[str]:
+    """Yield the gaps whose probability of being small contradicts verdict or interval."""
+    for gap in gaps:
+        if isnan(gap.small) or isnan(gap.lower + gap.upper):
+            continue
+        least, most = max(0.0, gap.lower, -gap.upper), max(abs(gap.lower), abs(gap.upper))
+        said = f"P(gap < epsilon) = {gap.small:.3g} of {gap.attribute} in {gap.metric}"
+        if (gap.verdict == LARGE and gap.small > 1 - _SURE + _ROUNDING) or (
+            gap.verdict == SMALL and gap.small < _SURE - _ROUNDING
+        ):
+            yield f"{said}, which is called {gap.verdict}"
+        elif not gap.assumed and not (
+            (least > epsilon or gap.small >= 1 - _SURE - _ROUNDING)
+            and (most < epsilon or gap.small <= _SURE + _ROUNDING)
+        ):
+            yield f"{said}, with an interval {gap.lower:.3g} to {gap.upper:.3g}"
+
+
+# Audits of a population, again and again, and how often anything that they say is wrong.
 
 CERTAINTY = 0.999  # of the interval of a share of pages
 HIGHEST = 0.065  # a share whose interval ends above this is undecided
@@ -65,9 +351,9 @@ class Population:
     short: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass
 class Result:
-    """What came of the audits of a population.
+    """What came of the audits of a population so far.
 
     Attributes
     ----------
@@ -80,15 +366,15 @@ class Result:
 
     kind: str
     name: str
-    audits: int
-    wrong: int
-    kinds: Mapping[str, int]
-    there: int
-    found: int
-    gaps: int
-    gaps_found: int
-    alone: int
-    amiss: Sequence[str] = ()
+    audits: int = 0
+    wrong: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    there: int = 0
+    found: int = 0
+    gaps: int = 0
+    gaps_found: int = 0
+    alone: int = 0
+    amiss: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
@@ -99,10 +385,7 @@ class Result:
     @property
     def interval(self) -> tuple[float, float]:
         """Its exact interval, which holds with 99.9 % at all looks together."""
-        tail, rest = (1 - CERTAINTY) / 2 / len(LOOKS), self.audits - self.wrong
-        lower = special.betaincinv(self.wrong, rest + 1, tail) if self.wrong else 0.0
-        upper = special.betaincinv(self.wrong + 1, rest, 1 - tail) if rest else 1.0
-        return float(lower), float(upper)
+        return exact_interval(self.wrong, self.audits, 1 - (1 - CERTAINTY) / len(LOOKS))
 
     @property
     def failed(self) -> bool:
@@ -113,16 +396,6 @@ class Result:
     def unsettled(self) -> bool:
         """Whether it may be more than the most that is allowed for noise."""
         return not self.failed and self.interval[1] > HIGHEST
-
-
-@dataclass
-class _Tally:
-    wrong: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
-    found: int = 0
-    gaps_found: int = 0
-    alone: int = 0
-    amiss: list[str] = field(default_factory=list)
 
 
 def simulate(
@@ -145,54 +418,35 @@ def simulate(
     fixed = replications or SHORT * short
     generator = rng(seed, "statements", population.kind, population.name)
     truth = population.truth()
-    sizeable = set(truth.sizeable())
-    tally, began, tested, audits = _Tally(), perf_counter(), False, 0
+    result, began = Result(population.kind, population.name), perf_counter()
     for look in [fixed] if fixed else LOOKS:
-        for number in range(audits, look):
+        for number in range(result.audits, look):
             sample = population.draw(generator)
-            tested = sample.alone is not None
-            _audit(sample, truth, sizeable, tally)
+            _audit(sample, truth, result)
             if number < pages:
-                tally.amiss += _page(sample)
-        audits = look
-        gaps = _tested(sizeable) if tested else set()
-        result = _result(population, tally, audits, len(sizeable), len(gaps))
+                result.amiss += _page(sample)
         if result.failed or not result.unsettled:
             break
-    return replace(result, seconds=perf_counter() - began)
+    return replace(result, amiss=list(dict.fromkeys(result.amiss)), seconds=perf_counter() - began)
 
 
-def _result(
-    population: Population, tally: _Tally, audits: int, differences: int, gaps: int
-) -> Result:
-    return Result(
-        population.kind,
-        population.name,
-        audits,
-        tally.wrong,
-        dict(tally.kinds),
-        audits * differences,
-        tally.found,
-        audits * gaps,
-        tally.gaps_found,
-        tally.alone,
-        tuple(dict.fromkeys(tally.amiss)),
-    )
-
-
-def _audit(sample: Sample, truth: Truth, sizeable: Set[Difference], tally: _Tally) -> None:
+def _audit(sample: Sample, truth: Truth, result: Result) -> None:
+    """Count what an audit finds, and what of it is wrong."""
     findings, gaps = sample.findings()
     wrong = [finding for finding in findings if is_wrong(finding, truth)]
-    tally.wrong += bool(wrong)
-    tally.kinds.update(f"{finding.about} {finding.verdict}" for finding in wrong)
-    result = {difference_of(finding) for finding in findings if not finding.given} & sizeable
-    tally.found += len(result)
-    questions = _tested(sizeable)
-    if questions and sample.alone is not None:
-        tally.alone += len(sample.alone() & questions)
-        tally.gaps_found += sum(1 for each in result if each is not None and each[0] in questions)
-    tally.amiss += of_findings(findings)
-    tally.amiss += of_gaps(gaps, sample.options.epsilon)
+    result.audits += 1
+    result.wrong += bool(wrong)
+    result.kinds.update(f"{finding.about} {finding.verdict}" for finding in wrong)
+    sizeable = set(truth.sizeable())
+    found = {difference_of(finding) for finding in findings if not finding.given} & sizeable
+    result.there += len(sizeable)
+    result.found += len(found)
+    if sample.alone is not None and (questions := _tested(sizeable)):
+        result.gaps += len(questions)
+        result.alone += len(sample.alone() & questions)
+        result.gaps_found += sum(1 for each in found if each is not None and each[0] in questions)
+    result.amiss += of_findings(findings)
+    result.amiss += of_gaps(gaps, sample.options.epsilon)
 
 
 def _tested(sizeable: Set[Difference]) -> set[Question]:
@@ -222,3 +476,122 @@ def _said(finding: Finding) -> tuple[object, ...]:
         finding.verdict,
         tuple(groups),
     )
+
+
+# The table of the battery of statements, in Markdown.
+
+HEADER = (
+    *("population", "audits", "wrong pages", "interval", "wrong findings"),
+    *("differences found", "of large gaps", "by labels alone"),
+)
+_TITLE = """# How often a page says anything that is wrong
+
+At most {rate:.0f} % of the pages of audits contain a wrong finding. A finding is a conclusion
+about the people that the rows are a sample of, such as "the gap is larger than 0.05". All
+findings of a page share this error rate. [Audits](audits.md) explains how.
+
+This page tests that claim. `make statements` simulates populations whose truth is known, audits
+many samples of each, and counts the pages of which any finding contradicts the truth. Seeds are
+fixed, so the page comes out the same every time.
+
+**The result.**
+{result}
+
+**When a population fails.** It fails if its share of wrong pages is surely over {rate:.0f} %, and
+passes if the share is surely under {highest:.1f} %. "Surely" is judged by the exact {certainty} %
+interval of the share, after {looks} audits; the interval is valid at all these looks together. As
+long as it is undecided, there are more audits. A population that is still undecided after the
+last look is marked (?).
+
+**The populations** are named by their groups. In *2 alike, 60 rows*, two groups do not differ in
+truth, so any difference that a page finds is wrong. *At epsilon* means that a gap is exactly as
+large as the limit, the hardest case. *Apart* means that groups truly differ.
+
+**The columns.**
+
+- *audits*: how many audits were made of the population.
+- *wrong pages*: the share of them with any wrong finding.
+- *interval*: the {certainty} % interval of this share.
+- *wrong findings*: how many findings were wrong, by kind. *Gap large*: the page says that a gap
+  is surely large, and it is not. *Pair large*: it says that one group has a higher rate than
+  another, and it has not. *Excess of scores large*: it says that the scores of a group are too
+  high or too low, and they are not.
+- *differences found*: of the true differences that are large enough, the share that pages find.
+  Large enough are gaps of 1.2 times epsilon, impact ratios under 0.75, scores off by 0.02, shares
+  of places off by a tenth, groups 0.05 from everyone else, and two classifiers' measures 0.02
+  apart.
+- *of large gaps*: the same share, for gaps between groups only.
+- *by labels alone*: the share of these large gaps that a simultaneous test of the labelled rows
+  finds with the same error rate, without the scores of the other rows.
+
+Two more checks are made: on {pages} pages of each population every sentence is compared with its
+finding, and on all pages verdicts are compared with intervals.
+"""
+
+
+def written(results: Sequence[Result], *, short: bool = False) -> str:
+    """Return the whole page."""
+    title = _TITLE.format(
+        result="\n".join(_overview(results)),
+        rate=100 * ERROR_RATE,
+        certainty=100 * CERTAINTY,
+        highest=100 * HIGHEST,
+        pages=PAGES,
+        looks=", ".join(map(str, LOOKS[:-1])) + f" and {LOOKS[-1]}",
+    )
+    if short:
+        title += "\nThis is the short run: fewer populations, and fewer audits of each.\n"
+    parts = [title]
+    for kind in dict.fromkeys(result.kind for result in results):
+        rows = [HEADER, *(_row(result) for result in results if result.kind == kind)]
+        table = markdown(rows, ("---", *["--:"] * 3, "---", *["--:"] * 3))
+        parts += [f"\n## {kind.capitalize()}\n", table, ""]
+    return "\n".join(parts)
+
+
+def _overview(results: Sequence[Result]) -> Iterator[str]:
+    """Yield the sentences that sum the results up."""
+    failed = [result for result in results if result.failed]
+    unsettled = [result for result in results if result.unsettled]
+    audits = sum(result.audits for result in results)
+    wrong = sum(result.share * result.audits for result in results)
+    highest = max(result.share for result in results)
+    yield (
+        f"{len(results)} populations, {audits:,} audits: {len(failed)} populations failed, "
+        f"{len(unsettled)} are undecided.\n{100 * wrong / audits:.1f} % of all pages were wrong, "
+        f"and {100 * highest:.1f} % in the population where this happened most often."
+    )
+    gaps = [result for result in results if result.gaps and result.alone]
+    if gaps:
+        ours, alone = sum(gap.gaps_found for gap in gaps), sum(gap.alone for gap in gaps)
+        yield (
+            f"Pages find {ours / alone:.2f} times as many of the true large gaps as a test of the "
+            "labelled rows alone with the same error rate."
+        )
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    lower, upper = result.interval
+    mark = " **failed**" if result.failed else " (?)" if result.unsettled else ""
+    kinds = ", ".join(f"{name}: {count}" for name, count in sorted(result.kinds.items()))
+    return (
+        f"{result.name}{mark}",
+        f"{result.audits}",
+        f"{100 * result.share:.1f} %",
+        f"{100 * lower:.1f}-{100 * upper:.1f} %",
+        kinds or "-",
+        _share(result.found, result.there),
+        _share(result.gaps_found, result.gaps),
+        _share(result.alone, result.gaps),
+    )
+
+
+def _share(count: int, of: int) -> str:
+    return f"{100 * count / of:.0f} %" if of else "-"
+
+
+def line(result: Result) -> str:
+    """Return a result for a terminal, while others are awaited."""
+    rate = result.audits / max(result.seconds, 1e-9)
+    amiss = f" AMISS {len(result.amiss)}" * bool(result.amiss)
+    return f"{result.kind}: {' | '.join(_row(result))} | {rate:.0f}/s{amiss}"

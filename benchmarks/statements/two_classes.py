@@ -1,32 +1,324 @@
-"""Populations of audits of two classes: of all labels, some or none, selected, compared, many."""
+"""People of whom two classes are predicted: cells of them, samples, and what is true of groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.statements.people import Cell, People, Rows
-from benchmarks.statements.simulate import Population, Sample
-from benchmarks.statements.truth import EPSILON, PART, Question, Truth
+from benchmarks.statements.simulate import EPSILON, PART, Population, Question, Sample, Truth
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import Direction
 from fairbench.audits.findings import COMPARISON, EXCESS, GAP, RATIO, UNLIKE, ErrorBudget, Finding
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Gap
 from fairbench.audits.kinds import binary, many_groups, pair, unknown
 from fairbench.audits.question import Options
-from fairbench.evaluation.impact_ratios import LARGE_ENOUGH, SMALLEST_SHARE
+from fairbench.audits.table import AuditTable
+from fairbench.core.arrays import Floats
+from fairbench.data.dataset import combine
+from fairbench.data.groups import group_columns
+from fairbench.evaluation.by_group import LARGE_ENOUGH, SMALLEST_SHARE
 from fairbench.evaluation.many_groups import SHOWN
 from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import DIRICHLET, FREQUENTIST
 from fairbench.inference.survey import Design
-from fairbench.metrics.rates import Rate, accuracy, binary_confusion
-from fairbench.metrics.registry import label
+from fairbench.metrics.registry import Rate, accuracy, binary_confusion, label
+
+Codes = NDArray[np.int64]
+POINTS = 1000  # equally likely scores of a cell, so that every truth is a sum
+THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """People of whom everything is alike but their score, (K,) points that are equally likely.
+
+    Attributes
+    ----------
+    score : of the classifier. chance : of label 1.
+    other : of another classifier. selected : how often somebody of such a score is selected.
+    """
+
+    score: Floats
+    chance: Floats
+    other: Floats
+    selected: Floats
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        mean: float = 0.5,
+        spread: float = 2.0,
+        slope: float = 1.0,
+        shift: float = 0.0,
+        digits: int = 9,
+        noise: float = 0.0,
+        other_shift: float = 0.0,
+    ) -> Cell:
+        """Return people whose scores are Beta's, and whose labels' log odds are linear in theirs.
+
+        Parameters
+        ----------
+        mean, spread : of the scores: Beta(mean * spread, (1 - mean) * spread).
+        slope, shift : of the log odds of label 1, on those of the score.
+        digits : of the scores as they are known.
+        noise, other_shift : what the other classifier's log odds are off by: at random, and always.
+        """
+        grid = (np.arange(POINTS) + 0.5) / POINTS
+        score = np.clip(special.betaincinv(mean * spread, (1 - mean) * spread, grid), 1e-6, None)
+        score = np.minimum(score, 1 - 1e-6)
+        odds = special.logit(score)
+        # Quantiles of a normal, in an order that has nothing to do with that of the scores.
+        turn = np.random.default_rng(11).permutation(POINTS)
+        other = special.expit(odds + noise * special.ndtri(grid)[turn] + other_shift)
+        return cls(
+            np.round(score, digits),
+            special.expit(slope * odds + shift),
+            np.round(other, digits),
+            special.expit(2 * odds + 0.5),
+        )
+
+    @classmethod
+    def of_rates(cls, base: float, positives: float, negatives: float) -> Cell:
+        """Return people of two scores, with a base rate, and true and false positive rates."""
+        shares = np.array([(1 - base) * negatives, base * positives])
+        among = shares.sum()
+        high = round(POINTS * among)
+        score = np.r_[np.full(high, 0.75), np.full(POINTS - high, 0.25)]
+        chance = np.r_[
+            np.full(high, shares[1] / among),
+            np.full(POINTS - high, base * (1 - positives) / (1 - among)),
+        ]
+        return cls(score, chance, score, np.ones(POINTS))
+
+    def moved(self, excess: float) -> Cell:
+        """Return the same people with scores that are higher by so much than they should be."""
+        score = np.clip(self.score + excess, 0, 1)
+        return replace(self, score=score)
+
+    def counts(self, score: Floats, among: Floats) -> Floats:
+        """Return the probabilities of TN, FP, FN and TP of people who are counted so often."""
+        decided = score > THRESHOLD
+        parts = [
+            (each * mine * among).mean()
+            for each in (1 - self.chance, self.chance)
+            for mine in (~decided, decided)
+        ]
+        return np.array(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Cells of people by their groups.
+
+    Attributes
+    ----------
+    groups : attribute -> the names of its groups. cells : a cell for each combination.
+    shares : (N,) of the people, by combination.
+    """
+
+    groups: Mapping[str, Sequence[str]]
+    cells: Sequence[Cell]
+    shares: Floats
+
+    @classmethod
+    def of(
+        cls,
+        groups: Mapping[str, Sequence[str]],
+        cell: Callable[[tuple[int, ...]], Cell],
+        shares: Sequence[float] = (),
+    ) -> People:
+        """Return people whose cell is a function of the positions of their groups."""
+        places = list(product(*(range(len(names)) for names in groups.values())))
+        return cls(groups, [cell(place) for place in places], parts(list(shares), len(places)))
+
+    @property
+    def attributes(self) -> list[tuple[str, ...]]:
+        """The attributes, and their pairs, whose groups an audit compares."""
+        names = list(self.groups)
+        return [(name,) for name in names] + list(combinations(names, 2))
+
+    def members(self, attributes: Sequence[str]) -> Mapping[str, NDArray[np.bool_]]:
+        """Return which cells (N,) make up each group of some attributes' combinations."""
+        places = list(product(*(range(len(names)) for names in self.groups.values())))
+        at = [list(self.groups).index(name) for name in attributes]
+        names = [self.groups[name] for name in attributes]
+        return {
+            " x ".join(names[i][place] for i, place in enumerate(which)): np.array(
+                [all(place[a] == w for a, w in zip(at, which, strict=True)) for place in places]
+            )
+            for which in product(*(range(len(name)) for name in names))
+        }
+
+    def of_groups(
+        self, attributes: Sequence[str], value: Callable[[Cell], Floats]
+    ) -> Mapping[str, Floats]:
+        """Return of each group what is linear in people, such as their counts."""
+        values = np.array([value(cell) for cell in self.cells])
+        return {
+            name: np.einsum("n,n...->...", self.shares * inside, values)
+            / (self.shares * inside).sum()
+            for name, inside in self.members(attributes).items()
+        }
+
+    def rates(
+        self,
+        attributes: Sequence[str],
+        rate: Rate,
+        *,
+        other: bool = False,
+        selected: bool = False,
+    ) -> dict[str, float]:
+        """Return a rate of each group.
+
+        Parameters
+        ----------
+        other : of the other classifier. selected : of those who are selected.
+        """
+
+        def counts(cell: Cell) -> Floats:
+            among = cell.selected if selected else np.ones(len(cell.score))
+            return cell.counts(cell.other if other else cell.score, among)
+
+        return {
+            name: float(rate(value)) for name, value in self.of_groups(attributes, counts).items()
+        }
+
+    def draw(self, rows: int, generator: np.random.Generator) -> Rows:
+        """Draw people at random."""
+        cell = generator.choice(len(self.cells), rows, p=self.shares)
+        return self._drawn(cell, generator)
+
+    def draw_clusters(
+        self, clusters: int, size: int, generator: np.random.Generator
+    ) -> tuple[Rows, Codes]:
+        """Draw clusters of so many people who are alike in everything, and which is whose."""
+        of = np.repeat(np.arange(clusters), size)
+        first = self.draw(clusters, generator)
+        return first.take(of), of
+
+    def _drawn(self, cell: Codes, generator: np.random.Generator) -> Rows:
+        point = generator.integers(0, POINTS, len(cell))
+        column = {
+            name: np.stack([getattr(each, name) for each in self.cells])[cell, point]
+            for name in ("score", "other", "chance", "selected")
+        }
+        draws = generator.random((2, len(cell)))
+        return Rows(
+            self.groups,
+            np.stack(np.unravel_index(cell, [len(group) for group in self.groups.values()])),
+            column["score"],
+            column["other"],
+            (draws[0] < column["chance"]).astype(float),
+            draws[1] < column["selected"],
+        )
+
+
+def by_size(codes: Codes, names: Sequence[str]) -> pd.Categorical:
+    """Return the group of each row as a category, of those that there are, the largest first."""
+    size = np.bincount(codes, minlength=len(names))
+    order = np.argsort(-size, kind="stable")
+    order = order[size[order] > 0]
+    place = np.zeros(len(names), np.intp)
+    place[order] = np.arange(len(order))
+    return pd.Categorical.from_codes(place[codes], [names[g] for g in order])
+
+
+def parts(given: Sequence[float], count: int) -> Floats:
+    """Return shares that sum to 1, of what is given; equal ones where nothing is."""
+    weights = np.array(given or [1.0] * count, float)
+    return np.asarray(weights / weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a sample.
+
+    Attributes
+    ----------
+    groups : attribute -> names. codes : (A, n) the group of each row.
+    score, other : (n,) of two classifiers. label : (n,) NaN where unknown. selected : (n,).
+    """
+
+    groups: Mapping[str, Sequence[str]]
+    codes: NDArray[np.intp]
+    score: Floats
+    other: Floats
+    label: Floats
+    selected: NDArray[np.bool_]
+
+    def take(self, rows: Codes) -> Rows:
+        """Return some rows, each as often as it is named."""
+        return replace(
+            self,
+            codes=self.codes[:, rows],
+            score=self.score[rows],
+            other=self.other[rows],
+            label=self.label[rows],
+            selected=self.selected[rows],
+        )
+
+    def with_labels(self, known: NDArray[np.bool_]) -> Rows:
+        """Return the same of which only some labels are known."""
+        return replace(self, label=np.where(known, self.label, np.nan))
+
+    def columns(self) -> pd.DataFrame:
+        """Return the groups as categories, the largest first, as they are read from a file."""
+        columns = {
+            name: by_size(codes, names)
+            for (name, names), codes in zip(self.groups.items(), self.codes, strict=True)
+        }
+        return pd.DataFrame(columns, copy=False)
+
+    def table(self, *, score: Floats | None = None, many: bool = False) -> AuditTable:
+        """Return the table that an audit would read.
+
+        Parameters
+        ----------
+        score : instead of the first classifier's.
+        many : its groups are estimated together.
+        """
+        singles = self.columns()
+        first = {name: str(singles[name].cat.categories[0]) for name in singles}
+        shown = self.score if score is None else score
+        return AuditTable(
+            shown,
+            (shown > THRESHOLD).astype(np.int64),
+            self.label,
+            {} if many else group_columns(singles, first, 2),
+            combine([singles[name] for name in singles]),
+            Direction(("0", "1")),
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """Return the table as somebody would bring it."""
+        label = pd.Series(self.label).map({0.0: "0", 1.0: "1"}).fillna("").astype(str)
+        columns = {
+            name: np.array(names, dtype=object)[codes]
+            for (name, names), codes in zip(self.groups.items(), self.codes, strict=True)
+        }
+        return pd.DataFrame(
+            {
+                **columns,
+                "label": label.to_numpy(),
+                "score": self.score,
+                "other": self.other,
+                "selected": np.where(self.selected, "true", "false"),
+                "decision": np.where(self.score > THRESHOLD, "1", "0"),
+            }
+        )
+
+
+# Populations of audits of two classes: of all labels, some or none, selected, compared, many.
 
 PATH = Path("people.csv")
 LOWEST_ROWS = 10  # of a group that labels alone compare
@@ -295,8 +587,8 @@ def of_selected(drawing: Drawing, generator: np.random.Generator) -> Sample:
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         assessment = unknown.assess_selected(table, options, only_findings=True)
-        everyone = unknown.bound_everyone(table, options, assessment.bounds.risk)
-        return [*binary.findings_of(assessment), *everyone.findings], []
+        of_everyone, _, _ = unknown.bound_everyone(table, options, assessment.bounds.risk)
+        return [*binary.findings_of(assessment), *of_everyone], []
 
     alone = partial(gaps_alone, chosen, budget, _OF_SELECTED, PART)
     return Sample(options, findings, rows.frame, alone)
@@ -340,15 +632,26 @@ def populations() -> Iterator[Population]:
     yield from _of_a_dozen()
 
 
-def _binary(
-    name: str,
-    drawing: Drawing,
-    *,
-    short: bool = False,
-    right: bool = False,
-) -> Population:
+def _binary(name: str, drawing: Drawing, *, short: bool = False, right: bool = False) -> Population:
     truth = partial(truth_of, drawing.people, right=right, within=drawing.within)
     return Population("binary", name, partial(audited, drawing), truth, short)
+
+
+_OTHERS = {
+    "selected": (of_selected, truth_of_selected),
+    "pair": (compared, truth_of_pair),
+    "many": (of_many, truth_of_many),
+}
+
+
+def _other(
+    kind: str, name: str, people: People, rows: int, *, labels: int | None = None,
+    short: bool = False,
+) -> Population:  # fmt: skip
+    """Return a population of another kind of audit of two classes."""
+    draw, truth = _OTHERS[kind]
+    drawing = partial(draw, Drawing(people, rows, labels))
+    return Population(kind, name, drawing, partial(truth, people), short)
 
 
 def _all_labels() -> Iterator[Population]:
@@ -576,33 +879,16 @@ def _selected() -> Iterator[Population]:
     for name, mean in (("alike", 0.5), ("apart", 0.3)):
         for rows in (400, 4000):
             people = two_groups(Cell.of(), Cell.of(mean=mean))
-            yield Population(
-                "selected",
-                f"2 {name}, {rows:,} rows",
-                partial(of_selected, Drawing(people, rows)),
-                partial(truth_of_selected, people),
-                short=rows == 400 and name == "alike",
-            )
+            short = rows == 400 and name == "alike"
+            yield _other("selected", f"2 {name}, {rows:,} rows", people, rows, short=short)
     most = replace(Cell.of(spread=0.5), selected=np.full(1000, 0.97))
     worse = replace(Cell.of(mean=0.3, spread=0.5, slope=0.3), selected=np.full(1000, 0.97))
     people = two_groups(most, worse)
-    yield Population(
-        "selected",
-        "2 apart, nearly all selected, 4,000 rows",
-        partial(of_selected, Drawing(people, 4000)),
-        partial(truth_of_selected, people),
-    )
+    yield _other("selected", "2 apart, nearly all selected, 4,000 rows", people, 4000)
 
 
 def _pairs() -> Iterator[Population]:
-    def of(
-        name: str, people: People, rows: int, *, labels: int | None = None, short: bool = False
-    ) -> Population:
-        drawing = Drawing(people, rows, labels)
-        return Population(
-            "pair", name, partial(compared, drawing), partial(truth_of_pair, people), short
-        )
-
+    of = partial(_other, "pair")
     same = Cell.of(noise=0.7)
     for count, rows in ((2, 200), (2, 2000), (3, 300), (3, 2000), (3, 10_000), (10, 3000)):
         alike = several([same] * count)
@@ -624,19 +910,7 @@ def _pairs() -> Iterator[Population]:
 
 
 def _many() -> Iterator[Population]:
-    def of(
-        name: str,
-        people: People,
-        rows: int,
-        *,
-        labels: int | None = None,
-        short: bool = False,
-    ) -> Population:
-        drawing = Drawing(people, rows, labels)
-        return Population(
-            "many", name, partial(of_many, drawing), partial(truth_of_many, people), short
-        )
-
+    of = partial(_other, "many")
     alike = several([Cell.of()] * 150)
     yield of("150 alike, 1,500 rows", alike, 1500, short=True)
     yield of("150 alike, 6,000 rows", alike, 6000)
@@ -669,15 +943,10 @@ def _of_a_dozen() -> Iterator[Population]:
         [share for share in DOZEN for _ in range(2)],
     )
     yield _binary(f"in 2 strata, {name}", Drawing(strata, 6000, within="age"))
-    bound = partial(Drawing, people, 6000, constraint="selection_rate:0.05")
+    bound = Drawing(people, 6000, constraint="selection_rate:0.05")
     truth = partial(replace, truth_of(people), holds=lambda *_: False)
-    yield Population("binary", f"constraint, {name}", partial(audited, bound()), truth)
-    yield Population(
-        "selected", name, partial(of_selected, bound(constraint="")),
-        partial(truth_of_selected, people),
-    )  # fmt: skip
+    yield Population("binary", f"constraint, {name}", partial(audited, bound), truth)
+    yield _other("selected", name, people, 6000)
     same = Cell.of(noise=0.05)
     pair = several([same, same, Cell.of(noise=0.05, other_shift=3.0)], DOZEN)
-    yield Population(
-        "pair", name, partial(compared, Drawing(pair, 6000)), partial(truth_of_pair, pair)
-    )
+    yield _other("pair", name, pair, 6000)

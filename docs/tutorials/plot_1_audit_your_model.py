@@ -4,7 +4,7 @@ Audit your model
 
 You have a model that decides about people. Does it treat some of them worse, and how sure is
 that? This lesson takes its predictions from a data frame to a page for a committee, and to a
-table for a paper. You need ``pip install "fairbench-harness[audit]"`` and nothing else.
+table for a paper. You need ``pip install '.[audit]'`` in a clone, and nothing else.
 """
 
 # %%
@@ -99,17 +99,12 @@ report.figures["calibration"]
 # Files
 # -----
 #
-# A folder gets the page, the report for Word and in Markdown, its tables in LaTeX, the numbers as
-# CSV and JSON, and every figure as PNG, SVG and PDF. A name with an ending gets one of them:
+# A folder gets the page, the report for Word, in Markdown and in LaTeX, the numbers as CSV and
+# JSON, and every figure as PNG, SVG and PDF. A name with an ending gets one of them:
 # ``report.save("audit.html")``.
 
 folder = report.save(Path(tempfile.mkdtemp()) / "audit")
 print("\n".join(sorted(path.name for path in folder.iterdir())))
-
-# %%
-# A table for a paper, for the LaTeX package booktabs:
-
-print(report.to_latex("Rates by group"))
 
 # %%
 # From the command line

@@ -1,44 +1,309 @@
-"""Everything an audit computes from a table of predictions."""
+"""What an audit of two classes measures and finds: calibration, adverse impact, gaps.
+
+Begin with :func:`assess`, which computes all of it from a table of predictions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.calibration import calibrations
-from fairbench.audits.findings import ERROR_RATE, QUESTION_RATE, ErrorBudget
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of
-from fairbench.audits.gate.options import GatedOptions
-from fairbench.audits.impact import impact_ratios
+from fairbench.audits.findings import (
+    ERROR_RATE,
+    EXCESS,
+    LARGE,
+    NOT_MEASURED,
+    OPEN,
+    QUESTION_RATE,
+    RATIO,
+    SMALL,
+    ErrorBudget,
+    Finding,
+)
+from fairbench.audits.gaps import (
+    NAN,
+    NEEDS_NO_LABELS,
+    RATE_OF,
+    Bounds,
+    Gap,
+    Stress,
+    gaps_of,
+    with_tipping,
+)
 from fairbench.audits.labels_needed import with_needed
-from fairbench.audits.question import Options
-from fairbench.audits.stress import with_supposed
+from fairbench.audits.question import GatedOptions, Options
 from fairbench.audits.table import AuditTable
 from fairbench.audits.thresholds import Thresholds, other_thresholds
-from fairbench.audits.tipping import with_tipping
-from fairbench.audits.within import (
-    StandardisedGap,
-    asked_within,
-    standardised_gaps,
-    within_metrics,
-)
+from fairbench.audits.within import StandardisedGap, asked_within, standardised_gaps, within_metrics
+from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
-from fairbench.data.distinct_rows import tally
+from fairbench.data.columns import tally
+from fairbench.evaluation.by_group import (
+    LARGE_ENOUGH,
+    GroupCalibration,
+    GroupScores,
+    ImpactRatio,
+    group_calibrations,
+    impact_ratios_of,
+    may_be_compared_with,
+    score_distributions,
+)
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.group_calibration import GroupCalibration
 from fairbench.evaluation.groups import GroupCounts
-from fairbench.evaluation.impact_ratios import ImpactRatio
-from fairbench.evaluation.score_distributions import GroupScores, score_distributions
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference.few_labels.assisted import needs_no_label
-from fairbench.inference.few_labels.calibration import SIGNED
-from fairbench.inference.few_labels.completion import Calibrated
+from fairbench.inference.few_labels.calibration import SIGNED, calibration_p_values
+from fairbench.inference.few_labels.pool import Calibrated, population_draws, union
+from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.posterior import DIRICHLET
 from fairbench.metrics.registry import BINARY, metrics_of
+
+ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
+
+
+def least_alike(found: Sequence[GroupCalibration]) -> list[GroupCalibration]:
+    """Return the groups whose labels fit least how the scores of other groups are calibrated.
+
+    An attribute counts if its groups surely differ; of its groups the one that fits least is
+    returned, or several that fit as little. However many groups are compared, at most 3 % of audits
+    have an alarm without cause.
+    """
+    compared = [scores for scores in found if not np.isnan(scores.fit)]
+    least: dict[str, float] = {}
+    for scores in compared:
+        least[scores.attribute] = min(scores.fit, least.get(scores.attribute, 1.0))
+    return [
+        scores
+        for scores in compared
+        if scores.fit == least[scores.attribute] and scores.fit * len(compared) < ALARMS
+    ]
+
+
+def calibrations(
+    table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0
+) -> Iterator[GroupCalibration]:
+    """Yield the calibration of every group of every attribute; nothing without scores or labels.
+
+    Where rows were chosen by group, labels weigh as many rows as they stand for; where labelling
+    may stop because of them, intervals are anytime-valid.
+
+    Parameters
+    ----------
+    asked : the attributes whose groups' labels are compared with those of other groups.
+    """
+    known = table.known
+    sampling = table.sampling
+    if table.score is None or not len(known):
+        return
+    score = table.score[known]
+    label = table.label[known].astype(np.int64)
+    for attribute, groups in table.groups.items():
+        of_groups = group_calibrations(
+            attribute,
+            groups,
+            table.score,
+            table.label,
+            strata=None if sampling is None else sampling.codes,
+            anytime_valid=sampling is not None and sampling.anytime_valid,
+        )
+        if attribute in asked:
+            codes = groups.cat.codes.to_numpy(np.int64)[known]
+            n_groups = len(groups.cat.categories)
+            fits = calibration_p_values(
+                score, label, codes, n_groups, rng(seed, "calibrated alike", attribute)
+            )
+            of_groups = map(lambda scores, fit: replace(scores, fit=float(fit)), of_groups, fits)
+        yield from of_groups
+
+
+def excess_findings(found: Sequence[GroupCalibration], risk: float) -> Iterator[Finding]:
+    """Yield, for each group, whether its scores are too high or too low on average.
+
+    Parameters
+    ----------
+    risk : the error rate of one answer.
+    """
+    for scores in found:
+        lower, upper = scores.at(1 - risk)
+        measured = not np.isnan(lower)
+        off = measured and lower * upper > 0
+        yield Finding(
+            EXCESS,
+            scores.attribute,
+            "mean score less share of label 1",
+            LARGE if off else OPEN if measured else NOT_MEASURED,
+            (scores.group,),
+            value=scores.excess,
+            lower=scores.lower,
+            upper=scores.upper,
+            n=scores.labels,
+            needs="" if measured else "there are too few labels, or of one kind",
+        )
+
+
+# Adverse impact in an audit: the ratios of its groups, and what is found of them.
+
+
+def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[ImpactRatio]:
+    """Return the impact ratios of every group of every attribute; decisions need no labels.
+
+    Of a table of the selected they are of everyone, of whom these were selected.
+    """
+    if table.everyone is not None:
+        return impact_ratios(table.everyone, level=level)
+    return [
+        ratio
+        for name, groups in table.groups.items()
+        for ratio in impact_ratios_of(
+            name,
+            groups,
+            table.favoured,
+            reference=table.references.get(name, ""),
+            design=table.design,
+            times=table.times,
+            level=level,
+        )
+    ]
+
+
+def attributes_with_small_groups(ratios: Sequence[ImpactRatio]) -> set[str]:
+    """Return the attributes of which some group is too small to be compared with.
+
+    Parameters
+    ----------
+    ratios : the impact ratios of all groups.
+    """
+    rows: dict[str, list[int]] = {}
+    for ratio in ratios:
+        rows.setdefault(ratio.attribute, []).append(ratio.rows)
+    return {name for name, sizes in rows.items() if not may_be_compared_with(np.array(sizes)).all()}
+
+
+def impact_findings(
+    ratios: Sequence[ImpactRatio],
+    wider: Sequence[ImpactRatio],
+    granted: str,
+    with_small_groups: Collection[str] = (),
+) -> Iterator[Finding]:
+    """Yield whether each group is granted something at least four fifths as often as another.
+
+    Parameters
+    ----------
+    ratios : the impact ratios with 95 % intervals.
+    wider : the ratios of the same groups with intervals at the level of verdicts.
+    granted : what somebody is who is counted, such as ``approved``.
+    with_small_groups : the attributes of which only groups that are large enough are compared with.
+    """
+    for ratio, judged in zip(ratios, wider, strict=True):
+        if ratio.is_given_reference:
+            continue
+        verdict = NOT_MEASURED if np.isnan(ratio.ratio) else OPEN
+        if judged.upper < FOUR_FIFTHS:
+            verdict = LARGE
+        elif judged.lower >= FOUR_FIFTHS:
+            verdict = SMALL
+        yield Finding(
+            RATIO,
+            ratio.attribute,
+            "impact ratio",
+            verdict,
+            (ratio.group, ratio.reference) if ratio.given else (ratio.group,),
+            value=ratio.ratio,
+            lower=ratio.lower,
+            upper=ratio.upper,
+            bound=FOUR_FIFTHS,
+            n=ratio.rows,
+            scope=f"of the groups {LARGE_ENOUGH}"
+            if ratio.attribute in with_small_groups and not ratio.given
+            else "",
+            decided=granted,
+            needs=f"nobody was {granted}" if verdict == NOT_MEASURED else "",
+        )
+
+
+# Gaps under equal calibration of all groups, and how robust they are to one group's deviation.
+#
+# A slope is the increase of a label's log odds with the score's. If a group's true slope is half
+# of that in the posterior of calibration, its scores carry half the information that they seem
+# to; at 0 they carry none, and below 0 they point the wrong way.
+
+# Factors of one group's slope, from small deviations to large ones, in either direction.
+LESS = (0.8, 0.67, 0.5, 0.33, 0.0, -1.0)
+MORE = (1.25, 1.5, 2.0, 3.0)
+
+
+def with_supposed(
+    gaps: Sequence[Gap],
+    supposed: Sequence[GroupCounts],
+    table: AuditTable,
+    completion: Calibrated,
+    epsilon: float,
+    seed: int,
+) -> list[Gap]:
+    """Return gaps with their values under equal calibration, and the robustness of open ones.
+
+    Parameters
+    ----------
+    supposed : the counts of each attribute that follow from draws of `completion`.
+    completion : the labels completed as if all groups' scores were calibrated equally.
+    epsilon : the gap that matters.
+    """
+    drawn = {of_groups.attribute: of_groups.intervals.draws for of_groups in supposed}
+    gaps = [
+        replace(gap, supposed=gap.interval(gap.rate(drawn[gap.attribute][:, gap.compared])))
+        if len(gap.compared) > 1
+        else gap
+        for gap in gaps
+    ]
+    follows = {
+        gap: _verdict(gap.supposed, epsilon)
+        for gap in gaps
+        if gap.verdict == OPEN and _verdict(gap.supposed, epsilon) != OPEN
+    }
+
+    @cache
+    def with_slope(attribute: str, group: int, factor: float) -> Mapping[Gap, str]:
+        """Return what follows of an attribute's gaps if a group's slopes are another multiple."""
+        members = union(table.cells, table.groups[attribute])
+        counts = completion.with_slopes(np.where(members[group] > 0, factor, 1.0), seed)
+        draws = population_draws(counts, members, len(counts), rng(seed, "stress", attribute))
+        return {
+            gap: _verdict(gap.interval(gap.rate(draws[:, gap.compared])), epsilon)
+            for gap in follows
+            if gap.attribute == attribute
+        }
+
+    def failing(gap: Gap, factors: Sequence[float]) -> Iterator[tuple[float, str]]:
+        """Yield the factors, the nearest to 1 first, and groups with which it does not follow."""
+        for factor, (group, name) in product(factors, zip(gap.compared, gap.names, strict=True)):
+            if with_slope(gap.attribute, group, factor)[gap] != follows[gap]:
+                yield factor, name
+
+    def stress(gap: Gap) -> Stress | None:
+        """Return how far a verdict that follows for an open gap holds; None if none follows."""
+        if gap not in follows:
+            return None
+        less, more = (next(failing(gap, factors), (NAN, "")) for factors in (LESS, MORE))
+        return Stress(follows[gap], *less, *more)
+
+    return [replace(gap, stress=stress(gap)) for gap in gaps]
+
+
+def _verdict(gap: tuple[float, float, float], epsilon: float) -> str:
+    """Return what the value and interval of a gap say of it by themselves."""
+    _, lower, upper = gap
+    if max(abs(lower), abs(upper)) < epsilon:
+        return SMALL
+    return LARGE if lower > epsilon or upper < -epsilon else OPEN
+
+
+# Everything an audit computes from a table of predictions.
 
 
 @dataclass(frozen=True, eq=False)

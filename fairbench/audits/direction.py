@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.formats import count, number, quoted, shortened
-from fairbench.data.distinct_rows import tally
+from fairbench.core.text import count, number, quoted, shortened
+from fairbench.data.columns import tally
 from fairbench.data.groups import codes_of
 from fairbench.metrics.registry import label
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.core.formats import some_of
-from fairbench.evaluation.group_intervals import GapInterval
+from fairbench.core.text import some_of
+from fairbench.evaluation.intervals import GapInterval
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, largest_gap
 
 LARGE, SMALL, OPEN, NOT_MEASURED = "large", "small", "open", "not measured"

@@ -9,11 +9,19 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from fairbench.core.errors import UserError, check_choice, check_share
-from fairbench.core.formats import is_number, shortened
-from fairbench.core.options import check_declared, hidden, option
-from fairbench.data.bands import bands_apart, check_bands
+from fairbench.core.options import check_declared, option
+from fairbench.core.text import is_number, shortened
+from fairbench.data.groups import bands_apart, check_bands
+from fairbench.data.tables import TablePart
+from fairbench.evaluation.gate import REQUIRED, VERDICT, check_gate, conditions_of
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
-from fairbench.metrics import rates
+from fairbench.metrics.registry import (
+    Rate,
+    false_negative_rate,
+    false_positive_rate,
+    selection_rate,
+    true_positive_rate,
+)
 
 # The kinds of audits. An option that does not apply to all of them lists those it applies to.
 BINARY = "an audit of two classes"
@@ -41,7 +49,6 @@ _NO_RATING = (
     *("scores", "prediction", "against", "constraint", "selected", "proxy", "event", "top"),
     "total",
 )
-HIGH, LOW = "high", "low"  # which scores are good for a person
 
 
 # The titles of ``--help``, with the options under each.
@@ -74,7 +81,7 @@ _SECTIONS: Mapping[str, Sequence[str]] = MappingProxyType(
 # Options that leave an audit answerable from the number of each distinct row.
 _OF_COUNTS = frozenset(
     {"path", "group", "reference", "target", "prediction", "positive", "favourable", "decision"}
-    | {"purpose", "epsilon", "interval", "seed", "out", "threshold"}
+    | {"purpose", "epsilon", "interval", "seed", "out", "threshold", "rows", "sheet"}
 )
 
 
@@ -84,14 +91,14 @@ def column(sentence: str, *, applies: Sequence[str] = (), several: str = "") -> 
 
 
 @dataclass(frozen=True)
-class Options:
-    """The options of an audit, with all checks that do not need the file."""
+class JudgedOptions(TablePart):
+    """The options by which decisions of two classes are read: what a gate needs."""
 
     sections: ClassVar = _SECTIONS
-    # What most audits need; a command's help explains these, and names the others.
+    # What is needed most; a command's help explains these, and names the others.
     usual: ClassVar[tuple[str, ...]] = (
         *("group", "target", "score", "prediction", "positive", "favourable", "decision"),
-        *("threshold", "reference", "within", "epsilon", "out"),
+        *("threshold", "reference"),
     )
 
     path: Path = option(
@@ -112,14 +119,6 @@ class Options:
         "selected most often.",
         shown="[LABEL,...]",
         applies=BY_PAIRS,
-    )
-    within: tuple[str, ...] = option(
-        (),
-        "Also compare groups within strata: among people with the same value of these columns, "
-        "such as [department] or age:25,40,62. The page has every stratum, and the average over "
-        "strata, each weighted by its share of all people that the rate is about.",
-        shown="[COLUMN,...]",
-        applies=(BINARY,),
     )
     target: str = column(
         "The column of labels, with empty cells where a label is not known; leave the option out "
@@ -181,6 +180,42 @@ class Options:
         "The column that identifies the person in a row, such as a customer number. Messages show "
         "it, and labels can be given by it. A value may occur only once."
     )
+    scale: str = option(
+        PROBABILITY,
+        "Whether scores (or the rates of rates=) are from 0 to 1 or from 0 to 100. rating: scores "
+        "are no probabilities but ordered, such as deciles, and threshold= is in their units; how "
+        "well they are calibrated is not judged.",
+        choices=(PROBABILITY, PERCENT, RATING),
+        applies=(*OF_SCORES, COUNTS),
+    )
+    rare: int = option(
+        0,
+        "Groups with fewer rows than this are pooled into one, called 'other groups'.",
+        least=0,
+    )
+    leave_out: tuple[str, ...] = option(
+        (), "Groups whose rows are left out, such as [race=Other].", shown="[COLUMN=GROUP,...]"
+    )
+    threshold: float = option(0.5, "A score above it is a positive decision.", applies=OF_TWO)
+    seed: int = option(0, "The seed of all random draws.", least=0)
+    cuts: tuple[str, ...] = ()  # bands that group= and within= have, such as age:25,40,62
+    scores: tuple[str, ...] = ()  # the columns of score=, where it names several
+
+
+@dataclass(frozen=True)
+class Options(JudgedOptions):
+    """The options of an audit, with all checks that do not need the file."""
+
+    usual: ClassVar[tuple[str, ...]] = (*JudgedOptions.usual, "within", "epsilon", "out")
+
+    within: tuple[str, ...] = option(
+        (),
+        "Also compare groups within strata: among people with the same value of these columns, "
+        "such as [department] or age:25,40,62. The page has every stratum, and the average over "
+        "strata, each weighted by its share of all people that the rate is about.",
+        shown="[COLUMN,...]",
+        applies=(BINARY,),
+    )
     selected: str = column(
         "The column of true and false that says who was selected, where only these people have "
         "labels, such as applicants who got a loan. The page has bounds for everyone. With "
@@ -211,24 +246,6 @@ class Options:
         shown="[COLUMN,...]",
         applies=(PROXY,),
     )
-    scale: str = option(
-        PROBABILITY,
-        "Whether scores (or the rates of rates=) are from 0 to 1 or from 0 to 100. rating: scores "
-        "are no probabilities but ordered, such as deciles, and threshold= is in their units; how "
-        "well they are calibrated is not judged.",
-        choices=(PROBABILITY, PERCENT, RATING),
-        applies=(*OF_SCORES, COUNTS),
-    )
-    rare: int = option(
-        0,
-        "Groups with fewer rows than this are pooled into one, called 'other groups'.",
-        least=0,
-    )
-    leave_out: tuple[str, ...] = option(
-        (), "Groups whose rows are left out, such as [race=Other].", shown="[COLUMN=GROUP,...]"
-    )
-    cuts: tuple[str, ...] = hidden(())
-    threshold: float = option(0.5, "A score above it is a positive decision.", applies=OF_TWO)
     constraint: str = option(
         "",
         "Find the threshold nearest to threshold= at which a constraint holds, on half of the "
@@ -252,7 +269,6 @@ class Options:
         choices=INTERVALS,
         applies=(BINARY, SELECTED, CLASSES),
     )
-    seed: int = option(0, "The seed of all random draws.", least=0)
     out: str = option(
         "", "The folder for the page and the JSON; by default a new one next to the file.",
         shown="FOLDER",
@@ -262,7 +278,6 @@ class Options:
         "smaller.",
         applies=(PAIR,),
     )
-    scores: tuple[str, ...] = hidden(())
     cost: str = option(
         "",
         "For three classes or more: a CSV file with the cost of each mistake, a row for each true "
@@ -490,89 +505,6 @@ class Options:
         return [name for name in dict.fromkeys(names) if name]
 
 
-@dataclass(frozen=True)
-class LendingQuestion(Options):
-    """The options of a lender's dossier: those of an audit, and its own."""
-
-    price: tuple[str, ...] = option(
-        (),
-        "Columns of prices, such as the APR; blank where none was made. High is bad for a person.",
-        shown="[COLUMN,...]",
-    )
-    factors: tuple[str, ...] = option(
-        (),
-        "Columns of legitimate factors, numbers or categories: differences of scores and prices "
-        "are also given among people of the same factors, by least-squares regression.",
-        shown="[COLUMN,...]",
-    )
-    quantiles: tuple[float, ...] = option(
-        (0.1, 0.25, 0.5),
-        "Which shares of all, the best by score, are looked at: who would be granted at that cut.",
-        shown="[SHARE,...]",
-    )
-    good_scores: str = option(
-        "",
-        "With score= and prediction=: which scores are good for a person. Without prediction=, "
-        "favourable= says it.",
-        choices=(HIGH, LOW),
-    )
-    score: str = column(
-        "The column of scores: with prediction= any numbers, without it the probability of the "
-        "positive label, by which decisions are made at threshold=."
-    )
-
-    def __post_init__(self) -> None:
-        """Refuse options that no file could satisfy. The first fault in this order is reported."""
-        super().__post_init__()
-        self._check_price_and_factors()
-        shares = self.quantiles
-        if not all(0 < share < 1 for share in shares) or len(set(shares)) < len(shares):
-            raise UserError(
-                f"quantiles=[{','.join(f'{share:g}' for share in shares)}]: they are different "
-                "shares above 0 and under 1, such as [0.1,0.25,0.5]"
-            )
-        if self.good_scores and not (self.score and self.prediction):
-            raise UserError(
-                "good_scores= is for scores beside decisions (score= and prediction=): without "
-                "prediction=, favourable= says which scores are good"
-            )
-
-    def _check_price_and_factors(self) -> None:
-        """Refuse columns of prices or factors that are named twice, or have another role."""
-        audited = {
-            "group": self.group,
-            "target": (self.target,),
-            "prediction": (self.prediction,),
-            "score": (self.score,),
-        }
-        for option_name, names in {"price": self.price, "factors": self.factors}.items():
-            if len(set(names)) < len(names):
-                raise UserError(f"{option_name}=[{','.join(names)}] names a column twice")
-            for role, columns in audited.items():
-                for name in names:
-                    if name in columns:
-                        raise UserError(
-                            f"{option_name}= names '{name}', which {role}= names: name another "
-                            "column"
-                        )
-        if both := [name for name in self.price if name in self.factors]:
-            raise UserError(f"'{both[0]}' is named by price= and by factors=: leave one out")
-        if self.factors and not (self.score or self.price):
-            raise UserError(
-                "factors= are for differences of scores and prices: name score= or price= as well"
-            )
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that are read, each once."""
-        return list(dict.fromkeys([*super().columns, *self.price, *self.factors]))
-
-    @property
-    def numeric_columns(self) -> list[str]:
-        """The columns in which a comma is a decimal one."""
-        return [*super().numeric_columns, *self.price, *self.factors]
-
-
 def check_unchanged(
     state: Path, before: Any, options: Any, given: Collection[str], *, also: Collection[str] = ()
 ) -> None:
@@ -623,12 +555,12 @@ def check_applies(options: Options, kind: str) -> None:
 
 RATIO = "ratio"
 # The names of constraints, and the rate of groups that each compares.
-CONSTRAINED: Mapping[str, rates.Rate] = {
-    RATIO: rates.selection_rate,
-    "selection_rate": rates.selection_rate,
-    "true_positive_rate": rates.true_positive_rate,
-    "false_positive_rate": rates.false_positive_rate,
-    "false_negative_rate": rates.false_negative_rate,
+CONSTRAINED: Mapping[str, Rate] = {
+    RATIO: selection_rate,
+    "selection_rate": selection_rate,
+    "true_positive_rate": true_positive_rate,
+    "false_positive_rate": false_positive_rate,
+    "false_negative_rate": false_negative_rate,
 }
 
 
@@ -685,3 +617,51 @@ class PlanOptions:
             raise UserError(f"among is {self.among}; it must be above 0 and at most 1")
         if self.rate - self.gap < 0 and self.rate + self.gap > 1:
             raise UserError(f"no rate differs from {self.rate:g} by {self.gap:g}")
+
+
+# The options of a gate: conditions, in addition to the options of an audit.
+
+
+@dataclass(frozen=True)
+class Gating:
+    """The options that a gate adds to those of an audit."""
+
+    fail_if: tuple[str, ...] = option(
+        (),
+        "Conditions that must not hold, such as 'impact_ratio<0.8' or 'sex:equal_opportunity>0.1' "
+        "(of one attribute): the exit status is 0 if the data show that none holds, 1 if they show "
+        "that one does, and 3 if they are too few to decide.",
+        shown="[CONDITION,...]",
+        applies=(BINARY,),
+    )
+    require: str = option(
+        VERDICT,
+        "With fail_if=: how an undecided gate ends: verdict gives it an exit status of its own, 3; "
+        "pass lets it fail (1).",
+        choices=REQUIRED,
+        applies=(BINARY,),
+    )
+
+
+@dataclass(frozen=True)
+class GatedOptions(Gating, Options):
+    """What an audit is asked for that is also a gate; its page leaves the gate its error rate."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no file could mend."""
+        super().__post_init__()
+        conditions_of(self.fail_if)
+        check_gate(self.require, self.interval)
+
+
+def options_with(values: Mapping[str, Any]) -> Options:
+    """Return the options of an audit with these values; of a gated one where there is a condition.
+
+    Parameters
+    ----------
+    values : the values of options by the names of fields of `GatedOptions`.
+    """
+    if values.get("fail_if"):
+        return GatedOptions(**values)
+    names = {field.name for field in fields(Options)}
+    return Options(**{name: value for name, value in values.items() if name in names})

@@ -1,9 +1,15 @@
-"""The report of an audit: what every kind of audit measured and found, as one document."""
+"""The report of an audit: its folder, and what it measured and found as one document.
+
+The folder is next to the audited file, or as asked for, and never that of another audit.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import count as numbered
+from pathlib import Path
 from typing import Any
 
 from fairbench.audits.findings import OPEN, Finding
@@ -14,14 +20,69 @@ from fairbench.audits.sentences import (
     cannot_be_concluded,
     in_short,
     left_open,
-    listed,
     sentence_of,
     to_do,
 )
 from fairbench.core import VERSION
-from fairbench.core.formats import count
-from fairbench.reporting.document.making import made_from
-from fairbench.reporting.document.model import Document, ExecutiveSummary, Section, Verdict
+from fairbench.core.errors import UserError
+from fairbench.core.files import make_folder, read_bytes, write_text
+from fairbench.core.text import count, listed
+from fairbench.reporting.document.model import (
+    Document,
+    ExecutiveSummary,
+    Section,
+    Verdict,
+    made_from,
+)
+
+_ASKED = "asked.txt"  # the file that says what the audit in a folder was asked for
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+
+
+def own_folder(options: Options, results: Path) -> Path:
+    """Return a folder that no other audit uses; it is created if it does not exist.
+
+    Without ``out=`` it is next to the file: ``loans-audit`` for ``loans.csv``. If that has an
+    audit of the same file with other options, this one gets a number: ``loans-audit-2``. An audit
+    with the same options is replaced. The audit of a run goes into `results`.
+
+    Raises
+    ------
+    UserError : ``out=`` holds the audit of another file.
+    OSError : it cannot be made.
+    """
+    path = options.path
+    default = results / "report" / f"audit-{path.name}"
+    if path.is_file():
+        name = path.stem if path.suffix.lower() in _PACKED else path.name
+        default = path.parent / f"{Path(name).stem}-audit"
+    set_options = {name: value for name, value in asdict(options).items()
+                   if name not in ("path", "out") and (value or value == 0)}  # fmt: skip
+    request = {"file": str(path.resolve() if path.is_file() else path), "options": set_options}
+    text = json.dumps(request, indent=1) + "\n"
+    folder = Path(options.out) if options.out else default
+    if options.out:
+        audited_file = _read_request(folder).get("file", request["file"])
+        if audited_file != request["file"]:
+            raise UserError(f"out={folder} holds the audit of {audited_file}: name another folder")
+    numbers = numbered(2)
+    while not options.out and folder.exists() and _read_request(folder) != json.loads(text):
+        folder = default.with_name(f"{default.name}-{next(numbers)}")
+    make_folder(folder, 0o700)
+    write_text(folder / _ASKED, text, mode=0o600, lasting=False)
+    return folder
+
+
+def _read_request(folder: Path) -> dict[str, Any]:
+    """Return the file and the options of the audit in a folder; empty if there is none."""
+    try:
+        request = json.loads(read_bytes(folder / _ASKED))
+    except (OSError, ValueError):
+        return {}
+    return request if isinstance(request, dict) else {}
+
+
+# The report of an audit: what every kind of audit measured and found, as one document.
 
 PROMISE = (
     "Pages like this are made so that the chance of any wrong finding on a page is at most 5 %: "

@@ -32,7 +32,7 @@ from fairbench.audits.findings import (
     WATCHED,
     Finding,
 )
-from fairbench.core.formats import count, interval, number, signed
+from fairbench.core.text import count, interval, listed, number, signed
 from fairbench.data.groups import CROSSED
 
 _MOST_NAMED = 5  # groups in a sentence
@@ -255,15 +255,6 @@ def _sentence_key(finding: Finding) -> tuple[Hashable, ...]:
     if (about, verdict) in ((COMPARISON, OPEN), (COMPARISON, NOT_MEASURED), (WATCHED, OPEN)):
         return common
     return (id(finding),)
-
-
-def listed(names: Sequence[str], most: int = 0) -> str:
-    """Return names as a sentence lists them; after so many, how many more there are."""
-    names = list(dict.fromkeys(names))
-    if most and len(names) > most:
-        return f"{', '.join(names[:most])} and {count(len(names) - most)} more"
-    *others, last = names or [""]
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _sentence(findings: Sequence[Finding], brief: bool) -> str:

@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from fairbench.audits.question import CONSTRAINED, RATIO, Options, constraint_of
 from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
-from fairbench.core.seeds import rng
 from fairbench.data.groups import codes_of
-from fairbench.evaluation.impact_ratios import may_be_compared_with
-from fairbench.evaluation.threshold_rates import ScoredRows
+from fairbench.evaluation.by_group import ScoredRows, may_be_compared_with
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.rates import Limits
-from fairbench.metrics.rates import (
+from fairbench.metrics.registry import (
     Rate,
     accuracy,
     false_negative_rate,
@@ -276,29 +274,24 @@ def _constrained(
     choice = _choose_threshold(constraint, rows.subset(first_half), first_groups, candidates, today)
     if choice is None:
         return ConstrainedThreshold(name, bound, sizes)
+    threshold, values = choice
+    thresholds = np.array([threshold, today])
     others = rows.subset(~first_half)
-    changed = (others.score > choice.threshold) != (others.score > today)
-    accuracy_after, accuracy_before = _accuracy_change(others, choice.threshold, today)
+    changed = (others.score > threshold) != (others.score > today)
+    accuracy_after, accuracy_before = _accuracy_change(others, threshold, today)
     return ConstrainedThreshold(
         constraint=name,
         bound=bound,
         rows=sizes,
-        threshold=choice.threshold,
+        threshold=threshold,
         changed=float(changed.mean()),
         accuracy=accuracy_after,
         accuracy_before=accuracy_before,
         judged=[
-            _judge(constraint, others, attribute, labels[~first_half], choice, today, risk)
-            for attribute, labels in groups.items()
+            _judge(constraint, others, groups[name][~first_half], (name, chosen), thresholds, risk)
+            for name, chosen in values.items()
         ],
     )
-
-
-class _Choice(NamedTuple):
-    """A threshold, and the ratio or gap of each attribute's groups in the rows it was chosen on."""
-
-    threshold: float
-    values: Mapping[str, float]
 
 
 def _choose_threshold(
@@ -307,10 +300,10 @@ def _choose_threshold(
     groups: Mapping[str, pd.Series],
     candidates: Floats,
     today: float,
-) -> _Choice | None:
+) -> tuple[float, Mapping[str, float]] | None:
     """Return the candidate nearest to today's threshold that meets a constraint, if any does.
 
-    It has to meet it among the groups of every attribute.
+    It has to meet it among the groups of every attribute, whose ratios or gaps are returned, too.
     """
     values = {
         attribute: constraint.measure(rows, labels, candidates, everyone=False).value
@@ -320,41 +313,35 @@ def _choose_threshold(
     if not meets.any():
         return None
     nearest = int(np.where(meets, np.abs(candidates - today), np.inf).argmin())
-    return _Choice(
-        float(candidates[nearest]),
-        {attribute: float(value[nearest]) for attribute, value in values.items()},
-    )
+    chosen = {attribute: float(value[nearest]) for attribute, value in values.items()}
+    return float(candidates[nearest]), chosen
 
 
 def _judge(
     constraint: _Constraint,
     rows: ScoredRows,
-    attribute: str,
     labels: pd.Series,
-    choice: _Choice,
-    today: float,
+    chosen: tuple[str, float],
+    thresholds: Floats,
     risk: float,
 ) -> JudgedConstraint:
     """Return whether an attribute's groups meet a constraint, in rows that did not choose it.
 
     The verdict has the error rate `risk`; the interval that is reported is one of 95 %.
+
+    Parameters
+    ----------
+    chosen : the attribute, and its ratio or gap in the rows that chose.
+    thresholds : the one that was chosen, and today's.
     """
-    thresholds = np.array([choice.threshold, today])
     limits = constraint.measure(rows, labels, thresholds)
     _, least, most = constraint.measure(rows, labels, thresholds, level=1 - risk).at(0)
     value, lower, upper = limits.at(0)
     holds = constraint.holds(least, most)
     if holds and len(codes_of(labels)[1]) < len(labels.cat.categories):
         holds = None  # people of a group of whom these rows have none may differ
-    return JudgedConstraint(
-        attribute=attribute,
-        chosen=choice.values[attribute],
-        value=value,
-        lower=lower,
-        upper=upper,
-        before=float(limits.value[1]),
-        holds=holds,
-    )
+    before = float(limits.value[1])
+    return JudgedConstraint(*chosen, value, lower, upper, before, holds)
 
 
 def _accuracy_change(

@@ -25,21 +25,19 @@ from fairbench.audits.findings import (
 )
 from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, RATE_OF, Bounds
 from fairbench.audits.question import Options
-from fairbench.audits.sentences import listed
 from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Mask
-from fairbench.core.seeds import rng
+from fairbench.core.arrays import Mask, rng
+from fairbench.core.text import listed
 from fairbench.data.dataset import Task
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.group_intervals import GapInterval
+from fairbench.evaluation.intervals import GapInterval
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.stratified import Stratified, evaluate_within
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.rates import difference_limits
 from fairbench.inference.standardised import StandardisedRates, largest_difference
-from fairbench.metrics.rates import Rate, shares_of
-from fairbench.metrics.registry import BINARY, metrics_of
+from fairbench.metrics.registry import BINARY, Rate, metrics_of, shares_of
 
 NAN = float("nan")
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from fairbench.cli.command import (
     check_run_words,
     components_folder,
+    options_of,
     typed_command,
     with_note,
 )
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, hydra_of
-from fairbench.cli.jobs import figure_drawer, protect_from_collection
-from fairbench.cli.options import options_of
+from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
 from fairbench.cli.output import explain_hydra_errors, print_line
-from fairbench.cli.summary import log_runs
 from fairbench.cli.tuning import dimension
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.comparison.alternative import (
@@ -38,27 +37,20 @@ from fairbench.comparison.alternative import (
     compare_models,
     gap_named,
 )
-from fairbench.comparison.run_predictions import read_shared, shared_rows
+from fairbench.comparison.runs import read_shared, shared_rows
 from fairbench.components import conf_folders
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
-from fairbench.core.fingerprint import digest
-from fairbench.core.formats import fixed
-from fairbench.core.hydra_words import hydra_word
-from fairbench.data.dataset import Dataset, Task
-from fairbench.experiments.drawn_search import DrawnSearch, Family
-from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
-from fairbench.experiments.executors import executor
-from fairbench.experiments.presets import Presets, check_files_named
-from fairbench.experiments.tuning_settings import Tuning
-from fairbench.experiments.tuning_trials import Trial
-from fairbench.reporting.alternative import alternative_document
+from fairbench.core.options import hydra_word
+from fairbench.core.text import digest, fixed
+from fairbench.data.dataset import Task
+from fairbench.evaluation.tuning_goals import Tuning
+from fairbench.experiments.configuration import Presets, check_files_named
+from fairbench.experiments.execute import Execution, Plan, executor, plan_run, prepared
+from fairbench.experiments.tuning import DrawnSearch, Family, Trial
+from fairbench.reporting.searches import alternative_document
 from fairbench.results.catalogue import Catalogue, comparable_sets
-from fairbench.results.packs import written_beside
 from fairbench.results.record import TUNING
 from fairbench.results.runs import Run
-
-if TYPE_CHECKING:
-    from fairbench.cli.verbs.alternative import AlternativeOptions
 
 COMPONENTS = ("learner", "intervention", "method")
 # One fit of each candidate; validation rows choose, and test rows play no part in the choice.
@@ -71,7 +63,7 @@ USUAL = {
 }
 
 
-def carry_out(options: AlternativeOptions) -> int:
+def carry_out(options: Any) -> int:
     """Search as the options say, print the result, and write the page and the log."""
     answer, default_folder, last_line = (_search_stored if options.stored else _search_drawn)(
         options
@@ -80,12 +72,12 @@ def carry_out(options: AlternativeOptions) -> int:
         return 0
     document = alternative_document(answer, typed_command())
     folder = Path(options.out) if options.out else default_folder
-    print_and_write(document, lambda: folder, "alternative", options.formats, detail=options.detail)
+    print_and_write(document, lambda: folder, "alternative", options.formats)
     print_line(last_line) if last_line else None
     return 0
 
 
-def _search_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
+def _search_stored(options: Any) -> tuple[Alternative, Path, str]:
     """Search the finished runs that the words select."""
     catalogue = Catalogue(options.results)
     words = [f"{name}={text}" for name, text in options.words]
@@ -109,10 +101,10 @@ def _search_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]
         without_group=options.without_group,
     )
     key = digest([[run.id for run in runs], options.gap, options.within], 12)
-    return answer, written_beside(options.results) / f"alternative-{key}", ""
+    return answer, options.results / "report" / f"alternative-{key}", ""
 
 
-def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path, str]:
+def _search_drawn(options: Any) -> tuple[Alternative | None, Path, str]:
     """Draw candidates until the search ends, and judge the chosen one on the test rows."""
     from fairbench.cli.run import set_up_process
 
@@ -154,6 +146,8 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
     rows = replace(shared.judging, prediction=pair_predictions)
     level = search.tuning.level
     run = prepared(default_plan)
+    # Sequences have no names of features.
+    features = [*map(str, getattr(run.dataset.features, "columns", ()))]
     judged_runs = {chosen_plan.id, *_earlier_test_runs(run.folder)} - {default_plan.id}
     comparison = compare_models(
         rows, search.goals[0].metric, level=level, looks=len(judged_runs) or 1
@@ -169,10 +163,10 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
         runs=tuple(run.id for run in runs),
         label=run.dataset.positive_label or "1",
         notes=shared.notes,
-        read=tuple(name for name in run.study.protect if name in _features(run.dataset)),
+        read=tuple(name for name in run.study.protect if name in features),
         search=Searched(
             families=search.families,
-            left_out=request.left_out,
+            left_out=request.families[1],
             certificate=SearchCertificate.of(
                 len(search.trials),
                 float(search.values[search.chosen_index, 0]),
@@ -194,11 +188,6 @@ def _earlier_test_runs(used: Run) -> set[str]:
     sets = comparable_sets(list(Catalogue(used.results)))
     (comparable,) = (runs for runs in sets if used.id in [run.id for run in runs])
     return {run.id for run in comparable if run.purpose == TUNING}
-
-
-def _features(dataset: Dataset) -> Sequence[str]:
-    """Return the names of the features; sequences have none."""
-    return [str(name) for name in getattr(dataset.features, "columns", ())]
 
 
 def _read_candidates(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[Tried]:
@@ -280,7 +269,7 @@ def _plan_text(search: DrawnSearch) -> str:
 class Asked:
     """The search that a command asks for, read while Hydra composes."""
 
-    options: AlternativeOptions
+    options: Any
     conf: Path
 
     @cached_property
@@ -339,7 +328,7 @@ class Asked:
         }
 
     @cached_property
-    def _families_and_rest(self) -> tuple[list[Family], dict[str, str]]:
+    def families(self) -> tuple[list[Family], dict[str, str]]:
         """The families, and why other combinations are none, by what they are made of."""
         families = []
         left_out = dict[str, str]()
@@ -354,16 +343,6 @@ class Asked:
                 else:
                     left_out[" ".join(f"{k}={name}" for k, name in pair.items())] = reason
         return families, left_out
-
-    @property
-    def families(self) -> list[Family]:
-        """The families of candidates that are drawn from."""
-        return self._families_and_rest[0]
-
-    @property
-    def left_out(self) -> dict[str, str]:
-        """Why combinations of components cannot be drawn, by what they are made of."""
-        return self._families_and_rest[1]
 
     def _family(self, pair: Mapping[str, str]) -> tuple[Family | None, str]:
         """Return the family of a learner and an intervention with the first method it can have."""
@@ -415,11 +394,12 @@ class Asked:
         ------
         UserError : an option that no candidate has, or fewer than two candidates.
         """
-        families = self.families
+        families, left_out = self.families
         if not families:
-            pair, reason = next(iter(self.left_out.items()))
+            pair, reason = next(iter(left_out.items()))
             raise UserError(f"there is nothing to search: {pair}: {reason}")
-        having = {name for family in families for name in (*family.fixed, *_drawn_options(family))}
+        having = {option.name for family in families for option in family.space}
+        having |= {name for family in families for name in family.fixed}
         for name in self._options:
             if name not in having:
                 available = {
@@ -446,7 +426,8 @@ class Asked:
             study=options.study,
         )
         for family in families:  # refuses impossible values before anything is fitted
-            plan_run(self._compose({**family.choices, **family.fixed, **_example(family)}))
+            example = {option.name: option.example for option in family.space}
+            plan_run(self._compose({**family.choices, **family.fixed, **example}))
         return DrawnSearch(
             tuning,
             [],
@@ -511,13 +492,3 @@ class Asked:
 
 def _typed(values: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value}" for name, value in values.items()]
-
-
-def _drawn_options(family: Family) -> list[str]:
-    """Return the options of a family that are drawn."""
-    return [option.name for option in family.space]
-
-
-def _example(family: Family) -> dict[str, Any]:
-    """Return one value of each option of a family that is drawn."""
-    return {option.name: option.example for option in family.space}

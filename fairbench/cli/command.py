@@ -1,25 +1,414 @@
-"""A command: the dataclass of its options, the function that is called with it, and its help."""
+"""What a run is made of: the groups of choices, the choices of each, and a sentence on each.
+
+All is read from the files in ``conf``, whose first comment says what a choice is. Only the page of
+the documentation imports components, for the tasks that they work on.
+"""
 
 from __future__ import annotations
 
+import csv
+import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import MappingProxyType, NoneType, UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from fairbench.cli.options import Option, options_of, value_shown
-from fairbench.components import CHECKOUT, HOME, is_installed
-from fairbench.core.errors import UserError, note, unknown_name
-from fairbench.core.options import option
+from fairbench.components import CHECKOUT, HOME, conf_folders, is_installed
+from fairbench.core.errors import (
+    UserError,
+    check_minimum,
+    check_share,
+    did_you_mean,
+    nearest,
+    note,
+    unknown_name,
+)
+from fairbench.core.options import declared_names, option
 from fairbench.results.record import PURPOSES
 
 if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
 
+GROUPS = MappingProxyType(
+    {
+        "dataset": "the rows, with their target and sensitive attributes",
+        "split": "which rows are for training, validation and test",
+        "learner": "the model that is fitted",
+        "intervention": "what makes it fairer, before, while or after it is fitted",
+        "method": "how models are fitted, and how uncertain a prediction is",
+        "evaluator": "which metrics are computed, and how",
+        "consistency": "an option that is varied, to see whether uncertainties stay the same",
+        "tracking": "where finished runs are logged",
+    }
+)
+
+
+def options_of_run(conf: Path) -> list[str]:
+    """Return what may stand before ``=`` or a dot in a run's words: its groups and settings."""
+    import yaml
+
+    settings = yaml.safe_load((conf / "config.yaml").read_text(encoding="utf-8"))
+    groups = (path.name for path in conf.iterdir() if path.is_dir())
+    return sorted({*groups, *map(str, settings)} - {"defaults", "hydra"})
+
+
+def names(group: str) -> list[str]:
+    """Return the names of a group's choices, those of the user's own folders among them."""
+    files = (path for conf in conf_folders() for path in (conf / group).glob("*.yaml"))
+    return sorted({path.stem for path in files})
+
+
+def _file_of(group: str, choice: str) -> Path | None:
+    """Return the file of a choice, one of the user's own folders before ours; None without one."""
+    files = (conf / group / f"{choice}.yaml" for conf in conf_folders())
+    return next(filter(Path.is_file, files), None)
+
+
+def text_of(group: str, choice: str) -> str:
+    """Return the text of a choice's file, after those that it builds on; empty if there is none."""
+    import yaml
+
+    if (path := _file_of(group, choice)) is None:
+        return ""
+    text = path.read_text(encoding="utf-8")
+    bases = (yaml.safe_load(text) or {}).get("defaults", [])
+    built_on = [text_of(group, base) for base in bases if base != "_self_"]
+    return "\n".join([*built_on, re.sub(r"^defaults:\n(  - .*\n)+", "", text, flags=re.M)])
+
+
+def sentence(group: str, choice: str) -> str:
+    """Return what a choice is: the comment that its file begins with; empty if there is none."""
+    if (path := _file_of(group, choice)) is None:
+        return ""
+    lines = re.match(r"(?:#.*\n)*", path.read_text(encoding="utf-8"))
+    comment = lines.group() if lines else ""
+    return " ".join(re.sub(r"^#", "", comment, flags=re.M).split())
+
+
+def sentences(group: str) -> list[tuple[str, str]]:
+    """Return every choice of a group with its sentence."""
+    if group == "dataset":
+        return _data_sets()
+    return [(name, sentence(group, name)) for name in names(group)]
+
+
+def groups_with(choice: str) -> Iterator[str]:
+    """Yield the groups that have a choice of this name."""
+    return (group for group in GROUPS if choice in names(group))
+
+
+def _data_sets() -> list[tuple[str, str]]:
+    """Return every data set with the title of its datasheet, or with the comment of its file."""
+    from fairbench.data.catalogue import entries
+
+    titles = {entry.name: entry.title for entry in entries(HOME / "conf")}
+    return [(name, titles.get(name) or sentence("dataset", name)) for name in names("dataset")]
+
+
+_PAGE_HEAD = """# The choices of a run
+
+A run is made of one choice from each group, such as `method=ensemble` on the command line.
+`fairbench run method=ensemble --help` lists the options of a choice, and
+`fairbench explain ensemble` says what it is. The [data sets](datasets.md) have a page of their own.
+Papers are cited in full where a choice is implemented, in `algorithms/`.
+
+A run takes the choice that is marked **default** unless you name another. The column *tasks* says
+what a choice can predict: *two classes*, *several classes*, *numbers*, or *all* of them.
+"""
+_TASKS = MappingProxyType(
+    {"binary": "two classes", "multiclass": "several classes", "regression": "numbers"}
+)
+
+
+def page() -> str:
+    """Return the page of the documentation that lists the choices, as Markdown."""
+    import yaml
+
+    settings = yaml.safe_load((HOME / "conf/config.yaml").read_text(encoding="utf-8"))
+    usual = {
+        group: name
+        for entry in settings["defaults"]
+        if isinstance(entry, dict)
+        for group, name in entry.items()
+    }
+    parts = [_PAGE_HEAD]
+    for group, meaning in GROUPS.items():
+        if group == "dataset":
+            continue
+        tasks = _tasks(group) if group in ("learner", "intervention", "method") else {}
+        header = [f"`{group}=`", "what it is", *["tasks"] * bool(tasks)]
+        rows = [header, ["---"] * len(header)]
+        for name, text in sentences(group):
+            mark = " **default**" if usual.get(group) == name and len(names(group)) > 1 else ""
+            rows.append([f"`{name}`{mark}", text, *[tasks.get(name, "")] * bool(tasks)])
+        table = [f"| {' | '.join(row)} |" for row in rows]
+        parts.append("\n".join([f"## {group}: {meaning}\n", *table, ""]))
+    return "\n".join(parts)
+
+
+def _tasks(group: str) -> dict[str, str]:
+    """Return the tasks that each choice of a group works on, in words."""
+    from fairbench.experiments.build import constructor
+    from fairbench.experiments.configuration import configurations
+
+    tasks = {}
+    for name, options in configurations(group).items():
+        try:
+            works_on = {task.value for task in constructor(group, options)().capabilities.tasks}
+        except UserError:  # it has an option without a default, such as a file of weights
+            tasks[name] = "known once its options are given"
+            continue
+        words = [words for task, words in _TASKS.items() if task in works_on]
+        tasks[name] = "all" if len(words) == len(_TASKS) else ", ".join(words)
+    return tasks
+
+
+if __name__ == "__main__":
+    print(page(), end="")
+
+
+# Reading a command line into the dataclass that declares a command's options.
+#
+# Every command reads its words here, so that all of them agree: ``name=value`` in any order and
+# any place, lists as ``[a,b]``, ``true`` or ``false``, and ``null`` for the default.
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option as a dataclass declares it.
+
+    Attributes
+    ----------
+    kind : the type of a value, or of a list's items.
+    listed : whether the value is a list.
+    default : the value where none is given.
+    """
+
+    name: str
+    kind: type
+    listed: bool
+    default: Any
+    metadata: Any
+
+    @property
+    def argument(self) -> str:
+        """What the value is called where it may be given without its name, if it may."""
+        return str(self.metadata.get("argument", ""))
+
+    @property
+    def pairs(self) -> bool:
+        """Whether the option collects other ``name=value`` words."""
+        return self.metadata.get("pairs") is not None
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text means.
+
+        Raises
+        ------
+        UserError : it means none.
+        """
+        if text == "null":
+            return self.default
+        if not self.listed:
+            return self._single_value(text)
+        return tuple(self._single_value(item) for item in items(text, self.name))
+
+    def _single_value(self, text: str) -> Any:
+        """Return a single value of the option's type."""
+        choices = self.metadata.get("choices")
+        if choices and text not in choices:
+            raise unknown_name(self.name, text, filter(None, choices))
+        if self.kind is bool:
+            return self._truth(text)
+        if self.kind in (int, float):
+            return self._number(text)
+        if self.kind is Path and not text:
+            raise UserError(f"{self.name}= has no value: name a file or folder")
+        return self.kind(text)
+
+    def _truth(self, text: str) -> bool:
+        if text.lower() not in ("true", "false"):
+            raise UserError(f"{self.name} is '{text}'; it must be true or false")
+        return text.lower() == "true"
+
+    def _number(self, text: str) -> float:
+        """Return a finite number that the option's declaration takes."""
+        try:
+            number: float = self.kind(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            expected = "a whole number" if self.kind is int else "a number"
+            raise UserError(f"{self.name} is '{text}'; it must be {expected}")
+        if (least := self.metadata.get("least")) is not None:
+            check_minimum(self.name, number, least)
+        if self.metadata.get("share"):
+            check_share(self.name, number)
+        return number
+
+
+def options_of(options: type) -> dict[str, Option]:
+    """Return the options that a dataclass declares, by name, in the order of its fields."""
+    kinds = get_type_hints(options)
+    declared = {field.name: field for field in fields(options)}
+    return {name: _option(declared[name], kinds[name]) for name in declared_names(options)}
+
+
+def _option(declared: Field[Any], kind: Any) -> Option:
+    """Return the option that a field of a dataclass with this type declares."""
+    default = declared.default
+    if declared.default_factory is not MISSING:
+        default = declared.default_factory()
+    if isinstance(kind, UnionType):
+        (kind,) = (arg for arg in get_args(kind) if arg is not NoneType)
+    listed = get_origin(kind) is tuple
+    item = get_args(kind)[0] if listed else kind
+    return Option(declared.name, item, listed, default, declared.metadata)
+
+
+def read(options: type[T], words: Sequence[str]) -> T:
+    """Read the words of a command line, and return the options with their values.
+
+    A field called ``given`` gets the names of the options that the words have.
+
+    Raises
+    ------
+    UserError : an unknown option, one that is given twice, a value that cannot be read, or a word
+        that is no option.
+    """
+    declared = options_of(options)
+    texts: dict[str, Any] = {}
+    for name, text in _words_by_option(declared, words):
+        if declared[name].pairs or (declared[name].argument and declared[name].listed):
+            texts.setdefault(name, []).append(text)
+        elif name in texts:
+            raise UserError(f"{name} is given twice: {name}={texts[name]} and {name}={text}")
+        else:
+            texts[name] = text
+    values = dict(partial(_value, declared[name])(text) for name, text in texts.items())
+    if "given" in {field.name for field in fields(options)}:  # type: ignore[arg-type]
+        values["given"] = frozenset(texts)
+    return options(**values)
+
+
+def _value(option: Option, text: Any) -> tuple[str, Any]:
+    """Return the name of a field and the value that a text sets it to."""
+    if option.pairs:
+        return option.name, tuple(text)
+    if isinstance(text, list):
+        return option.name, tuple(value for item in text for value in option.read(item))
+    list_option = option.metadata.get("several")
+    if list_option and len(values := items(text, option.name)) > 1:
+        return list_option, values
+    if list_option:
+        return option.name, "".join(items(text, option.name))
+    return option.name, option.read(text)
+
+
+def _words_by_option(
+    declared: dict[str, Option], words: Sequence[str]
+) -> Iterator[tuple[str, Any]]:
+    """Yield for each word the name of its option, and the text of the value."""
+    slots = [option for option in declared.values() if option.argument and not option.pairs]
+    collecting = [option for option in declared.values() if option.pairs]
+    for word in words:
+        name, equals, text = word.partition("=")
+        if equals and name in declared and not declared[name].pairs:
+            slots = [slot for slot in slots if slot.name != name or slot.listed]
+            yield name, text
+        elif word.startswith("--"):
+            raise _unknown_word(word, declared)
+        elif slots and Path(word).is_file():
+            yield slots[0].name, word
+            slots = slots if slots[0].listed else slots[1:]
+        elif equals and (
+            takers := [collector for collector in collecting if collector.metadata["pairs"](name)]
+        ):
+            yield takers[0].name, (name, text)
+        elif slots and not equals:
+            yield slots[0].name, word
+            slots = slots if slots[0].listed else slots[1:]
+        else:
+            raise _unknown_word(word, declared)
+
+
+# What other commands and libraries call the columns of groups.
+_COLUMNS_OF_GROUPS = ("sensitive", "sensitive_features", "protect", "protected", "attribute")
+
+
+def _unknown_word(word: str, declared: dict[str, Option]) -> UserError:
+    """Return the error for a word that no option takes."""
+    name, equals, _ = word.partition("=")
+    name = name.lstrip("-").replace("-", "_") if word.startswith("-") else name
+    valid = [option.name for option in declared.values() if not option.pairs]
+    if not declared:
+        return UserError(f"unexpected word '{word}': this command has no options")
+    if name in valid and declared[name].kind is bool:
+        return UserError(f"'{word}' is no option: write {name}=true or {name}=false")
+    if name in valid and equals:
+        return UserError(f"'{word}' begins with dashes: write {word.lstrip('-')}")
+    if name in valid:
+        return UserError(f"'{word}' has no value: write {name}={value_shown(declared[name])}")
+    if name in _COLUMNS_OF_GROUPS and "group" in valid:
+        return UserError(f"unknown option '{name}': columns of groups are named with group=")
+    if (equals or word.startswith("-")) and (group := _meant_of_run(name, valid)):
+        return UserError(
+            f"unknown option '{name}': {group}= is an option of fairbench run, not of this "
+            "command; --help lists its options"
+        )
+    if equals or word.startswith("-"):
+        return unknown_name("option", name, valid)
+    hint = did_you_mean(name, valid, "{}=") or "--help lists the options"
+    return UserError(
+        f"unexpected word '{word}': options are written name=value, and a value with a space "
+        f"needs quotes; {hint}"
+    )
+
+
+def _meant_of_run(name: str, valid: Sequence[str]) -> str:
+    """Return the choice of a run that `name` is nearest to; empty if a valid option is nearer."""
+    nearest_name = next(iter(nearest(name, [*valid, *GROUPS, "experiment"])), "")
+    return "" if nearest_name in valid else nearest_name
+
+
+def items(text: str, name: str) -> tuple[str, ...]:
+    """Return the items of a list such as ``[a,"b,c"]``; the brackets may be left out.
+
+    Raises
+    ------
+    UserError : an unmatched bracket or quotation mark.
+    """
+    if text.startswith("[") != text.endswith("]"):
+        raise UserError(f"{name}={text} cannot be read: a list is written [a,b]")
+    line = text.removeprefix("[").removesuffix("]")
+    try:
+        cells = next(csv.reader([line], skipinitialspace=True, strict=True), [])
+    except csv.Error as error:
+        raise UserError(f"{name}={text} cannot be read: {error}") from None
+    return tuple(item for cell in cells if (item := cell.strip()))
+
+
+def value_shown(option: Option) -> str:
+    """Return the text that ``--help`` shows for an option's value."""
+    if declared := option.metadata.get("shown"):
+        return str(declared)
+    if choices := option.metadata.get("choices"):
+        return "|".join(filter(None, choices))
+    placeholder = {bool: "true|false", int: "NUMBER", float: "NUMBER", Path: "PATH"}.get(
+        option.kind, "NAME"
+    )
+    return f"[{placeholder},...]" if option.listed else placeholder
+
+
+# A command: the dataclass of its options, the function that is called with it, and its help.
+
 # The words of the current command line, as they were typed.
 TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 
@@ -53,18 +442,56 @@ def purposes() -> Any:
     )
 
 
-def check_keys(pairs: Sequence[tuple[str, str]], *others: str) -> None:
-    """Refuse words that select runs by unknown keys; `others` are options of the command.
+def formats(*usual: str) -> Any:
+    """Return the option ``formats=``, for commands that write a page."""
+    sentence = (
+        "What the page is written as: html, json, latex, markdown, word or pdf (by a browser)."
+    )
+    return option(usual, sentence, shown="[FORM,...]")
 
-    Raises
-    ------
-    UserError : an unknown key; names the nearest.
-    """
-    from fairbench.results.catalogue import KEYS
 
-    for name, _ in pairs:
-        if name not in KEYS and "." not in name:
-            raise unknown_name("key", name, [*KEYS, *others, "results"])
+@dataclass(frozen=True)
+class Selection(Results):
+    """Which finished runs a command is about."""
+
+    ids: tuple[str, ...] = option((), "Runs whose ids begin so; all by default.", argument="RUN")
+    keys: tuple[tuple[str, str], ...] = option(
+        (), "Runs with these values, such as dataset=adult,german or learner.max_depth=6.",
+        argument="KEY=VALUE", pairs=lambda name: True,
+    )  # fmt: skip
+
+    @property
+    def words(self) -> list[str]:
+        """The values as words.
+
+        Raises
+        ------
+        UserError : an unknown key; names the nearest.
+        """
+        from fairbench.results.catalogue import KEYS
+
+        declared = options_of(type(self)).values()
+        own = [option.name for option in declared if not (option.argument and option.listed)]
+        for name, _ in self.keys:
+            if name not in KEYS and "." not in name:
+                raise unknown_name("key", name, [*KEYS, *own])
+        return [f"{name}={text}" for name, text in self.keys]
+
+    def selected(self) -> Catalogue:
+        """Return the finished runs that are meant.
+
+        Raises
+        ------
+        UserError : an id means no run or several, or no run has these values.
+        """
+        from fairbench.results.catalogue import Catalogue
+
+        words, runs = self.words, Catalogue(self.results)
+        if self.ids:
+            runs = runs.only([runs.one(run_id) for run_id in self.ids])
+        if not (selected := runs.matching(words)).runs:
+            raise UserError(runs.why_none(words))
+        return selected
 
 
 def with_note(runs: Catalogue, left_out: str) -> Catalogue:
@@ -74,18 +501,7 @@ def with_note(runs: Catalogue, left_out: str) -> Catalogue:
     return runs
 
 
-SUMMARY, ALL = "summary", "all"
-
-
-@dataclass(frozen=True)
-class Printed:
-    """The option ``detail=`` of commands that print a report."""
-
-    detail: str = option(
-        SUMMARY,
-        "What is printed: the summary, in at most 60 lines, or all that is on the page.",
-        choices=(SUMMARY, ALL),
-    )
+ALL = "all"  # the word after --help that explains every option
 
 
 def typed_command() -> str:
@@ -96,9 +512,13 @@ def typed_command() -> str:
 
 
 def narrow_options(options: Any, kind: type[T]) -> T:
-    """Return the part of a command's options that a parent dataclass declares."""
-    declared = fields(kind)  # type: ignore[arg-type]
-    return kind(**{field.name: getattr(options, field.name) for field in declared})
+    """Return the part of a command's options that another dataclass declares.
+
+    What the command has no option for is as its policy says, or as it is by default.
+    """
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    values = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    return kind(**{**values, **getattr(options, "of_audits", {})})
 
 
 # The command that makes a file of a run's predictions.
@@ -116,7 +536,7 @@ def check_predictions(path: Path, of_run: str) -> None:
     ------
     UserError : there is no such file; names similar ones, or the command if it looks like an id.
     """
-    from fairbench.data.any_table import check_file
+    from fairbench.data.tables import check_file
 
     if re.fullmatch("[0-9a-f]{3,12}", str(path)) and not path.exists():
         command = of_run.format(path)
@@ -135,17 +555,11 @@ def check_folder(out: Path, *, new: bool = False) -> None:
 
     Raises
     ------
-    UserError : it is a file, or lies under one or in a pack.
+    UserError : it is a file, or lies under one.
     """
-    from fairbench.results.packs import is_pack
-
     for path in (*([out] if not new else []), *out.parents):
         if path.exists() and not path.is_dir():
             raise UserError(f"out={out}: {path} is a file; name another place, out=FOLDER")
-        if is_pack(path):
-            raise UserError(
-                f"out={out}: {path} is a pack, which stays as it is; name a place beside it"
-            )
 
 
 def components_folder(*, writing: str = "") -> Path:
@@ -177,8 +591,6 @@ def check_run_words(names: Sequence[str], own: Sequence[str], root: Path) -> Non
     ------
     UserError : an unknown name; the message has the nearest.
     """
-    from fairbench.cli.choices import options_of_run
-
     valid = options_of_run(root / "conf")
     for name in names:
         group = re.split("[./]", name)[0]
@@ -210,18 +622,15 @@ class Command:
     sentence: str = ""
     holds: bool = True
 
-    @property
-    def takes_argument(self) -> bool:
-        """Whether a word without ``name=`` is a value."""
-        return any(option.argument for option in options_of(self.options).values())
-
     def carry_out(self, options: Any) -> int:
         """Do what the options ask for, and return the exit status."""
         from fairbench.core.locks import using
-        from fairbench.results.packs import is_pack
+        from fairbench.results.record import refuse_pack
 
         folder = getattr(options, "results", None)
-        if folder is None or not self.holds or is_pack(folder):
+        if folder is not None:
+            refuse_pack(folder)
+        if folder is None or not self.holds:
             return self.run(options) or 0
         with using(folder, make=False):
             return self.run(options) or 0
@@ -248,10 +657,10 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
     ]
     parts = [" ".join([name, *words]), text.strip().replace("``", "")]
     if arguments:
-        rows = [
-            (_argument(argument), argument.metadata["sentence"] + _by_name(argument))
-            for argument in arguments
-        ]
+        rows = []
+        for argument in arguments:
+            also = "" if argument.pairs else f" Or {argument.name}={value_shown(argument)}."
+            rows.append((_argument(argument), argument.metadata["sentence"] + also))
         parts.append("Arguments\n" + table(rows))
     seldom = () if whole else _seldom_used(command.options)
     usual = [option for option in by_name if option.name not in seldom]
@@ -266,14 +675,10 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
     parts += [f"{title}\n{table(rows, widest)}" for title, rows in sections.items()]
     if further := [option for option in by_name if option.name in seldom]:
         lines = [
-            f"{title}: {' '.join(f'{option.name}=' for option in titled_options)}"
-            for title, titled_options in _sections(command.options, further).items()
+            filled(f"{title}: {' '.join(f'{each.name}=' for each in titled)}", "  ", "    ")
+            for title, titled in _sections(command.options, further).items()
         ]
-        filled = [
-            textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent="    ")
-            for line in lines
-        ]
-        parts.append("\n".join([f"Further options, explained by {name} --help {ALL}", *filled]))
+        parts.append("\n".join([f"Further options, explained by {name} --help {ALL}", *lines]))
     if command.examples:
         parts.append("Examples\n" + "\n".join(f"  {example}" for example in command.examples))
     return "\n\n".join([*parts, TERMS])
@@ -322,23 +727,29 @@ def _argument(option: Option) -> str:
     return f"{option.argument} ..." if option.listed else option.argument
 
 
-def _by_name(option: Option) -> str:
-    return "" if option.pairs else f" Or {option.name}={value_shown(option)}."
-
-
 def _described(option: Option) -> str:
     sentence = str(option.metadata["sentence"])
     if option.default in (None, "", (), Path()):
         return sentence
-    return f"{sentence} (default: {_text(option.default, option.name)})"
+    is_folder = option.name == "results"  # which is shown as it is in a checkout
+    default = option.default.name if is_folder else value_word(option.default)
+    return f"{sentence} (default: {default})"
 
 
-def _text(value: Any, name: str) -> str:
-    if isinstance(value, tuple):
-        return f"[{','.join(map(str, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value.name if isinstance(value, Path) and name == "results" else str(value)
+def value_word(value: Any) -> str:
+    """Return a value as it is typed on a command line."""
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(value_word, value))}]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
+
+
+def filled(text: str, first: str = "", then: str = "") -> str:
+    """Return a text in lines that fit in 100 characters, the first and the others indented."""
+    return textwrap.fill(
+        text, _WIDTH, initial_indent=first, subsequent_indent=then, break_on_hyphens=False
+    )
 
 
 def table(rows: Sequence[tuple[str, str]], widest: int = 0) -> str:

@@ -17,11 +17,10 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.choices import options_of_run
-from fairbench.cli.options import items
+from fairbench.cli.command import items, options_of_run
 from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, nearest, note, unknown_name
-from fairbench.core.formats import shortened
+from fairbench.core.text import shortened
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -94,7 +93,7 @@ def command_lines(words: Sequence[str], conf: Path, *, sweep: bool) -> list[Comm
     ------
     UserError : a folder, where not a sweep but one run is asked for.
     """
-    from fairbench.experiments.presets import experiments_in
+    from fairbench.experiments.configuration import experiments_in
 
     folder = next((word for word in words if _is_folder(word, conf)), None)
     if folder is None:
@@ -135,8 +134,9 @@ class CommandLine:
         self.spaces: dict[str, Override] = {}  # what is tuned, by name
         self.jobs = self._applicable(list(self._jobs([*presets, *run_words])))
         if not sweep and len(self.jobs) > 1:
+            swept = next(word for word in run_words if self.parse(word).is_sweep_override())
             raise UserError(
-                f"{self._first_swept(run_words)} names several values: add -m to run each, or "
+                f"{swept} names several values: add -m to run each, or "
                 "quote a value that holds a comma"
             )
 
@@ -285,9 +285,6 @@ class CommandLine:
             )
         return list(applicable)
 
-    def _first_swept(self, words: Sequence[str]) -> str:
-        return next(word for word in words if self.parse(word).is_sweep_override())
-
 
 def _check_number(jobs: int, *, planned: bool) -> None:
     """Refuse a sweep of too many jobs before any is composed."""
@@ -324,12 +321,18 @@ def _with_commas(word: str, conf: Path) -> str:
     return f"{word.partition('=')[0]}={','.join(choices)}" if choices else word
 
 
-def _has_option(config: Mapping[str, Any], name: str) -> bool:
-    """Return whether a configuration has an option."""
-    *path, last = name.split(".")
+def value_at(config: Mapping[str, Any], name: str) -> Any:
+    """Return what a configuration has at a dotted name; None if it has nothing there."""
     node: Any = config
-    for key in path:
+    for key in name.split("."):
         node = node.get(key) if isinstance(node, Mapping) else None
+    return node
+
+
+def _has_option(config: Mapping[str, Any], name: str) -> bool:
+    """Return whether a part of a configuration has an option."""
+    part, _, last = name.rpartition(".")
+    node = value_at(config, part)
     return isinstance(node, Mapping) and last in node
 
 
@@ -340,7 +343,8 @@ def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
     ------
     UserError : it has no such option.
     """
-    if isinstance(value, Mapping) and _is_part(config, name):
+    part = value_at(config, name)
+    if isinstance(value, Mapping) and isinstance(part, Mapping) and part:
         for key, inner_value in value.items():
             _set(config, f"{name}.{key}", inner_value, conf)
         return
@@ -354,21 +358,13 @@ def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
     if last not in node:
         valid = _options(config, name, conf)
         if not valid:
-            part = name.partition(".")[0]
+            group = name.partition(".")[0]
             raise UserError(
-                f"unknown option '{name}': the {part} of this command has no options; name one "
-                f"that has, {part}=NAME"
+                f"unknown option '{name}': the {group} of this command has no options; name one "
+                f"that has, {group}=NAME"
             )
         raise unknown_name("option", name, valid)
     node[last] = value
-
-
-def _is_part(config: Mapping[str, Any], name: str) -> bool:
-    """Return whether a name stands for a part with options, and not for an option."""
-    node: Any = config
-    for key in name.split("."):
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return isinstance(node, Mapping) and bool(node)
 
 
 def _options(config: Mapping[str, Any], name: str, conf: Path) -> set[str]:
@@ -427,18 +423,16 @@ class _Composer:
                 self._composed.clear()
             parts = [self._part(word) for word in choices if word not in self.fixed]
             local = [part for part in parts if part is not None]
-            are_all_local = len(local) == len(parts)
-            self._composed[choices] = (
-                self._joined(local) if are_all_local else self._directly(choices)
-            )
+            if len(local) == len(parts):
+                config = self.base.config | {group: node for group, node, _ in local}
+                names = self.base.choices | {group: name for group, _, name in local}
+                self._composed[choices] = Composed(config, names)
+            else:
+                self._composed[choices] = self._directly(choices)
         return self._composed[choices]
 
     def _directly(self, choices: Sequence[str]) -> Composed:
         return _without_hydra(_compose([*self.fixed, *choices]))
-
-    def _joined(self, parts: Sequence[tuple[str, Any, str]]) -> Composed:
-        config = self.base.config | {group: node for group, node, _ in parts}
-        return Composed(config, self.base.choices | {group: name for group, _, name in parts})
 
     def _part(self, word: str) -> tuple[str, Any, str] | None:
         """Return a group's part and the option's name; None if the choice changes other parts."""
@@ -470,7 +464,7 @@ class _Composer:
         """The names set by the main file, or by an experiment's file and the files it includes."""
         from omegaconf import OmegaConf
 
-        from fairbench.experiments.presets import experiment_files
+        from fairbench.experiments.configuration import experiment_files
 
         names = {str(name) for name in OmegaConf.load(self.conf / "config.yaml")}
         experiment = self.base.choices.get("experiment", "None")

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, replace
+from io import StringIO
 from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fairbench.cli.output import print_line
+from fairbench.cli.main import main
+from fairbench.cli.output import USER_ERROR, print_line
 from fairbench.core.errors import UserError, refused
 from fairbench.core.options import option
+from fairbench.core.text import markdown
 
 if TYPE_CHECKING:
     from fairbench.evaluation.gate import Gate
@@ -31,6 +39,8 @@ class GateFiles:
                         shown="FILE.xml")  # fmt: skip
     sarif: str = option("", "With fail_if=: a file for the verdict in SARIF 2.1.0.",
                         shown="FILE.sarif")  # fmt: skip
+    # What a policy that serves an audit as well says of options that this command has not.
+    of_audits: Mapping[str, Any] = field(default_factory=dict)
 
 
 def with_policy(options: T, declared: type) -> T:
@@ -43,14 +53,16 @@ def with_policy(options: T, declared: type) -> T:
     current: Any = options
     if not current.policy:
         return options
-    from fairbench.audits.gate.policy import policy_of
+    from fairbench.audits.gate import policy_of
 
     values = {
         name: value
         for name, value in policy_of(current.policy, declared).items()
         if name not in current.given
     }
-    changed: T = replace(current, **values, given=current.given | values.keys())
+    of_audits = {name: values.pop(name) for name in [*values] if not hasattr(current, name)}
+    given = current.given | values.keys()
+    changed: T = replace(current, **values, of_audits=of_audits, given=given)
     return changed
 
 
@@ -86,3 +98,69 @@ def settle(gate: Gate, options: Any, path: Path) -> int:
         raise UserError(f"not written: {refused(error)}") from error
     print_line(gate.line)
     return gate.exit_status
+
+
+# The command of the GitHub Action: a gate whose options come from environment variables.
+#
+# Inputs of the action are variables, so that no shell ever reads them. The verdict is the exit
+# status of ``fairbench gate``; it also becomes an annotation, the outputs ``outcome`` and
+# ``line``, and a section of the job's summary.
+
+# Exit status of a gate -> its name in the action's outputs and annotations.
+_OUTCOMES = {0: ("passes", "notice"), 1: ("fails", "error"), 3: ("open", "error")}
+_INPUTS = ("policy", "fail_if", "require", "junit", "sarif")
+
+
+def arguments(environment: Mapping[str, str]) -> list[str]:
+    """Return the words of ``fairbench gate`` that the inputs of the action mean.
+
+    ``INPUT_OPTIONS`` has one ``name=value`` a line.
+    """
+    inputs = {name: environment.get(f"INPUT_{name.upper()}", "").strip() for name in _INPUTS}
+    predictions = environment.get("INPUT_PREDICTIONS", "").strip()
+    lines = environment.get("INPUT_OPTIONS", "").splitlines()
+    return [
+        *([f"path={predictions}"] if predictions else []),
+        *[f"{name}={value}" for name, value in inputs.items() if value],
+        *filter(None, map(str.strip, lines)),
+    ]
+
+
+def act(environment: Mapping[str, str]) -> int:
+    """Judge, tell GitHub, and return the exit status."""
+    printed = StringIO()
+    with redirect_stdout(printed):
+        status = main(["gate", *arguments(environment)])
+    text = printed.getvalue()
+    sys.stdout.write(text)
+    outcome, kind = _OUTCOMES.get(status, ("refused", "error"))
+    line = (text.strip().splitlines() or ["the gate was refused: the log says why"])[-1]
+    if status == USER_ERROR or not text.strip():
+        outcome, line = "refused", "the gate was refused: the log says why"
+    print(f"::{kind} title=fairbench::{_message(line)}")
+    _append(environment.get("GITHUB_OUTPUT"), _output("outcome", outcome) + _output("line", line))
+    _append(
+        environment.get("GITHUB_STEP_SUMMARY"), f"### fairbench: {outcome}\n\n{markdown(line)}\n"
+    )
+    return status
+
+
+def _message(text: str) -> str:
+    """Return a text as a command of a workflow has it."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _output(name: str, value: str) -> str:
+    """Return an output as the file of outputs has it; nothing in a value can end it."""
+    end = f"end_{secrets.token_hex(8)}"
+    return f"{name}<<{end}\n{value}\n{end}\n"
+
+
+def _append(path: str | None, text: str) -> None:
+    if path:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(text)
+
+
+if __name__ == "__main__":
+    sys.exit(act(os.environ))

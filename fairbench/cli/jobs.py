@@ -1,21 +1,436 @@
-"""Jobs of a command line: planned, carried out, and held while they last."""
+"""Prints what a plan would do, how the jobs of a sweep ended, and how to repeat failed ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from fairbench.core.errors import IncompatibleError, UserError
-from fairbench.core.failures import failure
+from fairbench.cli.output import FAILED, print_line
+from fairbench.core.errors import IncompatibleError, UserError, refused
+from fairbench.core.locks import using
+from fairbench.core.processes import failure
+from fairbench.experiments.configuration import IDENTITY
+from fairbench.experiments.execute import Execution, Plan, Prices, RunEnd, executor
+from fairbench.reporting.document.model import Column, Document, Section, Table
+from fairbench.reporting.document.terminal import print_document, terminal
+from fairbench.reporting.runs import runs_document
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.record import refuse_pack, run_name
+from fairbench.results.runs import Run
+from fairbench.results.upkeep import Sweep, keep_sweep, sweep_name
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from fairbench.cli.command_line import SweepSettings
-    from fairbench.cli.progress import SweepProgress
-    from fairbench.cli.summary import Outcome
-    from fairbench.experiments.execute import Plan
+
+Words = tuple[str, ...]  # the words of a job, such as "dataset=german", "method=ensemble"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one job of a sweep ended: finished, planned, skipped or failed."""
+
+    status: str
+    name: str
+    words: Words = ()
+    message: str = ""
+    trace: str = ""
+    plan: Plan | None = None
+    computed: int = 0
+
+    @classmethod
+    def of(cls, end: RunEnd, words: Words = ()) -> Outcome:
+        """Return the outcome of a job that was carried out."""
+        if end.error:
+            return cls("failed", end.plan.name, words, end.error, end.trace, end.plan)
+        did = end.describe(end.seconds)
+        return cls("finished", end.plan.name, words, did, "", end.plan, end.computed)
+
+    @property
+    def row(self) -> dict[str, str | None]:
+        """The outcome as the folder of a sweep keeps it."""
+        run_id = self.plan.id if self.plan else None
+        job = shlex.join(self.words)
+        return {"job": job, "status": self.status, "run": run_id, "message": self.message}
+
+    @property
+    def line(self) -> str:
+        """The outcome in one line."""
+        return f"{self.status}: {self.name}{': ' if self.message else ''}{self.message}"
+
+
+# The name of every run has these choices; `experiment` is not an option of a run.
+_NAMED = ("dataset", "learner", "intervention", "method", "experiment")
+
+
+def varied_names(jobs: Sequence[Words]) -> list[str]:
+    """Return the options in which the jobs of a sweep differ, except those in a run's name."""
+    shared = set.intersection(*map(set, jobs)) if jobs else set()
+    names = dict.fromkeys(word.partition("=")[0] for job in jobs for word in job
+                          if word not in shared)  # fmt: skip
+    return [name for name in names if name not in _NAMED]
+
+
+def job_name(name: str, words: Words, varied: Sequence[str]) -> str:
+    """Return the name of a job with its values of the `varied` options.
+
+    An option is called by its last part, if that is unique.
+    """
+    lasts = [option.rpartition(".")[2] for option in varied]
+    short = {
+        option: last for option, last in zip(varied, lasts, strict=True) if lasts.count(last) == 1
+    }
+    pairs = [word.partition("=") for word in words]
+    assignments = [f"{short.get(key, key)}={value}" for key, _, value in pairs if key in varied]
+    return ", ".join([name, *assignments])
+
+
+def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
+    """Print how many cells would be computed and what that costs, each distinct cell counted once.
+
+    Many runs are summed up by learner and intervention.
+    """
+    many = len(runs) > _MOST
+    rows: dict[tuple[str, ...], Counter[str]] = {}
+    for run, costs in _with_costs(runs):
+        chosen = run.config["hydra"]["runtime"]["choices"]
+        key = (chosen["learner"], chosen["intervention"]) if many else (run.id, run.name)
+        rows.setdefault(key, Counter()).update(costs)
+    heads = ("learner", "intervention") if many else ("run",)
+    figures = (*(("runs",) if many else ()), "cells", "in the store", "to compute")
+    columns = [*map(Column, heads), *(Column(name, "count") for name in figures)]
+    columns.append(Column("estimated CPU", right=True))
+    cells = [
+        [*key[-len(heads) :], *(costs[name] for name in figures), _price(costs)]
+        for key, costs in rows.items()
+    ]
+    for outcome in () if many else skipped:
+        cells.append([outcome.name, *([None] * len(figures)), outcome.status])
+    print_document(Document("", [Section("plan", [Table(columns, cells)])]))
+    _print_price(sum(rows.values(), Counter()))
+
+
+def _price(costs: Counter[str]) -> str:
+    """Return CPU seconds as text, marked if some fits have no estimate."""
+    if costs["unpriced"] and costs["unpriced"] == costs["to compute"]:
+        return "unknown"
+    return f"{costs['seconds']:.0f} s{' and more' if costs['unpriced'] else ''}"
+
+
+def _with_costs(runs: Sequence[Plan]) -> Iterator[tuple[Plan, dict[str, Any]]]:
+    """Yield each run with the cells and CPU seconds that it adds to those of earlier runs."""
+    folders = {run.store.root for run in runs}
+    prices = {root: Prices.of(Catalogue(root)) for root in folders}
+    counted: set[str] = set()
+    for run in runs:
+        missing = {cell for cell in run.cells if not run.store.has(cell)}
+        new = len(missing - counted)
+        counted |= missing
+        prices_of_folder, chosen = prices[run.store.root], run.config["hydra"]["runtime"]["choices"]
+        each = prices_of_folder.seconds(run.cost_key, run.rows, chosen) if new else 0.0
+        costs = {"runs": 1, "cells": len(run.cells), "in the store": len(run.cells) - len(missing)}
+        costs |= {"to compute": new, "unpriced": new if each is None else 0}
+        yield run, {**costs, "seconds": new * (each or 0.0)}
+
+
+def _print_price(total: Counter[str]) -> None:
+    """Print the CPU time of all fits, and how to measure those without an estimate."""
+    new, unpriced, seconds = (total[name] for name in ("to compute", "unpriced", "seconds"))
+    parts = [f"{new} cells to compute"]
+    if new > unpriced:
+        hours = f" ({seconds / 3600:.2f} core-hours)" if seconds >= 360 else ""
+        parts.append(f"about {seconds:.0f} s of CPU{hours}, and evaluation beside it")
+    if unpriced:
+        parts.append(f"no earlier run tells what {unpriced} of them cost")
+    print_line("; ".join([*parts, "nothing was run"]))
+    if unpriced > _MOST:
+        words = [word for word in sys.argv[1:] if word not in ("run", "plan=true")]
+        pilot = shlex.join([*_program(), *words, "split.repeats=1"])
+        print_line(f"one repeat tells it, and its cells count: {pilot}")
+
+
+def show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
+    """Print the plan of a sweep and return the exit status."""
+    without_run = [outcome for outcome in outcomes if not outcome.plan]
+    show_plan([outcome.plan for outcome in outcomes if outcome.plan], without_run)
+    for outcome in without_run:
+        print_line(outcome.line)
+    return FAILED if any(outcome.status == "failed" for outcome in without_run) else 0
+
+
+def sum_up(
+    outcomes: Sequence[Outcome],
+    config: Mapping[str, Any],
+    settings: SweepSettings,
+    words: Sequence[str],
+) -> int:
+    """Print how a sweep's jobs ended, log its runs to MLflow, and return the exit status.
+
+    Parameters
+    ----------
+    words : the words of the command line.
+    """
+    by_status = {
+        status: [job for job in outcomes if job.status == status]
+        for status in ("finished", "skipped", "failed")
+    }
+    finished, failed = by_status["finished"], by_status["failed"]
+    for job in by_status["skipped"]:
+        print_line(job.line)
+    name = sweep_name(words, IDENTITY)
+    try:
+        keep_sweep(settings.folder, name, [outcome.row for outcome in outcomes])
+    except OSError as error:
+        print_line(f"warning: this list is not kept: {refused(error)}")
+    computed = {outcome.plan.id: outcome.computed for outcome in finished if outcome.plan}
+    runs = list({outcome.plan.id: outcome.plan for outcome in finished if outcome.plan}.values())
+    cells = len({cell for run in runs for cell in run.cells})
+    fitted = sum(computed.values())
+    counts = f"{len(finished)} runs finished, {len(by_status['skipped'])} skipped"
+    parts = [f"{counts}, {len(failed)} failed", f"fitted {fitted} of {cells} cells"]
+    if runs:
+        folder = runs[0].store.run_path(runs[0].id).parent
+        parts += [f"files: {folder}", log_runs(runs, config["tracking"], name)]
+    print_line("; ".join(parts))
+    if runs:
+        show_table(runs)
+    if failed:
+        _show_failures(failed, outcomes, settings.words)
+    return FAILED if failed else 0
+
+
+_MOST, _NAMED_RUNS = 40, 6  # rows of a table, and runs that a command names
+
+
+def show_table(runs: Sequence[Plan]) -> None:
+    """Print the table of a sweep's runs, and the commands for page, table and comparison."""
+    results = runs[0].store.root
+    catalogue = Catalogue(
+        results, {run.id: Run(run.store.run_path(run.id)) for run in runs[:_MOST]}
+    )
+    try:
+        print_document(runs_document(catalogue))
+    except UserError as error:  # a file was damaged meanwhile; the runs themselves have finished
+        print_line(f"no table: {error}")
+    if len(runs) > _MOST:
+        print_line(f"the first {_MOST} of {len(runs)} runs; the command of the table has them all")
+    for command in next_commands([run.id for run in runs], catalogue, results):
+        print_line(f"  {shlex.join(command)}")
+
+
+def next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[list[str]]:
+    """Return the commands that show some runs: a page, a table in a file, and a comparison.
+
+    Parameters
+    ----------
+    runs : the runs to search for comparable ones.
+    """
+    folder_option = [] if str(results) == "results" else [f"results={results}"]
+    ids_or_all = [id_[:6] for id_ in ids] if len(ids) <= _NAMED_RUNS else ["all"]
+    commands = [["report"], ["table", *ids_or_all, "out=runs.csv"]]
+    largest_set = max(runs.comparable(), key=len, default=None)
+    if largest_set is not None:
+        short_ids = [id_[:6] for id_ in largest_set.runs]
+        commands.append(["compare", *(short_ids if len(short_ids) <= _NAMED_RUNS else ["all"])])
+    return [["fairbench", *command, *folder_option] for command in commands]
+
+
+def _show_failures(
+    failed: Sequence[Outcome], outcomes: Sequence[Outcome], launcher: Sequence[str]
+) -> None:
+    """Print the failed jobs with the words that identify them, reasons, and commands to repeat."""
+    shared = set.intersection(*(set(outcome.words) for outcome in outcomes))
+    telling = [" ".join(word for word in job.words if word not in shared) for job in failed]
+    rows = [[words or job.name, job.message] for words, job in zip(telling, failed, strict=True)]
+    table = Table([Column("job"), Column("reason")], rows)
+    for trace in dict.fromkeys(outcome.trace for outcome in failed if outcome.trace):
+        print_line(trace)
+    # Lines are wrapped only on a terminal.
+    console = terminal(0 if sys.stdout.isatty() else 10_000)
+    print_document(Document("", [Section("failed", [table])]), console)
+    print_line("what failed is run again, and nothing else, by:")
+    by_sweep: dict[tuple[str, ...], list[Words]] = {}  # those of a folder name other options
+    for outcome in failed:
+        names = tuple(word.partition("=")[0] for word in outcome.words)
+        by_sweep.setdefault(names, []).append(outcome.words)
+    for jobs in by_sweep.values():
+        for command in commands(jobs, program=_program(), first=launcher):
+            print_line(f"  {command}")
+
+
+def _program() -> list[str]:
+    name = sys.argv[0]
+    return ["python", name] if Path(name).name == "run.py" else ["fairbench", "run"]
+
+
+def commands(
+    jobs: Sequence[Words], *, program: Sequence[str], first: Sequence[str] = ()
+) -> list[str]:
+    """Return a few commands that together run exactly these jobs.
+
+    Parameters
+    ----------
+    jobs : the words of each job; in a sweep all name the same options in the same order.
+    program : the words that every command starts with.
+    first : words that all commands share, such as the launcher.
+    """
+    return [shlex.join([*program, "-m", *first, *words]) for words in sweeps(jobs)]
+
+
+def sweeps(jobs: Sequence[Words]) -> list[list[str]]:
+    """Split jobs into sweeps, each the product of its options' values; one if possible."""
+    columns = [list(dict.fromkeys(column)) for column in zip(*jobs, strict=True)]
+    if prod(map(len, columns)) == len(set(jobs)):
+        return [[_join_assignments(values) for values in columns]]
+    varying = next(index for index, values in enumerate(columns) if len(values) > 1)
+    parts = groupby(sorted(jobs, key=lambda job: columns[varying].index(job[varying])),
+                    key=lambda job: job[varying])  # fmt: skip
+    return [sweep for _, part in parts for sweep in sweeps(list(part))]
+
+
+def _join_assignments(words: Sequence[str]) -> str:
+    """Return ``"a=1,2"`` for ``["a=1", "a=2"]``."""
+    name = words[0].partition("=")[0]
+    return f"{name}={','.join(word.partition('=')[2] for word in words)}"
+
+
+def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
+    """Log finished runs and say where; a server that is down costs a line, not the run.
+
+    Parameters
+    ----------
+    sweep : the name of their sweep.
+    """
+    from fairbench.tracking.database import TrackingError
+    from fairbench.tracking.importer import Tracking
+
+    tracking = Tracking(config["enabled"], config["uri"], config["experiment"])
+    if not tracking.enabled:
+        return "not logged to MLflow (tracking=none)"
+    folders = [Run(run.store.run_path(run.id)) for run in runs]
+    try:
+        sweeps = [Sweep(sweep, tuple(run.id for run in runs))]
+        logged = tracking.sync(folders, sweeps, ask=False)
+    except TrackingError as error:
+        later = tracking.later(folders[0].results)
+        print_line(f"warning: not logged: {error}; `{later}` logs it later")
+        return "MLflow: not logged"
+    ids = list(logged.values())
+    return f"MLflow: {tracking.address}, {'run ' + ids[0] if len(ids) == 1 else f'{len(ids)} runs'}"
+
+
+# Shows the progress of a run or a sweep: a line on a terminal, and how each job ended.
+
+T = TypeVar("T")
+
+
+class SweepProgress:
+    """Counts cells and jobs, and shows them where there is a terminal.
+
+    Parameters
+    ----------
+    name : the name of a single run, shown instead of the counts of jobs.
+    jobs : the number of jobs of a sweep.
+    """
+
+    def __init__(self, name: str = "", *, jobs: int = 0, shown: bool | None = None) -> None:
+        self.name, self.jobs = name, jobs
+        self.shown = sys.stderr.isatty() if shown is None else shown
+        self.counts: Counter[str] = Counter()
+        self.total = 0
+        self._started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self._started
+
+    def __enter__(self) -> SweepProgress:
+        """Show the line."""
+        self._display = _display(shown=self.shown)
+        self._task = self._display.add_task(self.name, total=None)
+        self._display.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Take the line away."""
+        self._display.stop()
+
+    def show_composing(self, jobs: list[T]) -> Iterator[T]:
+        """Yield jobs, and show how many have been composed."""
+        for number, job in enumerate(jobs):
+            self._show(f"composing job {number + 1} of {len(jobs)}")
+            yield job
+
+    def add_planned(self, execution: Execution) -> None:
+        """Add the cells of a planned sweep, or of a part of one."""
+        self.total += execution.cells
+        self.counts["cached"] += len(execution.stored)
+        self._show()
+
+    def cell(self, fresh: bool | None) -> None:
+        """Count a cell: fitted, found in the store after all, or failed."""
+        self.counts["failed cells" if fresh is None else "fitted" if fresh else "cached"] += 1
+        self._show()
+
+    def outcome(self, outcome: Outcome) -> None:
+        """Count a job that ended, and say how."""
+        if outcome.status == "planned":
+            return
+        self.counts[outcome.status] += 1
+        if self.shown:
+            self._display.console.print(outcome.line, markup=False, highlight=False)
+        else:
+            print_line(f"  {outcome.line}")
+        self._show()
+
+    @property
+    def line(self) -> str:
+        """The counts in words."""
+        count = self.counts
+        cells = (
+            f"{count['fitted']} fitted, {count['cached']} cached, {count['failed cells']} failed"
+        )
+        jobs = f"{count['finished']} of {self.jobs}, {count['skipped']} skipped"
+        return self.name or f"{cells}; jobs: {jobs}, {count['failed']} failed"
+
+    def _show(self, text: str = "") -> None:
+        completed = self.counts["fitted"] + self.counts["cached"] + self.counts["failed cells"]
+        self._display.update(
+            self._task, completed=completed, total=self.total or None, description=text or self.line
+        )
+
+
+def _display(*, shown: bool) -> Progress:
+    """Return the progress bar of cells."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        MofNCompleteColumn(),
+        TextColumn("cells"),
+        TimeRemainingColumn(),
+        TextColumn("left; {task.description}"),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not shown,
+        redirect_stdout=sys.stdout.isatty(),
+        # The time left is judged by the last five minutes: cells may take one each.
+        speed_estimate_period=300,
+    )
+
+
+# Jobs of a command line: planned, carried out, and held while they last.
 
 Job = tuple[tuple[str, ...], dict[str, Any]]  # the words that make it, and its configuration
 
@@ -27,9 +442,6 @@ def protect_from_collection(folders: Iterable[str], locks: ExitStack, *, make: b
     ----------
     make : whether missing folders are made; a plan makes none.
     """
-    from fairbench.core.locks import using
-    from fairbench.results.packs import refuse_pack
-
     for folder in map(Path, dict.fromkeys(folders)):
         refuse_pack(folder)
         locks.enter_context(using(folder, make=make))
@@ -61,10 +473,6 @@ def carry_out_jobs(
     ----------
     whole : whether these are all jobs of the sweep.
     """
-    from fairbench.cli.summary import Outcome
-    from fairbench.experiments.execute import Execution
-    from fairbench.experiments.executors import executor
-
     config = jobs[0][1]
     planned = [_plan_job(job, varied) for job in jobs]
     if whole:
@@ -107,9 +515,7 @@ def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
     ----------
     varied : the options in which the jobs of the sweep differ; they are part of its name.
     """
-    from fairbench.cli.summary import Outcome, job_name
     from fairbench.experiments.execute import plan_run
-    from fairbench.results.record import run_name
 
     words, config = job
     name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import ast
-import gc
 import importlib
-import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from fairbench.cli.command import ALL, TERMS, TYPED, Command, command_help, parts_help, table
-from fairbench.cli.options import options_of, read
-from fairbench.cli.output import outputs, print_failure
+from fairbench.cli.command import (
+    ALL,
+    TERMS,
+    TYPED,
+    Command,
+    command_help,
+    options_of,
+    parts_help,
+    read,
+    table,
+)
+from fairbench.cli.extensions import (
+    VERBS,
+    added,
+    declared,
+    names,
+    problem_of,
+    source_of,
+    verb_module,
+)
+from fairbench.cli.output import call_command, set_up_threads
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.failures import failure
-from fairbench.core.memory import check_address_space, limit_memory
-from fairbench.core.processes import source_date
+from fairbench.core.processes import check_address_space, limit_memory, source_date
 
-INTERRUPTED = 130
 _HELP = ("--help", "-h", "help")
 _FOLDER = Path(__file__).resolve().parent / "verbs"
 
@@ -34,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return call_command(partial(_run_alone if arguments is None else run_command, words))
 
 
-_COMPUTING = {"alternative", "paper", "run", "tune"}
+_COMPUTING = {"alternative", "paper", "resolve", "run", "tune"}
 
 
 def _run_alone(words: list[str]) -> int:
@@ -49,28 +63,10 @@ def _run_alone(words: list[str]) -> int:
     return run_command(words)
 
 
-def call_command(command: Callable[[], int]) -> int:
-    """Call a command, print in a line why it could not be done, and return the exit status."""
-    with outputs() as written:
-        return written.status(_status(command))
-
-
-def _status(command: Callable[[], int]) -> int:
-    """Return the exit status of a command; print why, where it was refused."""
-    try:
-        return command()
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BaseException as error:  # of a component, which may raise anything
-        reason, trace = failure(error)
-        return print_failure(" ".join(reason.split()), trace)
-
-
 def run_command(words: list[str]) -> int:
     """Run the verb that is the first word without ``=``; its options may stand before it."""
     help_words = [word for word in words if word in _HELP]
-    plain = [word for word in words if not ("=" in word or word in _HELP or word[:1] == "-")]
+    plain = _plain(words)
     if words[:1] == ["--version"]:
         print(f"fairbench {VERSION}")
         return 0
@@ -80,79 +76,111 @@ def run_command(words: list[str]) -> int:
         print(overview())
         return 0
     verb = plain[0]
-    if verb not in verbs():
-        raise unknown_name("verb", verb, verbs())
+    module = module_of(verb)
     words.remove(verb)
-    module = importlib.import_module(f"fairbench.cli.verbs.{verb.replace('-', '_')}")
-    return _run_verb(f"fairbench {verb}", module, words)
+    return run_verb(f"fairbench {verb}", module, words)
+
+
+def _plain(words: Sequence[str]) -> list[str]:
+    """Return the words that are no options, and do not ask for help."""
+    return [word for word in words if not ("=" in word or word in _HELP or word[:1] == "-")]
+
+
+def module_of(verb: str) -> ModuleType:
+    """Import the module of a verb: one of our own, or of an extension.
+
+    Raises
+    ------
+    UserError : there is no such verb; names the nearest.
+    """
+    if verb in own_verbs():
+        return importlib.import_module(f"fairbench.cli.verbs.{verb.replace('-', '_')}")
+    if verb in (others := names(VERBS)):
+        return verb_module(verb)
+    raise unknown_name("verb", verb, sorted({*own_verbs(), *others}))
+
+
+def own_verbs() -> list[str]:
+    """Return the verbs of fairbench itself, one for each file of the package."""
+    names = (path.stem.replace("_", "-") for path in _FOLDER.glob("*.py"))
+    return sorted(name for name in names if not name.startswith("-"))
 
 
 def verbs() -> list[str]:
-    """Return the verbs, one for each file of the package."""
-    names = (path.stem.replace("_", "-") for path in _FOLDER.glob("*.py"))
-    return sorted(name for name in names if not name.startswith("-"))
+    """Return the verbs that there are: those of fairbench itself, and of extensions."""
+    return sorted({*own_verbs(), *added(VERBS)})
 
 
 def overview() -> str:
     """Return the text of ``fairbench --help``, without importing any verb."""
     by_section: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
-    for verb in verbs():
-        section, sentence = section_and_sentence(verb)
-        by_section.setdefault(section, []).append((verb, sentence))
-    widest = max(map(len, verbs()))
+    for verb in own_verbs():
+        source = ast.parse((_FOLDER / f"{verb.replace('-', '_')}.py").read_text(encoding="utf-8"))
+        by_section[declared(source, "SECTION")].append((verb, _sentence(source)))
+    for verb in added(VERBS):
+        by_section[EXTENSIONS].append((verb, _of_extension(verb)))
+    widest = max(len(verb) for rows in by_section.values() for verb, _ in rows)
     return "\n\n".join(
         [
             "fairbench VERB [name=value ...]",
             "Is this model fair, and how sure are we?",
-            *(f"{section}\n{table(rows, widest)}" for section, rows in by_section.items()),
+            *(f"{section}\n{table(rows, widest)}" for section, rows in by_section.items() if rows),
             "fairbench VERB --help lists what a verb takes; fairbench --version is the version.",
             TERMS,
         ]
     )
 
 
-# In the order of the help; each verb's file names its section.
+# In the order of the help; each verb's file names its section, but those of extensions.
+EXTENSIONS = "Extensions"
 SECTIONS = (
     "Audit predictions",
     "Run and tune",
     "Compare finished runs",
     "Results, MLflow and terms",
+    EXTENSIONS,
 )
 
 
-def section_and_sentence(verb: str) -> tuple[str, str]:
-    """Return the section that a verb's file names, and the first sentence of its docstring."""
-    source = ast.parse((_FOLDER / f"{verb.replace('-', '_')}.py").read_text(encoding="utf-8"))
-    declared = (
-        node.value.value
-        for node in source.body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and node.targets[0].id == "SECTION"
-        and isinstance(node.value, ast.Constant)
-    )
-    sentence = (ast.get_docstring(source) or "").partition("\n")[0]
-    return str(next(declared, "Other")), sentence
+def _of_extension(verb: str) -> str:
+    """Return the first sentence on a verb that an extension adds, or why it cannot be used."""
+    if verb in own_verbs():
+        return "(an extension adds this verb, too, which is not used)"
+    if problem := problem_of(verb):
+        return f"({problem})"
+    source = source_of(verb)
+    return _sentence(source) if source else ""
 
 
-def _run_verb(name: str, module: ModuleType, words: list[str]) -> int:
-    """Run a verb, or the part of it that the words name; return the status."""
+def _sentence(source: ast.Module) -> str:
+    return (ast.get_docstring(source) or "").partition("\n")[0]
+
+
+def run_verb(name: str, module: Any, words: list[str]) -> int:
+    """Run a verb, or the part of it that the words name; return the status.
+
+    Parameters
+    ----------
+    name : as it is typed, such as ``fairbench report``.
+    module : what has the verb's ``COMMAND``, ``COMMANDS`` or ``main``, and its docstring.
+    """
     if hasattr(module, "main"):
         return int(module.main(words))
     text = module.__doc__ or ""
     if hasattr(module, "COMMANDS"):
         commands: Mapping[str, Command] = module.COMMANDS
         asks_for_help = any(word in _HELP for word in words)
-        part_words = (
-            word for word in words if not ("=" in word or word in _HELP or word[:1] == "-")
-        )
-        part = next(part_words, "")
+        part = next(iter(_plain(words)), "")
         if asks_for_help and part == ALL:
             part = ""
-        if "" in commands and commands[""].takes_argument:
+        of_verb = options_of(commands[""].options).values() if "" in commands else ()
+        if any(option.argument for option in of_verb):
             part = part if part in commands else ""
         elif not part and (asks_for_help or "" not in commands):
-            return _no_part(name, text, commands, asked=asks_for_help)
+            if not asks_for_help:
+                raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
+            print(parts_help(name, text, commands))
+            return 0
         if part and part not in commands:
             raise _unknown_part(name, part, commands)
         if part:
@@ -192,19 +220,9 @@ def run_words(name: str, text: str, command: Command, words: Sequence[str]) -> i
     return command.carry_out(read(command.options, words))
 
 
-def _no_part(name: str, text: str, commands: Mapping[str, Command], *, asked: bool) -> int:
-    if not asked:
-        raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
-    print(parts_help(name, text, commands))
-    return 0
-
-
 def _prepare_process() -> None:
     """Set up what must be set before numpy is imported, and what a terminal may not be able to."""
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = "1"  # parallelism is over processes, and bits must not depend on it
-    # Importing allocates much and frees nothing: a tenth of the start is the collector looking.
-    gc.set_threshold(1_000_000, 20, 100)
+    set_up_threads()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a sign that the terminal does not have becomes ?
             stream.reconfigure(errors="replace")

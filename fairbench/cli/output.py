@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, refused, unknown_name
-from fairbench.core.formats import visible
+from fairbench.core.processes import failure
+from fairbench.core.text import visible
 
 if TYPE_CHECKING:
     from fairbench.reporting.document.model import Document
@@ -23,7 +25,7 @@ def print_line(text: str) -> None:
     print(visible(text, lines=True), flush=True)
 
 
-FAILED, USER_ERROR = 1, 2
+FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 
 
 def print_failure(reason: str, trace: str = "") -> int:
@@ -36,16 +38,13 @@ def print_failure(reason: str, trace: str = "") -> int:
 
 def print_as(document: Document, kind: str) -> None:
     """Print a document in the terminal's form (``text``) or as the text of another."""
-    from fairbench.reporting.document.html import to_html
-    from fairbench.reporting.document.json import to_json
-    from fairbench.reporting.document.plain_text import to_latex, to_markdown
     from fairbench.reporting.document.terminal import print_document
+    from fairbench.reporting.document.writing import FORMS
 
     if kind == "text":
         print_document(document)
-        return
-    writers = {"json": to_json, "html": to_html, "markdown": to_markdown, "latex": to_latex}
-    print(writers[kind](document))
+    else:
+        print(FORMS[kind].write(document))
 
 
 class Output:
@@ -104,6 +103,33 @@ def outputs() -> Iterator[Output]:
         sys.stdout, sys.stderr = before
 
 
+def call_command(command: Callable[[], int], interrupted: str = "interrupted") -> int:
+    """Call a command, print in a line why it could not be done, and return the exit status.
+
+    Parameters
+    ----------
+    interrupted : the line that is printed where the user has stopped it.
+    """
+    with outputs() as written:
+        try:
+            status = command()
+        except KeyboardInterrupt:
+            print(interrupted, file=sys.stderr)
+            status = INTERRUPTED
+        except BaseException as error:  # of a component, which may raise anything
+            reason, trace = failure(error)
+            status = print_failure(" ".join(reason.split()), trace)
+        return written.status(status)
+
+
+def set_up_threads() -> None:
+    """Give this process and its workers one thread each; called before numpy is imported."""
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = "1"  # parallelism is over processes, and bits must not depend on it
+    # Importing allocates much and frees nothing: a tenth of the start is the collector looking.
+    gc.set_threshold(1_000_000, 20, 100)
+
+
 def _open(stream: TextIO | None) -> TextIO:
     """Return a stream; the null device if there is none, as after ``>&-``."""
     return stream if stream is not None else open(os.devnull, "w", encoding="utf-8")
@@ -128,7 +154,7 @@ def explain_hydra_errors(conf: Path) -> Iterator[None]:
 
 def hydra_error_sentence(error: Exception, conf: Path) -> str:
     """Return an error of Hydra about a command line as one sentence."""
-    from fairbench.cli.choices import GROUPS, groups_with
+    from fairbench.cli.command import GROUPS, groups_with
 
     missing = getattr(error, "missing_cfg_file", None)
     if missing:

@@ -6,14 +6,13 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairbench.cli.command import components_folder
 from fairbench.components import FOLDER
 from fairbench.core.errors import UserError
 
 if TYPE_CHECKING:
-    from fairbench.experiments.execute import Plan
     from fairbench.results.runs import Run
 
 
@@ -39,11 +38,10 @@ def run(words: Sequence[str] = ()) -> Run:
         that cannot work; the message says what would.
     RuntimeError : a component failed; the message holds its traceback.
     """
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
     from fairbench.cli.command_line import CommandLine, hydra_of
-    from fairbench.cli.output import hydra_error_sentence
+    from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
+    from fairbench.cli.output import explain_hydra_errors
+    from fairbench.experiments.execute import carry_out, processes
     from fairbench.results.runs import Run
 
     if isinstance(words, str):
@@ -51,11 +49,16 @@ def run(words: Sequence[str] = ()) -> Run:
     root = components_folder()
     conf = root / "conf"
     _prepare()
-    try:
-        with hydra_of(conf), ExitStack() as locks:
-            planned = _carry_out(CommandLine(list(words), conf, sweep=False), locks)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(hydra_error_sentence(error, conf)) from error
+    with explain_hydra_errors(conf), hydra_of(conf), ExitStack() as locks:
+        line = CommandLine(list(words), conf, sweep=False)
+        config = line.compose(line.jobs[0])
+        if config["plan"]:
+            raise UserError("plan=true returns no run: leave it out, or use the command line")
+        protect_from_collection([config["results"]], locks, make=True)
+        executor = processes(config["n_jobs"], config["timeout_min"])
+        draw = figure_drawer(config["figures"])
+        planned = carry_out(config, executor=executor, draw=draw).plan
+        log_runs([planned], config["tracking"])
     return Run(planned.store.run_path(planned.id))
 
 
@@ -67,20 +70,3 @@ def _prepare() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [source_folder, before]))
     os.environ.setdefault(FOLDER, os.getcwd())
     os.environ["HYDRA_FULL_ERROR"] = "1"
-
-
-def _carry_out(line: Any, locks: ExitStack) -> Plan:
-    """Carry out the run of a command line; return its plan."""
-    from fairbench.cli.jobs import figure_drawer, protect_from_collection
-    from fairbench.cli.summary import log_runs
-    from fairbench.experiments.execute import carry_out
-    from fairbench.experiments.executors import processes
-
-    config = line.compose(line.jobs[0])
-    if config["plan"]:
-        raise UserError("plan=true returns no run: leave it out, or use the command line")
-    protect_from_collection([config["results"]], locks, make=not config["plan"])
-    executor = processes(config["n_jobs"], config["timeout_min"])
-    planned = carry_out(config, executor=executor, draw=figure_drawer(config["figures"])).plan
-    log_runs([planned], config["tracking"])
-    return planned

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from fairbench.cli import choices
-from fairbench.cli.command import ALL, TERMS, table
+from fairbench.cli import command as choices
+from fairbench.cli.command import ALL, TERMS, filled, table, value_word
 from fairbench.components import HOME
 
-_WIDTH = 100
+_SPACE = " " * 6
 _HEAD = """\
 fairbench run [-m] [GROUP=CHOICE ...] [OPTION=VALUE ...]
 
@@ -30,17 +29,11 @@ Examples
   with options  fairbench run dataset=adult learner.max_depth=4 split.repeats=20 n_jobs=2
   A sweep       fairbench run -m dataset=adult,german method=ensemble,binomial_nll
   on a cluster  fairbench run -m dataset=adult,german hydra/launcher=submitit_slurm
-  on a budget   fairbench run experiment=NAME resolve=error_rate budget=2h
   Only a plan   fairbench run plan=true dataset=adult
   All options   fairbench run --cfg job dataset=adult
 
 -m runs every combination of the values listed. In a checkout, python run.py does the same."""
 _USUAL_OPTIONS = ("split", "learner")  # the groups whose options are explained unasked
-_FURTHER_SETTINGS = (
-    ("resolve=METRIC", "of a sweep: add splits where they help most to tell approaches apart"),
-    ("budget=TIME", "how long resolve= may go on, such as 90s, 30m, 2h or 1d"),
-    ("hydra/launcher=NAME", "where a sweep is computed: {}"),
-)
 
 
 def run_help(words: Sequence[str]) -> str:
@@ -70,7 +63,7 @@ def run_help(words: Sequence[str]) -> str:
     if not whole:
         rest = [f"{group}={chosen[group]}" for group in chosen if group not in explained]
         text = f"Further options, explained by fairbench run --help all: {' '.join(rest)}"
-        parts.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
+        parts.append(filled(text, then="  "))
     return "\n\n".join([*parts, TERMS])
 
 
@@ -93,9 +86,9 @@ def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
         if group == "dataset" and not whole:
             lines.append(f"      and {len(others)} more: fairbench data, or docs/datasets.md")
         elif usual and others:
-            lines.append(_filled(f"and {', '.join(others)}", 6))
+            lines.append(filled(f"and {', '.join(others)}", _SPACE, _SPACE))
         elif len(others) > 1:
-            lines.append(_filled(", ".join(others), 6))
+            lines.append(filled(", ".join(others), _SPACE, _SPACE))
         lines += [""] * (group == list(first)[-1])
     return "\n".join([*lines, *_experiments(whole=whole)])
 
@@ -106,18 +99,11 @@ def _experiments(*, whole: bool) -> Iterator[str]:
     yield "  experiment=  a configured sweep, such as a table of a paper, or all of a folder"
     if not whole:
         counts = [f"{folder.name} ({len(list(folder.glob('*.yaml')))})" for folder in folders]
-        yield _filled(f"{', '.join(counts)}; conf/experiment/README.md", 6)
+        yield filled(f"{', '.join(counts)}; conf/experiment/README.md", _SPACE, _SPACE)
         return
     for folder in folders:
         names = [f"{folder.name}/{path.stem}" for path in sorted(folder.glob("*.yaml"))]
-        yield _filled(", ".join([folder.name, *names]), 6)
-
-
-def _filled(text: str, indent: int) -> str:
-    space = " " * indent
-    return textwrap.fill(
-        text, _WIDTH, initial_indent=space, subsequent_indent=space, break_on_hyphens=False
-    )
+        yield filled(", ".join([folder.name, *names]), _SPACE, _SPACE)
 
 
 def _settings(main: str) -> str:
@@ -131,9 +117,9 @@ def _settings(main: str) -> str:
         parts = value.items() if isinstance(value, dict) else [("", value)]
         for part, part_value in parts:
             setting = f"{name}.{part}" if part else name
-            rows.append((f"{setting}={_as_word(part_value)}", comments.get(part or name, "")))
+            rows.append((f"{setting}={value_word(part_value)}", comments.get(part or name, "")))
     launchers = sorted(path.stem for path in (HOME / "conf/hydra/launcher").glob("*.yaml"))
-    rows += [(first, text.format(", ".join(launchers))) for first, text in _FURTHER_SETTINGS]
+    rows.append(("hydra/launcher=NAME", f"where a sweep is computed: {', '.join(launchers)}"))
     return f"Settings\n{table(rows, max(len(first) for first, _ in rows))}"
 
 
@@ -141,7 +127,7 @@ def _options(group: str, choice: str) -> str:
     """Return the options of a choice with their values; empty if there are none."""
     values = _option_values(group, choice)
     rows = [
-        (f"{group}.{name}={_as_word(values[name])}", meaning)
+        (f"{group}.{name}={value_word(values[name])}", meaning)
         for name, meaning in option_meanings(group, choice).items()
     ]
     if not rows:
@@ -193,12 +179,3 @@ def _parameter_texts(target: str) -> dict[str, str]:
         entry: " ".join(meaning.split()).replace("``", "").removesuffix(".")
         for entry, meaning in entries
     }
-
-
-def _as_word(value: Any) -> str:
-    """Return a value as a command line has it."""
-    if isinstance(value, list):
-        return f"[{','.join(map(_as_word, value))}]"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)

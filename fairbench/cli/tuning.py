@@ -9,25 +9,21 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from fairbench.cli.jobs import figure_drawer, protect_from_collection
-from fairbench.cli.options import read
-from fairbench.cli.output import print_as, print_failure, print_line
-from fairbench.cli.summary import log_runs
-from fairbench.comparison.tuning_result import TuningResult, add_test_results, estimate_promise
+from fairbench.cli.command import read, value_word
+from fairbench.cli.command_line import CommandLine, value_at
+from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
+from fairbench.cli.output import print_as, print_line
+from fairbench.comparison.alternative import TuningResult, add_test_results, estimate_promise
 from fairbench.core.errors import UserError
-from fairbench.core.formats import fixed
-from fairbench.experiments.execute import Execution, Plan, RunEnd, plan_run, prepared
-from fairbench.experiments.executors import executor
-from fairbench.experiments.tuning import Dimension, Search
-from fairbench.experiments.tuning_settings import Tuning, TuningOptions
-from fairbench.experiments.tuning_trials import Trial
-from fairbench.reporting.tuning import tuning_document, value_text
+from fairbench.core.text import fixed
+from fairbench.evaluation.tuning_goals import Tuning, TuningOptions
+from fairbench.experiments.execute import Execution, Plan, executor, plan_run, prepared
+from fairbench.experiments.tuning import Dimension, Search, Trial
+from fairbench.reporting.searches import tuning_document, value_text
 from fairbench.results.record import TUNING
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
-
-    from fairbench.cli.command_line import CommandLine
 
 
 def tune(line: CommandLine, locks: ExitStack) -> int:
@@ -35,13 +31,15 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     search, options = search_of(line, locks)
     search.check()
     if search.default_plan.config["plan"]:
-        return _show_plan(search)
+        cells = len(search.default_plan.cells)
+        print_line(
+            f"at most {search.tuning.trials} trials and the untuned default, each of at most "
+            f"{cells} cells, which is one a repeat; what is surely worse is stopped before"
+        )
+        return 0
     if options.format == "text":
         search.show = partial(_show_trial, search)
-    try:
-        answer, runs = carry_out_search(search)
-    except UnfinishedRunError as error:
-        return print_failure(error.end.error, error.end.trace)
+    answer, runs = carry_out_search(search)
     default, best = (prepared(run) for run in runs)
     print_as(tuning_document(answer, search, ids=(default.id, best.id)), options.format)
     if options.format == "text":
@@ -53,17 +51,12 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     return 0
 
 
-class UnfinishedRunError(Exception):
-    """The run of the default or of the chosen trial could not be finished."""
-
-    def __init__(self, end: RunEnd) -> None:
-        super().__init__(end.error)
-        self.end = end
-
-
 def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOptions]:
     """Return the search that a command line asks for, and how its answer is printed."""
-    options = _options(line.sweeper_options())
+    # The sweeper's options are read as those of the verb are: with the same refusals.
+    values = line.sweeper_options()
+    words = [f"{name}={value_word(values[name])}" for name in TuningOptions.__dataclass_fields__]
+    options = read(TuningOptions, words)
     (fixed,) = line.jobs
     if not any(word.startswith("purpose=") for word in fixed):
         fixed = (*fixed, f"purpose={TUNING}")
@@ -78,34 +71,15 @@ def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOption
     return search, options
 
 
-def _options(values: Mapping[str, Any]) -> TuningOptions:
-    """Return the sweeper's options, read as those of the verb are: with the same refusals."""
-    words = [f"{name}={_as_word(values[name])}" for name in TuningOptions.__dataclass_fields__]
-    return read(TuningOptions, words)
-
-
-def _as_word(value: object) -> str:
-    """Return a value of the configuration as it is typed."""
-    if isinstance(value, list):
-        return f"[{','.join(map(str, value))}]"
-    return "null" if value is None else str(value)
-
-
 def carry_out_search(search: Search) -> tuple[TuningResult, tuple[Plan, Plan]]:
-    """Search, and judge what is chosen; return the answer, and the runs of default and chosen.
-
-    Raises
-    ------
-    UnfinishedRunError : a run that could not be evaluated.
-    """
+    """Search, and judge what is chosen; return the answer, and the runs of default and chosen."""
     trials = search.carry_out()
     config = search.default_plan.config
     people = len(prepared(search.default_plan).cells[0].fold.test)
     answer = estimate_promise(trials, search.goals, search.tuning, test_rows=people)
     runs = search.default_plan, plan_run(search.compose(answer.best.values))
     for end in Execution(runs, search.executor, figure_drawer(config["figures"])).carry_out():
-        if end.error:
-            raise UnfinishedRunError(end)
+        end.checked()
     return add_test_results(answer, search.goals, *(prepared(run) for run in runs)), runs
 
 
@@ -137,9 +111,7 @@ def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
     log = "log" in (value.tags or set())
     if log and low <= 0:
         raise UserError(f"'{name}={text}' begins at {low:g}: a logarithm needs a number above 0")
-    base_value: Any = base
-    for key in name.split("."):
-        base_value = base_value.get(key) if isinstance(base_value, Mapping) else None
+    base_value = value_at(base, name)
     whole = isinstance(base_value, int) and not isinstance(base_value, bool)
     whole = whole or isinstance(value.start, int)
     if whole and not (low.is_integer() and high.is_integer()):
@@ -163,13 +135,3 @@ def _show_trial(search: Search, number: int, trial: Trial) -> None:
     print(
         f"  {name}: {values_text}{': ' if values_text else ''}{ended}", file=sys.stderr, flush=True
     )
-
-
-def _show_plan(search: Search) -> int:
-    """Print what would be done."""
-    cells = len(search.default_plan.cells)
-    print_line(
-        f"at most {search.tuning.trials} trials and the untuned default, each of at most {cells} "
-        "cells, which is one a repeat; what is surely worse is stopped before"
-    )
-    return 0

@@ -1,6 +1,7 @@
 """Finished runs against each other: which is better, which to choose, and how sure that is.
 
-Two runs (`runs`), many (`choice`), tuned ones (`tuning_result`), any benchmark (`rank`) and the
-atlas of many data sets (`atlas`). Statistics are in :mod:`fairbench.inference`, pages in
-:mod:`fairbench.reporting`. Begin with `runs`.
+`runs` compares two or many, `choice` chooses one, `alternative` judges a less discriminatory model
+and a tuned one, and `tradeoff_runs` has the points of a figure of error against fairness.
+Statistics are in :mod:`fairbench.inference`, pages in :mod:`fairbench.reporting`. Begin with
+`runs`.
 """

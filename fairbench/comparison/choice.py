@@ -1,7 +1,7 @@
 """The choice of the fairest of many finished runs, with intervals that account for the choice.
 
 A run that is chosen because its gap is the smallest has a gap that looks smaller than it is. Its
-intervals are corrected for the choice (`inference/comparing/selection.py`), unless it was chosen on
+intervals are corrected for the choice (`inference/selection.py`), unless it was chosen on
 other rows than it is judged on. Its interval by itself is that of a run's own table
 (:mod:`fairbench.inference.repeats`); the corrected one is the same at another level.
 """
@@ -17,25 +17,22 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.comparison.run_predictions import Shared, SharedRows, read_shared
-from fairbench.comparison.settings import Bound
-from fairbench.core.arrays import Floats
+from fairbench.comparison.runs import Bound, Shared, SharedRows, read_shared
+from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.errors import UserError
-from fairbench.core.seeds import rng
-from fairbench.inference.comparing.ranking import larger_than, not_told_from_best
-from fairbench.inference.comparing.selection import (
+from fairbench.inference.repeats import REPEATS, RunRates, largest_mean_gap
+from fairbench.inference.selection import (
     Candidates,
     Tails,
     choose,
     correction,
     joint_noise,
+    larger_than,
+    not_told_from_best,
 )
-from fairbench.inference.repeats import REPEATS, RunRates, largest_mean_gap
-from fairbench.metrics.rates import ERROR_RATE, Rate
-from fairbench.metrics.registry import Metric
+from fairbench.metrics.registry import ERROR_RATE, Metric, Rate
 from fairbench.results.runs import Run
 
-Codes = NDArray[np.int64]
 LowerAndUpper = tuple[float, float]
 Index: TypeAlias = int | slice | list[int]
 # Draws of the errors of all rates; fewer for many runs, as time and memory grow with both.

@@ -1,24 +1,36 @@
-"""Comparisons of finished runs, with folds pooled by effective counts."""
+"""Comparisons of finished runs: their settings, which runs can be compared, and what comes out.
+
+:class:`Settings` says by which objectives; :func:`load_predictions` reads what runs predicted, and
+:func:`shared_rows` finds the rows that they share; :func:`compare_pair` and :func:`every_pair`
+compare, with folds pooled by effective counts; :class:`HalfRuns` estimates how much folds share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from numpy.typing import NDArray
 
-from fairbench.comparison.run_predictions import FoldPredictions, RunPredictions
-from fairbench.comparison.settings import TYPICAL, Settings
-from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError
-from fairbench.core.seeds import rng
-from fairbench.inference.comparing.objectives import objective
-from fairbench.inference.comparing.practical_difference import (
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.errors import UserError, check_minimum, check_share, refused, unknown_name
+from fairbench.core.files import DamagedError, sha256, write_bytes, write_text
+from fairbench.core.options import option
+from fairbench.core.text import csv_text
+from fairbench.data.columns import unique_names
+from fairbench.data.dataset import Task
+from fairbench.experiments.configuration import IDENTITY, Presets
+from fairbench.inference.comparing import (
     A_BETTER,
     B_BETTER,
     PRACTICALLY_EQUAL,
@@ -26,18 +38,723 @@ from fairbench.inference.comparing.practical_difference import (
     Region,
     compare,
     highest_density_region,
+    objective,
 )
-from fairbench.inference.comparing.ranking import Pairs, inflation
-from fairbench.inference.posterior import (
-    independent_draws,
-    joint_confusion,
-    margins,
-    paired_draws,
+from fairbench.inference.posterior import independent_draws, joint_confusion, margins, paired_draws
+from fairbench.inference.repeats import (
+    FOLDS,
+    ONE,
+    REPEATS,
+    SAME,
+    Splits,
+    mean_table_draws,
+    no_narrower,
 )
-from fairbench.inference.repeats import mean_table_draws, no_narrower
-from fairbench.metrics.rates import binary_confusion
-from fairbench.metrics.registry import find
-from fairbench.results.labels_and_groups import People
+from fairbench.inference.selection import Pairs, inflation
+from fairbench.inference.survey import (
+    mean_relative_shrinkage,
+    mean_shrinkage,
+    relative_rho,
+    shrinkage,
+    variance_ratio,
+)
+from fairbench.metrics.registry import (
+    BINARY,
+    Metric,
+    binary_confusion,
+    confusion,
+    find,
+    metrics_of,
+    unknown_metric,
+)
+from fairbench.results.catalogue import Catalogue, comparable_sets, flat
+from fairbench.results.predictions import TEST, VALIDATION, People
+from fairbench.results.record import reading
+from fairbench.results.runs import Run
+from fairbench.results.tables import check_columns
+
+AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"
+MEAN, GROUP = "mean", "group"
+AVERAGED, TYPICAL = "averaged", "typical"
+# What a posterior is about, in words.
+SPREADS = {AVERAGED: "the mean of all repeats", TYPICAL: "one repeat"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options for comparing two runs: those of `fairbench compare`."""
+
+    objectives: tuple[str, ...] = option(
+        ("accuracy", "equal_opportunity"),
+        "The metrics by which runs are compared; of a gap between groups, smaller is better.",
+        shown="[METRIC,...]",
+    )
+    rope: tuple[float, ...] = option(
+        (),
+        "Up to which difference of each objective two runs are practically equal; by default what "
+        "each metric declares, 0.01 for most.",
+        shown="[NUMBER,...]",
+    )
+    rho: str = option(
+        AVERAGE,
+        "The correlation between folds: average (over 0 to 1/K), 1/K, a number, or from half-split "
+        "runs and those of a reference learner: relative (the reference's own being 1/K) or "
+        "relative_up (averaged over 0 to the relative one).",
+    )
+    rho_per: str = option(
+        GROUP,
+        "There is one relative correlation for each group, or one from the variance ratios' mean "
+        "over groups and objectives.",
+        choices=(GROUP, MEAN),
+    )
+    reference: str = option(
+        "",
+        "The half-split run of the reference learner, by id or name; the one of learner=svm "
+        "without intervention by default.",
+        shown="RUN",
+    )
+    repeats: str = option(
+        AVERAGED,
+        "Several repeats are averaged, which says what holds of these fitted models on new "
+        "people; or, as the paper does, each is compared by itself and the typical one is shown.",
+        choices=(AVERAGED, TYPICAL),
+    )
+    paired: bool = option(
+        True,
+        "Compare through the joint table of both runs' predictions on the same rows; otherwise by "
+        "two independent posteriors, as the paper does.",
+    )
+    predictive: bool = option(
+        False, "Draw counts after the probabilities, as the published code does."
+    )
+    alpha: float = option(1.0, "The prior pseudo-count of a cell of the confusion matrix.")
+    draws: int = option(10000, "How many posterior draws are made.")
+    level: float = option(
+        0.95, "The level of intervals, and of the region of the most credible differences."
+    )
+    protect: tuple[str, ...] = option(
+        (), "The sensitive attributes whose groups are compared; those of the first run by default."
+    )
+    seed: int = option(0, "The seed of all random draws.", least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse settings that mean nothing, before any run is read."""
+        for name in self.objectives:
+            objective(name)
+        self.shrinkage(10, 1.0)
+        if self.rho_per not in (MEAN, GROUP):
+            raise unknown_name("rho_per", self.rho_per, (MEAN, GROUP))
+        if self.repeats not in (AVERAGED, TYPICAL):
+            raise unknown_name("repeats", self.repeats, (AVERAGED, TYPICAL))
+        check_minimum("draws", self.draws, 100)
+        check_minimum("alpha", self.alpha, 0)
+        check_share("level", self.level)
+
+    @property
+    def relative(self) -> bool:
+        """Whether rho comes from half-split runs."""
+        return self.rho in (RELATIVE, RELATIVE_UP)
+
+    def shrinkage(self, folds: int, ratio: float | Floats | None = None) -> Floats:
+        """Return the share of the rows of `folds` pooled folds that counts as independent.
+
+        Parameters
+        ----------
+        ratio : the run's variance divided by the reference learner's, a number or (G, 1); a
+            relative rho needs it.
+        """
+        if folds == 1:
+            return np.asarray(1.0)
+        if self.rho == AVERAGE:
+            return np.asarray(mean_shrinkage(folds))
+        if self.relative:
+            return self._relative(folds, ratio)
+        try:
+            return shrinkage(1 / folds if self.rho == AT_MOST else float(self.rho), folds)
+        except ValueError:
+            valid = f"{AVERAGE}, {AT_MOST}, {RELATIVE}, {RELATIVE_UP}, or a number"
+            raise UserError(f"rho is '{self.rho}'; valid: {valid}") from None
+
+    def _relative(self, folds: int, ratio: float | Floats | None) -> Floats:
+        if ratio is None:
+            raise UserError(f"rho={self.rho} needs half-split runs, which this comparison has not")
+        if self.rho == RELATIVE_UP:
+            return mean_relative_shrinkage(ratio, folds)
+        return shrinkage(relative_rho(ratio, folds), folds)
+
+
+_COMPARISON = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+.\w]+)\s*")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An upper or lower bound of a rate over everyone."""
+
+    metric: Metric
+    operator: str
+    limit: float
+
+    @classmethod
+    def read(cls, text: str) -> Bound:
+        """Return the bound that a comparison such as ``error_rate<=0.15`` means.
+
+        Raises
+        ------
+        UserError : no comparison, an unknown rate, or a limit that no rate can have.
+        """
+        match = _COMPARISON.fullmatch(text)
+        if not match:
+            raise UserError(f"where={text} is no comparison: write one such as error_rate<=0.15")
+        name, operator, number = match.groups()
+        if name not in _rates():
+            raise unknown_name("rate in where=", name, _rates())
+        try:
+            limit = float(number)
+        except ValueError:
+            limit = np.nan
+        if not 0 <= limit <= 1:
+            raise UserError(f"where={text}: a rate is compared with a number between 0 and 1")
+        return cls(_rates()[name], operator, limit)
+
+    @property
+    def sign(self) -> float:
+        """1 where the rate must be small, -1 where it must be large."""
+        return 1.0 if self.operator.startswith("<") else -1.0
+
+    def __str__(self) -> str:
+        """Return the bound as it is typed."""
+        return f"{self.metric.name}{self.operator}{self.limit:g}"
+
+
+def _rates() -> dict[str, Metric]:
+    """Return the metrics that are one share of rows, by name."""
+    metrics = metrics_of(BINARY, "rate")
+    return {name: metric for name, metric in metrics.items() if _is_share(metric)}
+
+
+def _is_share(metric: Metric) -> bool:
+    weights = [*metric.rates[0].numerator, *metric.rates[0].denominator]
+    return len(metric.rates) == 1 and set(weights) <= {0, 1}
+
+
+def minimised_metric(name: str) -> Metric:
+    """Return a metric by name, if smaller values are better: a gap, or an overall rate.
+
+    Raises
+    ------
+    UserError : another metric, or none of this name.
+    """
+    gaps = {key: metric for key, metric in metrics_of(BINARY, "widest").items() if metric.is_gap}
+    minimisable = gaps | {
+        key: metric for key, metric in _rates().items() if metric.better == "lower"
+    }
+    if name in minimisable:
+        return minimisable[name]
+    if find(name) is None:
+        raise unknown_metric("metric to minimise", name, minimisable)
+    raise UserError(
+        f"minimise={name}: only gaps between groups, and rates that are better low, can be "
+        f"minimised: {', '.join(sorted(minimisable))}"
+    )
+
+
+# Which runs can be compared for a choice, and the words that select such runs.
+
+_PARTS = ("dataset", "split", "evaluator")  # their options decide which rows count, and how
+_MOST = 4  # values that a message lists
+
+
+class CannotChooseError(UserError):
+    """Runs among which there can be no choice; other runs may allow one."""
+
+
+def check_comparable(runs: Sequence[Run]) -> None:
+    """Refuse runs that do not predict the same rows for the same groups.
+
+    Raises
+    ------
+    CannotChooseError : they do not; the message says in what they differ.
+    """
+    if len(comparable_sets(runs)) > 1:
+        raise CannotChooseError(
+            f"these {len(runs)} runs do not all predict the same rows for the same groups: they "
+            f"differ in {_differing_options(runs)}"
+        )
+
+
+def without_copies(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """Return runs without those that are one of the others again, and a sentence on each of these.
+
+    Runs of different ids are one where they computed the same from the same data, such as from a
+    file by two paths.
+    """
+    first: dict[str, Run] = {}
+    notes = []
+    for run in runs:
+        original = first.setdefault(run.environment["fingerprint"], run)
+        if original is not run:
+            notes.append(
+                f"run {run.id} is run {original.id} again ({run.name}): the same models on the "
+                "same data, under another id"
+            )
+    return list(first.values()), notes
+
+
+def _differing_options(runs: Sequence[Run]) -> str:
+    """Return the options in which runs of several sets differ, with a count of runs per value."""
+    facts = [_facts(run) for run in runs]
+    sets = [[_facts(run) for run in members] for members in comparable_sets(runs)]
+    parts = []
+    for name in dict.fromkeys(name for fact in facts for name in fact):
+        values = [{fact.get(name, "none") for fact in members} for members in sets]
+        is_constant_in_sets = (
+            all(len(members) == 1 for members in values) and len(set.union(*values)) > 1
+        )
+        if is_constant_in_sets and name.partition(".")[0] != "evaluator":
+            counts = Counter(fact.get(name, "none") for fact in facts)
+            listed = ", ".join(
+                f"{value} in {runs_with_value}"
+                for value, runs_with_value in counts.most_common(_MOST)
+            )
+            ending = ", ..." if len(counts) > _MOST else ""
+            parts.append(f"{name} ({listed}{ending})")
+    if parts:
+        return ", ".join(parts[:3])
+    different = len({run.summarised["data"] for run in runs}) > 1
+    return "the data, whose files have changed" if different else "the rows that were drawn"
+
+
+def _facts(run: Run) -> dict[str, str]:
+    """Return the words, option -> value as typed, that decide which rows a run predicts."""
+    options = flat({part: run.summarised["config"].get(part, {}) for part in _PARTS})
+    facts = {part: run.choices[part] for part in _PARTS}
+    facts |= {"protect": run.protect.replace(" ", ""), "seed": str(run.seed)}
+    for name, value in options.items():
+        if not name.endswith(".name") and (text := _as_word(value)):
+            facts[name] = text
+    return facts
+
+
+def _as_word(value: Any) -> str:
+    """Return a value as it is typed; "" if no word can select by it."""
+    if not isinstance(value, str | int | float | None):
+        return ""
+    text = str(yaml.safe_dump(value, default_flow_style=True)).partition("\n")[0].strip("'\"")
+    return "" if "," in text or not text else text
+
+
+def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
+    """Return runs of one comparable set: that with most of the wanted runs, given by id.
+
+    If it has two or more wanted runs, only these are returned; otherwise all of the set. Ties go to
+    the set with most runs, then with most repeats. The list is empty if no set has two runs.
+    """
+    usable = [run for run in among if not is_weighted(run) and _may_be_binary(run)]
+    sets = [
+        ([run for run in runs if run.id in wanted], runs)
+        for runs in comparable_sets(usable)
+        if len(runs) > 1
+    ]
+    wanted_runs, runs = max(
+        sets,
+        key=lambda wanted_and_all: (
+            len(wanted_and_all[0]),
+            len(wanted_and_all[1]),
+            _repeats(wanted_and_all[1][0]),
+        ),
+        default=([], []),
+    )
+    return wanted_runs if len(wanted_runs) > 1 else runs
+
+
+def _repeats(run: Run) -> int:
+    return int(run.summarised["config"]["split"].get("repeats", 1))
+
+
+def is_weighted(run: Run) -> bool:
+    """Return whether a run's tables are of weighted rows."""
+    return bool(run.config["evaluator"].get("weights"))
+
+
+def _may_be_binary(run: Run) -> bool:
+    """Return whether a run's labels are of two kinds, as far as its record says."""
+    return run.environment.get("task", {}).get("positive_share", 0) is not None
+
+
+def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> list[str]:
+    """Return words that select exactly the chosen runs, keeping the given words where possible.
+
+    Parameters
+    ----------
+    chosen : the runs that are to be selected, all of them of `among`.
+    words : ``name=value`` that are given, and select more.
+    """
+    ids = {run.id for run in chosen}
+    kept_words = list(words)
+    unwanted = [run for run in among.matching(kept_words) if run.id not in ids]
+    shared = dict(set.intersection(*(set(_facts(run).items()) for run in chosen)))
+    names = [name for name in _facts(chosen[0]) if name in shared]
+    while unwanted:
+        left_by = {name: _runs_with(unwanted, name, shared[name]) for name in names}
+        best = min(left_by, key=lambda name: len(left_by[name]))
+        if len(left_by[best]) == len(unwanted):
+            return [run.id for run in chosen]
+        kept_words = [word for word in kept_words if word.partition("=")[0] != best]
+        kept_words.append(f"{best}={shared[best]}")
+        unwanted = left_by[best]
+    selected = {run.id for run in among.matching(kept_words)}
+    return kept_words if selected == ids else [run.id for run in chosen]
+
+
+def _runs_with(runs: Sequence[Run], name: str, value: str) -> list[Run]:
+    return [run for run in runs if _facts(run).get(name) == value]
+
+
+# The labels that finished runs predicted, to be compared or written as a table.
+
+
+@dataclass(frozen=True, eq=False)
+class FoldPredictions:
+    """The predictions of one fold: the numbers of its test rows, labels and, if any, scores.
+
+    Those of a regression are numbers in place of labels.
+    """
+
+    repeat: int
+    rows: NDArray[np.intp]
+    prediction: NDArray[Any]
+    score: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RunPredictions:
+    """The predictions of a finished run of a binary task or a regression, with labels and groups.
+
+    `repeats` has the folds of each repeat: one of a hold-out split, K of a K-fold split.
+    """
+
+    id: str
+    name: str
+    people: People
+    protect: tuple[str, ...]
+    repeats: Mapping[int, list[FoldPredictions]]
+
+
+_NOT_BINARY = {Task.REGRESSION: "of a regression", Task.MULTICLASS: "of several classes"}
+
+
+def load_predictions(
+    run: Run, *, participle: str = "compared", numbers: bool = False
+) -> RunPredictions:
+    """Read the predictions of a finished run for its test rows.
+
+    Parameters
+    ----------
+    participle : what is done with the predictions, for the message of a refusal.
+    numbers : whether predictions may be numbers, those of a regression.
+
+    Raises
+    ------
+    UserError : a task that is not binary, or no regression where numbers may be; files that are
+        missing or damaged, or a fold without predictions.
+    """
+    people = _binary_people(run, participle, numbers=numbers)
+    table = _read_predictions(run, people, ("prediction", "score"))
+    tested = (table["part"] == TEST).to_numpy()
+    repeat, fold, row, label = (
+        table[name].to_numpy()[tested] for name in ("repeat", "fold", "row", "prediction")
+    )
+    score = table["score"].to_numpy()[tested] if "score" in table else None
+    order = np.lexsort((fold, repeat))  # a stable sort: rows of a fold keep their order
+    starts = np.flatnonzero(np.diff(repeat[order], prepend=-1) | np.diff(fold[order], prepend=-1))
+    repeats: dict[int, list[FoldPredictions]] = {}
+    for indices in np.split(order, starts[1:]):
+        repeat_number = int(repeat[indices[0]])
+        if np.isnan(label[indices]).any():
+            raise UserError(
+                f"run {run.id}, repeat {repeat_number}, fold {int(fold[indices[0]])} has no "
+                "predictions: its training rows held one class only, or its method gave none"
+            )
+        fold_predictions = FoldPredictions(
+            repeat=repeat_number,
+            rows=row[indices].astype(np.intp),
+            prediction=label[indices].astype(_type_of(people)),
+            score=None if score is None else score[indices],
+        )
+        repeats.setdefault(repeat_number, []).append(fold_predictions)
+    return RunPredictions(run.id, run.name, people, run.attributes, repeats)
+
+
+def _type_of(people: People) -> type[np.number[Any]]:
+    """Return the type of targets and predictions: labels, or numbers of a regression."""
+    return np.float64 if people.task is Task.REGRESSION else np.int64
+
+
+def _binary_people(run: Run, participle: str, *, numbers: bool = False) -> People:
+    """Return the people of a run, or refuse it if its task is not binary.
+
+    Parameters
+    ----------
+    participle : what binary runs are, for the message, such as ``compared``.
+    numbers : whether a regression will do, too.
+    """
+    people = run.people()
+    if people.task is not Task.BINARY and not (numbers and people.task is Task.REGRESSION):
+        others = " and regressions" if numbers else ""
+        raise UserError(
+            f"run {run.id} is {_NOT_BINARY[people.task]}; binary ones{others} are {participle}"
+        )
+    return people
+
+
+def _read_predictions(run: Run, people: People, columns: Sequence[str]) -> pd.DataFrame:
+    """Return some columns of a run's table of predictions, checked.
+
+    Raises
+    ------
+    UserError : the rows are not those of `people`, or labels are not 0 and 1.
+    """
+    table = run.predictions(columns)
+    with reading(run.path / "predictions.parquet"):
+        check_columns(table, ["prediction"])
+        labels = table["prediction"].to_numpy()
+        is_label = np.isnan(labels) | np.isin(labels, (0, 1))
+        if people.task is Task.BINARY and not is_label.all():
+            raise DamagedError("it predicts other labels than 0 and 1")
+        if not len(table) or table["row"].max() >= len(people):
+            raise DamagedError("its rows are not those of the data set")
+    return table
+
+
+def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
+    """Return one repeat's test rows: row, fold, target, score, prediction, sensitive columns.
+
+    There is a score only if the method gives one, and a cluster only if the data set has clusters.
+    The folds of a K-fold split are concatenated. A table has one repeat, as others test some of the
+    same people again.
+
+    Raises
+    ------
+    UserError : a repeat that the run does not have.
+    """
+    if repeat not in run.repeats:
+        raise UserError(
+            f"run {run.id} has repeats {', '.join(map(str, run.repeats))}, not {repeat}"
+        )
+    folds = run.repeats[repeat]
+    rows = np.concatenate([fold.rows for fold in folds])
+    scores = [fold.score for fold in folds if fold.score is not None]
+    table = {
+        "row": rows,
+        "fold": np.repeat(np.arange(len(folds)), [len(fold.rows) for fold in folds]),
+        "target": run.people.target.to_numpy()[rows].astype(_type_of(run.people)),
+        **({"score": np.concatenate(scores)} if scores else {}),
+        "prediction": np.concatenate([fold.prediction for fold in folds]),
+    }
+    if run.people.clusters is not None:
+        table["cluster"] = run.people.clusters.to_numpy()[rows]
+    sensitive = run.people.sensitive.iloc[rows].reset_index(drop=True).astype(str)
+    sensitive.columns = group_columns(run)
+    return pd.concat([pd.DataFrame(table), sensitive], axis="columns")
+
+
+def group_columns(run: RunPredictions) -> list[str]:
+    """Return the columns of groups in the table of a run's predictions.
+
+    An attribute with the name of another column, such as ``target``, becomes ``target.1``.
+    """
+    names = unique_names([*_OTHER_COLUMNS, *map(str, run.people.sensitive.columns)])
+    return names[len(_OTHER_COLUMNS) :]
+
+
+_OTHER_COLUMNS = ("row", "fold", "target", "score", "prediction", "cluster")
+
+
+def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False) -> pd.DataFrame:
+    """Write the predictions of one repeat as CSV, or as Parquet by the file's ending.
+
+    Parameters
+    ----------
+    people : whether target and groups are written although the data set does not say that they may
+        be passed on.
+
+    Raises
+    ------
+    UserError : an ending that is neither, a place that cannot be written, or no such repeat.
+    """
+    frame = predictions_frame(run, repeat)
+    if not (people or run.people.about.redistributable):
+        frame = frame.drop(columns=["target", "cluster", *group_columns(run)], errors="ignore")
+    try:
+        if path.suffix == ".parquet":
+            write_bytes(path, frame.to_parquet(index=False), mode=0o600)
+        elif path.suffix == ".csv":
+            write_text(path, csv_text(frame), mode=0o600)
+        else:
+            raise UserError(f"{path} ends in neither .csv nor .parquet: name a file of either kind")
+    except OSError as error:
+        raise UserError(f"not written: {refused(error)}") from error
+    return frame
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRows:
+    """The predictions of k runs for all test rows or all validation rows, with labels and groups.
+
+    Attributes
+    ----------
+    repeat, fold : (n,) the split of each row.
+    row : (n,) its number in the data set.
+    target, group : (n,) its label and the code of its group.
+    prediction : (n, k) labels 0 and 1.
+    names : the names of the groups.
+    test_share : the share of the rows trained on or tested that a hold-out tests.
+    """
+
+    repeat: NDArray[np.int64]
+    fold: NDArray[np.int64]
+    row: NDArray[np.int64]
+    target: NDArray[np.int64]
+    group: NDArray[np.int64]
+    prediction: NDArray[np.int64]
+    names: tuple[str, ...]
+    test_share: float = 0.5
+
+    @cached_property
+    def splits(self) -> Splits:
+        """The kind of splits: how they share rows."""
+        repeats = len(np.unique(self.repeat))
+        folds = len(np.unique(self.fold))
+        if folds > 1:
+            return Splits(FOLDS, repeats, 1 / folds)
+        if repeats == 1:
+            return Splits(ONE)
+        test_same_rows = len(np.unique(self.row)) * repeats == len(self.row)
+        return Splits(SAME if test_same_rows else REPEATS, repeats, self.test_share)
+
+    @cached_property
+    def first_equal(self) -> NDArray[np.intp]:
+        """The index of the first run with equal predictions, for each run, (k,)."""
+        keys = [sha256(column.tobytes()) for column in self.prediction.T]
+        return np.array([keys.index(key) for key in keys], np.intp)
+
+    @cached_property
+    def cells(self) -> NDArray[np.int64]:
+        """Codes of TN, FP, FN and TP, (n, k)."""
+        return np.asarray(2 * self.target[:, None] + self.prediction)
+
+    @cached_property
+    def counts(self) -> NDArray[np.float64]:
+        """Confusion counts of every split, (S, k, G, 4)."""
+        repeat_and_fold = np.stack([self.repeat, self.fold], axis=1)
+        split = np.unique(repeat_and_fold, axis=0, return_inverse=True)[1].reshape(-1)
+        n_groups = len(self.names)
+        n_splits = int(split.max()) + 1
+        split_and_group = split * n_groups + self.group
+        counts_of_runs = [
+            confusion(self.target, prediction, split_and_group, n_groups=n_splits * n_groups)
+            for prediction in self.prediction.T
+        ]
+        return (
+            np.stack(counts_of_runs, axis=1)
+            .reshape(n_splits, n_groups, -1, 4)
+            .swapaxes(1, 2)
+            .astype(float)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Runs with their predictions for the rows that judge them and for those of the choice.
+
+    Attributes
+    ----------
+    runs : the runs with predictions for all test rows.
+    judging : their predictions for the test rows.
+    choosing : their predictions for validation rows; None if these overlap with the test rows.
+    notes : sentences on runs left out and on rows that belong together.
+    """
+
+    runs: Sequence[Run]
+    judging: SharedRows
+    choosing: SharedRows | None
+    notes: list[str]
+
+
+def read_shared(runs: Sequence[Run]) -> Shared:
+    """Return the predictions of two runs or more, as `shared_rows` does."""
+    if len(runs) < 2:
+        matches = "1 finished run matches" if runs else "no finished run matches"
+        which = "".join(f" ({run.name}, {run.id})" for run in runs)
+        raise CannotChooseError(f"{matches}{which}; a choice needs at least two")
+    return shared_rows(runs)
+
+
+def shared_rows(runs: Sequence[Run]) -> Shared:
+    """Return the predictions of runs for test rows, and for validation rows if kept apart."""
+    check_comparable(runs)
+    _check_not_weighted(runs)
+    people = _binary_people(runs[0], "chosen from")
+    groups = people.groups(runs[0].attributes)
+    tables = {run: _read_predictions(run, people, ("prediction",)) for run in runs}
+    table = tables[runs[0]]
+    predictions = {run: run_table["prediction"].to_numpy() for run, run_table in tables.items()}
+    is_test = table["part"].to_numpy() == TEST
+    is_validation = table["part"].to_numpy() == VALIDATION
+    complete = [run for run in runs if not np.isnan(predictions[run][is_test]).any()]
+    if len(complete) < min(len(runs), 2):
+        raise UserError("fewer than two of these runs predict all of their test rows")
+    predicted = np.stack([predictions[run] for run in complete], axis=1)
+    row = table["row"].to_numpy(np.int64)
+
+    splits = len(np.unique(table[["repeat", "fold"]].to_numpy(), axis=0))
+    test_share = float(is_test.sum() / (splits * len(people) - is_validation.sum()))
+
+    def select_rows(is_selected: NDArray[np.bool_]) -> SharedRows:
+        """Return the predictions for the selected rows of the table."""
+        selected_row = row[is_selected]
+        return SharedRows(
+            repeat=table["repeat"].to_numpy(np.int64)[is_selected],
+            fold=table["fold"].to_numpy(np.int64)[is_selected],
+            row=selected_row,
+            target=people.target.to_numpy(np.int64)[selected_row],
+            group=groups.cat.codes.to_numpy(np.int64)[selected_row],
+            prediction=predicted[is_selected].astype(np.int64),
+            names=tuple(map(str, groups.cat.categories)),
+            test_share=test_share,
+        )
+
+    is_apart = is_validation.any() and not np.isin(row[is_validation], row[is_test]).any()
+    is_apart = is_apart and not np.isnan(predicted[is_validation]).any()
+    notes = [
+        f"{run.name} ({run.id}) is left out: it predicts nothing"
+        for run in runs
+        if run not in complete
+    ]
+    if people.clusters is not None:
+        notes.append(
+            "rows that belong together count as independent here, which may make intervals too "
+            "narrow"
+        )
+    return Shared(
+        runs=complete,
+        judging=select_rows(is_test),
+        choosing=select_rows(is_validation) if is_apart else None,
+        notes=notes,
+    )
+
+
+def _check_not_weighted(runs: Sequence[Run]) -> None:
+    """Refuse runs with weighted rows: every row counts as one here."""
+    weighted = [run.id for run in runs if is_weighted(run)]
+    if weighted:
+        raise CannotChooseError(
+            f"{len(weighted)} of these runs, such as {weighted[0]}, weigh their rows, which choose "
+            "cannot: select runs of evaluator.weights=false (nothing is fitted again for them)"
+        )
+
+
+# Comparisons of finished runs, with folds pooled by effective counts.
 
 _PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed
 
@@ -208,13 +925,8 @@ class Labels:
 
     def counts(self, folds: Sequence[FoldPredictions]) -> NDArray[np.int64]:
         """Return the (F, G, 4) confusion counts of F folds."""
-        pooled = self._pool_folds(folds)
-        counts = binary_confusion(
-            pooled.target,
-            pooled.predictions[0],
-            pooled.fold_and_group,
-            n_groups=len(folds) * self.n_groups,
-        )
+        target, code, prediction = self._pool_folds(folds)
+        counts = binary_confusion(target, prediction, code, n_groups=len(folds) * self.n_groups)
         return counts.reshape(len(folds), self.n_groups, 4)
 
     def joint(
@@ -229,38 +941,22 @@ class Labels:
                 "the two runs were tested on different rows (other seed or split): compare them "
                 "with paired=false"
             )
-        pooled = self._pool_folds(first_folds, second_folds)
-        first_prediction, second_prediction = pooled.predictions
-        counts = joint_confusion(
-            pooled.target,
-            first_prediction,
-            second_prediction,
-            pooled.fold_and_group,
-            n_groups=len(first_folds) * self.n_groups,
-        )
+        target, code, first, second = self._pool_folds(first_folds, second_folds)
+        n_groups = len(first_folds) * self.n_groups
+        counts = joint_confusion(target, first, second, code, n_groups=n_groups)
         return counts.reshape(len(first_folds), self.n_groups, 8)
 
-    def _pool_folds(self, *folds_of_runs: Sequence[FoldPredictions]) -> _PooledRows:
-        """Return the rows of all folds, one after another; runs must have the same rows."""
+    def _pool_folds(self, *folds_of_runs: Sequence[FoldPredictions]) -> list[NDArray[np.int64]]:
+        """Return target, code of fold and group, and each run's predictions of all folds' rows.
+
+        Runs must have the same rows.
+        """
         folds = folds_of_runs[0]
         rows = np.concatenate([fold.rows for fold in folds])
         fold_number = np.repeat(np.arange(len(folds)), [len(fold.rows) for fold in folds])
-        return _PooledRows(
-            target=self.target[rows],
-            fold_and_group=fold_number * self.n_groups + self.group[rows],
-            predictions=[
-                np.concatenate([fold.prediction for fold in folds_of_run])
-                for folds_of_run in folds_of_runs
-            ],
-        )
-
-
-class _PooledRows(NamedTuple):
-    """The rows of several folds: target, code of fold and group, and predictions of each run."""
-
-    target: NDArray[np.int64]
-    fold_and_group: NDArray[np.int64]
-    predictions: list[NDArray[np.int64]]
+        fold_and_group = fold_number * self.n_groups + self.group[rows]
+        predictions = [np.concatenate([fold.prediction for fold in run]) for run in folds_of_runs]
+        return [self.target[rows], fold_and_group, *predictions]
 
 
 @lru_cache(maxsize=8)
@@ -359,3 +1055,181 @@ def outperformance(
 ) -> Floats:
     """Return the (R, R) probabilities P(row >> column)."""
     return every_pair(runs, settings, ratios).outperforms
+
+
+# Half-split runs, and ratios of variances to a reference learner, from which rho is estimated.
+
+HALF_SPLITS = "half_splits"
+# Settings that do not change which labels a run predicts.
+_ASIDE = ("split", "evaluator", "consistency")
+# Settings in which the reference's run agrees with the run that it is compared with.
+_SHARED_SETTINGS = ("dataset", "method", "seed")
+
+
+@dataclass(frozen=True, eq=False)
+class HalfRuns:
+    """The half-split runs of a results folder.
+
+    `reference` is the id or name of the reference learner's run; if empty, it is the run of the
+    components that ``conf/reference.yaml`` names.
+    """
+
+    conf: Path
+    catalogue: Catalogue
+    reference: str = ""
+
+    def load_half_run(self, run: RunPredictions) -> RunPredictions:
+        """Return the half-split run of a run's configuration, the one with most halvings."""
+        return self._load(self._half_run_of(run), run)
+
+    def load_reference(self, run: RunPredictions) -> RunPredictions:
+        """Return the half-split run of the reference learner on the run's data."""
+        return self._load(self._reference_of(run), run)
+
+    def check(self, runs: Sequence[RunPredictions]) -> None:
+        """Refuse runs without a half-split run of their own or of the reference."""
+        if all(self._half_run_of(run) and self._reference_of(run) for run in runs):
+            return
+        raise self._missing_runs_error(runs)
+
+    def _missing_runs_error(self, runs: Sequence[RunPredictions]) -> UserError:
+        """Return an error that names the missing runs, and the commands that make them."""
+        missing: dict[str, Mapping[str, str]] = {}
+        presets = Presets(self.conf)
+        for run in runs:
+            words = presets.overrides(self._find_run(run.id))
+            if self._half_run_of(run) is None:
+                missing[f"run {run.id}"] = _half_split_words(words)
+            if self._reference_of(run) is None:
+                missing["the reference learner"] = _half_split_words(self._reference_words(words))
+        commands = " and ".join(presets.commands(_unique(missing)))
+        return UserError(
+            f"a relative rho needs half-split runs, and those of {', '.join(missing)} are not "
+            f"in {self.catalogue.folder}: run {commands}"
+        )
+
+    def _half_run_of(self, run: RunPredictions) -> Run | None:
+        identity = _identity(self._find_run(run.id))
+        candidates = [
+            candidate for candidate in self._half_runs if _identity(candidate) == identity
+        ]
+        return max(candidates, key=_halvings, default=None)
+
+    def _reference_of(self, run: RunPredictions) -> Run | None:
+        """Return the half-split run of the reference for a run; None if there is none."""
+        if self.reference:
+            return self.catalogue.one(self.reference)
+        config = self._find_run(run.id).config
+        candidates = [
+            candidate for candidate in self._half_runs if self._is_of_reference(candidate, config)
+        ]
+        candidates = [
+            candidate
+            for candidate in candidates
+            if candidate.config["protect"] == config["protect"]
+        ] or candidates
+        if len({json.dumps(candidate.config["learner"]) for candidate in candidates}) > 1:
+            ids = ", ".join(candidate.id for candidate in candidates)
+            raise UserError(f"several half-split runs of the reference: {ids}; say reference=ID")
+        return max(candidates, key=_halvings, default=None)
+
+    @cached_property
+    def _components(self) -> dict[str, str]:
+        """The learner and the intervention of the reference."""
+        return dict(yaml.safe_load((self.conf / "reference.yaml").read_text(encoding="utf-8")))
+
+    def _is_of_reference(self, run: Run, config: Mapping[str, Any]) -> bool:
+        has_components = all(
+            run.choices[group] == option for group, option in self._components.items()
+        )
+        return has_components and all(run.config[name] == config[name] for name in _SHARED_SETTINGS)
+
+    def _reference_words(self, words: Mapping[str, str]) -> dict[str, str]:
+        components = self._components
+        other_words = {
+            name: text for name, text in words.items() if not name.startswith(tuple(components))
+        }
+        return other_words | components
+
+    @cached_property
+    def _half_runs(self) -> list[Run]:
+        return list(self.catalogue.select(split=HALF_SPLITS))
+
+    def _find_run(self, id_: str) -> Run:
+        return self.catalogue.runs[id_]
+
+    def _load(self, half_run: Run | None, run: RunPredictions) -> RunPredictions:
+        if half_run is None:
+            raise self._missing_runs_error([run])
+        return load_predictions(half_run)
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    return {name: run.config[name] for name in IDENTITY if name not in _ASIDE}
+
+
+def _halvings(run: Run) -> int:
+    return int(run.config["split"]["repeats"])
+
+
+def _half_split_words(words: Mapping[str, str]) -> dict[str, str]:
+    other_words = {name: text for name, text in words.items() if not name.startswith(_ASIDE)}
+    return {**other_words, "split": HALF_SPLITS}
+
+
+def _unique(missing: Mapping[str, Mapping[str, str]]) -> list[Mapping[str, str]]:
+    return list({json.dumps(dict(job), sort_keys=True): job for job in missing.values()}.values())
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceRatios:
+    """Ratios of variances to the reference learner's, for the rates that `objectives` use.
+
+    Attributes
+    ----------
+    per : ``group``: one ratio for each group, the mean over rates; or ``mean`` over both.
+    protect : the attributes that define the groups; if empty, the run's own.
+    """
+
+    half_runs: HalfRuns
+    objectives: Sequence[str]
+    per: str = GROUP
+    protect: tuple[str, ...] = ()
+
+    def __call__(self, run: RunPredictions) -> Floats:
+        """Return the run's ratio r: a number, or (G, 1) per group."""
+        ratios = self.ratios_of_rates(run)
+        is_known = ~np.isnan(ratios)
+        if not is_known.any():
+            raise UserError(
+                f"run {run.id}: no half-split gives a variance, of it or of the reference learner; "
+                "run both with a larger split.repeats"
+            )
+        if self.per == MEAN:
+            return np.asarray(ratios[is_known].mean())
+        # A group without a ratio of its own gets the mean of all ratios.
+        filled = np.where(is_known.any(axis=0), ratios, ratios[is_known].mean())
+        return np.asarray(np.nanmean(filled, axis=0)[:, None])
+
+    def ratios_of_rates(self, run: RunPredictions) -> Floats:
+        """Return the ratio of every rate and group, (R, G); NaN if undefined in a half."""
+        estimates, reference_estimates = (
+            self._estimates(half_run, run)
+            for half_run in (self.half_runs.load_half_run(run), self.half_runs.load_reference(run))
+        )
+        shared_repeats = sorted(estimates.keys() & reference_estimates.keys())
+        halves = (
+            np.stack([halving_estimates[repeat] for repeat in shared_repeats])
+            for halving_estimates in (estimates, reference_estimates)
+        )
+        return variance_ratio(*halves)
+
+    def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Floats]:
+        """Return the rates of both halves of every halving: repeat -> (2, R, G)."""
+        labels = Labels.of(run, self.protect)
+        names = [rate for name in self.objectives for rate in objective(name).rates]
+        estimates = {}
+        for repeat, folds in half_run.repeats.items():
+            counts = labels.counts(folds)
+            estimates[repeat] = np.stack([rate(counts) for rate in dict.fromkeys(names)], axis=1)
+        return estimates

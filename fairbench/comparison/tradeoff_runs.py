@@ -9,13 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.comparison.run_predictions import RunPredictions
-from fairbench.comparison.runs import Labels, outperformance, tested_share
-from fairbench.comparison.settings import AVERAGED, TYPICAL, Settings
+from fairbench.comparison.runs import (
+    AVERAGED,
+    TYPICAL,
+    Labels,
+    RunPredictions,
+    Settings,
+    outperformance,
+    tested_share,
+)
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
-from fairbench.core.fingerprint import digest
-from fairbench.inference.comparing.objectives import (
+from fairbench.core.text import digest
+from fairbench.inference.comparing import (
     DRAWS,
     METRICS,
     Point,

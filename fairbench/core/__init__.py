@@ -1,7 +1,10 @@
-"""Basic tools: errors, checks of values, random generators, fingerprints, locks, whole files.
+"""Basic tools: errors, options, texts, whole files, locks, fingerprints, processes, arrays.
 
 Nothing here knows of data sets, metrics or fairness. Begin with `errors`, whose `UserError` is the
-one line that a person reads, and `files`, which writes whole files or none.
+one line that a person reads, and `files`, which opens what strangers may have written and writes
+whole files or none. `text` words numbers and escapes texts, `options` declares what a command
+takes, `locks` keeps two commands apart, `fingerprint` tells code and options apart, `processes` has
+limits of memory and time, and `arrays` the random generators.
 """
 
 VERSION = "0.1.0"

@@ -1,9 +1,43 @@
-"""The types of arrays that most modules handle; docstrings give their shapes."""
+"""The types of arrays that most modules handle, and the random generators that fill them.
+
+There is a generator for each purpose, so that one's draws never change another's.
+"""
 
 from __future__ import annotations
+
+import hashlib
+import json
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Codes = NDArray[np.int64]  # of groups, classes or cells, from 0
+Rows = NDArray[np.int64]  # positions of rows, from 0
+
+
+Key = str | int
+
+
+def _entropy(root: int, purpose: str, keys: tuple[Key, ...]) -> int:
+    text = json.dumps([root, purpose, *keys])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
+
+
+def rng(root: int, purpose: str, *keys: Key) -> np.random.Generator:
+    """Return the generator of one purpose, independent of every other purpose and of any order.
+
+    Parameters
+    ----------
+    root : the root seed of the run (``seed=0``).
+    purpose : what the draws are for, such as ``"split"`` or ``"fit"``.
+    keys : what distinguishes draws of one purpose: data set, repeat, fold, member. Never a method
+        or a variant, so that what is compared shares its draws.
+    """
+    return np.random.default_rng(np.random.SeedSequence(_entropy(root, purpose, keys)))
+
+
+def integer_seed(generator: np.random.Generator) -> int:
+    """Draw a 31-bit seed for a library that takes an integer."""
+    return int(generator.integers(2**31 - 1))

@@ -1,36 +1,319 @@
-"""Files that are whole or not there, and that show whether they are as they were written.
+"""Files of strangers and of ours: opened where nothing leads out, written whole or not at all.
 
-Each is written under a temporary name, which no other process on any machine uses, and renamed into
-place; the folder is then synchronised, so that the name outlives a loss of power. A sealed file has
-the sha256 of its own bytes in it, taken with zeros in its place: a change of any bit is found. What
-is written often, and shows itself whether it is whole, is synchronised once, after it was renamed.
-A file that would unfold to more memory than a machine has to spare is refused before it is read.
+The way into folders comes first. Below a folder that was named by :func:`guard`, no link is
+followed: a file is opened, made, renamed or removed from its folder's own descriptor, which was
+opened from its folder's, down from the guarded one. What is opened is a regular file, never a pipe,
+a socket or a device, and no more of it is read than its kind may have; what has a second name is
+not written. Of a path in no guarded folder, whoever named it answers for its folder; the file
+itself must be a regular one all the same.
+
+Then files that are whole or not there (:func:`atomic`). Each is written under a temporary name,
+which no other process on any machine uses, and renamed into place; the folder is then synchronised,
+so that the name outlives a loss of power. A sealed file has the sha256 of its own bytes in it,
+taken with zeros in its place: a change of any bit is found. What is written often, and shows itself
+whether it is whole, is synchronised once, after it was renamed.
+
+Last Parquet, and what is refused before it is read: a file that would unfold to more memory than a
+machine has to spare, by its footer or its size.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import re
 import secrets
+import stat
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fairbench.core.errors import DataError, UserError, warn
-from fairbench.core.formats import is_number, visible
-from fairbench.core.safe_open import StrangeFileError, is_file, opened, read_bytes, rename, within
+from fairbench.core.text import is_number, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-    from fairbench.core.parquet_pages import ColumnSize, Part
+# Most bytes that are read of a kind of file; what is written here has a hundredth of it at most.
+RECORD, TEXT = 1 << 24, 1 << 28
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_OTHERS = 0o077  # the rights of all but a file's owner
+_guarded: set[str] = set()
+
+
+class StrangeFileError(OSError):
+    """What is no file or folder of ours: a link, a pipe, a device, or far too large."""
+
+    def __init__(self, path: str | Path, reason: str) -> None:
+        super().__init__(errno.ELOOP, reason, str(path))
+
+
+def guard(folder: Path) -> None:
+    """Follow no link below a folder from now on; the folder itself may be one."""
+    _guarded.add(os.path.abspath(folder))
+
+
+def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
+    """Open a regular file, and return its descriptor; no wait for a pipe's other end.
+
+    Raises
+    ------
+    StrangeFileError : it is none, or a link leads to it; or it is to be written, and has a second
+        name, by which it may be somebody else's.
+    OSError : it cannot be opened.
+    """
+    with within(path.parent) as folder:
+        try:
+            handle = os.open(path.name, flags | _FILE, mode, dir_fd=folder)
+        except OSError as error:
+            raise _refusal(error, path) from None
+        except ValueError as error:  # a byte of value 0, which no name has
+            raise StrangeFileError(path, str(error)) from None
+    about = os.fstat(handle)
+    if stat.S_ISREG(about.st_mode) and (about.st_nlink <= 1 or not flags & os.O_ACCMODE):
+        return handle
+    os.close(handle)
+    if not stat.S_ISREG(about.st_mode):
+        raise StrangeFileError(path, "it is no regular file")
+    raise StrangeFileError(path, "it has a second name (a hard link): put a copy in its place")
+
+
+def read_bytes(path: Path, most: int = RECORD, *, private: bool = False) -> bytes:
+    """Return the content of a regular file of at most so many bytes.
+
+    Parameters
+    ----------
+    private : whether it is for its owner alone. That others may read it is said in a line.
+
+    Raises
+    ------
+    StrangeFileError : it is none, or is larger.
+    OSError : it cannot be read.
+    """
+    with open(opened(path), "rb") as file:
+        about = os.fstat(file.fileno())
+        if about.st_size > most:
+            raise StrangeFileError(
+                path, f"it has {about.st_size:,} bytes, and at most {most:,} are read"
+            )
+        if private and about.st_mode & _OTHERS:
+            warn(f"{path} may be read by others: chmod 600 it, unless you share it")
+        return file.read(about.st_size)
+
+
+def read_text(path: Path, most: int = RECORD) -> str:
+    """Return the text of a regular file of at most so many bytes; what is no UTF-8 as a mark."""
+    return read_bytes(path, most).decode("utf-8", errors="replace")
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that a link leads to, below a guarded one; one that is not there is fine.
+
+    Raises
+    ------
+    StrangeFileError : it is one.
+    """
+    with contextlib.suppress(FileNotFoundError), within(folder):
+        pass
+
+
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder, and those that it lies in, unless it is there; `mode` says who may read it.
+
+    Raises
+    ------
+    StrangeFileError : a link leads to it.
+    OSError : it cannot be made.
+    """
+    with within(folder, make=mode):
+        pass
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that its owner alone may enter; one that is there is closed to others."""
+    with within(folder, make=0o700) as handle:
+        mode = stat.S_IMODE(os.fstat(handle).st_mode)
+        if mode & _OTHERS:
+            os.fchmod(handle, mode & 0o700)
+
+
+def names_in(folder: Path) -> tuple[list[str], list[str], list[str]]:
+    """Return the names of a folder's regular files, of its folders, and of all else, in order.
+
+    All else are links, pipes, sockets and devices. Nothing of a folder that is not there.
+
+    Raises
+    ------
+    StrangeFileError : a link leads to the folder.
+    """
+    files: list[str] = []
+    folders: list[str] = []
+    other_names: list[str] = []
+    with (
+        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+        within(folder) as handle,
+        os.scandir(handle) as entries,
+    ):
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            else:
+                other_names.append(entry.name)
+    return sorted(files), sorted(folders), sorted(other_names)
+
+
+def is_file(path: Path) -> bool:
+    """Say whether the path is a regular file, without a link on the way."""
+    about = entry(path)
+    return about is not None and stat.S_ISREG(about.st_mode)
+
+
+def is_folder(path: Path) -> bool:
+    """Say whether the path is a folder, without a link on the way."""
+    about = entry(path)
+    return about is not None and stat.S_ISDIR(about.st_mode)
+
+
+def entry(path: Path) -> os.stat_result | None:
+    """Return the status of a file, for a link that of the link itself; None if it is not there."""
+    try:
+        with within(path.parent) as folder:
+            return os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+    except (OSError, ValueError):  # no name has a byte of value 0
+        return None
+
+
+def remove(path: Path) -> None:
+    """Remove a regular file, unless it is gone.
+
+    Raises
+    ------
+    StrangeFileError : it is none: fairbench writes no other kind.
+    OSError : it cannot be removed.
+    """
+    with contextlib.suppress(FileNotFoundError), within(path.parent) as folder:
+        about = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+        if not stat.S_ISREG(about.st_mode):
+            raise StrangeFileError(path, "it is no regular file")
+        os.unlink(path.name, dir_fd=folder)
+
+
+def rename(path: Path, name: str) -> None:
+    """Give a file or folder another name in its own folder; a file of that name is replaced.
+
+    Raises
+    ------
+    OSError : there is none, a folder of that name holds anything, or it cannot be renamed.
+    """
+    with within(path.parent) as folder:
+        os.replace(path.name, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def holds_only(folder: Path, ours: Callable[[str], bool]) -> bool:
+    """Say whether a folder exists and holds nothing but regular files of such names."""
+    if not is_folder(folder):
+        return False
+    files, *rest = names_in(folder)
+    return not any(rest) and all(map(ours, files))
+
+
+def remove_folder(folder: Path, ours: Callable[[str], bool]) -> bool:
+    """Remove a folder if it holds only regular files of ours; return whether it is gone.
+
+    Parameters
+    ----------
+    ours : says by its name whether a file is one that fairbench writes there.
+    """
+    if entry(folder) is None:
+        return True
+    if not holds_only(folder, ours):
+        return False
+    for name in names_in(folder)[0]:
+        remove(folder / name)
+    with contextlib.suppress(OSError), within(folder.parent) as above:
+        os.rmdir(folder.name, dir_fd=above)
+    return entry(folder) is None
+
+
+@contextlib.contextmanager
+def within(folder: Path, *, make: int | None = None) -> Iterator[int]:
+    """Yield the descriptor of a folder, reached from the guarded one that it lies in.
+
+    Parameters
+    ----------
+    make : the mode of a folder that is made where there is none; those that it lies in are, too.
+
+    Raises
+    ------
+    StrangeFileError : a link leads to it.
+    OSError : it is not there, or cannot be made.
+    """
+    start, inner_names = _guard_of(os.path.abspath(folder))
+    try:
+        handle = os.open(start, _FOLDER)
+    except FileNotFoundError:
+        if make is None:
+            raise
+        Path(start).mkdir(0o777 if inner_names else make, parents=True, exist_ok=True)
+        handle = os.open(start, _FOLDER)
+    try:
+        place = start
+        for depth, name in enumerate(inner_names, 1):
+            place = f"{place}/{name}"
+            mode = make if depth == len(inner_names) or make is None else 0o777
+            inner = _inner(name, handle, place, mode)
+            os.close(handle)
+            handle = inner
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _inner(name: str, above: int, place: str, make: int | None) -> int:
+    """Open a folder in a folder, which is made where there is none and `make` says its mode."""
+    try:
+        return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
+    except FileNotFoundError as error:
+        if make is None:
+            raise _refusal(error, place) from None
+    except OSError as error:
+        raise _refusal(error, place) from None
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, make, dir_fd=above)
+    return _inner(name, above, place, None)
+
+
+def _guard_of(folder: str) -> tuple[str, list[str]]:
+    """Return the outermost guarded folder that a folder lies in, and the names from there on."""
+    end = folder.find("/", 1)
+    while end > 0:
+        if folder[:end] in _guarded:
+            return folder[:end], folder[end + 1 :].split("/")
+        end = folder.find("/", end + 1)
+    return folder, []
+
+
+def _refusal(error: OSError, path: str | Path) -> OSError:
+    """Return the error of a path that could not be opened; it says so if the path is a link."""
+    if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK) and os.path.islink(path):
+        return StrangeFileError(
+            path, f"it is a link to {os.readlink(path)!r}, which is not followed"
+        )
+    if error.errno == errno.ENXIO:  # a socket, or a pipe that nobody reads
+        return StrangeFileError(path, "it is no regular file")
+    error.filename = str(path)
+    return error
+
 
 _SEAL = "seal"
 _MARK = b"fairbench-sha256:"
@@ -332,40 +615,35 @@ def read_parquet(
     """
     import pyarrow as pa
 
-    def part(first: int, size: int) -> bytes:
-        return content[first : first + size]
-
-    source = pa.BufferReader(content)
-    return table_within(source, part, name, columns, dictionaries)
+    return table_within(pa.BufferReader(content), name, columns, dictionaries)
 
 
 def table_within(
     source: pa.NativeFile,
-    part: Part,
     name: str,
     columns: Collection[str] | None = None,
     dictionaries: Collection[str] = (),
 ) -> pa.Table:
-    """Return the table of a Parquet file, as :func:`read_parquet`; `part` returns bytes of it."""
+    """Return the table of a Parquet file, as :func:`read_parquet`."""
+    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(source) as file:  # half the time of pq.read_table
-        names = file.schema_arrow.names
-        only = [name for name in names if name in columns] if columns is not None else None
-        texts = check_parquet(file, part, name, columns=only)
+        fields = [field for field in file.schema_arrow if columns is None or field.name in columns]
+        long = check_parquet(file, name, columns=columns)
+        only = None if columns is None else [field.name for field in fields]
+        kept = [field.name for field in fields if field.name in {*long, *dictionaries}]
         threads = source.size() >= _MANY
-        if not texts and not dictionaries:
+        if not kept:
             return file.read(only, use_threads=threads)
-        late = [name for name, size in texts.items() if name in dictionaries and not size.prefixed]
-        kept = [
-            name for name in names if name in dictionaries and (name in late or name not in texts)
-        ]
-        _check_texts(source, {text: texts[text] for text in texts if text not in late}, name)
         with ParquetFile(source, metadata=file.metadata, read_dictionary=kept) as again:
             table = again.read(only, use_threads=threads)
-        chunks = (chunk for text in late for chunk in table[text].chunks)
-        check_memory(sum(map(written_out, chunks)), name)
-        return table
+    of_texts = [table[text] for text in long if pa.types.is_dictionary(table[text].type)]
+    check_memory(sum(written_out(chunk) for column in of_texts for chunk in column.chunks), name)
+    for place, field in enumerate(fields):
+        if field.name in long and field.name not in dictionaries:
+            table = table.set_column(place, field, table[place].cast(field.type))
+    return table
 
 
 def read_schema(path: Path) -> pa.Schema:
@@ -379,33 +657,6 @@ def read_schema(path: Path) -> pa.Schema:
 
     with open(opened(path), "rb") as file:
         return parquet.read_schema(file)
-
-
-_DECODED = 1 << 28  # bytes of texts that are decoded at once at most
-_STEPS = 100_000  # in which a column is decoded at most
-
-
-def _check_texts(source: pa.NativeFile, texts: Mapping[str, ColumnSize], name: str) -> None:
-    """Refuse columns of texts that take more than is allowed where each is written out.
-
-    They are decoded in steps, and no further than to what is allowed: as dictionaries, except for
-    texts told by those before, of which Arrow makes none.
-    """
-    from pyarrow.parquet import ParquetFile
-
-    total = 0
-    for text, size in texts.items():
-        rows = 1 << 16
-        if size.prefixed:
-            rows = min(rows, max(_DECODED // max(size.longest, 1), 1))
-            if size.values > _STEPS * rows:
-                check_memory(size.values * size.longest, name)
-        source.seek(0)
-        with ParquetFile(source, read_dictionary=[] if size.prefixed else [text]) as file:
-            for batch in file.iter_batches(rows, columns=[text], use_threads=False):
-                column = batch.column(0)
-                total += column.nbytes if size.prefixed else written_out(column)
-                check_memory(total, name)
 
 
 def is_text(field: pa.Field | pa.ChunkedArray) -> bool:
@@ -465,28 +716,23 @@ FIELD, COLUMN = 24, 20_000
 
 def check_parquet(
     file: ParquetFile,
-    part: Part,
     name: str,
     *,
     columns: Collection[str] | None = None,
     groups: Sequence[int] | None = None,
-) -> dict[str, ColumnSize]:
-    """Refuse a Parquet file whose columns would take more memory than is allowed.
-
-    The numbers of rows and bytes in the footer are not believed; sizes are bounded by what the
-    decoder relies on (:mod:`fairbench.core.parquet_pages`).
+) -> list[str]:
+    """Refuse a Parquet file whose columns would take more memory than is allowed, by its footer.
 
     Parameters
     ----------
     file : the open file.
-    part : a function that returns bytes of the file.
     name : what messages call the file.
     columns : the columns that are read; all by default.
     groups : the row groups that are read; all by default.
 
     Returns
     -------
-    dict of ColumnSize
+    list of str
         The columns of texts that may still take more than is allowed, if every text is as long as
         all together.
 
@@ -494,47 +740,30 @@ def check_parquet(
     ------
     UserError : they would; see :func:`check_memory`.
     """
-    schema, about = file.schema_arrow, file.metadata
-    fields = [field for field in schema if columns is None or field.name in columns]
+    about = file.metadata
+    fields = [field for field in file.schema_arrow if columns is None or field.name in columns]
     if lists := next((field for field in fields if _is_nested(field)), None):
         raise DataError(
             f"{name}: column '{lists.name}' is of type {lists.type}, not a value in each row"
         )
-    every = about.num_columns == len(schema) == len(fields)
-    places = (
-        [[place] for place in range(len(fields))]
-        if every
-        else _places(file, [field.name for field in fields])
-    )
-    groups = range(about.num_row_groups) if groups is None else groups
-    widths = [_width(field) for field in fields]
-    from fairbench.core.parquet_pages import page_bounds, page_sizes
-
-    sizes = page_bounds(file, groups, places)
-    if _total(sizes, widths) > most_memory() or _long(fields, sizes):
-        sizes = page_sizes(file, part, groups, places)
-    check_memory(_total(sizes, widths) + about.num_columns * COLUMN, name)
-    return _long(fields, sizes)
-
-
-def _places(file: ParquetFile, names: Sequence[str]) -> list[list[int]]:
-    """Return, for each name, the positions of the file's columns, or parts of columns, of it."""
-    places: dict[str, list[int]] = {}
-    for place in range(file.metadata.num_columns):
+    places: dict[str, list[int]] = {}  # of a name: those of the columns that have it
+    for place in range(about.num_columns):
         places.setdefault(file.schema.column(place).path, []).append(place)
-    return [places.get(name, []) for name in names]
-
-
-def _total(sizes: Sequence[ColumnSize], widths: Sequence[int]) -> int:
-    pairs = zip(sizes, widths, strict=True)
-    return sum(size.unfolded + size.values * width for size, width in pairs)
-
-
-def _long(fields: Sequence[pa.Field], sizes: Sequence[ColumnSize]) -> dict[str, ColumnSize]:
-    """Return the columns that take too much memory if each text is as long as all together."""
-    texts = {f.name: size for f, size in zip(fields, sizes, strict=True) if is_text(f)}
-    share = most_memory() / max(len(texts), 1)
-    return {name: size for name, size in texts.items() if size.values * size.longest > share}
+    rows = [
+        about.row_group(group)
+        for group in (range(about.num_row_groups) if groups is None else groups)
+    ]
+    total, long = about.num_columns * COLUMN, []
+    share = most_memory() / max(sum(map(is_text, fields)), 1)
+    for field in {field.name: field for field in fields}.values():
+        chunks = [group.column(place) for group in rows for place in places.get(field.name, [])]
+        values = sum(abs(chunk.num_values) for chunk in chunks)
+        unfolded = sum(abs(chunk.total_uncompressed_size) for chunk in chunks)
+        total += unfolded + values * _width(field)
+        if is_text(field) and values * unfolded > share:
+            long.append(field.name)
+    check_memory(total, name)
+    return long
 
 
 def _is_nested(field: pa.Field) -> bool:

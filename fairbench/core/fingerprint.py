@@ -7,16 +7,16 @@ import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
-import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from fairbench.core.files import sealed_json, unsealed_json, write_text
+from fairbench.core.text import digest
 
 _DECLARATIONS = ("Capabilities", "Metric")
 _SENTENCES = ("needs", "advice", "group_at_prediction")  # of declarations, for people to read
@@ -85,16 +85,11 @@ _ASIDE = (
     "fairbench.core.errors",
     "fairbench.core.files",
     "fairbench.core.fingerprint",
+    "fairbench.core.options",
+    "fairbench.core.processes",
     "fairbench.experiments.contracts",
-    "fairbench.experiments.study",
     "fairbench.results.predictions",
 )
-
-
-def digest(content: Any, length: int = 20) -> str:
-    """Return the hash of a JSON-like value; equal values in any key order hash alike."""
-    text = json.dumps(content, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 def describe(component: Any) -> dict[str, Any]:
@@ -125,28 +120,43 @@ def _version(distribution: str) -> str:
         return ""
 
 
+ALL, RUN, IMPORTS = "*", "", "import"  # of a module: everything, what runs, imports of others
+
+
 def code_digest(modules: Iterable[str]) -> str:
     """Return a hash of what `modules`, and all they use from this project, compute.
 
-    What is hashed are syntax trees without docstrings, annotations, layout and messages of errors,
-    and without the names of modules: rewording or moving code changes nothing. A module counts if
-    a name that is imported from it is used. Package ``__init__`` files, which here hold nothing
-    that computes, are left out.
+    What is hashed are the syntax trees of definitions, without docstrings, annotations, layout and
+    messages of errors, and without the names of modules: rewording code, or moving it to another
+    module, changes nothing. Of `modules` all definitions count; of others those that are used, and
+    what runs when they are imported. Package ``__init__`` files, which here hold nothing that
+    computes, are left out.
     """
-    closure: dict[str, str] = {}
-    waiting = list(modules)
+    seen: set[tuple[str, str]] = set()
+    digests: set[str] = set()
+    waiting = [(module, ALL) for module in modules]
     while waiting:
-        name = waiting.pop()
-        if name not in closure and (module := _module_digest(name)) is not None:
-            closure[name], imported = module
-            waiting += imported
+        module, name = place = waiting.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        parts = _parts_of(module)
+        if parts is None:
+            # Of a package a module was imported, and of another project nothing counts.
+            waiting += [(f"{module}.{name}", ALL)] if name not in (ALL, RUN) else []
+            continue
+        whole = [part for part in parts if parts[part][0] or part == RUN]
+        names = whole if name == ALL else [name, RUN]
+        for part_digest, used in (parts[part] for part in names if part in parts):
+            digests.add(part_digest)
+            waiting += [(user or module, what) for user, what in used]
     _note_modules()
-    return digest(sorted(closure.values()))
+    return digest(sorted(digests - {""}))
 
 
 @cache
-def _module_digest(module: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the digest of a module of this project and what it imports; None of others."""
+def _parts_of(module: str) -> Mapping[str, Sequence[Any]] | None:
+    """Return what a module of this project defines, by name; None of others."""
     package, _, inner_name = module.partition(".")
     if package not in PACKAGES or not inner_name or module in _ASIDE:
         return None
@@ -157,11 +167,100 @@ def _module_digest(module: str) -> tuple[str, tuple[str, ...]] | None:
     key = hashlib.sha256(source).hexdigest()
     notes = _noted(_notes_path())
     if key not in notes:
-        tree = computing_tree(ast.parse(source))
-        imported = list(dict.fromkeys(_used_imports(tree)))
-        notes[key] = _new[key] = [digest(ast.dump(_without_paths(tree))), imported]
-    module_digest, modules = notes[key]
-    return module_digest, tuple(modules)
+        notes[key] = _new[key] = _parts(computing_tree(ast.parse(source)))
+    return notes[key]
+
+
+def _parts(tree: ast.Module) -> dict[str, Any]:
+    """Return the digest of each definition of a module, and the modules and names that it uses.
+
+    The name of this very module is left out. A name that is imported has no digest.
+    """
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    foreign = {
+        alias.asname or alias.name.partition(".")[0]: ast.dump(node)
+        for node in imports
+        if not _own_import(node)
+        for alias in node.names
+    }
+    names = _imported_names(imports)
+    defined: dict[str, list[ast.stmt]] = {RUN: []}
+    for node in tree.body:
+        for name in _defined_by(node):
+            defined.setdefault(name, []).append(node)
+    known = {**names, **{name: ("", name) for name in defined if name != RUN}}
+    parts = {name: _part(nodes, known, foreign) for name, nodes in defined.items()}
+    # A decorator of ours may keep what it decorates, to be found by another name.
+    decorated = {
+        name
+        for name, nodes in defined.items()
+        for node in nodes
+        for decorator in getattr(node, "decorator_list", [])
+        if known.keys() & {n.id for n in ast.walk(decorator) if isinstance(n, ast.Name)}
+    }
+    parts[RUN][1] += [("", name) for name in sorted(decorated)]
+    parts[RUN][1] += [
+        (alias.name, ALL)
+        for node in imports
+        if isinstance(node, ast.Import) and _own_import(node)
+        for alias in node.names
+    ]
+    others = sorted({ast.dump(node) for node in imports if not _own_import(node)})
+    passed_on = {name: ["", [place]] for name, place in names.items() if name not in parts}
+    return {**passed_on, **parts, IMPORTS: [digest(others) if others else "", []]}
+
+
+def _defined_by(node: ast.stmt) -> list[str]:
+    """Return the names that a statement of a module defines, `RUN` where it does anything else."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return [node.name]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case ast.Assign(targets=targets):
+            parts = [part for target in targets for part in getattr(target, "elts", [target])]
+            plain = [part.id for part in parts if isinstance(part, ast.Name)]
+            return plain if len(plain) == len(parts) else [*plain, RUN]
+        case ast.Import() | ast.ImportFrom():
+            return []
+    return [RUN]
+
+
+def _imported_names(imports: Iterable[ast.stmt]) -> dict[str, tuple[str, str]]:
+    """Return the module and name, there, of each name that is imported from this project."""
+    names = {}
+    for node in imports:
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            if not _own_import(node):
+                continue
+            if isinstance(node, ast.ImportFrom):
+                names[alias.asname or alias.name] = (str(node.module), alias.name)
+            elif alias.asname:
+                names[alias.asname] = (alias.name, ALL)
+    return names
+
+
+def _part(
+    nodes: Sequence[ast.stmt], known: Mapping[str, tuple[str, str]], foreign: Mapping[str, str]
+) -> list[Any]:
+    """Return the digest of a definition, and what it uses."""
+    walked = [inner for node in nodes for inner in ast.walk(node)]
+    words = {inner.id for inner in walked if isinstance(inner, ast.Name)}
+    local = [inner for inner in walked if isinstance(inner, ast.Import | ast.ImportFrom)]
+    names = {**known, **_imported_names(local)}
+    used = {names[word] for word in words if word in names}
+    used |= {
+        (alias.name, ALL)
+        for node in local
+        if isinstance(node, ast.Import) and _own_import(node)
+        for alias in node.names
+    }
+    renamed = sorted(
+        (word, names[word][1]) for word in words if word in names and names[word][1] != word
+    )
+    others = sorted({foreign[word] for word in words if word in foreign})
+    trees = [ast.dump(_without_paths(node)) for node in nodes]
+    return [digest([trees, renamed, others]) if nodes else "", sorted(used)]
 
 
 _COMPONENTS = "fairbench.components."
@@ -185,7 +284,7 @@ def _source_of(module: str) -> Path | None:
 
 # Reducing the syntax trees of fifty modules takes half a second: what came of it is noted in a
 # sealed file, under the sha256 of each source. It is a cache: it may be removed at any time.
-_new: dict[str, list[Any]] = {}
+_new: dict[str, dict[str, Any]] = {}
 _MOST_NOTES = 2000
 
 
@@ -207,7 +306,7 @@ def _notes_path() -> Path:
 
 
 @lru_cache(maxsize=1)
-def _noted(path: Path) -> dict[str, list[Any]]:
+def _noted(path: Path) -> dict[str, dict[str, Any]]:
     try:
         return unsealed_json(path.read_bytes())
     except (OSError, ValueError):
@@ -225,19 +324,7 @@ def _note_modules() -> None:
     _new.clear()
 
 
-def _used_imports(tree: ast.Module) -> Iterator[str]:
-    """Yield the modules from which the code uses a name, wherever they are imported."""
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                if (alias.asname or alias.name) in used:
-                    yield from (node.module, f"{node.module}.{alias.name}")
-
-
-def _without_paths(tree: ast.Module) -> ast.Module:
+def _without_paths(tree: ast.stmt) -> ast.stmt:
     """Leave out what this project's own modules are called, and imports of what is not used.
 
     Of an import under another name, ``from module import a as b``, that b is a is kept: what the

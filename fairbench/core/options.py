@@ -1,12 +1,21 @@
-"""How an option of a command is declared: a field of a frozen dataclass with one sentence."""
+"""Options of a command: how they are declared, and how values become those of a dataclass.
+
+An option is a field of a frozen dataclass with one sentence (:func:`option`). Python code gives
+values of any type (:func:`typed_values`), stored states plain ones as JSON has them
+(:func:`from_plain`), and Hydra reads words (:func:`hydra_word`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING, field, fields
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, fields, is_dataclass
+from functools import cache
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
-from fairbench.core.errors import check_choice, check_minimum, check_share
+from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
+from fairbench.core.text import quoted
 
 
 def option(
@@ -55,15 +64,9 @@ def option(
     return field(default=default, metadata=metadata)
 
 
-def hidden(default: Any = MISSING, *, given: bool = False) -> Any:
-    """Declare a field that no command line sets.
-
-    Parameters
-    ----------
-    default : the value of the field.
-    given : whether the field gets the names of the options that were given, as a frozenset.
-    """
-    return field(default=default, metadata={"hidden": True, "given": given})
+def declared_names(options: type) -> list[str]:
+    """Return the names of a dataclass's options; its other fields no command line sets."""
+    return [field.name for field in fields(options) if "sentence" in field.metadata]
 
 
 def check_declared(options: Any) -> None:
@@ -82,3 +85,134 @@ def check_declared(options: Any) -> None:
             check_minimum(name, value, least)
         if declared.metadata.get("share"):
             check_share(name, value)
+
+
+def typed_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as the fields of a dataclass take them: texts, numbers, or tuples of these.
+
+    Parameters
+    ----------
+    given : name of a field -> a value, or several of them in anything that can be iterated over.
+
+    Raises
+    ------
+    UserError : a value that is not the number or the text it must be.
+    """
+    kinds = get_type_hints(options)
+    return {name: _typed(name, value, kinds[name]) for name, value in given.items()}
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    """Return a value of the type that an option is declared with."""
+    if isinstance(kind, UnionType):
+        if value is None:
+            return None
+        (kind,) = (arg for arg in get_args(kind) if arg is not NoneType)
+    if get_args(kind) and get_args(kind)[-1] is Ellipsis:
+        if not isinstance(value, str) and not hasattr(value, "__iter__"):
+            value = str(value)
+        several = ([value] if value else []) if isinstance(value, str) else list(value)
+        return tuple(_typed(name, item, get_args(kind)[0]) for item in several)
+    if kind not in (str, int, float):
+        return value
+    wanted = "a text" if kind is str else "a number"
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        raise UserError(f"{name} is a {type(value).__name__}; it must be {wanted}")
+    try:
+        return kind(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{name} is {quoted(value)}; it must be {wanted}") from None
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def from_plain(kind: Any, value: Any) -> Any:
+    """Return plain values as a type hint has them, and all that they hold in turn.
+
+    Parameters
+    ----------
+    kind : a dataclass, a text or a number, ``tuple[X, ...]``, ``Mapping[str, X]``, or any of these
+        ``| None``. A value of any other kind stays as it is.
+
+    Raises
+    ------
+    TypeError, ValueError : a field is missing or unknown, or a value is of another kind.
+    """
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = _hints(kind)
+        return kind(
+            **{name: from_plain(hints.get(name), part) for name, part in dict(value).items()}
+        )
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return None if value is None else from_plain(inner[0], value)
+    if origin is tuple:
+        return tuple(from_plain(inner[0], part) for part in value)
+    if origin is Mapping:
+        return {name: from_plain(inner[1], part) for name, part in dict(value).items()}
+    if kind in _SCALARS and type(value) not in _SCALARS[kind]:
+        raise TypeError(f"{str(value)[:40]!r} is no {kind.__name__}")
+    return value
+
+
+_SCALARS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
+    {str: (str,), bool: (bool,), int: (int,), float: (int, float)}
+)
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_CONSTANTS = ("true", "false", "null")
+
+
+def hydra_word(value: Any) -> str:
+    """Return the text that stands for a value in a word ``name=TEXT`` of a Hydra command line.
+
+    Parameters
+    ----------
+    value : None, a bool, number or text, or lists and mappings of these.
+
+    Raises
+    ------
+    UserError : a text has an interpolation, or the key of a mapping is more than a name.
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        for key in value:
+            if not _is_plain(str(key)):
+                raise UserError(f"{quoted(str(key))} cannot be written on a command line as a key")
+        return f"{{{','.join(f'{key}:{hydra_word(inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(hydra_word, value))}]"
+    if not isinstance(value, str):
+        return str(value)
+    if "${" in value:
+        raise UserError(f"{quoted(value)} has an interpolation, and is to stand for itself")
+    return value if _is_plain(value) else _quoted(value)
+
+
+def _is_plain(text: str) -> bool:
+    """Say whether Hydra reads a text as itself, rather than as a number or a constant."""
+    if not _PLAIN.fullmatch(text) or text.lower() in _CONSTANTS:
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
+
+
+def _quoted(text: str) -> str:
+    """Return a text in quotes; Hydra takes a backslash for one that escapes before a quote only."""
+    runs = text.split("'")
+    doubled = (f"{run}{_ending_backslashes(run)}" for run in runs)
+    return "'" + "\\'".join(doubled) + "'"
+
+
+def _ending_backslashes(text: str) -> str:
+    return text[len(text.rstrip("\\")) :]

@@ -13,11 +13,10 @@ import pandas as pd
 
 from fairbench.components import imported
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.formats import count, fixed
+from fairbench.core.text import count, fixed
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive, MissingFileError
-from fairbench.data.encoding import onehot_names
-from fairbench.data.sequences import Sequences
+from fairbench.data.features import Sequences, onehot_names
 
 _HEAD = """# Data sets
 
@@ -282,7 +281,7 @@ def check(archive: Archive, sources: Sequence[Source]) -> list[FileCheck]:
     from rich.progress import track
     from rich.table import Column, Table
 
-    from fairbench.core.escaping import terminal
+    from fairbench.core.text import terminal
 
     console = Console()
     steps = track(sources, "Raw files", console=console, transient=True)

@@ -1,19 +1,276 @@
-"""Turn columns of text of a user's table into labels, marks and scores; errors name the row."""
+"""Columns of a table's texts as numbers, categories, labels, marks, scores and classes.
+
+A fault is named by file, column and row. From top to bottom: how texts are spelled and missing
+(:func:`spelled`, :func:`to_numbers`), what loaders of data sets read (:func:`numbers`,
+:func:`categories`), what an audit reads (:class:`ColumnRef`, :func:`labels_of`, :func:`scores_of`),
+of several classes (:class:`MulticlassScores`), and columns that hold the label by another name.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
-from fairbench.core.errors import DataError, UserError
-from fairbench.core.formats import count, is_number, quoted, shortened
-from fairbench.data.tabular import plain_pair, spelled, to_numbers
+from fairbench.core.arrays import Codes, Floats
+from fairbench.core.errors import DataError, UserError, unknown_name
+from fairbench.core.text import count, is_number, quoted, shortened
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return what columns are called: a second x is ``x.1``, the third without name ``column 3``.
+
+    No column takes the name that another has in the header. An index that pandas stored has none.
+    """
+    taken = {*names}
+    unique: dict[str, None] = {}
+    counts: dict[str, int] = {}
+    for position, name in enumerate(names, start=1):
+        named = name and not _INDEX.fullmatch(name)
+        first = once = name if named else f"column {position}"
+        while once in unique or (once in taken and once != name):
+            counts[first] = counts.get(first, 0) + 1
+            once = f"{first}.{counts[first]}"
+        unique[once] = None
+    return list(unique)
+
+
+_INDEX = re.compile(r"__index_level_\d+__")
+
+
+def text_of(value: object) -> str:
+    """Return a value as it would be written in a file."""
+    if value is None or value is pd.NA or value is pd.NaT or value != value:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return f"{float(value) + 0.0:.0f}"  # of -0.0 too: it equals 0
+    return str(value)
+
+
+def to_numbers(column: pd.Series) -> NDArray[np.float64]:
+    """Return a column of texts or numbers as numbers, NaN where it has none.
+
+    A text is the double that is nearest to it, whatever stands in the other rows.
+    """
+    if column.dtype == "str":
+        from pyarrow import array, float64
+        from pyarrow import compute as pc
+
+        texts = pc.utf8_trim_whitespace(array(column))
+        written = pc.if_else(pc.match_substring_regex(texts, _NUMBER), texts, None)
+        return np.asarray(pc.cast(written, float64()), np.float64)
+    return np.asarray(pd.to_numeric(column, errors="coerce"), np.float64)
+
+
+_NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity))$"
+
+
+# A pattern of what somebody wrote as a number, such as $1,234.50 or 12 %, read as one or not.
+_SIGN, _GAP = "[-+\u2212\u2013]?", " \u00a0\u202f"
+AMOUNT = (
+    rf"\(?{_SIGN} ?[$€£]? ?{_SIGN}(?:\d{{1,3}}(?:[.,'’{_GAP}]\d{{3}})+(?:[.,]\d+)?"
+    rf"|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE]{_SIGN}\d+)?[{_GAP}]?[%$€£]?\)?"
+)
+
+
+_MISSING = {"", "nan", "na", "n/a", "null", "none", "<na>"}
+# Negative and positive label, where it is plain which is which.
+_PLAIN = (("0", "1"), ("false", "true"), ("-1", "1"), ("no", "yes"), ("n", "y"), ("f", "t"))
+
+
+def are_missing(texts: pd.Series) -> NDArray[np.bool_]:
+    """Return which texts (n,) stand for no value, such as nothing, NA or null."""
+    missing: NDArray[np.bool_] = texts.str.strip().str.lower().isin(_MISSING).to_numpy(bool)
+    return missing
+
+
+def spelled(text: str) -> str:
+    """Return one spelling of a label: 1 for 1.0, true for True, nothing for NaN."""
+    text = text.strip()
+    if text.lower() in _MISSING:
+        return ""
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    # Beyond 2**53 neighbours are one double, and digits tell them apart.
+    if abs(value) >= 2**53:
+        return text
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def plain_pair(present: Collection[str]) -> tuple[str, str] | None:
+    """Return the negative and the positive label where it is plain which is which.
+
+    Parameters
+    ----------
+    present : one or two labels as they are written, such as ``No`` and ``Yes``.
+    """
+    for pair in _PLAIN:
+        if {value.lower() for value in present} <= set(pair):
+            return _as_written(pair, present)
+    return None
+
+
+def _as_written(pair: tuple[str, str], present: Collection[str]) -> tuple[str, str]:
+    """Return a pair of plain labels as a file has them, such as ``No`` and ``Yes``."""
+    change = str.upper if any(len(value) > 1 and value.isupper() for value in present) else str
+    if any(value[:1].isupper() for value in present) and change is str:
+        change = str.capitalize
+    written = {value.lower(): value for value in present}
+    negative, positive = (written.get(each, change(each)) for each in pair)
+    return negative, positive
+
+
+Times = NDArray[np.int64]
+TIMES = "times"  # of a frame's attrs
+
+
+def times_of(frame: pd.DataFrame) -> Times | None:
+    """Return how often each row of a table occurs, (n,); None if no row is repeated."""
+    times = frame.attrs.get(TIMES)
+    return None if times is None else np.array(times, np.int64)
+
+
+def tally(codes: NDArray[np.integer], times: Times | None = None, *, least: int = 0) -> Times:
+    """Return how often each code comes (K,), K being `least` at least.
+
+    Parameters
+    ----------
+    codes : (n,) from 0.
+    times : (n,) how often each row comes; once by default.
+    """
+    counts: Times = np.bincount(codes, times, minlength=least).astype(np.int64)
+    return counts  # sums of whole numbers are exact in floats up to 2**53
+
+
+def require_columns(
+    frame: pd.DataFrame, columns: Collection[str], file: str, *, width: int | None = None
+) -> None:
+    """Refuse a table that lacks a column, or has more or fewer than `width`; names the first."""
+    for column in columns:
+        if column not in frame.columns:
+            listed = ", ".join(map(str, frame.columns[:8]))
+            raise DataError(f"{file}: no column '{column}' (found {listed} ...)")
+    if width is not None and frame.shape[1] != width:
+        raise DataError(
+            f"{file}: {frame.shape[1]} columns, the archive's file has {width} (the last one here "
+            f"is '{frame.columns[-1]}')"
+        )
+
+
+def numbers(
+    frame: pd.DataFrame, column: str, file: str, *, missing: str | None = None
+) -> pd.Series:
+    """Return a column as float64; `missing` and nothing else becomes NaN.
+
+    Raises
+    ------
+    DataError : a field that is no number; names the first.
+    """
+    text = frame[column]
+    values = pd.Series(to_numbers(text), index=text.index, name=text.name)
+    wrong = ~np.isfinite(values.to_numpy())
+    if missing is not None:
+        wrong &= (text != missing).to_numpy()
+    ColumnRef(file, column).refuse(text, wrong, "number", negation="no")
+    return values
+
+
+def categories(
+    frame: pd.DataFrame,
+    column: str,
+    file: str,
+    *,
+    allowed: Collection[str] | None = None,
+    missing: str | None = None,
+) -> pd.Series:
+    """Return a column as a categorical with sorted categories; `missing` becomes NaN.
+
+    Raises
+    ------
+    DataError : a value that is not `allowed`, or an empty one; names the first.
+    """
+    text = frame[column]
+    fine = text.isin(list(allowed)) if allowed is not None else text != ""
+    if missing is not None:
+        fine |= text == missing
+    valid = f"is not one of {', '.join(sorted(allowed))}" if allowed else "is empty"
+    ColumnRef(file, column).refuse_as(text, ~fine.to_numpy(), valid)
+    present = sorted(set(text.unique()) - {missing})
+    known = text if missing is None else text.where(text != missing)
+    return pd.Series(pd.Categorical(known, categories=present), index=frame.index, name=column)
+
+
+def binary(
+    frame: pd.DataFrame, column: str, file: str, *, positive: str, negative: str
+) -> pd.Series:
+    """Return 1 where the column is `positive` and 0 where it is `negative`; nothing else goes."""
+    return (categories(frame, column, file, allowed=(positive, negative)) == positive).astype(int)
+
+
+def flag(
+    frame: pd.DataFrame, column: str, file: str, *, positive: str = "1", negative: str = "0"
+) -> pd.Series:
+    """Return True where the column is `positive` and False where `negative`; nothing else goes."""
+    return binary(frame, column, file, positive=positive, negative=negative) == 1
+
+
+def labels(codes: pd.Series, names: Mapping[Any, str]) -> pd.Series:
+    """Return codes as a categorical of human-readable names, in the order of `names`."""
+    return pd.Series(
+        pd.Categorical(codes.map(names), categories=list(dict.fromkeys(names.values()))),
+        index=codes.index,
+    )
+
+
+def at_least(values: pd.Series, cut: float, name: str, *, strict: bool = False) -> pd.Series:
+    """Return ``name >= cut`` / ``name < cut`` (or ``>`` / ``<=``) as a categorical, above first."""
+    above = values > cut if strict else values >= cut
+    upper, lower = (">", "<=") if strict else (">=", "<")
+    names = [f"{name} {upper} {cut:g}", f"{name} {lower} {cut:g}"]
+    return pd.Series(pd.Categorical.from_codes((~above).astype(int), names), index=values.index)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A target's unit: ``scaled = (value - low) / span``."""
+
+    low: float
+    span: float
+
+    def apply(self, values: pd.Series) -> pd.Series:
+        """Return values in the scaled unit."""
+        return (values - self.low) / self.span
+
+
+def target_scale_of(values: pd.Series, how: str) -> Scale:
+    """Return the scale of a regression target: ``minmax`` of all rows, or ``none``."""
+    if how not in ("minmax", "none"):
+        raise unknown_name("dataset.target_scale", how, ("minmax", "none"))
+    if how == "none":
+        return Scale(0.0, 1.0)
+    return Scale(float(values.min()), float(values.max() - values.min()))
+
+
+def one_of(option: str, value: str, valid: Sequence[str]) -> str:
+    """Return `value` of the loader's `option`, or refuse it with the valid ones."""
+    if value not in valid:
+        raise unknown_name(f"dataset.{option}", value, valid)
+    return value
+
 
 _TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
 _MANY_NUMBERS = 10  # more distinct numbers than this are hardly the names of classes
@@ -56,7 +313,8 @@ def check_ids(ids: pd.Series, column: ColumnRef) -> None:
         later = int(again.argmax())
         earlier = int((ids == ids.iloc[later]).to_numpy().argmax())
         raise column.fault(
-            f"holds {quoted(ids.iloc[later], 40)} in row {earlier + 1} and in row {later + 1}: a "
+            f"holds {quoted(ids.iloc[later], 40)} in row {ids.index[earlier] + 1} and in row "
+            f"{ids.index[later] + 1}: a "
             "row is one person, and id= says who; of rows that belong together name cluster= "
             "instead"
         )
@@ -92,14 +350,15 @@ class ColumnRef:
         ------
         RowError : names the row and the value.
         """
+        self.refuse_as(text, is_refused, f"is {negation} {expected}")
+
+    def refuse_as(self, text: pd.Series, is_refused: NDArray[np.bool_], reason: str) -> None:
+        """Raise an error as :meth:`refuse` does, which says `reason` of the value."""
         if is_refused.any():
             index = int(np.flatnonzero(is_refused)[0])
             row = int(text.index[index]) + 1  # as the file counts, of whose rows these may be some
-            raise RowError(
-                f"{self.file}: column '{self.name}', row {row}: {quoted(text.iloc[index])} is "
-                f"{negation} {expected}",
-                row,
-            )
+            value = quoted(text.iloc[index])
+            raise RowError(f"{self.file}: column '{self.name}', row {row}: {value} {reason}", row)
 
     def refuse_blank(self, text: pd.Series, expected: str) -> None:
         """Raise an error on the first value that is empty, if any."""
@@ -230,7 +489,7 @@ def _mixed_scales_error(
 ) -> UserError:
     """Return the error that names a row with a share, and a row with a percent."""
     share, percent = text.iloc[list(rows)]
-    share_row, percent_row = rows
+    share_row, percent_row = text.index[list(rows)]
     return column.fault(
         f"holds shares and percents, such as {quoted(share)} in row {share_row + 1} and "
         f"{quoted(percent)} in row {percent_row + 1}: write all in one way{hint}"
@@ -409,3 +668,297 @@ def clusters_of(frame: pd.DataFrame, column: ColumnRef) -> pd.Series:
     if clusters.nunique() < 2:
         raise column.fault("has one mark in all rows: intervals need at least two clusters")
     return clusters
+
+
+UNKNOWN = -1
+_NO_CLASS = ("", "nan")
+# Sums of rounded probabilities miss 1 by this much at most, even of a thousand classes.
+_SLACK = 0.05
+_GROUP_SLACK = 0.02  # the same for groups, which are few
+
+
+@dataclass(frozen=True, eq=False)
+class MulticlassScores:
+    """A pool of rows with predicted classes and confidences; labels where they are known.
+
+    Attributes
+    ----------
+    target : (n,) codes into `classes`, `UNKNOWN` where there is no label.
+    prediction : (n,) codes of the predicted classes.
+    confidence : (n,) probability that the classifier gave its prediction, in [0, 1].
+    classes : names of the C classes.
+    probabilities : (n, C) of all classes, or None.
+    """
+
+    target: Codes
+    prediction: Codes
+    confidence: Floats
+    classes: tuple[str, ...]
+    probabilities: Floats | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.prediction)
+
+    @property
+    def labelled(self) -> Codes:
+        """Return the positions of the rows with a label."""
+        return np.flatnonzero(self.target != UNKNOWN)
+
+    @cached_property
+    def correct(self) -> Floats:
+        """(n,) 1 where the prediction is right, 0 where it is wrong, NaN without a label."""
+        right = (self.target == self.prediction).astype(np.float64)
+        return np.where(self.target == UNKNOWN, np.nan, right)
+
+    def showing(self, rows: Codes) -> MulticlassScores:
+        """Return this pool with only the labels of `rows`."""
+        target = np.full(len(self), UNKNOWN)
+        target[rows] = self.target[rows]
+        return replace(self, target=target)
+
+    def distribution(self) -> Floats:
+        """Return (n, C) probabilities; what a lone confidence leaves is shared by the others."""
+        if self.probabilities is not None:
+            return self.probabilities
+        n = len(self)
+        other_classes = max(len(self.classes) - 1, 1)
+        shares = np.repeat(
+            ((1 - self.confidence) / other_classes)[:, None], len(self.classes), axis=1
+        )
+        shares[np.arange(n), self.prediction] = self.confidence
+        return shares
+
+
+def read_class_scores(
+    frame: pd.DataFrame,
+    file: str,
+    *,
+    target: str,
+    columns: Sequence[str],
+    prediction: str = "",
+    classes: Sequence[str] = (),
+) -> MulticlassScores:
+    """Return predictions of several classes.
+
+    Parameters
+    ----------
+    frame : columns of strings, or numbers where they are probabilities; an empty label is unknown.
+    file : the name for messages.
+    columns : the column with the probability of the predicted class, or one for each of `classes`.
+    prediction : column of predicted classes; if left out, the most probable of all is predicted.
+    classes : their names in order; if left out, what the columns of all of them are called, or
+        those that occur, in sorted order.
+
+    Raises
+    ------
+    UserError : an unknown class, no prediction, or probabilities that are none or do not sum to 1.
+    """
+    shares = np.column_stack([scores_of(frame, ColumnRef(file, name)) for name in columns])
+    labels = class_names(frame[target])
+    predicted = class_names(frame[prediction]) if prediction else labels
+    names = tuple(classes) or _sort_names({*labels, *predicted} - {""})
+    if len(columns) > 1:
+        _check_sums(pd.DataFrame(shares, frame.index, list(columns)), file, "classes", _SLACK)
+        names = tuple(classes) or _classes(columns, labels)
+    targets = _codes(labels, names, ColumnRef(file, target), optional=True)
+    most_probable = shares.argmax(axis=1).astype(np.int64)
+    chosen = _codes(predicted, names, ColumnRef(file, prediction)) if prediction else most_probable
+    if len(columns) == 1:
+        return MulticlassScores(targets, chosen, shares[:, 0], names)
+    confidence = shares[np.arange(len(shares)), chosen]
+    return MulticlassScores(targets, chosen, confidence, names, shares)
+
+
+def class_names(column: pd.Series) -> pd.Series:
+    """Return labels with whole numbers in one spelling, 5 for 5.0; missing ones are empty."""
+    text = column.astype(str).str.strip()
+    text = text.mask(text.str.lower().isin(_NO_CLASS), "")
+    value = pd.to_numeric(text, errors="coerce")
+    whole = np.isfinite(value) & (value % 1 == 0) & (value.abs() < 1e15)
+    return text.mask(whole, value.where(whole, 0).astype(np.int64).astype(str))
+
+
+def _sort_names(names: set[str]) -> tuple[str, ...]:
+    """Return names sorted as numbers if all are numbers, else alphabetically."""
+    numeric = all(name.lstrip("-").isdigit() for name in names)
+    return tuple(sorted(names, key=int if numeric else str))
+
+
+def _codes(
+    names: pd.Series, classes: Sequence[str], column: ColumnRef, *, optional: bool = False
+) -> Codes:
+    """Return names as positions among the classes; `UNKNOWN` where there is no name."""
+    codes = pd.Index(classes).get_indexer(pd.Index(names)).astype(np.int64)
+    missing = (names == "").to_numpy()
+    listed = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
+    expected = f"one of the {len(classes)} classes ({listed})"
+    column.refuse(names, (codes < 0) & ~(missing & optional), expected)
+    return np.where(missing, UNKNOWN, codes)
+
+
+def _classes(columns: Sequence[str], labels: pd.Series) -> tuple[str, ...]:
+    """Return the classes of columns of probabilities: their names without the shared beginning."""
+    start = len(os.path.commonprefix(list(columns)))
+    suffixes = tuple(name[start:] for name in columns)
+    return suffixes if all(suffixes) and not {*labels} - {""} <= {*columns} else tuple(columns)
+
+
+def read_group_shares(
+    frame: pd.DataFrame, file: str, columns: Sequence[str]
+) -> tuple[list[str], Floats]:
+    """Return the names of groups, and (n, G) the probability of each, which sum to 1.
+
+    Parameters
+    ----------
+    file : the name of the file, for messages.
+    columns : a column for each group, which gives the group its name; with one column, everybody
+        else is the other group.
+
+    Raises
+    ------
+    UserError : a probability that is none, or of a row that do not sum to 1.
+    """
+    shares = np.column_stack([numbers_of(frame, ColumnRef(file, name)) for name in columns])
+    for name, share in zip(columns, shares.T, strict=True):
+        is_outside = (share < 0) | (share > 1)
+        ColumnRef(file, name).refuse(frame[name], is_outside, "a probability between 0 and 1")
+    if len(columns) == 1:
+        return [f"not {columns[0]}", *columns], np.hstack([1 - shares, shares])
+    hint = "; name a column for every group"
+    _check_sums(
+        pd.DataFrame(shares, frame.index, list(columns)), file, "groups", _GROUP_SLACK, hint
+    )
+    return list(columns), shares / shares.sum(axis=1)[:, None]
+
+
+def _check_sums(
+    shares: pd.DataFrame, file: str, of_what: str, slack: float, hint: str = ""
+) -> None:
+    """Refuse the first row whose probabilities (n, K) miss the sum of 1 by more than `slack`."""
+    total = shares.to_numpy().sum(axis=1)
+    if (wrong := np.abs(total - 1) > slack).any():
+        first = int(np.flatnonzero(wrong)[0])
+        columns, row = list(shares), int(shares.index[first])
+        raise RowError(
+            f"{file}: columns '{columns[0]}' to '{columns[-1]}', row {row + 1}: the probabilities "
+            f"of the {len(columns)} {of_what} sum to {total[first]:.3g}, not 1{hint}",
+            row + 1,
+        )
+
+
+_MOST_CLASSES = 20  # a target with no more distinct values than this may hold classes
+
+
+def are_numbers(target: pd.Series, prediction: pd.Series) -> bool:
+    """Return whether targets and their predictions are numbers rather than labels or classes.
+
+    They are if both are numbers, the target has many distinct values, and the predictions are not
+    all whole numbers that the target has, too, as codes of classes would be.
+    """
+    if target.nunique() <= _MOST_CLASSES:
+        return False
+    values, predicted = to_numbers(target), to_numbers(prediction)
+    if not np.isfinite(values[is_given(target)]).all() or not np.isfinite(predicted).all():
+        return False
+    whole = (predicted == np.round(predicted)).all()
+    return not (whole and np.isin(predicted, values).all())
+
+
+def is_given(text: pd.Series) -> NDArray[np.bool_]:
+    """Return which values (n,) are present."""
+    return np.array([spelled(str(value)) != "" for value in text])
+
+
+def are_classes(target: pd.Series, prediction: pd.Series) -> bool:
+    """Return whether targets and their predictions are of classes rather than labels 0 and 1.
+
+    They are if predictions have more than three values, or if both have three or more. A third
+    value in only one of them is a mistake.
+    """
+    predicted, labels = (len(set(class_names(column)) - {""}) for column in (prediction, target))
+    return predicted > 3 or min(predicted, labels) > 2
+
+
+# With so few labels of either kind, luck or a good classifier may separate them perfectly.
+_FEWEST = 10
+_ENOUGH = 50
+
+
+def check_score(label: Floats, score: Floats, file: str, column: str) -> None:
+    """Refuse a score that has one value for label 0 and another for label 1.
+
+    Parameters
+    ----------
+    label : (n,) 0 or 1, NaN where unknown; nothing is refused if fewer than 50 are known, or
+        fewer than 10 of either kind.
+
+    Raises
+    ------
+    UserError : the column is the label, in other words.
+    """
+    if not _tells(label):
+        return
+    scores_of_0, scores_of_1 = (np.unique(score[label == value]) for value in (0, 1))
+    if len(scores_of_0) == len(scores_of_1) == 1 and scores_of_0[0] != scores_of_1[0]:
+        rows = count(np.isfinite(label).sum())
+        raise UserError(
+            f"{file}: column '{column}' is the label: it is {scores_of_0[0]:g} for one label and "
+            f"{scores_of_1[0]:g} for the other in all {rows} labelled rows, which is leakage; name "
+            "the column of predicted probabilities as score=, or decisions that are never wrong as "
+            "prediction="
+        )
+
+
+def notes_on_labels(
+    label: Floats,
+    score: Floats | None,
+    decision: NDArray[np.int64],
+    names: tuple[str, str],
+    *,
+    columns: tuple[str, str],
+    times: NDArray[np.int64] | None = None,
+) -> Iterator[str]:
+    """Yield warnings about labels that are all the same, or that a column copies.
+
+    Parameters
+    ----------
+    names : the names of labels 0 and 1.
+    columns : the names of the columns of scores and of decisions, empty if there is none.
+    times : (n,) how often each row occurs; once by default.
+    """
+    labelled = np.isfinite(label)
+    present = np.unique(label[labelled])
+    rows = count(tally(labelled, times, least=2)[1])
+    if len(present) == 1:
+        missing, told = "the true positive rate", "the false positive rate (1 minus the accuracy)"
+        if present[0]:
+            missing = "the false positive rate"
+            told = "the true positive rate (which is then the accuracy)"
+        yield (
+            f"All {rows} labels are '{names[int(present[0])]}': there are selection rates, "
+            f"accuracy and {told}, but nothing is known of {missing} or of how well scores tell "
+            "labels apart. Check that the labels of the others have not been left out."
+        )
+    if not _tells(label, times):
+        return
+    if score is not None:
+        scores_of_0, scores_of_1 = score[label == 0], score[label == 1]
+        if scores_of_0.max() < scores_of_1.min() or scores_of_1.max() < scores_of_0.min():
+            yield (
+                f"'{columns[0]}' tells the two labels apart without one mistake in {rows} labelled "
+                "rows. Scores are hardly ever that good: it may have been made from the label, or "
+                "from what was known only after it, which is called leakage."
+            )
+            return
+    if columns[1] and (decision == label)[labelled].all():
+        yield (
+            f"'{columns[1]}' equals the label in all {rows} labelled rows. Decisions are hardly "
+            "ever that good: they may have been made from the label, or be the label."
+        )
+
+
+def _tells(label: Floats, times: NDArray[np.int64] | None = None) -> bool:
+    """Return whether there are enough labels of both kinds to know a copy of them."""
+    zeros, ones = (tally(label == value, times, least=2)[1] for value in (0, 1))
+    return bool(zeros + ones >= _ENOUGH and min(zeros, ones) >= _FEWEST)

@@ -10,18 +10,15 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError, unknown_name
-from fairbench.core.formats import MISSING, label_notes
-from fairbench.data.sequences import Sequences
-
-# What is known of the rows: a table's columns, or frames in time. Both have `len` and `take`.
-Features: TypeAlias = pd.DataFrame | Sequences
+from fairbench.core.text import MISSING, label_notes
+from fairbench.data.features import Features, Sequences
 
 
 @dataclass(frozen=True)

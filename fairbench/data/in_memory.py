@@ -14,8 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.formats import count, quoted
-from fairbench.data.delimited import unique_names
+from fairbench.core.text import count, quoted
+from fairbench.data.columns import text_of, unique_names
 
 Table = Any  # a DataFrame of pandas or polars, or whatever gives its columns as Arrow does
 
@@ -86,17 +86,6 @@ def _numbers_or_texts(column: pd.Series, file: str, numeric: bool) -> pd.Series:
         ) from error
     texts = np.array([text_of(value) for value in values] or [""], dtype=object)
     return pd.Series(texts[codes], dtype=object).astype(str)
-
-
-def text_of(value: object) -> str:
-    """Return a value as it would be written in a file."""
-    if value is None or value is pd.NA or value is pd.NaT or value != value:
-        return ""
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value))
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return f"{float(value) + 0.0:.0f}"  # of -0.0 too: it equals 0
-    return str(value)
 
 
 def as_array(values: Any) -> NDArray[Any]:

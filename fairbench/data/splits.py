@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Rows, rng
 from fairbench.core.errors import UserError, check_minimum, check_share
-from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset, Task
-
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +73,8 @@ class RepeatedHoldout:
         order = generator.permutation(units.max() + 1)
         cut = round(self.train * len(order))
         test = np.isin(units, order[cut:])
-        return _make_fold(
-            dataset,
-            repeat,
-            0,
-            np.flatnonzero(~test),
-            np.flatnonzero(test),
-            self.validation,
-            generator,
-        )
+        parts = np.flatnonzero(~test), np.flatnonzero(test)
+        return _make_fold(dataset, (repeat, 0), parts, self.validation, generator)
 
 
 @dataclass(frozen=True)
@@ -159,15 +149,8 @@ class KFold:
         fold_of_row = fold_of_unit[units]
         for fold in range(self.n_folds):
             test = fold_of_row == fold
-            yield _make_fold(
-                dataset,
-                repeat,
-                fold,
-                np.flatnonzero(~test),
-                np.flatnonzero(test),
-                self.validation,
-                generator,
-            )
+            parts = np.flatnonzero(~test), np.flatnonzero(test)
+            yield _make_fold(dataset, (repeat, fold), parts, self.validation, generator)
 
 
 @dataclass(frozen=True)
@@ -200,17 +183,10 @@ class Predefined:
                     f"split=predefined: {len(crossing)} clusters of {dataset.name} have both "
                     f"training and test rows (first: {mark}): use split=holdout or split=kfold"
                 )
+        generators = [rng(seed, "split", dataset.name, repeat) for repeat in range(self.repeats)]
         return [
-            _make_fold(
-                dataset,
-                repeat,
-                0,
-                train,
-                test,
-                self.validation,
-                rng(seed, "split", dataset.name, repeat),
-            )
-            for repeat in range(self.repeats)
+            _make_fold(dataset, (repeat, 0), (train, test), self.validation, generator)
+            for repeat, generator in enumerate(generators)
         ]
 
 
@@ -258,24 +234,23 @@ def _units(dataset: Dataset) -> Rows:
 
 def _make_fold(
     dataset: Dataset,
-    repeat: int,
-    fold: int,
-    train: Rows,
-    test: Rows,
+    place: tuple[int, int],
+    train_and_test: tuple[Rows, Rows],
     validation: float,
     generator: np.random.Generator,
 ) -> Fold:
-    """Return a fold, some of whose training rows are held out for validation."""
+    """Return the fold of a repeat, some of whose training rows are held out for validation."""
+    train, test = train_and_test
     units = _units(dataset)[train]
     order = generator.permutation(np.unique(units))
     held_out = np.isin(units, order[: round(validation * len(order))])
     parts = (train[~held_out], train[held_out], test)
     if not (len(parts[0]) and len(parts[2])):
         raise UserError(
-            f"{dataset.name}: repeat {repeat}, fold {fold} has {len(parts[0])} training and "
+            f"{dataset.name}: repeat {place[0]}, fold {place[1]} has {len(parts[0])} training and "
             f"{len(parts[2])} test rows of {len(dataset)}; both need at least one"
         )
-    return Fold(repeat, fold, *parts)
+    return Fold(*place, *parts)
 
 
 @dataclass(frozen=True)

@@ -2,5 +2,6 @@
 
 Every row has a value, an interval, a number of rows and a status. Metrics come from
 :mod:`fairbench.metrics` and intervals from :mod:`fairbench.inference`; nothing here knows a model
-or a file. Begin with `evaluator`, and with `columns`, which says what the table's columns mean.
+or a file. Begin with `evaluator`, and with `table`, which says what the table's columns mean;
+`arrays` is `fairbench.evaluate`.
 """

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
-from fairbench.evaluation.columns import CHOSEN_RATE
-from fairbench.evaluation.group_intervals import CountIntervals
+from fairbench.evaluation.intervals import CountIntervals, LimitPair
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
+    CHOSEN_RATE,
     NAN,
     NO_SETTING,
     MetricTable,
@@ -27,16 +27,14 @@ from fairbench.evaluation.table import (
 )
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.scores import coverage_area_limits
-from fairbench.metrics.abstention import (
+from fairbench.metrics.registry import BINARY, Metric, declared, error_rate, metrics_of, total
+from fairbench.metrics.uncertainty import (
     area_under_risk_coverage,
     feature_shift,
     keep_weights,
     rows_kept,
 )
-from fairbench.metrics.rates import error_rate, total
-from fairbench.metrics.registry import BINARY, Metric, declared, metrics_of
 
-LimitPair = tuple[Floats, Floats]
 CHOSEN_HERE = "no interval: the share was chosen on these very rows"
 OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 ABSTENTION, ABSTAINED = "abstention", "abstained"  # at every rate, and at the one that was chosen
@@ -232,7 +230,7 @@ class _RowsByUncertainty:
     def counts(self, rates: Floats) -> Floats:
         """Return the counts (K, S, G, 4) of the rows kept at rates (K, S), fractional in ties.
 
-        They are sums of :func:`fairbench.metrics.abstention.keep_weights`.
+        They are sums of :func:`fairbench.metrics.uncertainty.keep_weights`.
         """
         n_rows = len(self.cell)
         split_starts = np.array([rows.start for rows in self.slices])

@@ -20,16 +20,15 @@ from fairbench.evaluation.abstention import (
 from fairbench.evaluation.classes import ClassEvaluation, evaluate_class_abstention
 from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
 from fairbench.evaluation.groups import GroupEvaluation
-from fairbench.evaluation.prediction_sets import evaluate_sets
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
-from fairbench.evaluation.scores import ScoreEvaluation
+from fairbench.evaluation.scores import ScoreEvaluation, evaluate_sets
 from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, invalid_rows
 from fairbench.evaluation.uncertainties import UncertaintyEvaluation, evaluate_individual
 from fairbench.inference.pooled import Generators
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
 from fairbench.inference.survey import Design
-from fairbench.metrics.spread import spread_diagram
+from fairbench.metrics.uncertainty import spread_diagram
 
 _NO_DESIGN = (
     "interval=dirichlet knows neither weights nor clusters: use interval=frequentist, the default"

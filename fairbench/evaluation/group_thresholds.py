@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, Where
-from fairbench.metrics.group_thresholds import RocHull, Weights, expected_counts, least_error
-from fairbench.metrics.rates import Counts, binary_confusion, error_rate, total
-from fairbench.metrics.registry import BINARY, Metric, metrics_of
+from fairbench.metrics.group import RocHull, Weights, expected_counts, least_error
+from fairbench.metrics.registry import (
+    BINARY,
+    Counts,
+    Metric,
+    binary_confusion,
+    error_rate,
+    metrics_of,
+    total,
+)
 
 # The gaps that thresholds can close by a linear programme.
 CONSTRAINTS = (

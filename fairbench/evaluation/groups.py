@@ -12,13 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
-from fairbench.evaluation.columns import (
-    BELOW_EPSILON,
-    DEBIASED,
-    OUTSIDE_BAND,
-    PAIRS_THAT_DIFFER,
-)
-from fairbench.evaluation.group_intervals import (
+from fairbench.evaluation.intervals import (
     GapInterval,
     GroupIntervals,
     PosteriorIntervals,
@@ -30,7 +24,11 @@ from fairbench.evaluation.group_intervals import (
 from fairbench.evaluation.many_groups import PooledGroups
 from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.table import (
+    BELOW_EPSILON,
+    DEBIASED,
     NAN,
+    OUTSIDE_BAND,
+    PAIRS_THAT_DIFFER,
     About,
     MetricTable,
     Setting,
@@ -43,8 +41,15 @@ from fairbench.inference.pooled import Generators
 from fairbench.inference.posterior import DIRICHLET, posterior_draws, resampled_counts
 from fairbench.inference.survey import Design, SurveyCounts
 from fairbench.metrics.group import debiased
-from fairbench.metrics.rates import Counts, Rate, binary_confusion, selection_rate
-from fairbench.metrics.registry import BINARY, Metric, metrics_of
+from fairbench.metrics.registry import (
+    BINARY,
+    Counts,
+    Metric,
+    Rate,
+    binary_confusion,
+    metrics_of,
+    selection_rate,
+)
 
 NO_DRAWS = np.empty((0, 0, 4))
 RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an interval

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
-from fairbench.evaluation.columns import VALUE
 from fairbench.evaluation.predictions import AllGroups, Groups, Why
 from fairbench.evaluation.table import (
     NAN,
     NO_SETTING,
+    VALUE,
     MetricTable,
     Setting,
     SomeGroups,

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.table import Statuses, no_rows
@@ -116,7 +116,6 @@ def _refuse(bad: NDArray[np.bool_], what: str, name: str, method: str) -> None:
         )
 
 
-Codes = NDArray[np.intp]
 Why = Callable[[int], str]
 FEW_MAKE_THE_MEAN = "a few of n={} rows make the mean, no interval is known to hold"
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import Task
@@ -12,11 +14,13 @@ from fairbench.evaluation.metric_batches import (
     Batch,
     ClosedForm,
     Kinds,
+    RowLabel,
     add_estimates,
     declared_batches,
+    mean_batch,
 )
-from fairbench.evaluation.prediction_sets import interval_batches
 from fairbench.evaluation.predictions import FEW_MAKE_THE_MEAN, AllGroups, Groups, Labelled
+from fairbench.evaluation.scores import interval_batches, rate_batch
 from fairbench.evaluation.table import (
     NAN,
     OK,
@@ -30,13 +34,7 @@ from fairbench.evaluation.table import (
 )
 from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
-from fairbench.inference.means import (
-    Level,
-    Moments,
-    divide_by_scale,
-    root_limits,
-    tail_index,
-)
+from fairbench.inference.means import Level, Moments, divide_by_scale, root_limits, tail_index
 from fairbench.inference.rates import Limits
 from fairbench.inference.scores import RANK_ROWS, correlation_limits
 from fairbench.metrics.probability import spearman
@@ -48,6 +46,7 @@ from fairbench.metrics.regression import (
     normal_quantile,
     uncertainty_aware_parity,
 )
+from fairbench.metrics.sequences import PADDED_FRAMES, TRUNCATED_FRAMES, TRUNCATED_ROWS
 
 
 def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
@@ -315,3 +314,38 @@ def _add_rmse(
         ),
         status=statuses,
     )
+
+
+# Evaluates what is cut off the groups' sequences, and what is filled up.
+
+
+class FrameCounts(NamedTuple):
+    """How long the sequences of n rows are in M modalities.
+
+    Attributes
+    ----------
+    lengths : (n, M) frames of each row.
+    limits : (M,) how many frames of a row are read, or (n, M) if that differs by split.
+    """
+
+    lengths: NDArray[np.int64]
+    limits: NDArray[np.int64]
+
+
+def evaluate_truncation(table: MetricTable, data: Labelled, frames: FrameCounts) -> None:
+    """Add the share of rows that is truncated, and those of frames cut off and filled up.
+
+    Of everyone and of each group, with intervals and what compares the groups.
+    """
+    all_groups = AllGroups.of_labelled(data)
+    arguments = (data.target, *frames)
+    labels = [
+        RowLabel(metric.name, least=0.0, most=1.0, compared_as=metric.name, position=position)
+        for position, metric in enumerate((TRUNCATED_ROWS, TRUNCATED_FRAMES, PADDED_FRAMES))
+    ]
+    shares = np.stack([TRUNCATED_FRAMES(*arguments), PADDED_FRAMES(*arguments)])
+    batches = [
+        rate_batch(TRUNCATED_ROWS(*arguments)[None], labels[:1], all_groups),
+        mean_batch(shares, labels[1:], all_groups, least=0.0),
+    ]
+    add_estimates(table, all_groups, batches)

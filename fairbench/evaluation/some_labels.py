@@ -1,43 +1,413 @@
-"""Evaluates decisions about two classes where all rows have a label, or some, or none."""
+"""Evaluates decisions and scores of which all rows have a label, or some, or none.
+
+Groups may have been labelled more often than others (:class:`WeightedScores`), or be labelled
+while one looks (:class:`LabelledRates`, :class:`LabelledMeans`). :class:`SomeLabels` has the rows
+of an audit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
-from fairbench.core.seeds import rng
+from fairbench.core.arrays import Codes, Floats, Rows, rng
+from fairbench.data.columns import tally
 from fairbench.data.dataset import Task
-from fairbench.data.distinct_rows import tally
-from fairbench.evaluation.columns import DEBIASED
+from fairbench.evaluation import regression, scores
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.group_intervals import CountIntervals, group_intervals
 from fairbench.evaluation.groups import GroupCounts, GroupEvaluation
-from fairbench.evaluation.labelled_intervals import LabelledIntervals
-from fairbench.evaluation.predictions import Groups, Labelled
+from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals, group_intervals
+from fairbench.evaluation.metric_batches import Batch, declared_batches
+from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import ScoreEvaluation
-from fairbench.evaluation.table import MetricTable
-from fairbench.evaluation.weighted_scores import WeightedScores
+from fairbench.evaluation.table import (
+    DEBIASED,
+    EVERYONE,
+    NAN,
+    NO_SETTING,
+    OK,
+    MetricTable,
+    Setting,
+    Where,
+    no_rows,
+    undefined,
+)
 from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.few_labels.calibration import BETA, Calibration
-from fairbench.inference.few_labels.completion import (
+from fairbench.inference.few_labels.pool import (
     Completion,
+    PartlyLabelled,
     complete,
     population_draws,
     union,
 )
-from fairbench.inference.few_labels.table import PartlyLabelled
-from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, posterior_draws
-from fairbench.inference.stratified import strata_sizes, weights
-from fairbench.inference.survey import Design
-from fairbench.metrics.rates import Rate
-from fairbench.metrics.registry import BINARY, metrics_of
+from fairbench.inference.means import RARE_ROWS, ROWS, OutcomeMeans
+from fairbench.inference.posterior import (
+    DIRICHLET,
+    FREQUENTIST,
+    Beta,
+    Normal,
+    centred,
+    posterior_draws,
+)
+from fairbench.inference.rates import Limits, quantile
+from fairbench.inference.scores import RARE_ROWS as AREA_ROWS
+from fairbench.inference.scores import area_limits, areas
+from fairbench.inference.sequential import lasting_level
+from fairbench.inference.survey import Design, Sampled, strata_sizes, stratified_error, weights
+from fairbench.metrics.probability import bins_of_width, tie_blocks
+from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
 
-Codes = NDArray[np.int64]
+_CALIBRATION = "expected_calibration_error"
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedScores:
+    """Adds the rows that `ScoreEvaluation` adds where labelled rows are a random sample.
+
+    Attributes
+    ----------
+    label : (n,) the labels of all rows, NaN where unknown.
+    score : (n,) the scores of all rows.
+    arms : (n,) the stratum of each row: rows of one stratum were chosen among one another.
+    bins : how many bins the calibration error has.
+    anytime_valid : whether intervals hold whenever labelling is stopped.
+    """
+
+    table: MetricTable
+    label: Floats
+    score: Floats
+    arms: Rows
+    bins: int
+    anytime_valid: bool = False
+
+    def run(self, groups: Mapping[str, pd.Series]) -> None:
+        """Add everyone's rows, then each group's."""
+        self._add_group(np.arange(len(self.label)), EVERYONE)
+        for attribute, labels in groups.items():
+            codes = labels.cat.codes.to_numpy()
+            for code, name in enumerate(labels.cat.categories):
+                self._add_group(np.flatnonzero(codes == code), Where(attribute, str(name)))
+
+    def _add_group(self, rows: Rows, where: Where) -> None:
+        """Add the metrics of a group, or of everyone; strata without a label are left out.
+
+        Parameters
+        ----------
+        rows : the row numbers of the group.
+        """
+        losses = [m for m in metrics_of(BINARY, "mean").values() if m.needs == ("score",)]
+        calibrations = [Setting(bins=self.bins, binning=binning) for binning in ("width", "mass")]
+        labelled = rows[~np.isnan(self.label[rows])]
+        if not len(labelled):
+            self.table.add(
+                [*(metric.name for metric in losses), "roc_auc", _CALIBRATION, _CALIBRATION],
+                NAN,
+                0,
+                where,
+                setting=[*[NO_SETTING] * (len(losses) + 1), *calibrations],
+                status=undefined(no_rows(where.group)),
+            )
+            return
+        sizes = strata_sizes(np.zeros_like(rows), self.arms[rows])[0]
+        stratum = self.arms[labelled]
+        sample = _LabelledSample(
+            label=self.label[labelled],
+            score=self.score[labelled],
+            stratum=stratum,
+            sizes=sizes,
+            weight=weights(sizes, np.bincount(stratum, minlength=len(sizes)))[stratum],
+        )
+        level = self.table.level
+        if self.anytime_valid:
+            level = float(lasting_level(level, len(labelled)))
+        if self.table.frequentist:
+            self._add_losses(sample, losses, level, where)
+        else:
+            self._add_normal_losses(sample, losses, level, where)
+        self._add_area(sample, level, where)
+        self._add_calibration(sample, calibrations, where)
+
+    def _add_losses(
+        self, sample: _LabelledSample, metrics: Sequence[Metric], level: float, where: Where
+    ) -> None:
+        """Add means of losses, with limits that hold where one label is rare, too."""
+        n = len(sample.label)
+        losses, other_losses = (
+            np.stack([metric(label, sample.score) for metric in metrics])
+            for label in (sample.label, 1 - sample.label)
+        )
+        sampled = Sampled.of(sample.design, sample.one_group, 1)
+        means = OutcomeMeans.of(losses, other_losses, sample.label, sampled, sample.design)
+        value, lower, upper = (limit[:, None] for limit in means.limits(level=level, least=0.0))
+        upper = np.minimum(upper, np.array([metric.at_most for metric in metrics])[:, None, None])
+        lacking = (
+            f"n={n}, {int(means.size.min())} effective rows of the rarer label; an "
+            f"interval needs {ROWS}, and {RARE_ROWS} of it"
+        )
+        names = [metric.name for metric in metrics]
+        self.table.add_bounded(names, value, n, (lower, upper), lacking, where)
+
+    def _add_normal_losses(
+        self, sample: _LabelledSample, metrics: Sequence[Metric], level: float, where: Where
+    ) -> None:
+        """Add means of losses, with the papers' normal intervals."""
+        for metric in metrics:
+            loss = metric(sample.label, sample.score)
+            mean, half_width = _normal_mean(loss, sample.stratum, sample.sizes, level)
+            interval = mean - half_width, mean + half_width
+            self.table.add(metric.name, mean, len(loss), where, interval=interval)
+
+    def _add_area(self, sample: _LabelledSample, level: float, where: Where) -> None:
+        """Add the area under the ROC curve."""
+        curve = areas(sample.label, sample.score, sample.one_group, 1, design=sample.design)
+        rare = int(min(curve.positives[0], curve.negatives[0]))
+        lacking = f"{rare} equally weighted of the rarer label, an interval needs {AREA_ROWS}"
+        area, lower, upper = area_limits(curve, level=level)
+        one_class = undefined(f"only one class in {where.group or 'the part'}")
+        self.table.add_bounded(
+            "roc_auc",
+            area,
+            len(sample.label),
+            (lower, upper),
+            lacking,
+            where,
+            status=one_class if np.isnan(area[0]) else OK,
+        )
+
+    def _add_calibration(
+        self, sample: _LabelledSample, settings: Sequence[Setting], where: Where
+    ) -> None:
+        """Add the calibration errors in bins of equal width and of equal mass."""
+        weight = sample.weight
+        by_width = bins_of_width(sample.score, self.bins)
+        by_mass = self._by_mass(sample.score, weight)
+        for setting, bin_index in zip(settings, (by_width, by_mass), strict=True):
+            gaps = np.bincount(bin_index, weights=weight * (sample.label - sample.score))
+            calibration_error = np.abs(gaps).sum() / weight.sum()
+            self.table.add(
+                _CALIBRATION, calibration_error, len(sample.label), where, setting=setting
+            )
+
+    def _by_mass(self, score: Floats, weight: Floats) -> Rows:
+        """Cut where the weight of lower scores passes a bin's share; equal scores stay together."""
+        block = tie_blocks(score)
+        mass = np.bincount(block, weights=weight)
+        # A hair more, lest rounding puts the first row of a bin in the one before.
+        lower = (np.cumsum(mass) - mass) / max(mass.sum(), 1e-300) * self.bins + 1e-9
+        bins: Rows = np.minimum(lower.astype(np.int64), self.bins - 1)[block]
+        return bins
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelledSample:
+    """The n labelled rows of a group, some of which stand for more rows than others.
+
+    Attributes
+    ----------
+    label : (n,) the labels, all known.
+    score : (n,) the scores.
+    stratum : (n,) the stratum of each row.
+    sizes : (S,) how many rows of the group, labelled or not, each stratum has.
+    weight : (n,) how many rows each row stands for.
+    """
+
+    label: Floats
+    score: Floats
+    stratum: Rows
+    sizes: Rows
+    weight: Floats
+
+    @cached_property
+    def design(self) -> Design:
+        """The weights as a sampling design."""
+        return Design.of(len(self.label), weight=self.weight)
+
+    @property
+    def one_group(self) -> NDArray[np.intp]:
+        """The codes (n,) of the rows as one group."""
+        return np.zeros(len(self.label), np.intp)
+
+
+def _normal_mean(loss: Floats, stratum: Rows, sizes: Rows, level: float) -> tuple[float, float]:
+    """Return a post-stratified mean, and half the width of its normal interval."""
+    labels, total, squares = (
+        np.bincount(stratum, weights=column, minlength=len(sizes))
+        for column in (np.ones_like(loss), loss, loss**2)
+    )
+    mean = weights(sizes, labels.astype(np.int64)) @ total / sizes[labels > 0].sum()
+    error = stratified_error(labels, total, squares, sizes)
+    return float(mean), NormalDist().inv_cdf((1 + level) / 2) * error
+
+
+# A metric of groups from the rows that have labels, while more of them are being labelled.
+#
+# Which group gets the next label may depend on the labels before, and so may when labelling ends:
+# every interval is to be had for a number of labels that was fixed beforehand, and as one of a
+# sequence that holds whenever one stops.
+
+# Labels that what is known before any label is worth. It steers which row is next, and has no part
+# in what is reported.
+PRIOR = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRates:
+    """A rate of A groups, from labels that are helped by scores.
+
+    Attributes
+    ----------
+    expected : (A,) the rates that scores lead one to expect; see `expected_rates`.
+    """
+
+    metric: Metric
+    intervals: LabelledIntervals
+    expected: Floats
+
+    @property
+    def rows(self) -> Rows:
+        """The labelled rows (A,) in the denominators of the metric's rates."""
+        sizes = [rate.size(self.intervals.counts) for rate in self.metric.rates]
+        return np.asarray(np.min(sizes, axis=0)).astype(np.int64)
+
+    def limits(self, level: float, *, anytime_valid: bool) -> Limits:
+        """Return the rates (A,) with intervals, all that is possible of too few rows.
+
+        If `anytime_valid`, they hold whenever labelling stops; otherwise, at a number of labels
+        that was fixed beforehand.
+        """
+        intervals = replace(self.intervals, level=level, anytime_valid=anytime_valid)
+        lower, upper = (ends[0] for ends in intervals.rates([self.metric]))
+        with np.errstate(invalid="ignore"):
+            value = self.metric(intervals.counts_of(self.metric))
+        return Limits(value, np.nan_to_num(lower, nan=0.0), np.nan_to_num(upper, nan=1.0))
+
+    @property
+    def posterior(self) -> Beta:
+        """What is known (A,), of a prior that is centred on the scores (Ji et al. 2021)."""
+        value = np.nan_to_num(np.asarray(self.metric(self.intervals.counts), float), nan=0.5)
+        prior = centred(np.clip(self.expected, 0.01, 0.99), PRIOR)
+        return prior.after(value * self.rows, (1 - value) * self.rows)
+
+
+def expected_rates(
+    metric: Metric, score: Floats | None, prediction: Rows, codes: Rows, groups: int
+) -> Floats:
+    """Return the rates (A,) that scores lead one to expect; a half without scores.
+
+    Parameters
+    ----------
+    score : (n,) the scores of all rows.
+    prediction : (n,) the predictions 0 / 1 of all rows.
+    codes : (n,) the position of each row's group.
+    groups : A, how many groups there are.
+    """
+    if score is None:
+        return np.full(groups, 0.5)
+    cell = 4 * codes + prediction
+    counts = np.bincount(cell, 1 - score, 4 * groups) + np.bincount(cell + 2, score, 4 * groups)
+    return np.asarray(np.nan_to_num(metric(counts.reshape(groups, 4)), nan=0.5))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledMeans:
+    """A mean, or an area, of A groups, from the n rows that have labels.
+
+    Attributes
+    ----------
+    target : (n,) the labels.
+    columns : (n,) each, by the names that metrics need.
+    groups : (n,) categorical, the group of every row.
+    """
+
+    metric: Metric
+    target: Floats
+    columns: Mapping[str, Floats]
+    groups: pd.Series
+
+    @cached_property
+    def _batch(self) -> Batch:
+        """The mean of everyone and of each group, (1, 1 + A)."""
+        all_groups = AllGroups.of(len(self.target), {"": self.groups})
+        kinds = {**scores.KINDS, **regression.KINDS}
+        (batch,) = declared_batches([self.metric], self.target, self.columns, all_groups, kinds)
+        return batch
+
+    @property
+    def rows(self) -> Rows:
+        """The labelled rows (A,)."""
+        rows: Rows = self.groups.value_counts(sort=False).to_numpy(np.int64)
+        return rows
+
+    @property
+    def _sizes(self) -> Floats:
+        """The labelled rows of everyone and of each group (1 + A,)."""
+        return np.append(len(self.target), self.rows).astype(float)
+
+    def limits(self, level: float, *, anytime_valid: bool) -> Limits:
+        """Return the means (A,) with intervals; limits are infinite if there are too few rows."""
+        if not len(self.target):
+            nothing = np.full(len(self.rows), np.nan)
+            return Limits(nothing, np.full_like(nothing, -np.inf), np.full_like(nothing, np.inf))
+        value, lower, upper = self._limits(level, anytime_valid).take(slice(1, None))
+        lower = np.where(np.isnan(lower), self.metric.least, lower)
+        return Limits(value, lower, np.where(np.isnan(upper), np.inf, upper))
+
+    def everyone(
+        self, sizes: Rows, level: float, *, anytime_valid: bool
+    ) -> tuple[float, float, float] | None:
+        """Return the mean of all rows with its interval; None for an area, or an unlabelled group.
+
+        It is the mean of the groups' means, weighted by their rows. The distances to the limits of
+        independent intervals add as squares (Zou and Donner 2008).
+
+        Parameters
+        ----------
+        sizes : (A,) all rows of each group, with a label and without.
+        """
+        limits = self.limits(level, anytime_valid=anytime_valid)
+        if self.metric.interval != "mean" or np.isnan(limits.value).any():
+            return None
+        share = sizes / sizes.sum()
+        value = float(share @ limits.value)
+        to_lower, to_upper = limits.value - limits.lower, limits.upper - limits.value
+        down, up = (float(np.linalg.norm(share * distance)) for distance in (to_lower, to_upper))
+        return value, value - down, value + up
+
+    def _limits(self, level: float, anytime_valid: bool) -> Limits:
+        """Return the mean of everyone who has a label and of each group (1 + A,)."""
+        sizes = self._sizes
+        levels = lasting_level(level, sizes) if anytime_valid else np.full(len(sizes), level)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            _, lower, upper = self._batch.limits(levels[None])
+        return Limits(self._batch.value[0], lower[0], upper[0])
+
+    @property
+    def posterior(self) -> Normal:
+        """What is known (A,), of a prior that is the mean and spread of everyone with a label."""
+        groups = len(self.rows)
+        if not len(self.target):
+            return Normal.of(np.zeros(groups), 1.0, np.full(groups, PRIOR))
+        value, lower, upper = self._limits(0.95, anytime_valid=False)
+        spread = ((upper - lower) / (2 * quantile(0.95))) ** 2 * self._sizes
+        common = np.nanmean(spread) if np.isfinite(spread).any() else 1.0
+        centre = np.nan_to_num(value[0])
+        strength = self._sizes[1:] + PRIOR
+        mean = self.rows * np.where(np.isfinite(value), value, centre)[1:] + PRIOR * centre
+        spread = np.where(np.isfinite(spread), spread, common)[1:]
+        return Normal.of(mean / strength, spread, strength)
+
+
+LabelledMeasure = LabelledRates | LabelledMeans
+
+
+# Evaluates decisions about two classes where all rows have a label, or some, or none.
 
 
 def one_group(n_rows: int) -> pd.Series:

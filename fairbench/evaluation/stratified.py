@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
-from fairbench.core.formats import quoted
-from fairbench.data.bands import in_order
+from fairbench.core.text import quoted
 from fairbench.data.dataset import check_combinable, combine
-from fairbench.data.groups import CROSSED
-from fairbench.evaluation.columns import IN_STRATUM, STANDARDISED, VALUE
+from fairbench.data.groups import CROSSED, in_order
 from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
+    IN_STRATUM,
+    STANDARDISED,
+    VALUE,
     About,
     Block,
     MetricTable,
@@ -42,8 +43,15 @@ from fairbench.inference.standardised import (
     largest_difference,
     smallest_ratio,
 )
-from fairbench.metrics.rates import Counts, Rate, binary_confusion, shares_of
-from fairbench.metrics.registry import BINARY, Metric, metrics_of
+from fairbench.metrics.registry import (
+    BINARY,
+    Counts,
+    Metric,
+    Rate,
+    binary_confusion,
+    metrics_of,
+    shares_of,
+)
 
 MOST_STRATA = 500
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
-from fairbench.evaluation.columns import OUTSIDE_BAND, VALUE
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
     NAN,
     NO_SETTING,
+    OUTSIDE_BAND,
+    VALUE,
     MetricTable,
     Setting,
     SomeGroups,
@@ -30,7 +31,7 @@ from fairbench.inference.rates import (
     quantile,
     ratio_limits,
 )
-from fairbench.metrics.group_means import GroupMeans, Neighbours, individual_fairness
+from fairbench.metrics.uncertainty import GroupMeans, Neighbours, individual_fairness
 
 FEWEST = 50  # rows of a mean: variances are as skewed as squares, though bounded
 

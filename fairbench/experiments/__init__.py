@@ -1,6 +1,9 @@
 """Experiments: from a composed configuration to a finished run.
 
-`contracts` says what a component must do, `compatibility` what cannot be combined, `pipeline` how
-a run is prepared and finished, `execute` how missing cells are computed once, and `executors` by
-whom. Components themselves are in ``algorithms/``, outside of the library. Begin with `execute`.
+`configuration` makes plain values, ids and names of a configuration, and `build` the components
+that it names, or refuses their combination. `contracts` says what a component must do and what a
+cell is, `compute` fits one, `execute` has missing cells computed once, in whichever process, and
+`pipeline` prepares and finishes a run. `tuning` searches options on validation rows, and
+`verification` computes stored cells again. Components themselves are in ``algorithms/`` and
+``datasets/``, outside of the library. Begin with `execute`.
 """

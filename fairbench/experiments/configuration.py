@@ -1,18 +1,31 @@
-"""The identity of a run: its configuration as plain values, and the id and names made from it."""
+"""The identity of a run, and the configurations that one can name.
+
+:class:`Identity` is a configuration as plain values, with the id and the name made from it.
+:class:`Presets` reads choices and experiments from ``conf``, and writes the commands that make runs
+again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
-from omegaconf import DictConfig, OmegaConf
 
 from fairbench.components import HOME
-from fairbench.core.fingerprint import digest
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.options import hydra_word
+from fairbench.core.text import digest
+from fairbench.results.catalogue import flat
 from fairbench.results.record import GROUPS, UNVERIFIED, VERIFIED, run_name
+from fairbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 # What a run is, as against how and where it is computed.
 IDENTITY = (
@@ -33,6 +46,8 @@ Config: TypeAlias = Mapping[str, Any]
 
 def plain(cfg: DictConfig | Config) -> Config:
     """Return a configuration as plain, resolved values; of Hydra's own part, the choices alone."""
+    from omegaconf import DictConfig, OmegaConf
+
     if not isinstance(cfg, DictConfig):
         return cfg
     chosen = OmegaConf.to_container(cfg.hydra.runtime.choices)
@@ -42,6 +57,8 @@ def plain(cfg: DictConfig | Config) -> Config:
 
 def container(node: Any) -> Any:
     """Return a part of a configuration as plain, resolved values."""
+    from omegaconf import OmegaConf
+
     return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
@@ -155,3 +172,392 @@ def _usual_choices() -> dict[str, Any]:
     defaults = yaml.safe_load(path.read_text(encoding="utf-8"))
     chosen = [default for default in defaults.pop("defaults") if isinstance(default, dict)]
     return {**defaults, **{name: value for default in chosen for name, value in default.items()}}
+
+
+# Reads choices and experiments from ``conf``, and writes the commands that make runs again.
+
+REPEATS = "split.repeats"
+_MERGED = ("method", "intervention", "learner")
+_NAMED = ("dataset", "method")  # commands name these even if they are the defaults
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A sweep: the options that it fixes, and the values of those that it varies.
+
+    Attributes
+    ----------
+    fixed : option -> value, such as ``split.train``.
+    varied : group or option -> values as written, such as ``dataset``.
+    changed : option of a group that varies -> the value that it has in every choice.
+    """
+
+    name: str
+    fixed: Mapping[str, Any]
+    varied: Mapping[str, Sequence[str]]
+    changed: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Presets:
+    """A folder of configurations, each composed once.
+
+    Attributes
+    ----------
+    also : other folders of components, such as somebody's own.
+    """
+
+    conf: Path
+    also: tuple[Path, ...] = ()
+    _files: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    _choices: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    _experiments: dict[str, Experiment] = field(default_factory=dict)
+
+    def choice(self, group: str, option: str) -> dict[str, Any]:
+        """Return the options of a group's choice; empty if there is no such choice."""
+        key = group, option
+        if key not in self._choices:
+            self._choices[key] = options_of({group: self._read(group, option)}, [group])
+        return self._choices[key]
+
+    def _read(self, group: str, option: str) -> dict[str, Any]:
+        """Read a choice and the choices that it builds on, which is far faster than composing.
+
+        A name may be a stranger's: it is looked for among the files, and makes no path.
+        """
+        if (group, option) not in self._files:
+            folders = [folder / group for folder in (*self.also, self.conf)]
+            paths = {path.stem: path for folder in folders for path in folder.glob("*.yaml")}
+            options: dict[str, Any] = {}
+            if option in paths:
+                config = dict(yaml.safe_load(paths[option].read_text(encoding="utf-8")))
+                for base in config.pop("defaults", []):
+                    options |= self._read(group, base) if base != "_self_" else {}
+                config.pop("_target_", None)
+                options |= {**config, "name": option}
+            self._files[group, option] = options
+        return self._files[group, option]
+
+    def experiment(self, name: str) -> Experiment:
+        """Return an experiment's sweep."""
+        if name not in self._experiments:
+            composed = self._compose(f"experiment={name}")
+            varied = {
+                str(key): [text.strip() for text in str(value).split(",")]
+                for key, value in composed["sweep"].items()
+            }
+            options = options_of(composed, IDENTITY)
+            fixed = {key: options[key] for key in options if not key.startswith(tuple(varied))}
+            changed = {
+                key: options[key]
+                for group in varied
+                for key, value in self.choice(group, str(options.get(f"{group}.name"))).items()
+                if options.get(key, value) != value and key not in varied
+            }
+            self._experiments[name] = Experiment(name, fixed, varied, changed)
+        return self._experiments[name]
+
+    def experiments(self) -> list[str]:
+        """Return the names of all experiments."""
+        return experiments_in(self.conf)
+
+    def runs_of_all(self, name: str, runs: Mapping[str, Run]) -> set[str]:
+        """Return the ids of the runs that answer an experiment, or one of a folder of them.
+
+        Raises
+        ------
+        UserError : neither an experiment nor a folder.
+        """
+        names = self.experiments()
+        members = [name] if name in names else experiments_in(self.conf, name)
+        if not members:
+            raise unknown_name("experiment", name, names)
+        return {run for member in members for run in self.runs_of(member, runs)}
+
+    def runs_of(self, name: str, runs: Mapping[str, Run]) -> dict[str, tuple[dict[str, str], Run]]:
+        """Return the runs that answer an experiment, with what they chose, by run id.
+
+        A run may have drawn fewer splits than the experiment asks for; of those that differ in
+        this alone, the one of most splits answers.
+        """
+        run_of_choices: dict[tuple[str, ...], tuple[dict[str, str], Run]] = {}
+        for run in self._eligible(name, runs.values()):
+            chosen = self._choices_of(self.experiment(name), run)
+            if chosen is not None:
+                key = tuple(chosen.values())
+                if key not in run_of_choices or _repeats(run) > _repeats(run_of_choices[key][1]):
+                    run_of_choices[key] = chosen, run
+        return {run.id: (chosen, run) for chosen, run in run_of_choices.values()}
+
+    def _eligible(self, name: str, runs: Iterable[Run]) -> list[Run]:
+        """Return the runs whose choices an experiment's files sweep over, whatever their options.
+
+        Composing takes a tenth of a second, so an experiment without any such run is not composed.
+        """
+        swept = {
+            group: {text.strip() for text in str(values).split(",")}
+            for group, values in self._params(name).items()
+            if "." not in group
+        }
+        return [
+            run
+            for run in runs
+            if all(run.choices[name] in swept[name] for name in swept if name in run.choices)
+        ]
+
+    def _params(self, name: str) -> dict[str, Any]:
+        """Return the words that an experiment's file, and those it builds on, sweep over."""
+        params: dict[str, Any] = {}
+        for file in experiment_files(self.conf, name):
+            params |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
+        return params
+
+    def _choices_of(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
+        """Return the choices of a run in the sweep, or None if it is none of its jobs."""
+        # An option that has come since is not in a run's configuration: it had its default.
+        options = options_of(run.config, IDENTITY)
+        if any(
+            options.get(key, value) != value
+            for key, value in experiment.fixed.items()
+            if key != REPEATS
+        ):
+            return None
+        chosen = {}
+        for name, values in experiment.varied.items():
+            if "." in name or name in options:
+                text = next(
+                    (text for text in values if yaml.safe_load(text) == options.get(name)), ""
+                )
+            else:
+                text = self._matching_choice(name, run, options, experiment)
+            if text not in values:
+                return None
+            chosen[name] = text
+        return chosen
+
+    def _matching_choice(
+        self, group: str, run: Run, run_options: Mapping[str, Any], experiment: Experiment
+    ) -> str:
+        """Return a run's choice for a group; empty if the run has other options than that."""
+        option = str(run.choices.get(group, ""))
+        preset = self.choice(group, option)
+        expected = {key: value for key, value in preset.items() if key not in experiment.varied}
+        expected |= {key: experiment.changed[key] for key in expected if key in experiment.changed}
+        agrees = all(run_options.get(key, value) == value for key, value in expected.items())
+        return option if preset and agrees else ""
+
+    def _compose(self, override: str) -> dict[str, Any]:
+        from hydra import compose, initialize_config_dir
+
+        with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
+            composed = compose("config", [override], return_hydra_config=True)
+        sweep = dict(composed.hydra.sweeper.get("params") or {})
+        return {**Identity.of(composed).config, "sweep": sweep}
+
+    @cached_property
+    def default_choices(self) -> dict[str, str]:
+        """The choice that each group has if a command names none."""
+        main = yaml.safe_load((self.conf / "config.yaml").read_text(encoding="utf-8"))
+        choices = {
+            name: str(v)
+            for default in main["defaults"]
+            if default != "_self_"
+            for name, v in default.items()
+        }
+        return {name: v for name, v in choices.items() if name in IDENTITY and name not in _NAMED}
+
+    def stored_options(self, run: Run) -> dict[str, dict[str, Any]]:
+        """Return the components of a stored run, each with its name and options, by group.
+
+        What is stored may come from a stranger: it chooses components of `conf` by their names, and
+        sets options that they declare to values of a size that somebody may have meant.
+
+        Raises
+        ------
+        UserError : it does anything else.
+        """
+        components = {group: dict(run.config[group]) for group in COMPONENTS if group in run.config}
+        for group, options in components.items():
+            where = f"run {run.id}: {group}={options['name']}"
+            declared = self._read(group, str(options["name"]))
+            if not declared:
+                raise UserError(f"{where} is no component that is installed here")
+            for name, value in options.items():
+                if name not in declared and name != VERIFIED:
+                    raise UserError(f"{where} has no option '{name}': other code made the run")
+                usual = declared.get(name)
+                given = [option for option in (value, usual) if option is not None]
+                if len({isinstance(option, dict) for option in given}) > 1:
+                    raise UserError(f"{where}: {group}.{name} is of another type than it declares")
+                most = max(_LARGE, _TIMES * _largest(usual))
+                if name != "seed" and _largest(value) > most:
+                    raise UserError(f"{where}: {group}.{name} is too large to be computed again")
+        return components
+
+    def overrides(self, run: Run) -> dict[str, str]:
+        """Return the words of a run's command: its choices, and options other than defaults.
+
+        Raises
+        ------
+        UserError : it is of components or options that are not installed here.
+        """
+        self.stored_options(run)
+        options = options_of(run.config, IDENTITY)
+        chosen = run.choices
+        chosen["dataset"] = chosen["dataset"].removesuffix("" if run.verified else UNVERIFIED)
+        words = dict(chosen)
+        preset: dict[str, Any] = {"seed": 0, "protect": None}
+        consistency = "consistency", self.default_choices["consistency"]
+        for group, option in [*chosen.items(), consistency]:
+            preset |= self.choice(group, option)
+        for key, value in options.items():
+            if key in preset and preset[key] != value:
+                words[key] = hydra_word(value)
+        if not run.verified:
+            words["data.verify"] = "false"
+        return {
+            name: text for name, text in words.items() if self.default_choices.get(name) != text
+        }
+
+    def commands(self, jobs: Sequence[Mapping[str, str]]) -> list[str]:
+        """Return command lines for jobs; those that differ in one group are merged to a sweep."""
+        merged = [dict(job) for job in jobs]
+        for group in _MERGED:
+            sweeps: dict[tuple[tuple[str, str], ...], dict[str, None]] = {}
+            for job in merged:
+                value = job.pop(group, self.default_choices.get(group, ""))
+                sweeps.setdefault(tuple(job.items()), {})[value] = None
+            merged = [
+                {**dict(other_options), group: ",".join(values)}
+                for other_options, values in sweeps.items()
+            ]
+        return [self._command(job) for job in merged]
+
+    def _command(self, job: Mapping[str, str]) -> str:
+        """Return the command line of a job, without what is the default."""
+        leading = {name: job[name] for name in ("dataset", *_MERGED) if name in job}
+        options = {
+            name: text
+            for name, text in {**leading, **job}.items()
+            if self.default_choices.get(name) != text
+        }
+        sweep = ["-m"] if any("," in options.get(group, "") for group in _MERGED) else []
+        words = [f"{name}={text}" for name, text in options.items()]
+        return shlex.join(["fairbench", "run", *sweep, *words])
+
+
+def experiments_in(conf: Path, folder: str = "") -> list[str]:
+    """Return the names of the experiments of a folder of ``conf/experiment``, by default of all."""
+    root = conf / "experiment"
+    paths = (root / folder).rglob("*.yaml")
+    return sorted(str(path.relative_to(root).with_suffix("")) for path in paths)
+
+
+def experiment_files(conf: Path, name: str) -> list[dict[str, Any]]:
+    """Return the contents of the files that an experiment builds on, and last of its own."""
+    config = yaml.safe_load((conf / "experiment" / f"{name}.yaml").read_text("utf-8"))
+    bases = [
+        base for base in config.get("defaults", ()) if isinstance(base, str) and base != "_self_"
+    ]
+    return [*(file for base in bases for file in experiment_files(conf, base)), config]
+
+
+def options_of(config: Mapping[str, Any], groups: Sequence[str]) -> dict[str, Any]:
+    """Return some groups of a configuration option by option: ``{"split.repeats": 3, ...}``."""
+    return flat({name: config[name] for name in groups if name in config})
+
+
+def _repeats(run: Run) -> int:
+    return int(run.config["split"].get("repeats", 1))
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The origin of a table: runs, data, versions and commands.
+
+    Attributes
+    ----------
+    runs : ids of the runs, which are hashes of their resolved configurations.
+    data : file -> sha256; empty for simulated data.
+    versions : package -> version, several where runs differ.
+    commits : the commits of this project, with ``+`` if files were changed since.
+    commands : the commands that compute the runs again.
+    """
+
+    runs: tuple[str, ...]
+    data: Mapping[str, str]
+    versions: Mapping[str, str]
+    commits: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+def provenance(runs: Sequence[Run], presets: Presets) -> Provenance:
+    """Return the origin of some runs: data, versions and commands."""
+    environments = [run.environment for run in runs]
+    commits = {
+        str(environment.get("git_commit", "unknown"))[:12]
+        + ("+" if environment.get("git_dirty") else "")
+        for environment in environments
+    }
+    return Provenance(
+        tuple(run.id for run in runs),
+        _merge(environment["data_sha256"] for environment in environments),
+        _merge(environment["versions"] for environment in environments),
+        tuple(sorted(commits)),
+        commands_of(runs, presets),
+    )
+
+
+def commands_of(runs: Sequence[Run], presets: Presets) -> tuple[str, ...]:
+    """Return the commands that make runs again, and a comment for each run that has none."""
+    words, without = [], []
+    for run in runs:
+        try:
+            words.append(presets.overrides(run))
+        except UserError as error:
+            without.append(f"# {error}")
+    return (*presets.commands(words), *without)
+
+
+# Whole numbers, which are sizes, that are still computed with; and so many times the usual value.
+_LARGE, _TIMES = 100_000, 1000
+
+
+# Options that name a file, which is read where a command names it, and not where a record does.
+_NAMES_FILE = ("path", "checkpoint")
+
+
+def check_files_named(run: Run, groups: Sequence[str], typed: Mapping[str, str]) -> None:
+    """Refuse a run whose configuration names a file that the command does not name itself.
+
+    Parameters
+    ----------
+    groups : the components that are made of the configuration.
+    typed : options of the command line, such as ``dataset.path``, as they are typed.
+
+    Raises
+    ------
+    UserError : it does; the message says which option to add.
+    """
+    for option, value in options_of(run.config, groups).items():
+        if option.rpartition(".")[2] in _NAMES_FILE and value and typed.get(option) != value:
+            raise UserError(
+                f"run {run.id} was made with a file, which is read if the command names it, too: "
+                f"add {shlex.quote(f'{option}={value}')}"
+            )
+
+
+def _largest(value: Any) -> int:
+    """Return the largest whole number of a value, as sizes are; 0 if there is none."""
+    if isinstance(value, list | tuple | Mapping):
+        items = value.values() if isinstance(value, Mapping) else value
+        return max(map(_largest, items), default=0)
+    return abs(value) if isinstance(value, int) else 0
+
+
+def _merge(tables: Iterator[Mapping[str, str]]) -> dict[str, str]:
+    values: dict[str, dict[str, None]] = {}
+    for table in tables:
+        for name, value in table.items():
+            values.setdefault(name, {})[str(value)] = None
+    return {name: ", ".join(different) for name, different in values.items()}

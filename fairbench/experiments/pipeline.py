@@ -7,31 +7,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from omegaconf import DictConfig
 
 import fairbench.metrics
 from fairbench.core.errors import unknown_name
-from fairbench.core.fingerprint import code_digest, describe, digest
+from fairbench.core.fingerprint import code_digest, describe
+from fairbench.core.text import digest
 from fairbench.data.dataset import Dataset, Task, feature_count
 from fairbench.data.splits import Fold, Split
-from fairbench.evaluation.columns import COSTS
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.summary import summarise
+from fairbench.evaluation.table import COSTS
 from fairbench.experiments import build
-from fairbench.experiments.compatibility import check
-from fairbench.experiments.compute import compute
+from fairbench.experiments.build import check
+from fairbench.experiments.compute import RunEvaluation, compute
 from fairbench.experiments.configuration import Config, Identity, plain
-from fairbench.experiments.contracts import Method
-from fairbench.experiments.run_evaluation import RunEvaluation
-from fairbench.experiments.study import Cell, Study, cells_of
+from fairbench.experiments.contracts import Cell, Method, Study, cells_of
 from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.record import PURPOSES, STUDY, check_part
 from fairbench.results.run_writer import RunTables, RunWriter, machine
 from fairbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 # Draws the figures of metrics, with a title and the protected attribute, into a folder.
 DrawFigures = Callable[[pd.DataFrame, str, str, Path], None]
@@ -93,7 +94,7 @@ class PlannedRun:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything the metrics depend on: cells, reading, evaluation, their code."""
-        modules = ["fairbench.experiments.run_evaluation", type(self.method).__module__]
+        modules = ["fairbench.experiments.compute", type(self.method).__module__]
         # Metrics are found in their folder, and not imported by name: a new one is new code.
         metric_modules = pkgutil.iter_modules(fairbench.metrics.__path__, "fairbench.metrics.")
         modules += [module.name for module in metric_modules]

@@ -1,49 +1,269 @@
-"""Tuning: a search over options by the predictions for validation rows alone.
+"""Tuning: a search over options that is judged by validation rows, and kept so that it resumes.
 
-Every trial is made of ordinary cells, one per repeat, so nothing is fitted twice, whoever asks. The
-study is a folder of the results: the space it searches, and a line for each trial that ended.
-Proposals depend on the seed and the earlier trials alone, so that the same command continues after
-a kill as if nothing had happened.
+:class:`StudyRecord` has the files of its trials, :class:`Search`
+proposes trials by those before, and :class:`DrawnSearch` draws candidates independently, from one
+stated distribution.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from math import isclose
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats, integer_seed, rng
 from fairbench.core.errors import UserError
-from fairbench.core.failures import failure
-from fairbench.core.fingerprint import digest
-from fairbench.core.formats import shortened
-from fairbench.core.locks import BusyError, locked
-from fairbench.core.seeds import integer_seed, rng
-from fairbench.evaluation.columns import COSTS
-from fairbench.evaluation.tuning_goals import Goal, GoalRows, goals, together
-from fairbench.experiments.configuration import Config
-from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
-from fairbench.experiments.pipeline import PlannedRun
-from fairbench.experiments.study import Cell
-from fairbench.experiments.tuning_settings import Tuning
-from fairbench.experiments.tuning_trials import (
-    StudyRecord,
-    Trial,
-    Values,
-    check_split,
-    stored_cell,
-    validation_rows,
+from fairbench.core.files import (
+    TEXT,
+    UNREADABLE,
+    is_file,
+    make_folder,
+    opened,
+    read_bytes,
+    remove,
+    sealed_json,
+    set_aside,
+    unsealed_json,
+    write_bytes,
+    write_text,
 )
-from fairbench.results.garbage import note_begun
+from fairbench.core.locks import BusyError, locked
+from fairbench.core.processes import failure
+from fairbench.core.text import digest, shortened
+from fairbench.data.dataset import Dataset
+from fairbench.evaluation.predictions import read_predictions
+from fairbench.evaluation.table import COSTS
+from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, goals, together
+from fairbench.experiments.compute import raw_outputs
+from fairbench.experiments.configuration import Config
+from fairbench.experiments.contracts import Cell
+from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
+from fairbench.experiments.pipeline import PlannedRun, ensure
+from fairbench.inference.tuned_gain import GoalEstimate, is_enough, least_gap
+from fairbench.results.cells import CorruptCellError, StoredCell
+from fairbench.results.predictions import VALIDATION
+from fairbench.results.upkeep import note_begun
 
 if TYPE_CHECKING:
     import optuna
+
+# The trials of a tuning study, and the files in which they are kept.
+#
+# What a trial is judged by is read here, from the validation rows of its cells and nothing else.
+
+Values = dict[str, Any]
+
+
+@dataclass(eq=False)
+class Trial:
+    """A trial: its values of the options, and what its cells predict of validation rows.
+
+    Attributes
+    ----------
+    folds : the number of repeats that were fitted; fewer than all if it was stopped.
+    error : the reason why it has no value; empty if it has one.
+    """
+
+    values: Values
+    rows: GoalRows | None = None
+    folds: int = 0
+    stopped: bool = False
+    seconds: float = 0.0
+    error: str = ""
+    plan: Plan | None = None
+    _made: dict[int, list[GoalEstimate]] = field(default_factory=dict)
+
+    def estimates(self, wanted: Sequence[Goal], folds: int = 0) -> list[GoalEstimate]:
+        """Return the metrics of the first folds, or of all."""
+        at = folds or self.folds
+        if at not in self._made:
+            assert self.rows is not None
+            rows = self.rows.first(at)
+            self._made[at] = [goal.estimate(rows) for goal in wanted]
+        return self._made[at]
+
+    def line(self, values: Sequence[float]) -> str:
+        """Return the trial as a sealed line of JSON."""
+        judged = {"values": self.values, "objectives": list(values), "folds": self.folds}
+        outcome = {"stopped": self.stopped, "seconds": round(self.seconds, 4), "error": self.error}
+        return sealed_json({**judged, **outcome})
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """The folder of a study: what it searches, and its trials."""
+
+    folder: Path
+
+    def trials(self, is_candidate: Callable[[Values], bool]) -> list[dict[str, Any]]:
+        """Return the trials that ended, up to the first that is not as it was written.
+
+        Each is proposed by those before it: what comes after a damaged line, or one that a kill
+        broke off, is judged again, from the cells that are stored.
+
+        Parameters
+        ----------
+        is_candidate : says whether values are in the space that is searched.
+        """
+        path = self.folder / "trials.jsonl"
+        lines = read_bytes(path, TEXT).splitlines(keepends=True) if is_file(path) else []
+        kept = list(
+            takewhile(
+                lambda trial: _is_trial(trial) and is_candidate(trial["values"]),
+                map(_read_line, lines),
+            )
+        )
+        if len(kept) < len(lines):
+            if b"\n" in b"".join(lines[len(kept) :]):  # more than a kill breaks off
+                set_aside(path, "trials from the damaged one on are judged again")
+            write_bytes(path, b"".join(lines[: len(kept)]))
+        return kept
+
+    def add(self, line: str) -> None:
+        """Add a trial, for good."""
+        handle = opened(self.folder / "trials.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with open(handle, "a", encoding="utf-8") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def begin(self, space: Mapping[str, str], *, again: bool) -> None:
+        """Write down what is searched, or compare it with what was written down before.
+
+        Raises
+        ------
+        UserError : the study was begun with another space, or what it noted is damaged.
+        """
+        path = self.folder / "study.json"
+        if again or not is_file(path):
+            make_folder(self.folder)
+            remove(self.folder / "trials.jsonl")
+            write_text(path, sealed_json({"space": dict(space)}, indent=1))
+            return
+        try:
+            before = dict(unsealed_json(read_bytes(path))["space"])
+        except UNREADABLE as error:
+            raise UserError(
+                f"{path} is not as it was written: begin the study anew with resume=false, which "
+                "fits nothing that is in the store, or another beside it with study=NAME"
+            ) from error
+        if before != dict(space):
+            differing = [k for k in {**before, **space} if before.get(k) != space.get(k)]
+            was, now = (
+                ", ".join(f"{k}={side[k]}" for k in differing if k in side) or "nothing of it"
+                for side in (before, space)
+            )
+            raise UserError(
+                f"the study in {self.folder} was begun with {was}, which is now {now}: go on with "
+                "the same, or begin another beside it with study=NAME"
+            )
+
+
+def _read_line(line: bytes) -> dict[str, Any]:
+    """Return the trial of a line; None if the line is damaged."""
+    try:
+        return unsealed_json(line)
+    except ValueError:
+        return {}
+
+
+def _is_trial(found: Mapping[str, Any]) -> bool:
+    values, folds = found.get("values"), found.get("folds")
+    is_whole = type(folds) is int and folds >= 0
+    return isinstance(values, dict) and is_whole and type(found.get("stopped")) is bool
+
+
+def check_split(run: PlannedRun) -> None:
+    """Refuse a split without validation rows, or one that tests rows by which trials are chosen.
+
+    Raises
+    ------
+    UserError : either, with the word that mends it.
+    """
+    folds = [cell.fold for cell in run.cells if not cell.variant]
+    if not all(len(fold.validation) for fold in folds):
+        raise UserError(
+            "there are no validation rows to choose by: add split.validation=0.2, or take "
+            "split=tuning"
+        )
+    chosen_by = np.unique(np.concatenate([fold.validation for fold in folds]))
+    if any(np.isin(fold.test, chosen_by).any() for fold in folds):
+        raise UserError(
+            "rows that one repeat tests are validation rows of another, so that none would be left "
+            "to judge what is chosen: take split=tuning, or split.repeats=1"
+        )
+
+
+def stored_cell(run: PlannedRun, cell: Cell) -> StoredCell:
+    """Return a cell, fitted again if its file is damaged."""
+    try:
+        return run.store.read(cell.id)
+    except CorruptCellError:
+        ensure(cell, run.store)
+        return run.store.read(cell.id)
+
+
+def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) -> GoalRows:
+    """Return a cell's predictions for its validation rows; test rows are dropped before any use."""
+    held_out = stored.columns["part"] == VALIDATION
+    columns = {name: values[held_out] for name, values in stored.columns.items()}
+    rows = columns["row"].astype(np.intp)
+    if reason := stored.notes.get("invalid"):
+        raise UserError(f"repeat {cell.fold.repeat} predicts nothing: {reason}")
+    method, data = run.method, run.dataset
+    generator = rng(run.study.seed, "read", data.name, cell.fold.repeat, cell.fold.fold)
+    predicted = read_predictions(
+        method.read(raw_outputs(columns), data.task, generator),
+        data.task,
+        type(method).__name__,
+        keep_invalid=method.capabilities.keep_invalid,
+        classes=len(data.classes),
+    )
+    numbers = {str(name): predicted[name].to_numpy(float) for name in predicted}
+    return label_rows(data, run.study.protect, rows, numbers, fold)
+
+
+def label_rows(
+    data: Dataset,
+    protect: tuple[str, ...],
+    rows: NDArray[np.intp],
+    columns: Mapping[str, NDArray[np.float64]],
+    fold: int,
+) -> GoalRows:
+    """Return some rows of a data set with their predictions; no other row is read."""
+    part = data.take(rows)
+    group = part.groups(protect)
+    if np.isnan(columns["prediction"]).any():
+        raise UserError("the method predicts nothing of some rows")
+    unit = rows.astype(np.int64)
+    if data.clusters is not None:
+        unit = np.unique(data.clusters.to_numpy(), return_inverse=True)[1][rows].astype(np.int64)
+    return GoalRows(
+        np.full(len(rows), fold),
+        unit,
+        part.target.to_numpy(float),
+        group.cat.codes.to_numpy(np.int64),
+        columns,
+        len(group.cat.categories),
+    )
+
+
+# Tuning: a search over options by the predictions for validation rows alone.
+#
+# Every trial is made of ordinary cells, one per repeat, so nothing is fitted twice, whoever asks.
+# The study is a folder of the results: the space it searches, and a line for each trial that
+# ended. Proposals depend on the seed and the earlier trials alone, so that the same command
+# continues after a kill as if nothing had happened.
 
 _TUNED = ("learner", "intervention", "method")  # with another of the rest, others would be judged
 _SURE = 3.0  # standard errors by which a trial is worse that is stopped
@@ -399,3 +619,167 @@ class Search:
             )
             for estimate, rival_estimate in pairs
         )
+
+
+# A search whose candidates are drawn: independently, from one distribution that is stated.
+#
+# Tuning proposes what looks promising after the trials so far. Here no draw depends on another,
+# which is what the bound on further gain rests on (`inference/tuned_gain.py`). All
+# else is tuning's: cells that are fitted once whoever asks, validation rows that judge alone, and
+# a study in the results folder, with which the same command goes on after a kill.
+
+
+@dataclass(frozen=True)
+class Family:
+    """Candidates of one learner, intervention and method, and the options in which they differ.
+
+    Attributes
+    ----------
+    choices : the name of each component, by ``learner``, ``intervention`` and ``method``.
+    fixed : options that all its candidates have, as they are typed.
+    space : the options that are drawn, each by itself.
+    group_at_prediction : whether a person's group must be known to predict.
+    """
+
+    choices: Mapping[str, str]
+    fixed: Mapping[str, str]
+    space: tuple[Dimension, ...]
+    group_at_prediction: bool
+
+    def sample(self, generator: np.random.Generator) -> Values:
+        """Return one of its candidates."""
+        return {
+            **self.choices,
+            **self.fixed,
+            **{dimension.name: dimension.sample(generator) for dimension in self.space},
+        }
+
+    def has(self, values: Values) -> bool:
+        """Say whether values are those of one of its candidates."""
+        fixed = {**self.choices, **self.fixed}
+        drawn = {name: value for name, value in values.items() if name not in fixed}
+        return fixed.items() <= values.items() and has_all(self.space, drawn)
+
+    @property
+    def count(self) -> float:
+        """The number of its candidates."""
+        return float(np.prod([dimension.count for dimension in self.space]))
+
+    @property
+    def name(self) -> str:
+        """The names of its components."""
+        return " ".join(f"{group}={name}" for group, name in self.choices.items())
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """The distribution of each option, as it is typed, by name."""
+        return {**self.fixed, **{dimension.name: dimension.text for dimension in self.space}}
+
+    @property
+    def options(self) -> str:
+        """The same as words."""
+        return " ".join(f"{name}={text}" for name, text in self.stated.items())
+
+
+@dataclass(eq=False)
+class DrawnSearch(Search):
+    """A search under way: the model in use is its default, and its candidates are drawn.
+
+    The first of `tuning.objectives` is the gap, the second the error rate.
+
+    Attributes
+    ----------
+    families : the families of candidates, equally likely in every draw.
+    within : by how much the error of a candidate may be above that of the model in use.
+    worth : the search ends when one more candidate surely lowers the gap by less, on average.
+    """
+
+    families: Sequence[Family] = ()
+    within: float = 0.0
+    worth: float = 0.0
+
+    _default: ClassVar[str] = "model in use"
+
+    def check(self) -> None:
+        """Refuse what cannot be searched.
+
+        Raises
+        ------
+        UserError : an unknown gap, no rows that choose alone, or several fits of one candidate.
+        """
+        self._check_rows()
+        if len(self.default_plan.cells) > 1:
+            raise UserError(
+                f"{len(self.default_plan.cells)} fits of each candidate are asked for, and it is "
+                "single models that are compared: take split.repeats=1, and no consistency"
+            )
+
+    @property
+    def _kind(self) -> tuple[str, ...]:
+        """Another distribution is another study: nothing depends on earlier draws."""
+        return "drawn", *(f"{name} {options}" for name, options in self.searched.items())
+
+    @cached_property
+    def searched(self) -> dict[str, str]:
+        """The distributions of each family's options, by its name."""
+        return {family.name: family.options for family in self.families}
+
+    @property
+    def everyone(self) -> list[Trial]:
+        """The model in use, and every candidate so far."""
+        return [self.default, *self.trials]
+
+    @property
+    def values(self) -> Floats:
+        """Gap and error of the model in use and of every candidate, (k, 2); NaN if it failed."""
+        missing = [np.nan, np.nan]
+        return np.array([missing if t.error else self._objective_values(t) for t in self.everyone])
+
+    @property
+    def chosen_index(self) -> int:
+        """The position of the chosen candidate; 0 is the model in use."""
+        return least_gap(*self.values.T, within=self.within)
+
+    @property
+    def risk(self) -> float:
+        """The chance that the bound on further draws may fail; the other half is the gap's own."""
+        return (1 - self.tuning.level) / 2
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether one more candidate surely gains less than it is worth."""
+        gap = float(self.values[self.chosen_index, 0])
+        return is_enough(gap, len(self.trials), worth=self.worth, risk=self.risk)
+
+    @property
+    def tried_all(self) -> bool:
+        """Whether all possible candidates were tried; never if an option is a real number."""
+        tried = {tuple(trial.values.items()) for trial in self.trials}
+        return len(tried) >= sum(family.count for family in self.families)
+
+    def _goes_on(self) -> bool:
+        return super()._goes_on() and not self.is_enough
+
+    def _is_candidate(self, values: Values) -> bool:
+        return any(family.has(values) for family in self.families)
+
+    def _propose(self, number: int) -> Values:
+        """Return the candidate of a number; with several processes, fit the next ones with it."""
+        if self.jobs > 1 and number % self.jobs == 0 and self.default_plan.config["resume"]:
+            self._fit_ahead(range(number, min(number + self.jobs, self.tuning.trials)))
+        return self._candidate(number)
+
+    def _fit_ahead(self, numbers: Iterable[int]) -> None:
+        """Fit several candidates in parallel; each is judged or reported as failed in its turn."""
+        units = []
+        for number in numbers:
+            with suppress(Exception, SystemExit):
+                planned = plan_run(self.compose(self._candidate(number)))
+                missing = [cell for cell in planned.cells if not planned.store.has(cell)]
+                units += [WorkUnit(planned, cell) for cell in missing]
+        self.fitted += sum(result.computed for result in self.executor.run(units))
+
+    def _candidate(self, number: int) -> Values:
+        """Return the candidate of a number, drawn independently of all others."""
+        generator = rng(self._run.study.seed, "drawn", number)
+        return self.families[int(generator.integers(len(self.families)))].sample(generator)

@@ -14,21 +14,18 @@ from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from fairbench.core.deadline import GivenUpError, in_time
 from fairbench.core.errors import UserError
-from fairbench.core.failures import failure
-from fairbench.core.hydra_words import hydra_word
-from fairbench.core.safe_open import entry, is_folder
-from fairbench.evaluation.columns import COSTS
+from fairbench.core.files import entry, is_folder
+from fairbench.core.options import hydra_word
+from fairbench.core.processes import GivenUpError, failure, in_time
+from fairbench.evaluation.table import COSTS
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import compute
-from fairbench.experiments.configuration import COMPONENTS
+from fairbench.experiments.configuration import COMPONENTS, Presets, check_files_named
+from fairbench.experiments.contracts import Cell
 from fairbench.experiments.pipeline import PlannedRun
-from fairbench.experiments.presets import Presets, check_files_named
-from fairbench.experiments.study import Cell
 from fairbench.results.cells import Columns, CorruptCellError, Store
-from fairbench.results.labels_and_groups import damaged_people, people_path
-from fairbench.results.predictions import damaged_rows
+from fairbench.results.predictions import damaged_people, damaged_rows, people_path
 from fairbench.results.record import FILES, VERIFIED
 from fairbench.results.run_writer import machine
 from fairbench.results.runs import Run, damaged_figures, damaged_files
@@ -177,9 +174,8 @@ def _prepared(run: Run, conf: Path, typed: Mapping[str, str]) -> PlannedRun:
 
 def _damaged_shared(run: Run) -> Iterator[Path]:
     """Yield the files that a run shares with others, if they are not as they were written."""
-    if not run.pack:
-        yield from damaged_people(run.results, run.environment["data"])
-        yield from damaged_rows(run.results, run.environment["rows"])
+    yield from damaged_people(run.results, run.environment["data"])
+    yield from damaged_rows(run.results, run.environment["rows"])
 
 
 def evaluate_again(

@@ -12,15 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
-from fairbench.inference.impact import FOUR_FIFTHS
+from fairbench.core.arrays import Codes, Floats
+from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, probability_ratio_below, ratio_limits
 from fairbench.inference.survey import Design, SurveyCounts, sums
-from fairbench.metrics.rates import selection_rate
+from fairbench.metrics.registry import selection_rate
 
-Codes = NDArray[np.intp]
 _NEARLY = 0.9999  # the largest correlation whose inverse hyperbolic tangent is taken
 
 

@@ -16,14 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.inference.rates import (
     Limits,
     difference_limits,
+    probability_ratio_below,
     quantile,
+    quick_limits,
     rate_limits,
     ratio_limits,
 )
+from fairbench.metrics.registry import Rate
 
 
 @dataclass(frozen=True)
@@ -128,39 +131,25 @@ def simultaneous_levels(level: float, groups: ArrayLike, rates: int = 1) -> Floa
 
 
 @lru_cache(maxsize=512)
-def range_quantile(level: float, groups: int, freedom: float = np.inf) -> float:
-    """Return a quantile of the studentised range, Tukey's q.
-
-    It is the range of `groups` standard normals over an independent estimate of their standard
-    deviation.
-
-    Parameters
-    ----------
-    freedom : the degrees of freedom of that estimate, at least 1; infinite where it is known.
+def range_quantile(level: float, groups: int) -> float:
+    """Return a quantile of the range of `groups` standard normals, Tukey's q.
 
     Notes
     -----
     The range of k normals has the distribution function H(q), the integral of
-    k phi(z) (Phi(z) - Phi(z - q))^(k-1), and the studentised range the mean of H(q s) over
-    s = sqrt(chi2_v / v) (Copenhaver and Holland 1988). Both integrals are taken by the trapezoidal
-    rule, the outer one over log s, where it converges geometrically. ``scipy.stats`` integrates
-    adaptively, which takes a hundred times as long, and is off at one degree of freedom and levels
-    above 0.999.
+    k phi(z) (Phi(z) - Phi(z - q))^(k-1), which is taken by the trapezoidal rule.
 
     Raises
     ------
     ValueError : there are no two groups, or the level is not between 0 and 1.
     """
-    if groups < 2 or not 0 < level < 1 or not freedom >= 1:
-        raise ValueError(
-            f"no studentised range of {groups} groups at level {level:g} with {freedom:g} degrees "
-            "of freedom"
-        )
-    scales, weights = _scales(freedom)
+    if groups < 2 or not 0 < level < 1:
+        raise ValueError(f"no studentised range of {groups} groups at level {level:g}")
 
     def excess(logarithm: float) -> float:
         """Return the log of the upper tail at a log quantile, less that of 1 - level."""
-        over = _over_range(float(np.exp(logarithm)), groups, scales, weights)
+        between = _BELOW - ndtr(_NORMALS - np.exp(logarithm))
+        over = 1 - between ** (groups - 1) @ (groups * _DENSITY)
         return float(np.log(max(over, 1e-300) / (1 - level)))
 
     low, high = -2.0, 2.0
@@ -169,6 +158,11 @@ def range_quantile(level: float, groups: int, freedom: float = np.inf) -> float:
     while excess(low) <= 0:
         low, high = low - 2, low
     return float(np.exp(_root(excess, low, high)))
+
+
+_NORMALS, _STEP = np.linspace(-8.5, 8.5, 171, retstep=True)
+_BELOW = ndtr(_NORMALS)
+_DENSITY = _STEP * np.exp(-(_NORMALS**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
@@ -186,33 +180,6 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
             high, below = point, value
             above, kept = (above / 2 if kept < 0 else above), -1
     return point
-
-
-def _scales(freedom: float) -> tuple[Floats, Floats]:
-    """Return points s, (N,), and weights that sum to 1: the distribution of sqrt(chi2_v / v)."""
-    if np.isinf(freedom):
-        return np.ones(1), np.ones(1)
-    width = 1 / np.sqrt(2 * freedom)  # about the standard deviation of log s
-    left, right = 40 / freedom + np.sqrt(40 / freedom), min(2.5, 12 * width)
-    points = np.arange(-left, right, min(0.06, width / 4))
-    logarithm = freedom * (points - np.exp(2 * points) / 2)
-    density = np.exp(logarithm - logarithm.max())
-    return np.exp(points), density / density.sum()
-
-
-_NORMALS, _STEP = np.linspace(-8.5, 8.5, 171, retstep=True)
-_BELOW = ndtr(_NORMALS)
-_DENSITY = _STEP * np.exp(-(_NORMALS**2) / 2) / np.sqrt(2 * np.pi)
-
-
-def _over_range(quantile: float, groups: int, scales: Floats, weights: Floats) -> float:
-    """Return the probability that the studentised range is larger than a quantile."""
-    points = quantile * scales
-    surely = points < 1e-4  # nearly every range of normals is larger than this
-    near = (points < 40) & ~surely  # no range of normals is larger than 40
-    inner = points[near, None]
-    under = (_BELOW - ndtr(_NORMALS - inner)) ** (groups - 1) @ (groups * _DENSITY)
-    return float(weights[surely].sum() + weights[near] @ (1 - under))
 
 
 def pairs(limits: Limits) -> tuple[Limits, Limits]:
@@ -457,3 +424,360 @@ def distance_limits(
         )
     )
     return Limits(value, np.clip(lower, 0, value), np.clip(upper, None, 1))
+
+
+# Adverse impact ratios: the rates of groups divided by that of a reference group.
+#
+# The reference group may be given, or be the one with the highest rate. Noisy rates do not show
+# for certain which group that is: the interval of a ratio to the highest rate allows for every
+# candidate.
+
+FOUR_FIFTHS = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class ImpactLimits:
+    """Ratios of G groups' rates to one rate, with their intervals; of several samples at once.
+
+    Attributes
+    ----------
+    ratios : (..., G) the ratios with limits; NaN where the rate of the reference group is 0.
+    below : (..., G) the confidence that a ratio is under a bound, from the confidence distribution
+        of the same interval: 2.5 % if the lower limit of the 95 % interval equals the bound, 97.5 %
+        if the upper limit does. The statement "under the bound", made if the confidence is 95 % or
+        more, is wrong in at most one case of twenty; so is its opposite, made at 5 % or less.
+    reference : (...) the index of the reference group.
+    """
+
+    ratios: Limits
+    below: Floats
+    reference: NDArray[np.intp]
+
+
+def ratios_to_group(
+    rates: Limits,
+    reference: int,
+    *,
+    level: float = 0.95,
+    correlation: Floats | float = 0.0,
+) -> ImpactLimits:
+    """Return the ratios to the rate of one group that was chosen independently of the rates.
+
+    Parameters
+    ----------
+    rates : (..., G) the rates with limits at that level.
+    reference : the index of the group that others are compared with.
+    level : the level of the intervals.
+    correlation : (..., G, G) correlations of the groups' errors, where groups share clusters.
+    """
+    of_group = rates.take([reference])
+    shared = correlation if isinstance(correlation, float) else correlation[..., :, reference]
+    ratios = ratio_limits(rates, of_group, shared)
+    below = probability_ratio_below(rates, of_group, FOUR_FIFTHS, level=level, correlation=shared)
+    for ratio in ratios:
+        ratio[..., reference] = 1.0
+    below[..., reference] = 0.0
+    return ImpactLimits(ratios, below, np.asarray(reference))
+
+
+def wider_level(level: float, highest: Mask) -> float:
+    """Return the level at which a group's ratios to all that it is compared with hold at once."""
+    return 1 - (1 - level) / int(_compared(highest).sum(axis=1).max())
+
+
+def _compared(highest: Mask) -> Mask:
+    """Return the groups (G, G) that each is compared with: all others that may be the highest."""
+    return highest & ~np.eye(len(highest), dtype=bool)
+
+
+def ratios_to_highest(
+    rates: Limits,
+    wider: Limits,
+    highest: Mask,
+    *,
+    level: float = 0.95,
+    correlation: Floats | float = 0.0,
+) -> ImpactLimits:
+    """Return the ratios to the highest rate of any group, whichever that truly is.
+
+    Parameters
+    ----------
+    rates : (..., G) the rates with limits at the level.
+    wider : (..., G) the rates with limits at :func:`wider_level` of it (Bonferroni).
+    highest : (G,) which of the groups may be the one compared with, two or more.
+    level : as in :func:`ratios_to_group`.
+    correlation : (..., G, G) correlations of the groups' errors, where groups share clusters.
+
+    Notes
+    -----
+    A ratio to the highest rate is the smallest of the ratios to all others. Its upper limit is the
+    smallest simultaneous upper limit. Its lower limit is the smallest pointwise lower limit, which
+    needs no correction, as the highest rate is that of one group. `below` follows from the
+    simultaneous limits if it is over one half, and from the pointwise ones if it is under; if they
+    disagree it is one half.
+    """
+    compared = _compared(highest)
+    pointwise = ratio_limits(*pairs(rates), correlation)
+    upper = ratio_limits(*pairs(wider), correlation).upper
+    among = np.where(highest, rates.value, -np.inf)
+    top = among.max(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where(top > 0, rates.value / top, np.nan)
+    most = np.where(highest, 1.0, np.inf)
+    smallest_limits = (
+        np.where(compared, pointwise.lower, np.inf).min(axis=-1),
+        np.where(compared, upper, np.inf).min(axis=-1),
+    )
+    ratios = Limits(value, *(np.minimum(limit, most) for limit in smallest_limits))
+    below_any = _below_any(rates, compared, level, correlation)
+    rivals = int(compared.sum(axis=1).max())
+    below_any_wider = _below_any(wider, compared, wider_level(level, highest), correlation)
+    simultaneous = 1 - rivals * (1 - below_any_wider)
+    below = np.clip(0.5, np.minimum(simultaneous, below_any), np.maximum(simultaneous, below_any))
+    return ImpactLimits(ratios, below, among.argmax(axis=-1))
+
+
+def _below_any(rates: Limits, compared: Mask, level: float, correlation: Floats | float) -> Floats:
+    """Return how sure it is that the surest of the ratios compared is under four fifths."""
+    probabilities = probability_ratio_below(
+        *pairs(rates), FOUR_FIFTHS, level=level, correlation=correlation
+    )
+    below: Floats = np.where(compared, probabilities, 0.0).max(axis=-1)
+    return below
+
+
+# Two classifiers on the same rows: differences of their rates, and of their gaps between groups.
+#
+# A row is in one of eight cells: its label and both decisions. All intervals are closed forms of
+# the counts of these cells, with the limits of :mod:`fairbench.inference.rates`.
+
+CELLS = 8
+# The position in (TN, FP, FN, TP) of each cell for the first classifier, and for the second.
+_FIRST, _SECOND = np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.array([0, 1, 0, 1, 2, 3, 2, 3])
+
+
+def cells_of(
+    label: ArrayLike, first: ArrayLike, second: ArrayLike, group: ArrayLike, *, groups: int
+) -> Floats:
+    """Return how many rows of each group are in each cell, (G, 8).
+
+    Parameters
+    ----------
+    label, first, second : (n,) 0 or 1: the label, and the decisions of the two classifiers.
+    group : (n,) codes from 0 to G - 1.
+    """
+    cell = 4 * np.asarray(label, int) + 2 * np.asarray(first, int) + np.asarray(second, int)
+    counts = np.bincount(np.asarray(group, int) * CELLS + cell, minlength=groups * CELLS)
+    return counts.reshape(groups, CELLS).astype(np.float64)
+
+
+def _weights(rate: Rate, position: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return the weights of the cells (8,) in the numerator and denominator of a rate.
+
+    Parameters
+    ----------
+    rate : the rate.
+    position : (8,) of each cell, its position in a classifier's confusion table.
+    """
+    return np.array(rate.numerator, float)[position], np.array(rate.denominator, float)[position]
+
+
+def rates_of(cells: Floats, rate: Rate, *, level: float) -> tuple[Limits, Limits]:
+    """Return a rate of both classifiers in every group, from cells (G, 8)."""
+
+    def limits(position: NDArray[np.int64]) -> Limits:
+        numerator, denominator = _weights(rate, position)
+        return rate_limits(cells @ numerator, cells @ denominator, level=level)
+
+    return limits(_FIRST), limits(_SECOND)
+
+
+def difference(cells: Floats, rate: Rate, *, level: float) -> Limits:
+    """Return the second classifier's rate less the first's in every group, (G,).
+
+    Notes
+    -----
+    Where both rates are of the same rows, the difference is the share of rows that the second alone
+    has right less that of the first alone: two shares of a multinomial, joined by the method of
+    variance estimates recovery with their correlation. A precision is of the rows that a classifier
+    selects; there the rates themselves are joined, with the correlation of their errors.
+    """
+    numerator, denominator = _weights(rate, _FIRST)
+    other_numerator, other_denominator = _weights(rate, _SECOND)
+    if (denominator == other_denominator).all():
+        only_second = cells @ np.clip(other_numerator - numerator, 0, 1)
+        only_first = cells @ np.clip(numerator - other_numerator, 0, 1)
+        return difference_of_shares(only_second, only_first, cells @ denominator, level=level)
+    first, second = rates_of(cells, rate, level=level)
+    return difference_limits(second, first, correlation(cells, rate))
+
+
+def difference_of_shares(
+    first: Floats, second: Floats, size: Floats, *, level: float = 0.95
+) -> Limits:
+    """Return the difference of two shares of the same rows, from what differs between them.
+
+    Parameters
+    ----------
+    first, second : numbers of rows that only the first has right, and only the second, of any
+        shape.
+    size : numbers of rows in all.
+    level : the level of the intervals.
+    """
+    gained, lost = (rate_limits(count, size, level=level) for count in (first, second))
+    return difference_limits(gained, lost, _of_multinomial(first, second, size))
+
+
+def _of_multinomial(first: Floats, second: Floats, size: Floats) -> Floats:
+    """Return the correlation of two shares of the same rows that exclude each other."""
+    p, q = (first + 0.5) / (size + 1.5), (second + 0.5) / (size + 1.5)
+    shared: Floats = -np.sqrt(p * q / ((1 - p) * (1 - q)))
+    return shared
+
+
+def correlation(cells: Floats, rate: Rate) -> Floats:
+    """Return the correlation (G,) of the errors of both classifiers' rates.
+
+    It is that of the linearised rates, with half a row more in every cell, so that no two
+    classifiers are taken to agree for ever because they agree on few rows.
+    """
+    counts = cells + 0.5
+    scores = []
+    for position in (_FIRST, _SECOND):
+        numerator, denominator = _weights(rate, position)
+        share = (counts @ numerator) / (counts @ denominator)
+        scores.append(numerator - share[:, None] * denominator)
+    first, second = scores
+    variance, other_variance, covariance = (
+        (counts * a * b).sum(axis=1) for a, b in ((first, first), (second, second), (first, second))
+    )
+    joint: Floats = covariance / np.sqrt(variance * other_variance)
+    return joint
+
+
+def gap_change(cells: Floats, rate: Rate, *, level: float = 0.95) -> Limits:
+    """Return by how much the second classifier's largest gap of a rate is larger than the first's.
+
+    Parameters
+    ----------
+    cells : (G, 8) counts of the groups that are compared; each has rows in the rate's denominator.
+    rate : the rate.
+    level : the level of the interval.
+
+    Notes
+    -----
+    Of two groups, with s the sum of both classifiers' signed gaps and d their difference, the sizes
+    of the gaps differ by the sign of s d times the smaller of |s| and |d|. Where the sign of s is
+    sure, that is d alone, in which what the classifiers have in common cancels. Of more groups, the
+    largest gaps differ by what lies between the ends of their own intervals, and by no more than
+    the groups' changes differ from each other.
+    """
+    if len(cells) == 2:
+        return _change_of_two(cells, rate, level)
+    first, second = (
+        largest_gap(_group_limits(cells, rate, position, level)) for position in (_FIRST, _SECOND)
+    )
+    changes = difference(cells, rate, level=level)
+    reach = largest_gap(GroupLimits(changes, changes)).upper
+    lower, upper = second.lower - first.upper, second.upper - first.lower
+    return Limits(second.value - first.value, np.maximum(lower, -reach), np.minimum(upper, reach))
+
+
+def _group_limits(
+    cells: Floats, rate: Rate, position: NDArray[np.int64], level: float
+) -> GroupLimits:
+    """Return a classifier's rates in every group with their limits."""
+    numerator, denominator = _weights(rate, position)
+    return GroupLimits.of(cells @ numerator, cells @ denominator, level=level)
+
+
+def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:
+    """Return how much the gap between two groups changes, with its limits.
+
+    With the groups' differences d and d' of the two sets of predictions, the change |d'| - |d| is
+    the smaller in size of d' - d and d' + d, with the sign of their product.
+    """
+    change = difference(cells, rate, level=level)
+    apart = difference_limits(change.take(1), change.take(0))
+    first, second = rates_of(cells, rate, level=level)
+    mirrored = Limits(-first.value, -first.upper, -first.lower)
+    total = difference_limits(second, mirrored, -correlation(cells, rate))
+    together = difference_limits(total.take(1), total.take(0))
+    corners = [
+        _smaller(float(end_apart), float(end_together))
+        for end_apart in (apart.lower, apart.upper)
+        for end_together in (together.lower, together.upper)
+    ]
+    # Within the rectangle the smaller of the two is monotone between the axes, and 0 on them.
+    crosses = any(array.lower < 0 < array.upper for array in (apart, together))
+    ends = [*corners, 0.0] if crosses else corners
+    value = _smaller(float(apart.value), float(together.value))
+    return Limits(np.asarray(value), np.asarray(min(ends)), np.asarray(max(ends)))
+
+
+def _smaller(first: float, second: float) -> float:
+    """Return the smaller size of two numbers, with the sign of their product."""
+    return float(np.sign(first) * np.sign(second) * min(abs(first), abs(second)))
+
+
+# How many further labels answer a question on a gap, where the true rates are supposed.
+
+LIKELY, UNLIKELY = 0.8, 0.2
+WORLDS = 1024  # a power of two, as quasi-random points are best
+_EXACT = 1.01  # a least number of labels is found up to this factor
+
+
+@dataclass(frozen=True, eq=False)
+class SupposedRates:
+    """Counts of groups so far, their supposed true rates, and what one label adds.
+
+    Attributes
+    ----------
+    successes, sizes : (G,) counts so far.
+    rates : (W, G) true rates in simulated worlds, or (G,) the same in all.
+    size_after : number of further labels, of rows at random -> (G,) the sizes with them.
+    luck : (W, G) standard normals, from which the further labels are simulated.
+    """
+
+    successes: Floats
+    sizes: Floats
+    rates: Floats
+    size_after: Callable[[float], Floats]
+    luck: Floats
+
+    def gap(self, labels: float, level: float) -> Limits:
+        """Return the interval (W,) of the largest gap at a level, with so many more labels."""
+        sizes = self.size_after(labels)
+        added = sizes - self.sizes
+        spread = np.sqrt(added * self.rates * (1 - self.rates))
+        new_successes = np.clip(added * self.rates + self.luck * spread, 0, added)
+        counts = self.successes + new_successes
+        together = simultaneous_level(level, counts.shape[-1])
+        pointwise, simultaneous = (
+            quick_limits(counts, sizes, level=at_level) for at_level in (level, together)
+        )
+        return largest_gap(GroupLimits(pointwise, simultaneous))
+
+
+def least_number(
+    chance: Callable[[float], float], wanted: float, least: float, most: float
+) -> int | None:
+    """Return the least number with a wanted chance, of a chance that grows with the number.
+
+    Parameters
+    ----------
+    chance : the chance as a function of the number.
+    wanted : the chance that is wanted.
+    least, most : the smallest and the largest number that is tried.
+
+    Returns
+    -------
+    The number; None where `most` is not enough.
+    """
+    if most < least or chance(most) < wanted:
+        return None
+    low, high = least, most
+    while high > _EXACT * low:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if chance(middle) >= wanted else (middle, high)
+    return int(np.ceil(high))

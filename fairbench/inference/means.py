@@ -17,7 +17,7 @@ from scipy import special
 from fairbench.core.arrays import Floats
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.inference.survey import Design, Sampled, SurveyCounts
-from fairbench.metrics.rates import selection_rate
+from fairbench.metrics.registry import selection_rate
 from fairbench.metrics.regression import ERROR_ROWS
 
 Level = float | Floats

@@ -1,16 +1,159 @@
-"""Posteriors of confusion counts: of one classifier, group by group, or of two on the same rows."""
+"""Bayesian posteriors, in closed form or by draws, of what labels count.
+
+Shares and means of many groups (:class:`Beta`, :class:`Normal`); confusion counts of one
+classifier by group, and of two on the same rows (:func:`posterior_draws`, :func:`paired_draws`);
+confusion matrices and costs of several classes (:func:`confusion_posterior`); reliability diagrams,
+and ranks (:func:`reliability_diagram`, :func:`ranks`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial, reduce
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats
+from fairbench.data.columns import MulticlassScores
+from fairbench.metrics.registry import confusion
+
+
+@dataclass(frozen=True, eq=False)
+class Beta:
+    """Beta distributions in an array of any shape.
+
+    Attributes
+    ----------
+    successes, failures : (...) the two parameters, above 0: prior pseudo-counts plus counts.
+    """
+
+    successes: Floats
+    failures: Floats
+
+    @property
+    def strength(self) -> Floats:
+        """The sum of the parameters."""
+        return self.successes + self.failures
+
+    @property
+    def mean(self) -> Floats:
+        """The expected shares."""
+        return self.successes / self.strength
+
+    @property
+    def variance(self) -> Floats:
+        """The variances of the shares."""
+        return self.mean * (1 - self.mean) / (self.strength + 1)
+
+    def after(self, successes: NDArray[Any], failures: NDArray[Any]) -> Beta:
+        """Return the posterior after further counts."""
+        return Beta(self.successes + successes, self.failures + failures)
+
+    def take(self, place: Any) -> Beta:
+        """Return the distributions at some places, which the arrays are indexed by."""
+        return Beta(self.successes[place], self.failures[place])
+
+    def below(self, share: ArrayLike) -> Floats:
+        """Return P(theta < share)."""
+        inside = np.clip(share, 0, 1)
+        probability: Floats = special.betainc(self.successes, self.failures, inside)
+        return probability
+
+    def quantile(self, probability: ArrayLike) -> Floats:
+        """Return the shares under which theta lies with a probability."""
+        share: Floats = special.betaincinv(self.successes, self.failures, probability)
+        return share
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the equal-tailed interval."""
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+    def absolute_error(self, point: ArrayLike) -> Floats:
+        """Return E|theta - point| for points in [0, 1]; at least |E theta - point|.
+
+        Splitting the integral at the point leaves regularised incomplete betas alone, as
+        theta f(theta; a, b) is the mean times f(theta; a + 1, b).
+        """
+        point = np.asarray(point, np.float64)
+        partial = self.mean * special.betainc(self.successes + 1, self.failures, point)
+        distance = 2 * (point * self.below(point) - partial) + self.mean - point
+        # Rounding must not leave less than Jensen's inequality allows.
+        error: Floats = np.maximum(distance, np.abs(self.mean - point))
+        return error
+
+    def draws(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Draw (T, ...) shares."""
+        shape = np.broadcast_shapes(self.successes.shape, self.failures.shape)
+        drawn: Floats = generator.beta(self.successes, self.failures, size=(draws, *shape))
+        return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """Independent normal distributions of means, each known from some labels.
+
+    Attributes
+    ----------
+    mean, variance : (...) of the means.
+    strength : (...) how many labels each is known from.
+    """
+
+    mean: Floats
+    variance: Floats
+    strength: Floats
+
+    @staticmethod
+    def of(mean: Floats, spread: ArrayLike, strength: Floats) -> Normal:
+        """Return means of values whose variance is `spread`."""
+        return Normal(mean, np.asarray(spread, float) / strength + np.zeros_like(mean), strength)
+
+    def after(self, above: NDArray[Any], below: NDArray[Any]) -> Normal:
+        """Return the posterior after further labels.
+
+        Parameters
+        ----------
+        above, below : (...) 0 or 1 labels that are a standard deviation above the mean, or below.
+        """
+        spread, strength = self.variance * self.strength, self.strength + above + below
+        moved = (above - below) * np.sqrt(spread) / strength
+        return Normal.of(self.mean + moved, spread, strength)
+
+    def take(self, place: Any) -> Normal:
+        """Return the distributions at some places, which the arrays are indexed by."""
+        return Normal(self.mean[place], self.variance[place], self.strength[place])
+
+    def quantile(self, probability: ArrayLike) -> Floats:
+        """Return the values under which the means lie with a probability."""
+        value: Floats = self.mean + np.sqrt(self.variance) * special.ndtri(probability)
+        return value
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the equal-tailed interval."""
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+
+def uniform(shape: int | tuple[int, ...], strength: float = 2.0) -> Beta:
+    """Return Beta(strength / 2, strength / 2): strength 2 is uniform, 1 is Jeffreys' prior."""
+    half = np.full(shape, strength / 2)
+    return Beta(half, half)
+
+
+def centred(mean: ArrayLike, strength: ArrayLike = 2.0) -> Beta:
+    """Return priors with these means, each as informative as `strength` labelled rows.
+
+    A mean of 0 or 1 is moved by a thousandth, so that one row to the contrary can be believed.
+    """
+    inside: Floats = np.clip(np.asarray(mean, np.float64), 1e-3, 1 - 1e-3)
+    total = np.asarray(strength, np.float64)
+    return Beta(inside * total, (1 - inside) * total)
+
+
+# Posteriors of confusion counts: of one classifier, group by group, or of two on the same rows.
 
 # How intervals of rates by group are made: so that they hold in repeated samples, or as quantiles
 # of the papers' posterior.
@@ -185,3 +328,307 @@ def independent_draws(
     """Draw both algorithms' tables from two independent posteriors, as the paper does."""
     draw = partial(table_draws, draws=draws, generator=generator, alpha=alpha)
     return draw(first, predictive=predictive), draw(second, predictive=predictive)
+
+
+# Posteriors of confusion matrices of several classes.
+
+# Which class a distribution is conditional on, and the axis of a (true, predicted) table it is.
+GIVEN = {"target": 0, "prediction": 1}
+
+
+@dataclass(frozen=True, eq=False)
+class ConfusionPosterior:
+    """Distributions over C classes, one for each of C classes.
+
+    Attributes
+    ----------
+    alpha : (C, C) Dirichlet parameters: row k is P(true class | predicted class k), or, given
+        the true class, P(predicted class | true class k).
+    """
+
+    alpha: Floats
+
+    @property
+    def mean(self) -> Floats:
+        """The expected probabilities, (C, C)."""
+        mean: Floats = self.alpha / self.alpha.sum(axis=1, keepdims=True)
+        return mean
+
+    @property
+    def variance(self) -> Floats:
+        """The variances of the probabilities, (C, C)."""
+        strength = self.alpha.sum(axis=1, keepdims=True)
+        variance: Floats = self.mean * (1 - self.mean) / (strength + 1)
+        return variance
+
+    @property
+    def accuracy(self) -> Beta:
+        """The posterior of the diagonal, (C,)."""
+        right = np.diagonal(self.alpha).copy()
+        return Beta(right, self.alpha.sum(axis=1) - right)
+
+    def draws(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Draw (T, C, C) probabilities."""
+        return posterior_draws(self.alpha, draws, generator, alpha=0.0)
+
+
+def confusion_posterior(
+    scores: MulticlassScores, prior: Floats, *, given: str = "prediction"
+) -> ConfusionPosterior:
+    """Return the posterior from the labelled rows.
+
+    Parameters
+    ----------
+    prior : (C, C) pseudo-counts above 0, in rows of the class that is `given`.
+    given : ``prediction`` (known of every row, so that it can be sampled by) or ``target``.
+
+    Notes
+    -----
+    Ji, Logan, Smyth, Steyvers, AAAI 2021, section 3. Counts are of the true class; the paper's
+    code counts the predicted one in its place.
+    """
+    rows, n = scores.labelled, len(scores.classes)
+    target, prediction = scores.target[rows], scores.prediction[rows]
+    counts = confusion(target, prediction, np.zeros(len(rows)), n_groups=1, n_classes=n)[0]
+    return ConfusionPosterior(prior + _rows_of(counts.astype(np.float64), given))
+
+
+def uninformative_prior(n_classes: int, *, strength: float | None = None) -> Floats:
+    """Return equal pseudo-counts that sum to `strength` in each row; by default each is 1."""
+    return np.full((n_classes, n_classes), 1.0 if strength is None else strength / n_classes)
+
+
+def prior_from_scores(
+    scores: MulticlassScores, *, strength: float = 2.0, given: str = "prediction"
+) -> Floats:
+    """Return pseudo-counts (C, C) for which scores are taken to be true probabilities.
+
+    Parameters
+    ----------
+    strength : how many labelled rows the prior of a row is worth; a hundredth of it is shared
+        equally by all classes, so that none is impossible.
+    """
+    n = len(scores.classes)
+    expected = np.zeros((n, n))
+    np.add.at(expected, scores.prediction, scores.distribution())
+    shares = _rows_of(expected.T, given)
+    total = shares.sum(axis=1, keepdims=True)
+    shares = np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / n)
+    return strength * (0.99 * shares + 0.01 / n)
+
+
+def _rows_of(table: Floats, given: str) -> Floats:
+    """Return a (true, predicted) table with the given class as its rows."""
+    return np.moveaxis(table, GIVEN[given], 0)
+
+
+def expected_cost(posterior: ConfusionPosterior, costs: Floats) -> tuple[Floats, Floats]:
+    """Return the posterior mean and variance of the expected cost of predicting each class.
+
+    Parameters
+    ----------
+    posterior : the posterior of P(true class | predicted class).
+    costs : (C, C) costs of true class (row) by predicted class (column).
+
+    Returns
+    -------
+    (C,) means and (C,) variances of sum_j costs[j, k] P(true j | predicted k), a linear function
+    of a Dirichlet.
+
+    Notes
+    -----
+    Ji, Logan, Smyth, Steyvers, AAAI 2021, section 3.
+    """
+    price, shares = costs.T, posterior.mean
+    mean = (shares * price).sum(axis=1)
+    spread = (shares * (price - mean[:, None]) ** 2).sum(axis=1)
+    return mean, spread / (posterior.alpha.sum(axis=1) + 1)
+
+
+def cost_draws(
+    posterior: ConfusionPosterior, costs: Floats, draws: int, generator: np.random.Generator
+) -> Floats:
+    """Draw (T, C) expected costs of predicting each class; parameters as in `expected_cost`."""
+    return np.stack(list(_columns(posterior, costs, draws, generator)), axis=1)
+
+
+def _columns(
+    posterior: ConfusionPosterior, costs: Floats, draws: int, generator: np.random.Generator
+) -> Iterator[Floats]:
+    """Yield each class's draws; true classes of equal cost merge, as a Dirichlet lets them."""
+    for alpha, price in zip(posterior.alpha, costs.T, strict=True):
+        prices, index = np.unique(price, return_inverse=True)
+        merged = np.bincount(index, weights=alpha)
+        gammas = generator.standard_gamma(merged, size=(draws, len(merged)))
+        yield gammas @ prices / gammas.sum(axis=1)
+
+
+# Bayesian reliability diagrams, the posterior of the calibration error, and accuracy by group.
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityDiagram:
+    """The posterior of the accuracy in bins of the score, in G groups.
+
+    Attributes
+    ----------
+    weight : (G, B) share of the group's rows in the bin, labelled or not; 0 in an empty group.
+    score : (G, B) mean score of those rows, the middle of an empty bin.
+    labels : (G, B) number of labels.
+    accuracy : (G, B) posterior of the share of right predictions.
+    """
+
+    weight: Floats
+    score: Floats
+    labels: Codes
+    accuracy: Beta
+
+    def expected_calibration_error(self) -> Floats:
+        """Return the posterior mean of every group's ECE, (G,), in closed form; NaN if empty.
+
+        The sum of w_b E|theta_b - s_b|. The error of the posterior mean, |E theta_b - s_b|, is
+        too small.
+        """
+        return self._or_undefined((self.weight * self.accuracy.absolute_error(self.score)).sum(-1))
+
+    def calibration_error_draws(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Draw (T, G) expected calibration errors."""
+        error = np.zeros((draws, len(self.weight)))
+        # Bin by bin, as draws of a thousand classes' bins are not held in memory all at once.
+        for b, (weight, score) in enumerate(zip(self.weight.T, self.score.T, strict=True)):
+            accuracy = self.accuracy.take((..., b)).draws(draws, generator)
+            error += weight * np.abs(accuracy - score)
+        return self._or_undefined(error)
+
+    def _or_undefined(self, error: Floats) -> Floats:
+        """Return errors (..., G), NaN of groups without rows."""
+        return np.where(self.weight.sum(axis=-1) > 0, error, np.nan)
+
+
+def bin_of(score: Floats, bins: int) -> Codes:
+    """Return the bin of equal width on [0, 1] each score is in, its lower end excluded."""
+    codes: Codes = np.clip(np.ceil(score * bins).astype(np.int64) - 1, 0, bins - 1)
+    return codes
+
+
+def reliability_diagram(
+    score: Floats,
+    correct: Floats,
+    group: Codes | None = None,
+    *,
+    n_groups: int = 1,
+    bins: int = 10,
+    strength: float = 2.0,
+    midpoints: bool = False,
+) -> ReliabilityDiagram:
+    """Return the diagram of all rows, or one for every group.
+
+    Parameters
+    ----------
+    score : (n,) probability that the prediction is right; of unlabelled rows too.
+    correct : (n,) 1 where it is right, 0 where it is wrong, NaN where there is no label.
+    group : (n,) codes 0 .. G - 1, such as the predicted class for the classwise ECE.
+    strength : how many labelled rows the prior of a bin is worth, whose mean is on the diagonal.
+    midpoints : the prior's mean is the middle of the bin, as in the paper's code, rather than
+        its rows' mean score.
+
+    Notes
+    -----
+    Ji, Logan, Smyth, Steyvers, AAAI 2021, section 3, equation 2. Sizes and mean scores of the
+    bins come from all rows, as a pool's are known before any label is.
+    """
+    cell = bin_of(score, bins) + bins * (0 if group is None else group)
+    shape, labelled = (n_groups, bins), ~np.isnan(correct)
+
+    def sums(rows: NDArray[np.bool_], weights: Floats | None = None) -> Floats:
+        row_weights = None if weights is None else weights[rows]
+        counted = np.bincount(cell[rows], weights=row_weights, minlength=n_groups * bins)
+        return counted.reshape(shape).astype(np.float64)
+
+    everyone = np.ones(len(score), bool)
+    size, labels, right = sums(everyone), sums(labelled), sums(labelled, correct)
+    middle = np.broadcast_to((np.arange(bins) + 0.5) / bins, shape)
+    mean_score = np.where(size > 0, sums(everyone, score) / np.maximum(size, 1), middle)
+    prior = centred(middle if midpoints else mean_score, strength)
+    weight = size / np.maximum(size.sum(axis=-1, keepdims=True), 1)
+    posterior = prior.after(right, labels - right)
+    return ReliabilityDiagram(weight, mean_score, labels.astype(np.int64), posterior)
+
+
+def accuracy_posterior(correct: Floats, group: Codes, prior: Beta) -> Beta:
+    """Return the posterior of the accuracy in every group.
+
+    Parameters
+    ----------
+    correct : (n,) 1 where the prediction is right, 0 where wrong, NaN where there is no label.
+    group : (n,) codes 0 .. G - 1.
+    prior : (G,), such as ``uniform(G)`` or `score_prior`.
+
+    Notes
+    -----
+    Ji, Logan, Smyth, Steyvers, AAAI 2021, section 3: a Beta-binomial for each group.
+    """
+    labelled = ~np.isnan(correct)
+    right, wrong = (
+        np.bincount(group[labelled], weights=array[labelled], minlength=len(prior.successes))
+        for array in (correct, 1 - correct)
+    )
+    return prior.after(right, wrong)
+
+
+def score_prior(score: Floats, group: Codes, n_groups: int, *, strength: float = 2.0) -> Beta:
+    """Return the prior for which scores are true probabilities: a group's mean score.
+
+    Parameters
+    ----------
+    score : (n,) probability that the prediction is right, for labelled and unlabelled rows.
+    strength : how many labelled rows the prior is worth.
+
+    Returns
+    -------
+    (G,) priors; a group without rows has the uninformative one.
+    """
+    rows = np.bincount(group, minlength=n_groups)
+    total = np.bincount(group, weights=score, minlength=n_groups)
+    informed = centred(total / np.maximum(rows, 1), strength)
+    bare, empty = uniform(n_groups, strength), rows == 0
+    return Beta(
+        np.where(empty, bare.successes, informed.successes),
+        np.where(empty, bare.failures, informed.failures),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """The ranks of G groups, rank 1 being the extreme one.
+
+    Attributes
+    ----------
+    mean : (G,) expected ranks.
+    lower, upper : (G,) their central intervals.
+    first : (G,) probabilities of rank 1.
+    among : (G,) probabilities of one of the first m ranks; they sum to m.
+    """
+
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    first: Floats
+    among: Floats
+
+
+def ranks(draws: Floats, *, m: int = 1, largest: bool = True, level: float = 0.95) -> Ranks:
+    """Return the ranks of groups by joint draws of a quantity, such as the accuracy.
+
+    Parameters
+    ----------
+    draws : (T, G) finite; equal values are ranked in the order of the groups.
+    m : how many ranks `among` counts.
+    largest : rank 1 has the largest value (cost, calibration error) or the smallest (accuracy).
+    """
+    order = np.argsort(-draws if largest else draws, axis=1, kind="stable")
+    rank = np.empty(order.shape, np.float64)
+    np.put_along_axis(rank, order, np.arange(1.0, draws.shape[1] + 1)[None], axis=1)
+    lower, upper = central_interval(rank, level)
+    shares = ((rank <= limit).mean(axis=0) for limit in (1, m))
+    return Ranks(rank.mean(axis=0), lower, upper, *shares)

@@ -51,9 +51,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask
-from fairbench.inference.effective_counts import effective_size
 from fairbench.inference.gaps import simultaneous_levels, size_limits_of_pairs
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
+from fairbench.inference.survey import effective_size
 
 
 @dataclass(frozen=True, eq=False)

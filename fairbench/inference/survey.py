@@ -1,16 +1,15 @@
-"""Estimates from rows that count unequally (survey weights) or that come in clusters.
+"""How many independent rows count for, where rows or folds depend on each other or weigh unequally.
 
-Everything rests on linearised scores (Taylor linearisation): the contribution of each row to the
-error of an estimate. Their sums by cluster give the variance, and products of two estimates' sums
-give their covariance, by which the comparison of groups that share clusters is corrected. Without
-clusters every row is a cluster of its own.
-
-Binder (1983), "On the variances of asymptotically normal estimators from complex surveys"; Lohr
-(2010), "Sampling: design and analysis", chapters 5 and 9.
+K fold counts that share a correlation rho have the variance of 1 / (1 + (K - 1) rho) as many
+independent rows: the shrinkage (Barrainkua et al. 2024, section 4; :func:`effective_counts`). Rows
+of unequal weight, or of clusters, have an effective size (:class:`Design`). Labels of strata that
+were sampled at unequal rates are weighted (:func:`weights`). Equal rows may be duplicates
+(:func:`beyond_chance`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,14 +18,157 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats
 from fairbench.core.errors import UserError
 from fairbench.data.in_memory import as_array, check_exact
-from fairbench.inference.effective_counts import PRIOR, effective_size
 from fairbench.inference.rates import Limits, rate_limits
-from fairbench.metrics.rates import Rate, accuracy, selection_rate
+from fairbench.metrics.registry import Rate, accuracy, selection_rate
 
-Codes = NDArray[np.intp]
+PRIOR = 0.5  # how much of a cluster a variance is mixed with that sees few events
+
+
+def effective_counts(fold_counts: NDArray[Any], shrinkage: float | Floats) -> Floats:
+    """Return (..., C) effective counts of (K, ..., C) counts of K folds (Definition 2.2).
+
+    Parameters
+    ----------
+    shrinkage : one number, or an array that broadcasts against the sum (per group: (G, 1)).
+    """
+    summed: Floats = np.asarray(fold_counts, float).sum(axis=0) * shrinkage
+    return summed
+
+
+def shrinkage(rho: float | Floats, folds: int) -> Floats:
+    """Return 1 / (1 + (K - 1) rho), with rho clipped to [-1/K, 1].
+
+    Under the lower end the variance would vanish or turn negative; there the shrinkage is K.
+    """
+    return np.asarray(1 / (1 + (folds - 1) * clip_correlation(rho, folds)))
+
+
+def clip_correlation(rho: float | Floats, folds: int) -> Floats:
+    """Return rho within [-1/K, 1], where the variance of a mean of K folds stays positive."""
+    return np.clip(rho, -1 / folds, 1)
+
+
+def mean_shrinkage(folds: int) -> float:
+    """Return the shrinkage averaged over rho in [0, 1/K]: 0.713 for ten folds."""
+    width = (folds - 1) / folds
+    return float(np.log1p(width) / width)
+
+
+def overestimated_variance(halves: Floats) -> Floats:
+    """Return the conservative variance of a metric from J half-splits, (J, 2, ...) -> (...).
+
+    ``halves[j]`` are the metric's estimates from the two disjoint halves of split j;
+    Var_over = (1 / 2J) sum_j (theta_j - theta_j^c)^2.
+    """
+    variance: Floats = ((halves[:, 0] - halves[:, 1]) ** 2).mean(axis=0) / 2
+    return variance
+
+
+def variance_ratio(halves: Floats, reference: Floats, *, pooled: bool = False) -> Floats:
+    """Return r_s = Var_over(A1) / Var_over(A0), one for each objective and group s (equation 3).
+
+    Parameters
+    ----------
+    halves, reference : (J, 2, ...) estimates of the learner and of the reference learner on the
+        same half-splits, the last axes objectives and groups.
+    pooled : return the mean over objectives and groups, as for a correlation that is the same in
+        all groups.
+
+    Returns
+    -------
+    A ratio whose two variances are 0 or undefined is NaN, and left out of the mean.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = overestimated_variance(halves) / overestimated_variance(reference)
+    return np.asarray(np.nanmean(ratio)) if pooled else ratio
+
+
+def relative_rho(ratio: float | Floats, folds: int, rho_0: float | None = None) -> Floats:
+    """Return rho_rel = ((r - 1) + r (K - 1) rho_0) / (K - 1), the reference's rho_0 1/K by default.
+
+    It is what makes the learner's variance r times the reference's (equation 3; the paper's text
+    prints r upside down in one place).
+    """
+    start = 1 / folds if rho_0 is None else rho_0
+    ratio = np.asarray(ratio, float)
+    return clip_correlation(((ratio - 1) + ratio * (folds - 1) * start) / (folds - 1), folds)
+
+
+def mean_relative_shrinkage(ratio: float | Floats, folds: int) -> Floats:
+    """Return the shrinkage averaged over rho in [0, rho_rel] (rho_rel up).
+
+    It reproduces the areas of the paper's Table 12.1, to 1 % in the mean.
+    """
+    inflation = (folds - 1) * relative_rho(ratio, folds)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(inflation == 0, 1.0, np.log1p(inflation) / inflation)
+
+
+def half_splits(
+    rows: int, splits: int, generator: np.random.Generator
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield `splits` random halvings of `rows` rows, each as two disjoint sorted arrays."""
+    for _ in range(splits):
+        order = generator.permutation(rows)
+        yield np.sort(order[: rows // 2]), np.sort(order[rows // 2 : rows // 2 * 2])
+
+
+def effective_size(
+    rate: ArrayLike,
+    variance: ArrayLike,
+    *,
+    rows: ArrayLike,
+    kish: ArrayLike,
+    share: ArrayLike,
+    units: ArrayLike,
+    level: float = 0.95,
+) -> Floats:
+    """Return how many equally weighted, independent rows would tell as much about a rate.
+
+    Parameters
+    ----------
+    rate : weighted rates p, of any shape; the others broadcast with it.
+    variance : sums over clusters of squared linearised scores.
+    rows : how many rows n the rate rests on.
+    kish : Kish's effective number of these rows, (sum w)^2 / sum w^2.
+    share : the weighted mean share of a cluster: sum over clusters of their weight squared, over
+        the whole weight squared (1 / n where nothing is clustered or weighted).
+    units : in how many clusters these rows are.
+
+    Notes
+    -----
+    p (1 - p) / variance, with three guards. Where few rows are events, the variance sees too few of
+    their clusters to be relied on (with no event it is 0): it is mixed with half an event whose
+    whole cluster shares it, the worst case. The size is at most Kish's, as the weights of the
+    events that did not happen are not seen. And it is reduced by the squared ratio of t quantiles
+    for the few clusters that the variance is known from (Korn and Graubard 1998). Of rows of equal
+    weight without clusters it is n exactly.
+    """
+    p, n, units = np.asarray(rate, float), np.asarray(rows, float), np.asarray(units, float)
+    share = np.asarray(share, float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = (p * (1 - p) + PRIOR * share) / n
+        effect = (np.asarray(variance, float) + PRIOR * share**2) / expected
+        size = np.minimum(n / effect, kish)
+        tail = (1 + level) / 2
+        t = special.stdtrit(np.maximum([n - 1, units - 1], 1), tail)
+        size = size * (t[0] / t[1]) ** 2
+    return np.where(n > 0, size, 0.0)
+
+
+# Estimates from rows that count unequally (survey weights) or that come in clusters.
+#
+# Everything rests on linearised scores (Taylor linearisation): the contribution of each row to
+# the error of an estimate. Their sums by cluster give the variance, and products of two
+# estimates' sums give their covariance, by which the comparison of groups that share clusters is
+# corrected. Without clusters every row is a cluster of its own.
+#
+# Binder (1983), "On the variances of asymptotically normal estimators from complex surveys"; Lohr
+# (2010), "Sampling: design and analysis", chapters 5 and 9.
+
 # Variances are raised to this floor before a division, so that an estimate without any variance has
 # a correlation of 0 and not NaN. Variances other than 0 are far larger.
 _SMALLEST_VARIANCE = 1e-300
@@ -434,3 +576,76 @@ def design_of(
         return None
     design = Design.of(rows, weight=weight, clusters=clusters)
     return design if design.weighted or design.clustered else None
+
+
+# Post-stratification: labels of strata that were sampled at unequal rates, each weighted.
+
+Counts = NDArray[np.int64]
+
+
+def strata_sizes(group: Counts, stratum: Counts) -> Counts:
+    """Return how many rows each group has in each stratum, (G, S)."""
+    n_groups = group.max(initial=0) + 1
+    n_strata = stratum.max(initial=0) + 1
+    sizes = np.bincount(group * n_strata + stratum, minlength=n_groups * n_strata)
+    return sizes.reshape(n_groups, n_strata)
+
+
+def weights(sizes: Counts, labels: Counts) -> Floats:
+    """Return how many rows a label of each stratum stands for, 0 where there is none."""
+    rows = np.asarray(sizes, float)
+    stands_for: Floats = np.divide(rows, labels, out=np.zeros_like(rows), where=labels > 0)
+    return stands_for
+
+
+def stratified_error(
+    labels: NDArray[Any], total: NDArray[Any], squares: NDArray[Any], sizes: ArrayLike
+) -> float:
+    """Return the standard error of a post-stratified mean.
+
+    Parameters
+    ----------
+    labels : (S,) numbers of labels in each stratum. Strata without labels are left out; those with
+        one label get the mean variance of the others.
+    total, squares : (S,) sums of the labels' values, and of their squares.
+    sizes : (S,) numbers of rows in each stratum.
+    """
+    used, several = labels > 0, labels > 1
+    rows = np.asarray(sizes, float)
+    if not several.any():
+        return float("nan")
+    variance = (squares - total**2 / np.maximum(labels, 1)) / (np.maximum(labels, 2) - 1)
+    common = np.average(variance[several], weights=labels[several] - 1)
+    spread = np.where(several, variance, common)[used]
+    share = rows[used] / rows[used].sum()
+    return float(np.sqrt((share**2 * spread / labels[used]).sum()))
+
+
+# Whether equal rows are duplicates, or rows of different people that are equal by chance.
+
+_MOST = 4  # rows that occur more often than this are counted as occurring this often
+_SURE = 3.0  # standard errors by which repeated rows must exceed what chance allows
+_FEW = 5.0  # allowance for rows that might have occurred more often but did not
+
+
+def beyond_chance(times: ArrayLike) -> bool:
+    """Return whether far more rows occur twice, or three times, than independent rows would.
+
+    Parameters
+    ----------
+    times : how often each of the distinct rows occurs.
+
+    Notes
+    -----
+    If people are independent, the numbers of occurrences are a mixture of Poisson numbers. Let f1,
+    f2, f3 and f4 be the numbers of rows that occur once, twice, three and four times. On average
+    (2 f2)² is then at most f1 · 6 f3, and (6 f3)² at most 2 f2 · 24 f4 (Cauchy and Schwarz),
+    whatever the distribution of rows: if many occur twice by chance, some occur three times, and
+    more occur once.
+    """
+    number = np.bincount(np.minimum(times, _MOST), minlength=_MOST + 1).astype(float)
+    most = number + _SURE * np.sqrt(number) + _FEW
+    least = number - _SURE * np.sqrt(number)
+    twice = least[2] > np.sqrt(1.5 * number[1] * most[3])
+    thrice = least[3] > np.sqrt(4 / 3 * number[2] * most[4])
+    return bool(twice or thrice)

@@ -30,8 +30,15 @@ from numpy.typing import ArrayLike
 from fairbench.core.arrays import Floats
 from fairbench.metrics.group import equal_opportunity, statistical_parity
 from fairbench.metrics.probability import brier_rows, log_loss_rows
-from fairbench.metrics.rates import Counts, accuracy, base_rate, selection_rate, total
-from fairbench.metrics.registry import MULTICLASS, Metric
+from fairbench.metrics.registry import (
+    MULTICLASS,
+    Counts,
+    Metric,
+    accuracy,
+    base_rate,
+    selection_rate,
+    total,
+)
 
 FORMS = ("class_mean", "weighted", "largest")
 

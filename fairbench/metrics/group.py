@@ -5,15 +5,22 @@ The same function serves observed counts, posterior draws (T, G, 4) and effectiv
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
-from fairbench.metrics.rates import (
+from fairbench.metrics.registry import (
+    BINARY,
+    FN,
+    FP,
+    Better,
     Counts,
+    Metric,
     Rate,
     accuracy,
     false_positive_rate,
@@ -21,7 +28,6 @@ from fairbench.metrics.rates import (
     selection_rate,
     true_positive_rate,
 )
-from fairbench.metrics.registry import BINARY, Better, Metric
 
 
 def gap(rate: Rate, counts: Counts) -> Floats:
@@ -213,3 +219,365 @@ def debiased(metric: Callable[[Counts], Floats], counts: Counts, resampled: Coun
         mean = np.where(defined, samples, 0.0).sum(axis=0) / defined.sum(axis=0)
     corrected: Floats = np.maximum(0.0, 2 * metric(counts) - mean)
     return corrected
+
+
+# Thresholds for each group: the least error of a score at every distance from parity.
+#
+# Cruz and Hardt (ICLR 2024, "Unprocessing seven years of algorithmic fairness") compare models at
+# equal fairness by them: the loosest constraint unprocesses a model, tighter ones postprocess it.
+#
+# A group's threshold may be drawn at random: its decisions are then a mixture of the decisions at
+# several thresholds, and so are its confusion counts and rates. What is optimised are the weights
+# of these mixtures.
+
+
+@dataclass(frozen=True, eq=False)
+class RocHull:
+    """The thresholds on the convex hull of one group's ROC curve, the only ones worth mixing.
+
+    Attributes
+    ----------
+    thresholds : (V,) from minus to plus infinity; label 1 is for scores above.
+    counts : (V, 4) the confusion counts at each, TN, FP, FN, TP.
+    """
+
+    thresholds: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, target: Floats, score: Floats) -> RocHull:
+        """Return the hull of labels 0 / 1 and scores, (n,).
+
+        Its thresholds lie between the blocks of the isotonic regression of label on score (Fawcett
+        and Niculescu-Mizil 2007, "PAV and the ROC convex hull").
+        """
+        from scipy.optimize import isotonic_regression
+
+        distinct, score_index = np.unique(score, return_inverse=True)
+        size = np.bincount(score_index)
+        positives = np.bincount(score_index, target)
+        block_starts = isotonic_regression(positives / size, weights=size).blocks
+        inner_starts = block_starts[1:-1]
+        between = (distinct[inner_starts - 1] + distinct[inner_starts]) / 2
+        # The rows at and under a threshold are given label 0: all rows, and the positives.
+        rows_below, fn = (
+            np.concatenate([[0], sums.cumsum()])[block_starts] for sums in (size, positives)
+        )
+        counts = _counts_of_negatives(rows_below - fn, fn)
+        return cls(np.concatenate([[-np.inf], between, [np.inf]]), counts)
+
+    def counts_of(self, target: Floats, score: Floats) -> Floats:
+        """Return the confusion counts (V, 4) of other rows (n,) at each threshold."""
+        one_group = np.zeros(len(score), np.intp)
+        counts = counts_at(self.thresholds, target, score, one_group)[:, 0]
+        return np.array(counts, np.float64, order="C")
+
+    @property
+    def costs(self) -> Floats:
+        """The errors (V,) in rows; of equal ones, thresholds near 1/2 are preferred by 1/1000."""
+        distance_cost = np.abs(self.thresholds - 0.5).clip(max=0.5) / 500
+        return np.asarray(self.counts[:, FP] + self.counts[:, FN] + distance_cost)
+
+
+def counts_at(
+    thresholds: Floats, target: Floats | None, score: Floats, codes: NDArray[np.intp]
+) -> NDArray[np.int64]:
+    """Return the confusion counts (K, G, 4) of decisions score > threshold, at thresholds (K,).
+
+    Parameters
+    ----------
+    target : (n,) labels 0 / 1; None counts every label as 0.
+    codes : (n,) the groups.
+    """
+    distinct, threshold_index = np.unique(thresholds, return_inverse=True)
+    steps = len(distinct) + 1
+    groups = int(codes.max(initial=0)) + 1
+    passed = np.searchsorted(distinct, score, side="left")  # how many thresholds are less
+    label = 0 if target is None else target.astype(np.intp)
+    cells = np.bincount((2 * codes + label) * steps + passed, minlength=2 * groups * steps)
+    not_selected = cells.reshape(groups, 2, steps).cumsum(axis=-1)
+    negative = not_selected[..., :-1]
+    all_rows = not_selected[..., -1:]
+    by_decision = np.stack([negative, all_rows - negative], axis=2)  # (G, label, decision, K)
+    counts = by_decision.reshape(groups, 4, steps - 1).take(threshold_index, axis=-1)
+    return np.moveaxis(counts, -1, 0)
+
+
+def _counts_of_negatives(tn: Floats, fn: Floats) -> Floats:
+    """Return the counts (V, 4) at thresholds from TN and FN; the last is above all scores."""
+    return np.stack([tn, tn[-1] - tn, fn, fn[-1] - fn], axis=1)
+
+
+Weights = list[Floats]  # of one sample: for each group (E, V), of its V thresholds at E relaxations
+
+
+def expected_counts(weights: Weights, counts: Sequence[Floats]) -> Floats:
+    """Return the counts (E, G, 4) to expect where each row's threshold is drawn at random.
+
+    Parameters
+    ----------
+    weights : the probability of each threshold, as :func:`least_error` returns them.
+    counts : for each group, the counts (V, 4) at each of its thresholds.
+    """
+    return np.stack(
+        [
+            group_weights @ group_counts
+            for group_weights, group_counts in zip(weights, counts, strict=True)
+        ],
+        axis=-2,
+    )
+
+
+def least_error(
+    samples: Sequence[Sequence[RocHull]], rates: Sequence[Rate], relaxations: Sequence[float]
+) -> list[Weights]:
+    """Return the thresholds of least error whose rates differ by at most each relaxation.
+
+    Parameters
+    ----------
+    samples : for each sample, the hulls of its groups.
+    rates : what is to be equal. Their denominators must not depend on the thresholds, and be
+        above 0 in every group: selection, true positive or false positive rates.
+    relaxations : (E,) the largest differences of a rate between two groups that are allowed.
+
+    Notes
+    -----
+    Equalised odds of Hardt et al. (2016), relaxed as by Cruz and Hardt (2024): a linear
+    programme in the mixtures' weights and the lowest value of each rate. With one rate, its
+    solution is where a convex function of the lowest value has its least value. With several
+    rates, a solver finds it, except where the best thresholds without a constraint meet it.
+    """
+    if len(rates) == 1:
+        return [_at_one_rate(hulls, rates[0], np.asarray(relaxations, float)) for hulls in samples]
+    return _at_several_rates(samples, rates, relaxations)
+
+
+_SAME = 1e-9  # rows; costs that differ by less differ by rounding alone
+
+
+@dataclass(frozen=True, eq=False)
+class _LeastCost:
+    """The least cost of a group at each value of one rate: convex, linear between H vertices.
+
+    Attributes
+    ----------
+    thresholds : (H,) the index, among all thresholds of the group, of each vertex.
+    rate : (H,) the rate at each vertex, increasing.
+    cost : (H,) the cost at each vertex.
+    size : how many thresholds the group has in all, V.
+    """
+
+    thresholds: NDArray[np.intp]
+    rate: Floats
+    cost: Floats
+    size: int
+
+    @classmethod
+    def of(cls, hull: RocHull, rate: Rate) -> _LeastCost:
+        """Return the lower convex hull of costs over rates: increasing slopes, as PAV makes them.
+
+        The ROC curve's hull would already be convex in every rate if thresholds had no costs of
+        their own.
+        """
+        from scipy.optimize import isotonic_regression
+
+        values = rate(hull.counts)
+        costs = hull.costs
+        order = np.lexsort((costs, values))
+        order = order[np.diff(values[order], prepend=-1.0) > 0]
+        steps = np.diff(values[order])
+        slopes = np.diff(costs[order]) / steps
+        vertices = order[isotonic_regression(slopes, weights=steps).blocks]
+        return cls(vertices, values[vertices], costs[vertices], len(costs))
+
+    @property
+    def best(self) -> float:
+        """The rate at which it costs least."""
+        return float(self.rate[self.cost.argmin()])
+
+    def weights(self, rate: Floats) -> Floats:
+        """Return the mixtures (E, V) of least cost at values (E,) of the rate.
+
+        Each mixes the two vertices that its value lies between.
+        """
+        above = np.searchsorted(self.rate, rate).clip(1, len(self.rate) - 1)
+        low = self.rate[above - 1]
+        high = self.rate[above]
+        share_of_high = (rate - low) / (high - low)
+        weights = np.zeros((len(rate), self.size))
+        each = np.arange(len(rate))
+        weights[each, self.thresholds[above - 1]] = 1 - share_of_high
+        weights[each, self.thresholds[above]] = share_of_high
+        return weights
+
+
+def _at_one_rate(hulls: Sequence[RocHull], rate: Rate, relaxations: Floats) -> Weights:
+    """Return the thresholds of one sample whose values of a rate may differ by (E,).
+
+    Notes
+    -----
+    A relaxation allows a window of values [low, low + relaxation]. In it each group takes the value
+    nearest to its best one. Over `low`, the sum of the groups' costs is convex, and linear between
+    points at which an end of the window is at a vertex of a group: the least cost is at one of
+    these points, and all of them are tried.
+    """
+    groups = [_LeastCost.of(hull, rate) for hull in hulls]
+    vertices = np.unique(np.concatenate([group.rate for group in groups]))
+    window = relaxations[:, None]
+    at_vertices = np.broadcast_to(vertices, (len(relaxations), len(vertices)))
+    low = np.hstack([at_vertices, at_vertices - window])
+    high = np.hstack([at_vertices + window, at_vertices])
+    group_rates = [np.clip(group.best, low, high) for group in groups]
+    group_costs = [
+        np.interp(rates, group.rate, group.cost)
+        for group, rates in zip(groups, group_rates, strict=True)
+    ]
+    costs = np.sum(group_costs, axis=0)
+    # Of windows that cost the same, which rounding would choose among, the highest is taken.
+    is_least = costs <= costs.min(axis=1, keepdims=True) + _SAME
+    window_index = np.where(is_least, low, -np.inf).argmax(axis=1)
+    each = np.arange(len(relaxations))
+    return [
+        group.weights(rates[each, window_index])
+        for group, rates in zip(groups, group_rates, strict=True)
+    ]
+
+
+_CLEARLY = 1e-5  # rows by which a threshold must be better, a hundred times what solvers tell apart
+_BATCH = 100  # programmes solved by one call of the solver, as a call costs more than a small one
+
+
+def _at_several_rates(
+    samples: Sequence[Sequence[RocHull]], rates: Sequence[Rate], relaxations: Sequence[float]
+) -> list[Weights]:
+    """Return the thresholds of each sample whose values of several rates may differ.
+
+    Notes
+    -----
+    Where the groups' thresholds of least error differ by at most the relaxation already, they are
+    the solution, and no linear programme is needed. All other pairs of a sample and a relaxation
+    are a programme each, and solved in batches.
+    """
+    weights = [
+        [np.zeros((len(relaxations), len(hull.costs))) for hull in hulls] for hulls in samples
+    ]
+    programmes: list[tuple[_Programme, float]] = []
+    unsolved: list[tuple[int, int]] = []  # the sample and the relaxation of each programme
+    for sample_index, hulls in enumerate(samples):
+        optimum = _unconstrained_optimum(hulls, rates)
+        programme = _Programme(hulls, rates)
+        for relaxation_index, relaxation in enumerate(relaxations):
+            if optimum.largest_gap <= relaxation:
+                for group_weights, threshold in zip(
+                    weights[sample_index], optimum.thresholds, strict=True
+                ):
+                    group_weights[relaxation_index, threshold] = 1
+            else:
+                programmes.append((programme, relaxation))
+                unsolved.append((sample_index, relaxation_index))
+    for start in range(0, len(programmes), _BATCH):
+        batch = slice(start, start + _BATCH)
+        solutions = _solve(programmes[batch])
+        for (sample_index, relaxation_index), solution in zip(
+            unsolved[batch], solutions, strict=True
+        ):
+            for group_weights, mixture in zip(weights[sample_index], solution, strict=True):
+                group_weights[relaxation_index] = mixture
+    return weights
+
+
+class _Optimum(NamedTuple):
+    """The thresholds of least error of each group, without a constraint.
+
+    Attributes
+    ----------
+    thresholds : the index of each group's threshold on its hull.
+    largest_gap : the largest difference between two groups in any rate; infinite where a group has
+        another threshold that is about as good, so that a solver has to choose.
+    """
+
+    thresholds: list[int]
+    largest_gap: float
+
+
+def _unconstrained_optimum(hulls: Sequence[RocHull], rates: Sequence[Rate]) -> _Optimum:
+    """Return the thresholds of least error of one sample's groups, and their largest gap."""
+    thresholds = [int(hull.costs.argmin()) for hull in hulls]
+    if any(not _is_clear(hull.costs) for hull in hulls):
+        return _Optimum(thresholds, np.inf)
+    counts = np.stack(
+        [hull.counts[threshold] for hull, threshold in zip(hulls, thresholds, strict=True)]
+    )
+    return _Optimum(thresholds, float(np.max([gap(rate, counts) for rate in rates])))
+
+
+def _is_clear(costs: Floats) -> bool:
+    """Say whether the least cost is clearly less than the second."""
+    least, second = np.partition(costs, 1)[:2]
+    return bool(second - least >= _CLEARLY)
+
+
+@dataclass(frozen=True, eq=False)
+class _Programme:
+    """The linear programme of thresholds under which `rates` are nearly equal in all groups.
+
+    Its variables are the weights of each group in turn, and the lowest value m_r of each rate r.
+
+    Notes
+    -----
+    With w_gv the weight of threshold v in group g, c_gv its cost and x_gvr its value of rate r,
+
+        minimise sum_gv c_gv w_gv
+        such that sum_v x_gvr w_gv - m_r <= relaxation   for all g, r
+                  m_r - sum_v x_gvr w_gv <= 0            for all g, r
+                  sum_v w_gv = 1                         for all g.
+    """
+
+    hulls: Sequence[RocHull]
+    rates: Sequence[Rate]
+
+    @cached_property
+    def costs(self) -> Floats:
+        """What a unit of each variable costs."""
+        return np.concatenate([*(hull.costs for hull in self.hulls), np.zeros(len(self.rates))])
+
+    @cached_property
+    def constraints(self) -> Floats:
+        """The matrix of the constraints: highest rates, lowest rates, sums of weights."""
+        groups = len(self.hulls)
+        counts = np.concatenate([hull.counts for hull in self.hulls])
+        is_of_group = np.repeat(np.eye(groups), [len(hull.counts) for hull in self.hulls], axis=1)
+        lowest = np.repeat(np.eye(len(self.rates)), groups, axis=0)
+        group_rates = np.vstack([is_of_group * rate(counts) for rate in self.rates])
+        above_lowest = np.hstack([group_rates, -lowest])
+        sums_of_weights = np.hstack([is_of_group, np.zeros((groups, len(self.rates)))])
+        return np.vstack([above_lowest, -above_lowest, sums_of_weights])
+
+    def limits(self, relaxation: float) -> Floats:
+        """Return the least and the largest value (2, constraints) of each constraint."""
+        repeats = len(self.hulls) * np.array([len(self.rates), len(self.rates), 1])
+        least_and_largest = np.array([[-np.inf, -np.inf, 1.0], [relaxation, 0.0, 1.0]])
+        return np.repeat(least_and_largest, repeats, axis=1)
+
+    def weights(self, solution: Floats) -> Weights:
+        """Return each group's weights (V,), freed of the solver's rounding."""
+        stops = np.cumsum([len(hull.counts) for hull in self.hulls])
+        group_weights = np.split(solution.clip(min=0), stops)[:-1]
+        return [weights / weights.sum() for weights in group_weights]
+
+
+def _solve(programmes: Sequence[tuple[_Programme, float]]) -> list[Weights]:
+    """Return the solutions of programmes at one relaxation each, solved side by side."""
+    # Without whole numbers, `milp` is `linprog` with half its checks and the same solution.
+    from scipy.optimize import LinearConstraint, milp
+    from scipy.sparse import block_diag
+
+    costs = [programme.costs for programme, _ in programmes]
+    limits = np.hstack([programme.limits(relaxation) for programme, relaxation in programmes])
+    matrix = block_diag([programme.constraints for programme, _ in programmes], format="csc")
+    solution = milp(np.concatenate(costs), constraints=LinearConstraint(matrix, *limits)).x
+    of_programmes = np.split(solution, np.cumsum([len(cost) for cost in costs])[:-1])
+    return [
+        programme.weights(of_programme)
+        for (programme, _), of_programme in zip(programmes, of_programmes, strict=True)
+    ]

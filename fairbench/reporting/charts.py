@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from fairbench.core.arrays import Floats
-from fairbench.core.escaping import html as escape
-from fairbench.core.formats import interval, number
+from fairbench.core.text import html as escape
+from fairbench.core.text import interval, number
 
 # Okabe and Ito's colours, distinguishable with common colour blindness. In black and white, markers
 # and dashes distinguish the series.
@@ -440,3 +440,36 @@ def letters_text(letters: Sequence[str]) -> str:
             runs.append([letter])
     short = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in runs)
     return ",".join(short)
+
+
+def near_letters(rows: Sequence[Mapping[str, Any]], reach: Floats) -> dict[int, str]:
+    """Return the letters of points, those near each other together at the first of them.
+
+    Parameters
+    ----------
+    rows : the points, with their ``error``, ``gap`` and ``letter``.
+    reach : (2,) the distances of error and of gap within which points are near.
+
+    Returns
+    -------
+    Position of a row -> the letters that stand at it.
+    """
+    places = np.array([[row["error"], row["gap"]] for row in rows])
+    letters: dict[int, list[str]] = {}
+    for i, row in enumerate(rows):
+        nearby = (k for k in letters if (np.abs(places[i] - places[k]) < reach).all())
+        letters.setdefault(next(nearby, i), []).append(str(row["letter"]))
+    return {i: letters_text(sorted(together)) for i, together in letters.items()}
+
+
+def outline_of(row: Mapping[str, Any]) -> Floats:
+    """Return the ellipse (48, 2) that holds 95 % of a normal of a row's error and gap."""
+    covariance = row["covariance"]
+    matrix = [[row["error_variance"], covariance], [covariance, row["gap_variance"]]]
+    values, vectors = np.linalg.eigh(matrix)
+    # The quantile of a chi-squared variable with two degrees of freedom.
+    reach = np.sqrt(np.maximum(values, 0) * -2 * np.log(0.05))
+    turn = np.linspace(0, 2 * np.pi, 48, endpoint=False)
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    outline: Floats = np.array([row["error"], row["gap"]]) + (circle * reach) @ vectors.T
+    return outline

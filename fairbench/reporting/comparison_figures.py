@@ -9,22 +9,26 @@ import numpy as np
 import pandas as pd
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Ellipse, Rectangle
+from matplotlib.patches import Polygon, Rectangle
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
-from fairbench.core.escaping import mathtext
-from fairbench.inference.comparing.practical_difference import (
-    Comparison,
-    Density,
-    Region,
-    event_name,
-)
+from fairbench.core.text import mathtext
+from fairbench.inference.comparing import Comparison, Density, Region, event_name
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE, letters_text, with_styles
+from fairbench.reporting.charts import (
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    ORANGE,
+    near_letters,
+    outline_of,
+    with_styles,
+)
+from fairbench.reporting.figures import new_figure
 
 _PALE_BLUE = "#56B4E9"
 _SHARES = (0.8, 0.5)  # of the region's mass, inside the inner contours
@@ -43,8 +47,7 @@ def comparison_figure(
     region : the highest-density region, to which the probabilities are restricted.
     names : the names of A and B.
     """
-    figure = Figure(figsize=(6.4, 6.0), dpi=110)
-    FigureCanvasAgg(figure)
+    figure = new_figure(6.4, 6.0)
     figure.subplots_adjust(left=0.15, right=0.96, bottom=0.20, top=0.92)
     axes = figure.add_subplot()
     _limits(axes, comparison, region)
@@ -135,7 +138,6 @@ def _event_sentence(event: str) -> str:
 
 
 _BLACK = COLOURS[-1]
-_MASS = 0.95
 _LONGEST = 46  # letters of a name in the key; longer names shrink the font
 _NEAR = 0.05  # of an axis; letters of nearer points would overlap
 
@@ -152,15 +154,14 @@ def tradeoff_figure(
     Parameters
     ----------
     table : the result of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
-    curve : the result of :func:`fairbench.inference.comparing.objectives.frontier`.
+    curve : the result of :func:`fairbench.inference.comparing.frontier`.
     base : the name of the model that the curve was made from.
     spread : the quantity whose posterior the ellipses describe.
     """
     table = with_styles(table)
     metrics = list(dict.fromkeys(table["metric"]))
     with rc_context({"font.size": 14}):
-        figure = Figure((11, 12), dpi=90, layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = new_figure(11, 12, dpi=90, layout="constrained")
         for axes, metric in zip(figure.subplots(2, 2).flat, metrics, strict=True):
             points = table[table["metric"] == metric]
             _points(axes, points)
@@ -176,7 +177,7 @@ def tradeoff_figure(
         figure.legend(
             handles=key, loc="outside lower center", ncols=2, frameon=False, fontsize=size
         )
-        figure.suptitle(f"{mathtext(title)}, with {_MASS:.0%} posterior ellipses of {spread}")
+        figure.suptitle(f"{mathtext(title)}, with 95 % posterior ellipses of {spread}")
     return figure
 
 
@@ -198,27 +199,19 @@ def _points(axes: Axes, rows: pd.DataFrame) -> None:
 def _letters(axes: Axes, best: pd.DataFrame) -> None:
     """Write each point's letter beside it, those of points too near for two in one place."""
     size = np.array([np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())])
-    near: dict[tuple[float, float], list[str]] = {}
     outline = withStroke(linewidth=3, foreground="white")
-    for point, letter in zip(best[["error", "gap"]].to_numpy(), best["letter"], strict=True):
-        places_nearby = (at for at in near if (np.abs(point - at) < _NEAR * size).all())
-        near.setdefault(next(places_nearby, (point[0], point[1])), []).append(str(letter))
-    for at, letters in near.items():
+    rows = best.to_dict("records")
+    for first, letters in near_letters(rows, _NEAR * size).items():
         axes.annotate(
-            letters_text(sorted(letters)), at, (-8, 5), textcoords="offset points", ha="right",
-            fontsize=15, fontweight="bold", zorder=5, path_effects=[outline],
-            color=best.loc[best["letter"] == letters[0], "colour"].iloc[0],
+            letters, (rows[first]["error"], rows[first]["gap"]), (-8, 5), ha="right",
+            textcoords="offset points", fontsize=15, fontweight="bold", zorder=5,
+            path_effects=[outline], color=rows[first]["colour"],
         )  # fmt: skip
 
 
-def _ellipse(row: Mapping[str, Any]) -> Ellipse:
-    """Return the ellipse that holds a share `_MASS` of a normal of the row's covariance."""
-    matrix = [[row["error_variance"], row["covariance"]], [row["covariance"], row["gap_variance"]]]
-    values, vectors = np.linalg.eigh(matrix)
-    # The quantile of a chi-squared variable with two degrees of freedom.
-    width, height = 2 * np.sqrt(np.maximum(values, 0) * -2 * np.log(1 - _MASS))
-    angle = float(np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0])))
-    return Ellipse((row["error"], row["gap"]), width, height, angle=angle)
+def _ellipse(row: Mapping[str, Any]) -> Polygon:
+    """Return the ellipse that holds 95 % of a normal of the row's covariance."""
+    return Polygon(outline_of(row))
 
 
 def _frontier(axes: Axes, curve: pd.DataFrame) -> None:

@@ -1,25 +1,31 @@
-"""The documents of compared runs: which of two is better and by how much, and a rank for each."""
+"""The documents of compared runs: which of two is better, a rank for each, and the chosen one.
+
+`pair_document` says which of two is better and by how much, `ranking_document` gives each of many a
+rank, and `choice_document` is of the run that was chosen out of many.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core import formats
+from fairbench.comparison.choice import Choice
+from fairbench.comparison.runs import Bound
+from fairbench.core import text as formats
 from fairbench.core.arrays import Floats
-from fairbench.inference.comparing.practical_difference import (
-    A_BETTER,
-    B_BETTER,
-    PRACTICALLY_EQUAL,
-    Comparison,
-)
-from fairbench.inference.comparing.ranking import in_order
+from fairbench.core.text import interval, listed, number
+from fairbench.evaluation.summary import estimate
+from fairbench.inference.comparing import A_BETTER, B_BETTER, PRACTICALLY_EQUAL, Comparison
+from fairbench.inference.selection import in_order
 from fairbench.metrics.registry import Metric, find, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
+from fairbench.reporting.group_tables import table_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +54,13 @@ class PairFindings:
     tested: str = ""
 
 
-def pair_document(findings: PairFindings, *, regions: bool = False) -> Document:
+def pair_document(findings: PairFindings, *, computed: str = "") -> Document:
     """Return the comparison of two runs.
 
     Parameters
     ----------
-    regions : whether probabilities within the highest-density region are shown too.
+    computed : how it was computed; with it, the probabilities within the highest-density region
+        are shown too.
     """
     title = "\n".join(
         f"{letter}: {name}" for letter, name in zip("AB", findings.names, strict=True)
@@ -64,12 +71,14 @@ def pair_document(findings: PairFindings, *, regions: bool = False) -> Document:
         answer.append(_hardly_seen(findings.shown, findings.level))
     blocks: list[Block] = [
         Paragraph("\n".join([*answer, ""])),
-        _outcomes(findings, regions=regions),
+        _outcomes(findings, regions=bool(computed)),
         _differences(findings),
     ]
     if findings.tested:
         about = f"All of this is about these fitted models, on new people {findings.tested}."
         blocks.append(Paragraph(about, style="note"))
+    if computed:
+        blocks.append(Paragraph(computed, style="note"))
     return Document(title, [Section("", blocks)])
 
 
@@ -104,11 +113,7 @@ def _outcome_label(event: str, objectives: Sequence[str]) -> str:
         letter, _, objective = part.partition(" ")
         wins.setdefault(letter, []).append(_in_a_sentence(objective))
     (first, its_metrics), (second, other_metrics) = wins.items()
-    return f"{first} is better in {_listed(its_metrics)}, {second} in {_listed(other_metrics)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f"{first} is better in {listed(its_metrics)}, {second} in {listed(other_metrics)}"
 
 
 def _metric(objective: str) -> Metric:
@@ -140,7 +145,7 @@ def _hardly_seen(comparison: Comparison, level: float) -> str:
         for name, limit in limits
     ]
     return (
-        f"With this many rows and repeats, true differences of {_listed(missed)} are often missed."
+        f"With this many rows and repeats, true differences of {listed(missed)} are often missed."
     )
 
 
@@ -230,7 +235,7 @@ def _directions(objectives: Sequence[str]) -> str:
         f"({_metric(name).direction or 'larger counts as better, whichever group it favours'})"
         for name in objectives
     ]
-    text = f"{_listed(ways)}; positive if A is better."
+    text = f"{listed(ways)}; positive if A is better."
     is_ratio = any(isinstance(_metric(name).better, float) for name in objectives)
     return f"{text} Of a ratio above 1, its inverse is taken." if is_ratio else text
 
@@ -276,7 +281,7 @@ def ranking_document(
 
 def ranking_title(data: str, groups: str, objectives: Sequence[str]) -> str:
     """Return the title of a ranking of the runs of a data set."""
-    by = _listed([_in_a_sentence(name) for name in objectives])
+    by = listed([_in_a_sentence(name) for name in objectives])
     return f"{data}, groups by {groups}: runs ranked by {by}"
 
 
@@ -299,3 +304,155 @@ def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
     texts = [formats.percent(value).replace("<", "less than ") for value in pair]
     caption = _MATRIX_CAPTION.format(*(text.replace(">", "more than ") for text in texts))
     return Table(columns, rows, title=MATRIX, caption=caption, repeated=1)
+
+
+def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
+    """Return a document on the run that was chosen out of many.
+
+    Parameters
+    ----------
+    names : a label for each run, by id.
+    """
+    by = choice.runs[0].protect
+    data = choice.runs[0].choices["dataset"]
+    title = f"The best of {len(choice.runs)} runs of {data} by {by}"
+    lead = [Paragraph(_sentences(choice, names))]
+    tables = [_chosen_run_table(choice), _runs_table(choice, names)]
+    notes = [*choice.notes, *_why_table_differs(choice)]
+    return Document(title, [Section("", tables)], lead=lead, notes=notes)
+
+
+def _why_table_differs(choice: Choice) -> Iterator[str]:
+    """Yield why the table of the chosen run has another number for the objective, if it has."""
+    run, objective = choice.runs[choice.chosen_index], choice.judged[0]
+    table_value = estimate(run.summary(), objective.metric.name, run.protect)[0]
+    if isnan(table_value) or number(table_value) == number(objective.value):
+        return
+    yield (
+        f"fairbench table {run.id} shows {number(table_value)} as the {_name(objective.metric)}, "
+        f"the mean of the gaps of all splits. Here it is {number(objective.value)}, the gap of the "
+        "mean rates: luck makes the gap of a single split larger, and evens out in the mean rates. "
+        "The interval by itself is the same in both."
+    )
+
+
+def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
+    """Return the chosen run, its estimates, the corrected limits, and the runs tied with it."""
+    objective, *bounded = choice.judged
+    best = choice.runs[choice.chosen_index]
+    k = len(choice.runs)
+    level = f"{choice.level:.0%}"
+    rows = "validation rows" if choice.apart else "test rows"
+    rows += f", as means over {choice.repeats} repeats," if choice.repeats > 1 else ""
+    words = " and ".join(_bounds_text(bound) for bound in choice.bounds)
+    within = f"{choice.eligible.sum()} of {k} runs have {words} on the {rows}".rstrip(",")
+    beginning_text = f"{within}. Of these, " if words else f"Of {k} runs, judged on the {rows} "
+    text = [
+        f"{beginning_text}{names[best.id]} ({best.id}) has the smallest {_name(objective.metric)}."
+    ]
+    seems = ", ".join(
+        f"{_name(judgement.metric)} {number(judgement.value)} ({interval(*judgement.naive)})"
+        for judgement in choice.judged
+    )
+    if choice.apart:
+        text.append(f"On the test rows, which did not choose, with {level} intervals: {seems}.")
+        text.append("These need no correction for the choice.")
+    else:
+        text.append(f"By itself, with {level} intervals: {seems}.")
+        text.append("It was chosen because it looks so, which is partly luck. Corrected for the")
+        corrected = [f"{_name(e.metric)} {interval(*e.corrected)}" for e in choice.judged]
+        text[-1] += f" choice among {k}: {', '.join(corrected)}."
+    if len(bounded) == 1 and bounded[0].metric.better == "lower":
+        ends = [number(end) for end in choice.simultaneous_upper]
+        text.append(
+            f"Both at once, at {level}: {_name(objective.metric)} at most {ends[0]} and "
+            f"{_name(bounded[0].metric)} at most {ends[1]}."
+        )
+    return " ".join([*text, _near_text(choice, names)])
+
+
+def _bounds_text(bound: Bound) -> str:
+    side = {"<=": "of at most", "<": "under", ">=": "of at least", ">": "over"}[bound.operator]
+    article = "an" if bound.metric.label[0] in "aeiou" else "a"
+    return f"{article} {bound.metric.label} {side} {bound.limit:g}"
+
+
+def _name(metric: Metric) -> str:
+    return f"{metric.label} gap" if metric.is_gap and "gap" not in metric.label else metric.label
+
+
+def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
+    """Return which other runs cannot be distinguished from the best, the first five by name."""
+    order = np.argsort(choice.objectives, kind="stable")
+    best = choice.runs[choice.chosen_index]
+    near = [choice.runs[i] for i in order if choice.near[i] and not choice.same[i]]
+    same = [run for run, is_same in zip(choice.runs, choice.same, strict=True) if is_same]
+    tied = ""
+    if len(same) > 1:
+        tied_names = "; ".join(f"{names[run.id]} ({run.id})" for run in same if run.id != best.id)
+        tied = f"It is a tie with {tied_names}: their predictions of these rows are the same. "
+    if not near:
+        return f"{tied}No other run may be the best."
+    listed = "; ".join(f"{names[run.id]} ({run.id})" for run in near[:5])
+    further = f" and {len(near) - 5} more" if len(near) > 5 else ""
+    several = "other runs cannot be" if len(near) > 1 else "other run cannot be"
+    text = f"{tied}{len(near)} {several} told from the best: {listed}{further}."
+    behind = int((choice.near & choice.larger).sum())
+    if not behind:
+        return text
+    has = f"{behind} of them have" if behind > 1 else "One of them has"
+    subject = "they are" if behind > 1 else "it is"
+    name = _name(choice.judged[0].metric)
+    return (
+        f"{text} {has} a surely larger {name} than the chosen run: {subject} the best only if the "
+        "chosen run, and any other with a smaller one, is truly beyond a bound."
+    )
+
+
+def _chosen_run_table(choice: Choice) -> Table:
+    """Return the table of the chosen run."""
+    columns: list[tuple[Any, Column]] = [
+        (lambda judgement: _name(judgement.metric), Column("metric")),
+        ("value", Column("value", "number")),
+        ("naive", Column(f"{choice.level:.0%} interval", "interval")),
+    ]
+    caption = "of these fitted models, on new people like those of the test rows; "
+    if choice.apart:
+        caption += "test rows did not choose, so that no correction is needed"
+    else:
+        columns.append(("corrected", Column("corrected for the choice", "interval")))
+        caption += (
+            "the first interval would hold for a run that was named before looking, the corrected "
+            "one holds for whichever run is chosen"
+        )
+    return table_of(choice.judged, columns, by="", title="the chosen run", caption=caption)
+
+
+def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
+    """Return the table of all runs: those within the bounds by their objective, then the others."""
+    metrics = [judgement.metric for judgement in choice.judged]
+    columns = [Column("run"), Column("id")]
+    columns += [Column(_name(metric), "number") for metric in metrics]
+    columns.append(Column("standing"))
+    order = np.lexsort((choice.objectives, ~choice.eligible))
+    rows: list[list[object]] = []
+    for i in order:
+        run = choice.runs[i]
+        values = [choice.objectives[i], *choice.values[i]]
+        rows.append([names[run.id], run.id, *values, _standing(choice, int(i))])
+    rule = int(choice.eligible.sum())
+    rules = frozenset({rule} if 0 < rule < len(rows) else ())
+    where = "validation" if choice.apart else "test"
+    caption = f"on the {where} rows; under the line are runs beyond a bound" if rules else ""
+    return Table(columns, rows, "all runs", caption, rules=rules, most=30)
+
+
+def _standing(choice: Choice, i: int) -> str:
+    """Return how run `i` compares with the chosen one, in a few words."""
+    if i == choice.chosen_index:
+        return "chosen"
+    if choice.same[i]:
+        return "tied: the same predictions"
+    if not choice.near[i]:
+        return "not the best"
+    return "best only if others miss a bound" if choice.larger[i] else "not told from the best"

@@ -13,12 +13,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 from fairbench.core import VERSION
-from fairbench.core.fingerprint import digest
-from fairbench.core.formats import visible
-from fairbench.evaluation.conditions import PASS
-from fairbench.evaluation.gate import FAILS, OPEN, PASSES, Gate, Statement
-from fairbench.reporting.document.json import finite
+from fairbench.core.text import digest, visible
+from fairbench.evaluation.gate import FAILS, OPEN, PASS, PASSES, Gate, Statement
 from fairbench.reporting.document.model import Column, Document, Section, Table, TableCell
+from fairbench.reporting.document.plain_text import finite
 from fairbench.reporting.group_tables import table_of
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.arrays import Floats
-from fairbench.evaluation.columns import records, setting_text, status_text, values_of
-from fairbench.evaluation.score_distributions import GroupScores
+from fairbench.evaluation.by_group import GroupScores
+from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
 from fairbench.reporting.document.model import Bar, Column, Details, Paragraph, Table

@@ -1,18 +1,31 @@
-"""The documents of runs: the table of one, and a trade-off of many."""
+"""The documents of runs: the table of one, several in one table, and a trade-off of many.
+
+Begin with `document_of`, which is printed when a run ends, and `runs_document`, with headline
+metrics and intervals of several; `tidy` has a row for each metric of each run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite, nan
 
 import numpy as np
 import pandas as pd
-from rich.table import Table as RichTable
 
-from fairbench.core.errors import UserError
-from fairbench.core.escaping import terminal
-from fairbench.core.formats import count
+from fairbench.core.errors import UserError, did_you_mean
+from fairbench.core.text import count
 from fairbench.data.dataset import Task
-from fairbench.evaluation.columns import (
+from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
+from fairbench.evaluation.summary import (
+    DEBIASED_MEANS,
+    HEADLINES,
+    debiased_gaps,
+    debiased_headline_gap,
+    estimate,
+    headlines,
+    task_of,
+)
+from fairbench.evaluation.table import (
     COSTS,
     DEBIASED,
     POOLED,
@@ -22,13 +35,67 @@ from fairbench.evaluation.columns import (
     values_of,
     without_interval,
 )
-from fairbench.evaluation.headlines import DEBIASED_MEANS, debiased_gaps
-from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
-from fairbench.metrics.registry import declared, find, label
-from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
-from fairbench.reporting.set_tables import set_tables
-from fairbench.results.labels_and_groups import Description
+from fairbench.metrics.registry import (
+    BINARY,
+    MULTICLASS,
+    REGRESSION,
+    declared,
+    find,
+    label,
+    metrics_of,
+)
+from fairbench.reporting.document.model import (
+    Column,
+    Definitions,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+)
+from fairbench.reporting.group_tables import starts, table_of
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.predictions import Description
+from fairbench.results.record import GROUPS
 from fairbench.results.runs import Run
+
+_SET_COLUMNS = (
+    Column("group"),
+    Column("coverage", "number", decimals=3),
+    Column("95 % interval", "interval", left_out=1),
+    Column("mean size", "number", decimals=2),
+    Column("95 % interval", "interval", decimals=2, left_out=2),
+    Column("empty sets", "number", decimals=3),
+    Column("rows", "count", left_out=3),
+)
+_SET_CAPTION = (
+    "coverage: the share of sets that hold the label; mean size: how many labels a set holds; "
+    "other levels and groups are in metrics.parquet"
+)
+_LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
+
+
+def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
+    """Yield the table of coverage and size of label sets, for everyone and each group."""
+    set_rows = values_of(summary)
+    set_rows = set_rows[(set_rows["variant"] == "") & set_rows["attribute"].isin(["", protect])]
+    levels = set_rows.loc[set_rows["metric"] == "set_size", "level"]
+    if not len(levels):
+        return
+    level = float(levels.iloc[(levels - _LEVEL).abs().argmin()])
+    set_rows = set_rows[
+        (set_rows["level"] == level) & ((set_rows["group"] != "") | (set_rows["attribute"] == ""))
+    ]
+    row_of = {(row.metric, row.group): row for row in set_rows.itertuples()}
+    rows: list[list[object]] = []
+    for group in [group for metric, group in row_of if metric == "set_size"]:
+        coverage, size = row_of["coverage", group], row_of["set_size", group]
+        estimates = [
+            (estimate.mean, (estimate.lower, estimate.upper)) for estimate in (coverage, size)
+        ]
+        empty = row_of["empty_sets", group].mean
+        rows.append([group or "everyone", *estimates[0], *estimates[1], empty, size.n])
+    yield Table(_SET_COLUMNS, rows, f"sets that promise {level:.0%}", _SET_CAPTION)
+
 
 FITS = ("constraint_active", *COSTS)
 _COLUMNS = (
@@ -221,12 +288,9 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]
     ]
     row_of = {(row.metric, row.statistic, row.group): row for row in group_rows.itertuples()}
     rows: list[list[object]] = []
-    rules = []
     for (rate, statistic, group), row in row_of.items():
         if statistic != POOLED:
             continue
-        if rows and rows[-1][0] != label(str(rate)):
-            rules.append(len(rows))
         raw, worst = (row_of[rate, statistic_name, group].mean for statistic_name in (VALUE, WORST))
         remark = "" if row.status == "ok" else status_text(str(row.status), str(row.reason))
         ends = row.lower, row.upper
@@ -234,32 +298,34 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]
     if rows:
         title = f"groups of {protect}, estimated together"
         caption = _POOLED_CAPTION
-        yield Table(_POOLED_COLUMNS, rows, title, caption, rules=frozenset(rules))
+        rules = starts([str(row[0]) for row in rows])
+        yield Table(_POOLED_COLUMNS, rows, title, caption, rules=rules)
 
 
-_UNLIKE_COLUMNS = (
-    Column("rate"),
-    Column("group"),
-    Column("of the group", "number", decimals=4),
-    Column("of all others", "number", decimals=4),
-    Column("rows", "count", left_out=1),
-)
 _MOST_UNLIKE = 8  # groups that are shown
 
 
 def _unlike(unlike: pd.DataFrame) -> Table:
     """Return the table of groups that differ from everyone else."""
-    rows = [
-        [_rate_label(str(row.metric)), f"{row.attribute}: {row.group}", row.value, row.rest, row.n]
-        for row in unlike.head(_MOST_UNLIKE).itertuples()
-    ]
     title = (
         f"groups that differ from everyone else: {len(unlike)} of {unlike.attrs['tests']} tested"
     )
     caption = "chosen from all rates and groups of the run so that at most one in ten is wrong"
-    if len(unlike) > len(rows):
-        caption += f"; the {len(rows)} surest are shown"
-    return Table(_UNLIKE_COLUMNS, rows, title, caption)
+    if len(unlike) > _MOST_UNLIKE:
+        caption += f"; the {_MOST_UNLIKE} surest are shown"
+    return table_of(
+        unlike.head(_MOST_UNLIKE).itertuples(),
+        [
+            (lambda row: _rate_label(str(row.metric)), Column("rate")),
+            (lambda row: f"{row.attribute}: {row.group}", Column("group")),
+            ("value", Column("of the group", "number", decimals=4)),
+            ("rest", Column("of all others", "number", decimals=4)),
+            ("n", Column("rows", "count", left_out=1)),
+        ],
+        by="",
+        title=title,
+        caption=caption,
+    )
 
 
 def _rate_label(metric: str) -> str:
@@ -319,13 +385,6 @@ def _too_wide(name: str, width: float, rows: float) -> str:
     return f"wide: {count(rows)} rows are too few to tell" if is_share and width >= _WIDE else ""
 
 
-_TRADEOFF_COLUMNS = (
-    Column("run"),
-    Column("error (sd)", "spread"),
-    Column("gap (sd)", "spread"),
-    Column("dominated", "number", decimals=2),
-    Column("thresholds", "number", left_out=1),
-)
 _TRADEOFF_CAPTION = (
     "*: no other run has a smaller mean in one and no larger in the other; sd: posterior of {}; "
     "dominated: probability that the run most likely to beat it is better in both, paired"
@@ -358,18 +417,22 @@ def tradeoff_document(
 def _table(rows: pd.DataFrame, metric: str, caption: str) -> Table:
     """Return the table of a trade-off by one metric of gaps, least error first."""
     parts = ["intervention", *(["learner"] if rows["learner"].nunique() > 1 else []), "method"]
-    cells = [
+    return table_of(
+        rows.sort_values("error", kind="stable").to_dict("records"),
         [
-            _name(row, parts),
-            (row["error"], np.sqrt(row["error_variance"])),
-            (row["gap"], np.sqrt(row["gap_variance"])),
-            row["certainty"],
-            row["postprocessed_error"],
-        ]
-        for row in rows.sort_values("error", kind="stable").to_dict("records")
-    ]
-    title = f"error against the {metric.replace('_', ' ')} gap"
-    return Table(_TRADEOFF_COLUMNS, cells, title=title, caption=caption)
+            (lambda row: _name(row, parts), Column("run")),
+            (
+                lambda row: (row["error"], row["error_variance"] ** 0.5),
+                Column("error (sd)", "spread"),
+            ),
+            (lambda row: (row["gap"], row["gap_variance"] ** 0.5), Column("gap (sd)", "spread")),
+            ("certainty", Column("dominated", "number", decimals=2)),
+            ("postprocessed_error", Column("thresholds", "number", left_out=1)),
+        ],
+        by="",
+        title=f"error against the {metric.replace('_', ' ')} gap",
+        caption=caption,
+    )
 
 
 def _name(row: dict[object, object], parts: Sequence[str]) -> str:
@@ -380,8 +443,8 @@ def _name(row: dict[object, object], parts: Sequence[str]) -> str:
 _UNVERIFIED = "not verified (data.verify=false): they may be other files than the data set's own"
 
 
-def where_from(run: Run) -> RichTable:
-    """Return the origin of a run as a table: machine, code, versions and data."""
+def where_from(run: Run) -> Document:
+    """Return the origin of a run: machine, code, versions and data."""
     environment = run.environment
     dirty = " (with changes)" if environment.get("git_dirty") else ""
     versions = environment["versions"] | {"python": environment["python"]}
@@ -396,8 +459,147 @@ def where_from(run: Run) -> RichTable:
         **({} if run.verified else {"raw files": _UNVERIFIED}),
         **{f"sha256 of {name}": value for name, value in environment["data_sha256"].items()},
     }
-    title = terminal(run.name, style="italic")
-    table = RichTable(show_header=False, title=title, title_justify="left")
-    for name, value in rows.items():
-        table.add_row(*(terminal(text) for text in (name, value)))
-    return table
+    return Document(run.name, [Section("", [Definitions(list(rows.items()))])])
+
+
+_FACTS = (
+    *("metric", "statistic", "attribute", "group"),
+    *("mean", "sd", "lower", "upper", "n", "repeats", "status"),
+)
+
+
+def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Table:
+    """Return a row for each run, named by how it differs, sorted by data set and then by error.
+
+    Parameters
+    ----------
+    metrics : the metrics that are shown of each run; error, log loss and gap by default.
+    most : the most rows that a terminal shows; 0 for all.
+
+    Raises
+    ------
+    UserError : a metric that none of the runs has.
+    """
+    summary_of_run = {run.id: run.summary() for run in runs}
+    _check(metrics, summary_of_run.values())
+    names = runs.label()
+    rows = []
+    debiased: list[float] = []
+    tasks = dict[str, None]()
+    for run in runs:
+        summary = summary_of_run[run.id]
+        tasks[task_of(summary)] = None
+        headline_estimates = headlines(summary, run.protect)
+        estimates = [estimate(summary, name, run.protect) for name in metrics] or list(
+            headline_estimates.values()
+        )
+        cells: list[object] = [cell for value, *ends in estimates for cell in (value, ends)]
+        debiased.append(nan if metrics else debiased_headline_gap(summary, run.protect))
+        cells.append(debiased[-1])
+        rows.append(
+            (
+                run.choices["dataset"],
+                headline_estimates["error"][0],
+                [run.id[:6], names[run.id], *cells],
+            )
+        )
+    rows.sort(key=lambda row: (row[0], row[1]))
+    every = pd.concat(list(summary_of_run.values())) if summary_of_run else pd.DataFrame()
+    ends = f"95 % intervals {about(every)}; a gap's may begin at 0"
+    if has_means_of_gaps(every):
+        ends += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
+    meanings = "" if metrics else _meanings(tasks)
+    is_debiased = any(map(isfinite, debiased))
+    if is_debiased:
+        meanings += f"{DEBIASED_MEANS}; "
+    column = [Column(DEBIASED, "number", left_out=1)]
+    return Table(
+        [Column("id"), Column("run"), *_columns(metrics), *(column if is_debiased else [])],
+        [row if is_debiased else row[:-1] for _, _, row in rows],
+        caption=f"{meanings}{ends}",
+        rules=starts([row[0] for row in rows]),
+        most=most,
+    )
+
+
+def _columns(metrics: Sequence[str]) -> Iterator[Column]:
+    """Yield a column for each metric and one for its interval; those of log loss go first."""
+    for title in [label(name) for name in metrics] or HEADLINES[BINARY]:
+        scarce = 2 * (title == "log loss" and not metrics)
+        yield Column(title, "number", left_out=scarce)
+        yield Column("95 % interval", "interval", decimals=2, left_out=scarce and scarce + 1)
+
+
+def _check(metrics: Sequence[str], summaries: Iterable[pd.DataFrame]) -> None:
+    """Refuse metrics that no run has."""
+    available = {str(name) for summary in summaries for name in summary["metric"].unique()}
+    for name in metrics:
+        if name not in available:
+            hint = did_you_mean(name, available)
+            raise UserError(f"none of these runs has a metric '{name}'{hint and ': '}{hint}")
+
+
+_OF = {MULTICLASS: "of several classes, ", REGRESSION: "of regressions, "}
+
+
+def _meanings(tasks: Iterable[str]) -> str:
+    """Return a text on the metrics of the columns, for each task."""
+    parts = []
+    for task in tasks:
+        declared = metrics_of(task)
+        meanings = (
+            f"{name} is the {declared[metric].label}" for name, metric in HEADLINES[task].items()
+        )
+        parts.append(f"{_OF.get(task, '')}{', '.join(meanings)}")
+    return "; ".join([*parts, ""])
+
+
+def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Document:
+    """Return the table of several runs as a document."""
+    title = f"{len(runs)} runs of {runs.folder}"
+    return Document(title, [Section("", [runs_table(runs, metrics, most=most)])])
+
+
+def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
+    """Return a row for each metric of each run, of everyone, of gaps and of the protected groups.
+
+    Parameters
+    ----------
+    metrics : the metrics to return; by default those that the table of a run shows.
+
+    Returns
+    -------
+    DataFrame
+        ``run``, ``name``, what was chosen, ``seed``, ``protect``; ``metric``, ``statistic``,
+        ``attribute``, ``group``, ``mean``, ``sd``, ``lower``, ``upper``, ``n``, ``repeats``,
+        ``status``, ``reason``. Of metrics that are named, all statistics.
+
+    Raises
+    ------
+    UserError : a metric that none of the runs has.
+    """
+    names = runs.label()
+    summary_of_run = {run.id: run.summary() for run in runs}
+    _check(metrics, summary_of_run.values())
+    parts = [_run_rows(run, names[run.id], summary_of_run[run.id], metrics) for run in runs]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _run_rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of one run, with its choices in the first columns."""
+    summary_of_run = summary[summary["variant"] == ""]
+    selected = (
+        summary_of_run[summary_of_run["metric"].isin(metrics)]
+        if metrics
+        else headline(summary, run.protect)
+    )
+    about_run: dict[str, object] = {
+        "run": run.id,
+        "name": name,
+        **{group: run.choices[group] for group in GROUPS},
+    }
+    about_run |= {"seed": run.seed, "protect": run.protect}
+    facts = selected[[*_FACTS, "reason"]].reset_index(drop=True)
+    for index, (column, value) in enumerate(about_run.items()):
+        facts.insert(index, column, value)
+    return facts

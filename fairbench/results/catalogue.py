@@ -1,25 +1,40 @@
-"""The catalogue of a results folder: its finished runs, selected by their configuration."""
+"""The catalogue of a results folder: its finished runs, selected by their configuration.
+
+Begin with :class:`Catalogue`. Runs are listed quickly by an index, a sealed cache, which any
+process may write or remove at any time. It identifies a run's record by inode, size and times: one
+that was changed or copied since is read again. All other data of a run are read from its own files.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbench.core.errors import UserError, did_you_mean, unknown_name, warn
-from fairbench.core.fingerprint import digest
-from fairbench.core.formats import count, shortened, visible
-from fairbench.results.index import listed_runs
-from fairbench.results.metric_tables import read_metrics
-from fairbench.results.record import COUNTED, GROUPS, PURPOSES
-from fairbench.results.runs import Run
+from fairbench.core.files import UNREADABLE, guard, read_bytes, unsealed_json, within, write_cache
+from fairbench.core.text import count, digest, interval, number, shortened, visible
+from fairbench.results.record import (
+    CONFIG,
+    COUNTED,
+    GROUPS,
+    NEEDED,
+    PURPOSES,
+    SUMMARY,
+    Parts,
+    refuse_pack,
+)
+from fairbench.results.runs import LAST, WRITTEN, Run, read_environment, read_metrics, titled_html
 
 if TYPE_CHECKING:
     import pandas as pd
-
 
 KEYS = (*GROUPS, "protect", "seed", "purpose")
 
@@ -113,10 +128,6 @@ _LEFT_OUT = (
     "left out of {0}: {1} (runs: {2}), whose environment.json is damaged or of an earlier version: "
     "repeat their commands, which fit nothing that is in the store"
 )
-_LEFT_OUT_OF_PACK = (
-    "left out of {0}: {1} (runs: {2}), whose records are damaged: fairbench store verify {0} names "
-    "what is lost"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,10 +148,8 @@ class Catalogue:
             return dict(self.selected)
         all_runs = listed_runs(self.folder)
         if left_out := [run.id for run in all_runs if not run.summarised]:
-            is_packed = all_runs[0].pack is not None
-            text = _LEFT_OUT_OF_PACK if is_packed else _LEFT_OUT
-            path = self.folder if is_packed else self.folder / "runs"
-            warn(text.format(path, ", ".join(left_out[:5]), len(left_out)))
+            named = ", ".join(left_out[:5])
+            warn(_LEFT_OUT.format(self.folder / "runs", named, len(left_out)))
         return {run.id: run for run in all_runs if run.summarised}
 
     def __iter__(self) -> Iterator[Run]:
@@ -302,15 +311,11 @@ class Catalogue:
 
     def __repr__(self) -> str:
         """Return the runs as a short table."""
-        from fairbench.results.notebook_tables import runs_text
-
-        return runs_text(list(self), str(self.folder))
+        return _runs_text(list(self), str(self.folder))
 
     def _repr_html_(self) -> str:
         """Return the runs as a notebook shows them."""
-        from fairbench.results.notebook_tables import runs_html
-
-        return runs_html(list(self), str(self.folder))
+        return titled_html(*_title_and_table(list(self), str(self.folder), MOST))
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per run: id, name, choices, protected attributes, seed, every option."""
@@ -415,3 +420,183 @@ def _read(texts: str) -> list[Any]:
     except yaml.YAMLError:
         raise UserError(f"'{texts}' cannot be read as the value of an option") from None
     return [*values, *texts.split(",")]
+
+
+MOST = 50  # runs in one table of a notebook
+_MOST_LINES = 20  # runs in one table of a terminal
+_OF_EVERYONE = ("error_rate", "log_loss", "rmse")
+_GAPS = (
+    *("equalized_odds", "statistical_parity"),
+    *("equal_opportunity_class_mean", "statistical_parity_class_mean"),
+)
+_IF_THEY_DIFFER = ("learner", "intervention", "seed")
+_CHOICES = ("dataset", "learner", "intervention", "method")
+
+
+def _runs_text(runs: Sequence[Run], folder: str) -> str:
+    """Return the first few runs as a table of text, with the columns of :func:`_runs_html`."""
+    title, table = _title_and_table(runs, folder, _MOST_LINES)
+    return f"{title}\n{table.to_string(index=False)}" if len(table) else title
+
+
+def _title_and_table(runs: Sequence[Run], folder: str, most: int) -> tuple[str, pd.DataFrame]:
+    """Return a table of the first `most` runs, and a title that says how many there are in all."""
+    import pandas as pd
+
+    table = pd.DataFrame([dict(_row(run)) for run in runs[:most]])
+    constant_columns = [
+        name for name in _IF_THEY_DIFFER if name in table and table[name].nunique() < 2
+    ]
+    table = table.drop(columns=constant_columns)
+    noun = "run" if len(runs) == 1 else "runs"
+    title = f"{len(runs)} finished {noun} in {folder}"
+    if len(runs) > most:
+        title += f", of which the first {most} are shown; select(...) chooses others"
+    return title, table.dropna(axis=1, how="all").fillna("") if len(table) else table
+
+
+def _row(run: Run) -> Iterator[tuple[str, str | int]]:
+    """Yield the columns of a run; a metric as its mean with the 95 % interval."""
+    from fairbench.evaluation.table import values_of
+    from fairbench.metrics.registry import label
+
+    yield "run", run.id
+    for choice in _CHOICES:
+        yield choice, run.choices[choice]
+    yield "seed", run.seed
+    try:
+        summary = values_of(run.summary())
+    except UserError:  # damaged files are reported when a number of the run is read
+        return
+    summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
+    for names, attribute in ((_OF_EVERYONE, ""), (_GAPS, run.protect)):
+        for name in names:
+            is_metric = (summary["metric"] == name) & (summary["attribute"] == attribute)
+            of_all_groups = summary[is_metric & (summary["group"] == "")]
+            for row in of_all_groups.head(1).itertuples():
+                title = f"{label(name)} ({attribute})" if attribute else label(name)
+                limits = interval(row.lower, row.upper)
+                text = f"{number(row.mean)} ({limits})" if limits else number(row.mean)
+                yield title, text.replace(" ", "\u00a0")  # a number and its interval in one line
+
+
+INDEX = "index.json"
+_PAYS = 1000  # records to read, a tenth of a second, from which on an index is written anew
+_SLOW = 10_000  # if more records must be read, the user gets a message
+_EACH = 0.15  # milliseconds to read a record
+_RECENT = 2.0  # seconds in which a file could change once more and bear the same time
+_PER_RUN = 10_000  # bytes of an index that are read at most, for each run
+_LEAST = 1 << 20  # bytes of an index that are read in any case
+_PLAIN, _NESTED = tuple(SUMMARY), "config"  # of which runs share the parts
+Stamp = tuple[int, int, int, int]  # of a file: inode, bytes, when changed, when anything did (ns)
+Listed = dict[str, Any]  # the entries SUMMARY and WRITTEN; nothing of a run whose record is damaged
+
+
+def listed_runs(results: Path) -> list[Run]:
+    """Return the runs of a folder by id, with the entries they are listed by, empty if damaged."""
+    refuse_pack(results)
+    guard(results)
+    folder = results / "runs"
+    stamps = _stamps(folder)
+    parts = Parts()
+    listed = _indexed(results / INDEX, stamps, parts)
+    unread = [name for name in stamps if name not in listed]
+    if len(unread) >= _SLOW:
+        seconds = len(unread) * _EACH / 1000
+        print(f"reading {len(unread)} runs for the first time: {seconds:.0f} s", file=sys.stderr)
+    listed |= {name: _summary(folder / name, stamps[name], parts) for name in unread}
+    if len(unread) >= _PAYS:
+        _write(results / INDEX, listed, stamps)
+    return [Run(folder / name, listed[name]) for name in stamps]
+
+
+def _stamps(folder: Path) -> dict[str, Stamp]:
+    """Return the stamp of the record of each run that has one, in the order of their ids."""
+    stamps: dict[str, Stamp] = {}
+    with (
+        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+        within(folder) as handle,
+        os.scandir(handle) as entries,
+    ):
+        for entry in entries:
+            if entry.is_symlink():
+                continue
+            with contextlib.suppress(OSError):
+                status = os.stat(f"{entry.name}/{LAST}", dir_fd=handle, follow_symlinks=False)
+                stamps[entry.name] = (
+                    status.st_ino,
+                    status.st_size,
+                    status.st_mtime_ns,
+                    status.st_ctime_ns,
+                )
+    return dict(sorted(stamps.items()))
+
+
+def _summary(path: Path, stamp: Stamp, parts: Parts) -> Listed:
+    """Return the entries of a run's record for the index; empty if it is damaged."""
+    if not (record := read_environment(path, parts)):
+        return {}
+    return {**{name: record.get(name) for name in (*_PLAIN, _NESTED)}, WRITTEN: stamp[2] / 1e9}
+
+
+def _indexed(path: Path, stamps: Mapping[str, Stamp], parts: Parts) -> dict[str, Listed]:
+    """Return the index's entries of the runs whose records have not changed since."""
+    try:
+        index = unsealed_json(read_bytes(path, _LEAST + _PER_RUN * len(stamps)))
+        values, runs = index["values"], index["runs"]
+        columns = zip(*(positions for _, positions, _ in runs.values()), strict=True)
+        plain = [
+            {
+                position: parts.shared(name, values[position], SUMMARY[name])[0]
+                for position in set(at)
+            }
+            for name, at in zip(_PLAIN, columns, strict=True)
+        ]
+        configs = [config for _, _, config in runs.values()]
+        if not all(config.keys() >= NEEDED for config in configs):
+            return {}
+        nested = {
+            part: parts.shared(part[0], values[part[1]], CONFIG[part[0]])[0]
+            for part in {part for config in configs for part in config.items()}
+        }
+        return {
+            run: {
+                **{
+                    name: of_runs[position]
+                    for name, of_runs, position in zip(_PLAIN, plain, positions, strict=True)
+                },
+                _NESTED: {part[0]: nested[part] for part in config.items()},
+                WRITTEN: stamp[2] / 1e9,
+            }
+            for run, (stamp, positions, config) in runs.items()
+            if tuple(stamp) == stamps.get(run)
+        }
+    except UNREADABLE:
+        return {}
+
+
+def _write(path: Path, listed: Mapping[str, Listed], stamps: Mapping[str, Stamp]) -> None:
+    """Write each distinct value once, and for each run its stamp and its values' positions."""
+    positions: dict[int, int] = {}  # by identity: equal values are the same object
+    before = 1e9 * (time.time() - _RECENT)
+    settled = {run: entry for run, entry in listed.items() if entry and stamps[run][2] < before}
+    values = list(_distinct_values(settled.values(), positions))
+    runs = {
+        run: (
+            stamps[run],
+            [positions[id(entry[name])] for name in _PLAIN],
+            {name: positions[id(value)] for name, value in entry[_NESTED].items()},
+        )
+        for run, entry in settled.items()
+    }
+    write_cache(path, {"values": values, "runs": runs})
+
+
+def _distinct_values(listed: Iterable[Listed], positions: dict[int, int]) -> Iterator[Any]:
+    """Yield each distinct value once, and put its position into `positions`."""
+    for entry in listed:
+        of_run = [entry[name] for name in _PLAIN]
+        for value in (*of_run, *entry[_NESTED].values()):
+            if id(value) not in positions:
+                positions[id(value)] = len(positions)
+                yield value

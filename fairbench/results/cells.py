@@ -5,22 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.core.errors import UserError, refused
-from fairbench.core.files import read_table, set_aside, write_table
+from fairbench.core.files import guard, is_file, read_table, set_aside, write_table
 from fairbench.core.locks import SILENCE, BusyError, locked
-from fairbench.core.safe_open import guard, is_file
-from fairbench.results.packs import Pack, is_pack, open_pack, refuse_pack
-from fairbench.results.record import is_id
+from fairbench.results.record import is_id, refuse_pack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from fairbench.results.pack_file import Packed
 
 Columns: TypeAlias = "Mapping[str, NDArray[Any]]"
 _META = b"fairbench"
@@ -68,21 +63,9 @@ class Store:
     wait_min: float = SILENCE / 60
 
     def __post_init__(self) -> None:
-        """Let no link lead out of the folder."""
+        """Let no link lead out of the folder, which is no pack."""
+        refuse_pack(self.root)
         guard(self.root)
-
-    @cached_property
-    def pack(self) -> Pack | None:
-        """The pack, if the folder is one; packs are only read. Otherwise None."""
-        return open_pack(self.root) if self._is_pack else None
-
-    @cached_property
-    def _is_pack(self) -> bool:
-        return is_pack(self.root)
-
-    def _refuse_pack(self) -> None:
-        if self._is_pack:
-            refuse_pack(self.root)
 
     def cell_path(self, cell_id: str) -> Path:
         """Return where a cell is kept."""
@@ -94,8 +77,6 @@ class Store:
 
     def has(self, cell_id: str) -> bool:
         """Say whether the cell's file is there (its content is verified when it is read)."""
-        if self.pack:
-            return self.pack.where("cells", cell_id) is not None
         return is_file(self.cell_path(cell_id))
 
     @contextlib.contextmanager
@@ -107,7 +88,6 @@ class Store:
         BusyCellError : another process holds it, and `wait` is false.
         UserError : the process that holds it seems to be dead; or no lock can be made.
         """
-        self._refuse_pack()
         path = self.root.joinpath("locks", f"{plain_id(cell_id)}.lock")
         with contextlib.ExitStack() as stack:
             try:
@@ -128,7 +108,6 @@ class Store:
         """Store a cell, whole or not at all."""
         import pyarrow as pa  # slow to import: listing runs does without
 
-        self._refuse_pack()
         meta = {"id": cell_id, "notes": dict(notes)}
         table = pa.table({name: pa.array(values) for name, values in columns.items()})
         table = table.replace_schema_metadata({_META: json.dumps(meta).encode()})
@@ -143,8 +122,6 @@ class Store:
         """
         import pyarrow as pa
 
-        if self.pack:
-            return _packed(self.pack, cell_id)
         path = self.cell_path(cell_id)
         try:
             table = read_table(path)
@@ -168,29 +145,3 @@ class Store:
             set_aside(self.cell_path(cell_id), "the cell is computed again")
             return False
         return True
-
-
-def packed_cell(cell: StoredCell) -> Packed:
-    """Return a cell as a pack holds it: its columns as they are, what was noted as JSON."""
-    import pyarrow as pa
-
-    from fairbench.results.pack_file import Packed
-
-    table = pa.table({name: pa.array(values) for name, values in cell.columns.items()})
-    return Packed(table, json.dumps(cell.notes, ensure_ascii=False))
-
-
-def unpacked_cell(packed: Packed) -> StoredCell:
-    """Return a cell that was packed."""
-    from fairbench.results.pack_tables import unpacked
-
-    table = unpacked(replace(packed, note=""))
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    return StoredCell(columns, json.loads(packed.note))
-
-
-def _packed(pack: Pack, cell_id: str) -> StoredCell:
-    try:
-        return unpacked_cell(pack.table("cells", cell_id))
-    except (UserError, ValueError) as error:
-        raise CorruptCellError(str(error)) from error

@@ -1,385 +1,369 @@
-"""Reading packs: a finished results folder as a few Parquet files, which nobody writes to.
+"""A pack: finished runs and what they need, in one sealed zip file that is unpacked to be read.
 
-``pack.json`` is the index, sealed: which files there are, their sha256, and what was left out. Each
-file holds tables of one kind: `KINDS`.
+The file ends in the sha256 of all of it, and its manifest has the size and sha256 of every file.
+The same runs make the same bytes. What is unpacked is written cells first and the record of a run
+last, so that a command that is killed leaves whole cells, and no run that is not whole. Begin with
+:func:`pack` and :func:`unpack`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import os
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any, BinaryIO
 
-from fairbench.core.errors import UserError, warn
-from fairbench.core.files import UNREADABLE, DamagedError, unsealed_json
-from fairbench.core.safe_open import is_file, names_in, read_bytes
-from fairbench.results.pack_file import FORMAT, FileSums, Packed, PackFile, sums_of
-from fairbench.results.record import Parts, are_strings, checked, is_id
+from fairbench.core.errors import UserError
+from fairbench.core.files import (
+    RECORD,
+    TEXT,
+    UNREADABLE,
+    DamagedError,
+    atomic,
+    check_json,
+    check_memory,
+    is_file,
+    is_sealed,
+    make_private,
+    most_memory,
+    opened,
+    read_bytes,
+    read_table,
+    sha256,
+    unsealed_json,
+    write_bytes,
+)
+from fairbench.results.cells import Store
+from fairbench.results.predictions import (
+    damaged_rows,
+    description_in,
+    people_path,
+    rows_path,
+    rows_stored,
+    stored_people,
+)
+from fairbench.results.record import FILES, Parts, checked, refuse_pack
+from fairbench.results.runs import LAST, Run, read_environment
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-PACK = "pack.json"
-_FIRST = "runs-1-001.parquet"  # which every pack has
-# What a pack's files hold, and the column that has the id of each row's table: `runs` has a row a
-# run, `splits` the rows of folds, and `data` the target and the groups of a data set.
-KINDS: Mapping[str, str] = {
-    "runs": "run",
-    "summary": "run",
-    "metrics": "run",
-    "predictions": "run",
-    "splits": "split",
-    "data": "data",
-    "cells": "cell",
-}
-CONFIG = "config."  # begins the columns of a run's configuration, one per group
-_AGAIN = "fairbench store verify {0} names what is lost"
-_LARGEST = 1 << 26  # bytes of an index that are read
-
-
-def is_pack(folder: Path) -> bool:
-    """Say whether a folder is a pack, also one that has lost its index."""
-    return is_file(folder / PACK) or is_file(folder / _FIRST)
-
-
-class DamagedIndexError(UserError):
-    """A pack whose index is missing or damaged; the message says what to do."""
-
-
-def refuse_pack(folder: Path, what: str = "") -> None:
-    """Refuse to write into a pack, or to do `what` with it, which needs a results folder.
-
-    Raises
-    ------
-    UserError : the folder is one.
-    """
-    if is_pack(folder) and what:
-        raise UserError(
-            f"{folder} is a pack, and {what} needs a results folder: unpack it first (fairbench "
-            f"store unpack {folder} out=FOLDER)"
-        )
-    if is_pack(folder):
-        raise UserError(
-            f"{folder} is a pack, which is only read: run with results=FOLDER of your own and join "
-            f"the two (fairbench store merge {folder} FOLDER out=PACK), or unpack it first "
-            f"(fairbench store unpack {folder} out=FOLDER)"
-        )
+FORMAT, VERSION = "fairbench pack", 2
+MANIFEST = "manifest.json"
+_MARK, _DIGITS = b"fairbench-sha256:", 64  # the zip's comment, and the last of it
+_RUN = re.compile(rf"runs/([0-9a-f]{{12}})/({'|'.join(map(re.escape, (*FILES, LAST)))})")
+_SHARED = re.compile(r"(?:cells/([0-9a-z]{2})/(?=\1)|splits/|data/)([0-9a-z]{1,64})\.parquet")
+# What is stored becomes a few times as small; what becomes smaller than this is no results.
+_LEAST, _RATIO = 1 << 26, 100
+_ODD = (*UNREADABLE, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+_BLOCK = 1 << 20
 
 
-def written_beside(results: Path) -> Path:
-    """Return where reports of results are written: into a results folder, or next to a pack."""
-    return results.with_name(f"{results.resolve().name}-report") if is_pack(results) else (
-        results / "report"
-    )  # fmt: skip
-
-
-def open_pack(folder: Path) -> Pack:
-    """Return a pack with its index.
-
-    Raises
-    ------
-    DamagedIndexError : the index is missing or damaged.
-    UserError : the folder is no pack, or one of a later version.
-    """
-    if not is_pack(folder):
-        raise UserError(f"{folder} is no pack: it has no {PACK}")
-    try:
-        stamp = (folder / PACK).lstat()
-    except OSError as error:
-        raise _without_index(folder) from error
-    return _opened(folder, stamp.st_mtime_ns, stamp.st_ino)
-
-
-@lru_cache(maxsize=4)
-def _opened(folder: Path, _changed: int, _inode: int) -> Pack:
-    """Return the pack in a folder; its index is read again once it has changed."""
-    try:
-        index = unsealed_json(read_bytes(folder / PACK, _LARGEST))
-        if index["format"] > FORMAT:
-            raise UserError(
-                f"{folder} is a pack of format {index['format']}, and this version of fairbench "
-                f"reads formats up to {FORMAT}: update fairbench"
-            )
-        files = {
-            name: Listed(str(entry["kind"]), str(entry["first"]), str(entry["last"]),
-                         int(entry["tables"]), FileSums(*entry["sums"]))
-            for name, entry in index["files"].items()
-        }  # fmt: skip
-        if any(
-            listed.kind not in KINDS or Path(name).name != name for name, listed in files.items()
-        ):
-            raise DamagedError("a file of no kind")
-        if not are_strings(index["left_out"]):
-            raise DamagedError("what was left out has no names")
-    except UNREADABLE as error:
-        raise _without_index(folder) from error
-    return Pack(folder, index, files)
-
-
-def _without_index(folder: Path) -> DamagedIndexError:
-    return DamagedIndexError(
-        f"{folder / PACK} is missing or damaged, and nothing of the pack is read without it: take "
-        "it from a copy of the pack, or pack the results again "
-        f"(fairbench store verify {folder} says which other files are whole)"
-    )
-
-
-@dataclass(frozen=True)
-class Listed:
-    """The entry of a file in a pack's index: kind, first and last id, number of tables."""
-
-    kind: str
-    first: str
-    last: str
-    tables: int
-    sums: FileSums
-
-
-@dataclass(frozen=True, eq=False)
-class Pack:
-    """A pack that is read.
+@dataclass
+class Packed:
+    """What a pack holds of its runs, and lacks.
 
     Attributes
     ----------
-    about : its index: ``format``, ``files``, ``options`` (which parts of runs were packed),
-        ``left_out`` (data sets that may not be passed on, digest -> name).
+    cells, missing : how many of their cells were packed, and are not there to be.
+    left_out : names of data sets whose target and groups may not be passed on.
     """
 
-    path: Path
-    about: Mapping[str, Any]
-    listed: Mapping[str, Listed]
-    _files: dict[str, PackFile] = field(default_factory=dict)
-
-    def file(self, name: str) -> PackFile:
-        """Return one of its files."""
-        if name not in self._files:
-            self._files[name] = PackFile(self.path / name, self.listed[name].sums)
-        return self._files[name]
-
-    def files(self, kind: str) -> Iterator[PackFile]:
-        """Yield its files of a kind."""
-        return (self.file(name) for name, entry in self.listed.items() if entry.kind == kind)
-
-    def count(self, kind: str) -> int:
-        """Return how many tables of a kind it has."""
-        return sum(file.tables for file in self.listed.values() if file.kind == kind)
-
-    def ids(self, kind: str) -> Iterator[str]:
-        """Yield the ids of all tables of a kind; just one file at a time is in memory."""
-        for name, entry in self.listed.items():
-            if entry.kind == kind:
-                path = self.path / name
-                with self.reading(path):
-                    yield from PackFile(path, entry.sums).ids
-
-    def where(self, kind: str, name: str) -> PackFile | None:
-        """Return the file that has a table, if one does.
-
-        Raises
-        ------
-        UserError : no whole file has it, and one that may have it is damaged.
-        """
-        refused: UserError | None = None
-        for file, entry in self.listed.items():
-            if entry.kind == kind and entry.first <= name <= entry.last:
-                pack_file = self.file(file)
-                try:
-                    with self.reading(pack_file.path):
-                        if name in pack_file:
-                            return pack_file
-                except UserError as error:
-                    refused = error
-        if refused:
-            raise refused
-        return None
-
-    def table(self, kind: str, name: str) -> Packed:
-        """Return a table, texts as dictionaries.
-
-        Raises
-        ------
-        UserError : it is damaged, or was not packed.
-        """
-        file = self.where(kind, name)
-        if file is None:
-            raise UserError(f"{self.path} has no {kind} of {name}: {self._missing(kind, name)}")
-        with self.reading(file.path):
-            return file.table(name)
-
-    def _missing(self, kind: str, name: str) -> str:
-        if kind == "data" and name in self.about.get("left_out", {}):
-            return (
-                f"target and groups of {self.about['left_out'][name]} may not be given away; "
-                "repeat the command of a run of this data set in a folder of your own"
-            )
-        return "they were left out of the pack"
-
-    def reading(self, path: Path) -> _Reading:
-        """Return a context in which errors of reading become a `UserError` that names the file."""
-        return _Reading(self.path, path)
-
-    def record(self, run: str) -> dict[str, Any]:
-        """Return the record of a run, as in its ``environment.json``."""
-        row = self.row(run)
-        with self.reading(self.path):
-            names = json.loads(row["names"])
-            record = unflattened(names, {name: json.loads(row[name]) for name in names})
-            return checked(record, run, Parts())
-
-    def row(self, run: str) -> dict[str, Any]:
-        """Return a run's row of `runs`, as it is stored."""
-        (row,) = self.table("runs", run).table.to_pylist()
-        return dict(row)
-
-    @cached_property
-    def summaries(self) -> dict[str, dict[str, Any]]:
-        """Run id -> the part of its record that runs are listed by.
-
-        Runs share equal parts. The part is empty if the run's row group is damaged. If the ids of a
-        file are lost, there is a warning, or an error if that leaves no run.
-        """
-        records: dict[str, dict[str, Any]] = {}
-        errors: list[UserError] = []
-        for file in self.files("runs"):
-            try:
-                with self.reading(file.path):
-                    records |= _summaries_of(file)
-            except UserError as error:
-                errors.append(error)
-        if errors and not records:
-            raise errors[0]
-        for reason in errors:
-            warn(f"runs are left out: {reason}")
-        return dict(sorted(records.items()))
+    cells: int = 0
+    missing: int = 0
+    left_out: set[str] = field(default_factory=set)
 
 
-def _value(text: Any) -> Any:
-    return json.loads(text) if isinstance(text, str) and text else None
+def pack(runs: Sequence[Run], out: Path, *, cells: bool = True, people: bool = False) -> Packed:
+    """Write runs of one results folder as a pack, whole or not at all.
+
+    Parameters
+    ----------
+    runs : at least one.
+    out : the file that is written.
+    cells : whether the cells of the runs are packed.
+    people : whether target and groups are packed of data that may not be passed on, too.
+
+    Raises
+    ------
+    UserError : a file is missing or damaged.
+    """
+    report = Packed()
+    listed: list[dict[str, Any]] = []
+    with atomic(out, mode=0o600) as file:
+        summed = _Summed(file)
+        with zipfile.ZipFile(summed, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
+            archive.comment = _MARK + b"0" * _DIGITS
+            for name, content in _contents(runs, report, cells, people):
+                listed.append({"path": name, "bytes": len(content), "sha256": sha256(content)})
+                archive.writestr(_entry(name), content)
+            manifest = {
+                "format": FORMAT, "version": VERSION, "files": listed,
+                "written": {run.id: round(run.written * 1e9) for run in runs},
+            }  # fmt: skip
+            text = json.dumps(manifest, indent=0, ensure_ascii=False)
+            archive.writestr(_entry(MANIFEST), text)
+        file.seek(-_DIGITS, os.SEEK_END)
+        file.write(summed.total.hexdigest().encode())
+    return report
 
 
-def _summaries_of(file: PackFile) -> dict[str, dict[str, Any]]:
-    """Return the summary of each run in a file; empty for those of a damaged row group."""
-    records: dict[str, dict[str, Any]] = {}
-    for group in range(file.groups):
-        try:
-            records |= _summaries(file.row_group(group))
-        except DamagedError:
-            records |= {run: {} for run in file.ids_of(group)}
-    return records
+def _entry(name: str) -> zipfile.ZipInfo:
+    """Return how a file is noted in the zip: the same on every machine and day."""
+    entry = zipfile.ZipInfo(name)
+    entry.create_system, entry.external_attr = 3, (stat.S_IFREG | 0o600) << 16
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
 
 
-_ALONE = ("cells", "files", "fingerprint", "cost", "data_sha256")
+class _Summed:
+    """A file that is written once from its begin to its end, with the sha256 of its content."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.total = hashlib.sha256()
+
+    def write(self, content: bytes) -> int:
+        self.total.update(content)
+        return self._file.write(content)
+
+    def flush(self) -> None:
+        self._file.flush()
 
 
-def _summaries(table: pa.Table) -> dict[str, dict[str, Any]]:
-    """Return the records of the runs of a row group, parsing each distinct text once."""
-    names = [name for name in table.column_names if name not in _ALONE]
-    columns = {name: _column(table[name], plain=name in ("run", "written")) for name in names}
-    ids, written, orders = (columns.pop(name) for name in ("run", "written", "names"))
-    records = {}
-    for index, run in enumerate(ids):
-        if not is_id(run) or written[index] is None:
-            raise DamagedError("a run without an id, or of no time")
-        row = {name: values[index] for name, values in columns.items()}
-        records[run] = unflattened([name for name in orders[index] if name in row], row)
-        records[run]["written"] = written[index]
-    return records
+def _contents(
+    runs: Sequence[Run], report: Packed, cells: bool, people: bool
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the path in the pack and the content of every file, what runs share before them."""
+    results = runs[0].results
+    store = Store(results)
+    wanted = sorted({cell for run in runs for cell in run.cells()}) if cells else []
+    for cell in filter(store.has, wanted):
+        report.cells += 1
+        yield _shared(results, store.cell_path(cell), sealed=True)
+    report.missing = len(wanted) - report.cells
+    for split in sorted({str(run.environment["rows"]) for run in runs}):
+        if is_file(path := rows_path(results, split)):
+            if any(damaged_rows(results, split)):
+                raise _damaged(path)
+            yield _shared(results, path)
+    for data in sorted({str(run.environment["data"]) for run in runs}):
+        if is_file(path := people_path(results, data)):
+            name, content = _shared(results, path, sealed=True)
+            about = description_in(read_table(path), data)
+            if people or about["redistributable"]:
+                yield name, content
+            else:
+                report.left_out.add(str(about["name"]))
+    for run in runs:
+        for name in run.environment["files"]:
+            yield f"runs/{run.id}/{name}", run.content(name)
+        yield f"runs/{run.id}/{LAST}", read_bytes(run.path / LAST)
 
 
-def _column(column: pa.ChunkedArray, *, plain: bool) -> list[Any]:
-    if plain:
-        return list(column.to_pylist())
-    combined = column.combine_chunks()
-    values = [_value(text) for text in combined.dictionary.to_pylist()]
-    return [None if index is None else values[index] for index in combined.indices.to_pylist()]
+def _shared(results: Path, path: Path, *, sealed: bool = False) -> tuple[str, bytes]:
+    content = read_bytes(path, most_memory())
+    if sealed and not is_sealed(content):
+        raise _damaged(path)
+    return path.relative_to(results).as_posix(), content
 
 
-def flattened(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's record with its configuration group by group: ``config.learner`` ..."""
-    flat = {name: value for name, value in record.items() if name != "config"}
-    return flat | {f"{CONFIG}{name}": value for name, value in record["config"].items()}
+def _damaged(path: Path) -> UserError:
+    return UserError(
+        f"{path} is damaged: repeat the command of a run that needs it, which makes it again, and "
+        "pack then"
+    )
 
 
-def unflattened(names: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record that was flattened."""
-    record: dict[str, Any] = {name: values[name] for name in names if not name.startswith(CONFIG)}
-    record["config"] = {
-        name.removeprefix(CONFIG): values[name] for name in names if name.startswith(CONFIG)
-    }
-    return record
+def unpack(file: Path, results: Path) -> tuple[int, int]:
+    """Write the runs of a pack, and what they need, into a results folder.
+
+    What is there already stays: a cell by its id, and a run whose record is the same. A damaged
+    file of these is replaced.
+
+    Returns
+    -------
+    How many runs and cells were written.
+
+    Raises
+    ------
+    UserError : the file is no whole pack, or the folder has another run of the same id. Nothing is
+        written then.
+    """
+    if file.is_dir():
+        refuse_pack(file)  # of the last version
+    with _reading(file):
+        handle = opened(file)
+    with open(handle, "rb") as stream:
+        with _reading(file):
+            archive = _checked_archive(stream)
+            manifest = _checked_manifest(archive, file, os.fstat(handle).st_size)
+            _check_runs(archive, manifest)
+        for run in manifest.written:
+            if read_environment(path := results / "runs" / run) and not manifest.has(path / LAST):
+                raise UserError(
+                    f"run {run} is in {results} already, and is not the same as in {file}: unpack "
+                    "into another folder"
+                )
+        return _write(file, archive, manifest, results)
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """A context that turns errors of reading into a `UserError` with the file's name."""
+class _Manifest:
+    """What a pack holds, after it was checked.
 
-    pack: Path
-    path: Path
-
-    def __enter__(self) -> None:
-        """Begin to read."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: Any, _: object) -> None:
-        """Name what is damaged."""
-        if isinstance(error, UNREADABLE):
-            why = f" ({error})" if isinstance(error, DamagedError) else ""
-            raise UserError(
-                f"{self.path} is missing or damaged{why}: {_AGAIN.format(self.pack)}"
-            ) from error
-
-
-def damages(pack: Pack) -> Iterator[str]:
-    """Yield a line for all that is damaged or missing in a pack, reading every byte."""
-    intact: dict[str, set[str]] = {kind: set() for kind in KINDS}
-    for name, entry in pack.listed.items():
-        file = PackFile(pack.path / name, entry.sums)  # as it is now, not as it was opened
-        try:
-            lost = dict(file.damaged())
-            intact[entry.kind] |= set(file.ids)
-        except UNREADABLE as error:
-            why = "it is missing" if isinstance(error, FileNotFoundError) else str(error)
-            yield f"{file.path}: {why}: {entry.tables} {entry.kind}, {entry.first} to {entry.last}"
-            continue
-        for group, ids in lost.items():
-            yield f"{file.path}: row group {group}: {entry.kind} of {_ids_text(ids)}"
-    for kind in ("summary", "metrics"):
-        for run in sorted(intact["runs"] - intact[kind]):
-            yield f"{pack.path}: run {run} has no {kind}"
-    names = {name for kind in names_in(pack.path) for name in kind}
-    for name in sorted(names - {PACK, *pack.listed}):
-        yield f"{pack.path / name}: no file of the pack; it is not read"
-
-
-def _ids_text(ids: list[str]) -> str:
-    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-
-
-def without_index(folder: Path) -> Iterator[str]:
-    """Yield a line for each file of a pack whose index is damaged: whether it is whole.
-
-    A file has the checksums of its row groups, and the index that of the file's footer. A footer is
-    intact if its sha256 still occurs anywhere in what is left of the index.
+    Attributes
+    ----------
+    files : the sha256 by path.
+    written : when each run was finished, in nanoseconds since 1970.
     """
-    try:
-        index_bytes = read_bytes(folder / PACK, _LARGEST)
-    except OSError:
-        index_bytes = b""
-    for name in names_in(folder)[0]:
-        path = folder / name
-        if path.suffix != ".parquet":
-            continue
+
+    files: Mapping[str, str]
+    written: Mapping[str, int]
+
+    def has(self, path: Path) -> bool:
+        """Say whether a file of a run is the one that is packed."""
         try:
-            file = PackFile(path, sums := sums_of(path))
-            lost = [name for _, ids in file.damaged() for name in ids]
-        except UNREADABLE as error:
-            yield f"{path}: {error}"
-            continue
-        state = "whole"
-        if lost:
-            state = f"{len(lost)} of {len(file.ids)} tables are lost: {_ids_text(lost)}"
-        if sums.sha256.encode() not in index_bytes:
-            state += ", by what it says of itself, which the index no longer confirms"
-        yield f"{path}: {state}"
+            packed = self.files["/".join(path.parts[-3:])]
+            return sha256(read_bytes(path, most_memory())) == packed
+        except OSError:
+            return False
+
+
+@contextlib.contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """Name the pack in the error of what is none, or is damaged."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror or error}") from error
+    except _ODD as error:
+        reason = error if isinstance(error, DamagedError) else "its content has another shape"
+        raise UserError(
+            f"{file} is no whole pack ({reason}): nothing of it is read; get it again, or pack the "
+            "runs again"
+        ) from error
+
+
+def _checked_archive(stream: IO[bytes]) -> zipfile.ZipFile:
+    """Return the zip archive in a file, after comparing all of it with the sha256 at its end."""
+    size = os.fstat(stream.fileno()).st_size
+    stream.seek(max(size - len(_MARK) - _DIGITS, 0))
+    if stream.read(len(_MARK)) != _MARK:
+        raise DamagedError("it does not end as one")
+    stream.seek(0)
+    total = hashlib.sha256()
+    for first in range(0, size - _DIGITS, _BLOCK):
+        total.update(stream.read(min(_BLOCK, size - _DIGITS - first)))
+    total.update(b"0" * _DIGITS)
+    if stream.read() != total.hexdigest().encode():
+        raise DamagedError("it is not what was packed")
+    return zipfile.ZipFile(stream)
+
+
+def _checked_manifest(archive: zipfile.ZipFile, file: Path, size: int) -> _Manifest:
+    """Return what a pack of so many bytes holds.
+
+    Raises
+    ------
+    DamagedError, LookupError, TypeError : the manifest is none, or the archive is not as it says.
+    UserError : a pack of a later version, or one that would take too much memory.
+    """
+    sizes = {entry.orig_filename: entry.file_size for entry in archive.infolist()}
+    if len(sizes) < len(archive.infolist()):
+        raise DamagedError("a file is there twice")
+    for entry in archive.infolist():
+        name = entry.orig_filename
+        if name != MANIFEST and not (_RUN.fullmatch(name) or _SHARED.fullmatch(name)):
+            raise DamagedError(f"{name[:60]!r} is no file of one")
+        is_plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
+        if not is_plain or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise DamagedError(f"{name} is no regular file that is packed as one is here")
+    check_json(text := _content(archive, MANIFEST, TEXT))
+    manifest = json.loads(text)
+    if manifest["format"] != FORMAT:
+        raise DamagedError("its manifest is of another format")
+    if manifest["version"] != VERSION:
+        raise UserError(
+            f"{file} is a pack of version {str(manifest['version'])[:20]}, and this fairbench "
+            f"reads version {VERSION}: update it"
+        )
+    del sizes[MANIFEST]
+    if {entry["path"]: entry["bytes"] for entry in manifest["files"]} != sizes:
+        raise DamagedError("its manifest has other files, or other sizes")
+    if sum(sizes.values()) > _LEAST + _RATIO * size:
+        raise DamagedError(f"it unfolds to over {_RATIO} times its size: no results do")
+    for name, most in sizes.items():
+        check_memory(most, name)
+    written = {str(run): int(time) for run, time in manifest["written"].items()}
+    sums = {str(entry["path"]): str(entry["sha256"]) for entry in manifest["files"]}
+    return _Manifest(sums, written)
+
+
+def _content(archive: zipfile.ZipFile, name: str, most: int, expected: str = "") -> bytes:
+    """Return the content of a file of a pack, after comparing it with its sha256 if it has one."""
+    size = archive.getinfo(name).file_size
+    if size > most:
+        raise DamagedError(f"{name} is too long")
+    with archive.open(name) as member:
+        content = member.read(size)  # without a size, all that it unfolds to
+    if expected and sha256(content) != expected:
+        raise DamagedError(f"{name} is not what its manifest says")
+    return content
+
+
+def _check_runs(archive: zipfile.ZipFile, manifest: _Manifest) -> None:
+    """Refuse runs whose records are none, or list other files than those that are packed."""
+    parts = Parts()
+    listed: dict[str, str] = {}
+    for run, written in manifest.written.items():
+        name = f"runs/{run}/{LAST}"
+        content = _content(archive, name, RECORD, manifest.files[name])
+        files = checked(unsealed_json(content), run, parts)["files"]
+        listed |= {f"runs/{run}/{file}": digest for file, digest in files.items()}
+        listed[name] = manifest.files[name]
+        if not 0 <= written < 1 << 63:
+            raise DamagedError(f"run {run} was finished at no time")
+    if listed != {name: of for name, of in manifest.files.items() if name.startswith("runs/")}:
+        raise DamagedError("its runs have other files than their records list")
+
+
+def _write(
+    file: Path, archive: zipfile.ZipFile, manifest: _Manifest, results: Path
+) -> tuple[int, int]:
+    """Write what the folder lacks, the records of runs last; then all of it is on the disk."""
+    runs = cells = 0
+
+    def write(name: str, mode: int = 0o666) -> None:
+        with _reading(file):
+            content = _content(archive, name, most_memory(), manifest.files[name])
+        write_bytes(results / name, content, mode=mode, lasting=False)
+
+    store = Store(results)
+    for name in manifest.files:
+        kind, stem = name.partition("/")[0], Path(name).stem
+        if kind == "cells" and not store.intact(stem):
+            write(name)
+            cells += 1
+        elif kind == "splits" and not rows_stored(results, stem):
+            write(name)
+        elif kind == "data" and stored_people(results, stem) is None:
+            make_private(results / "data")
+            write(name, 0o600)
+        elif kind == "runs" and Path(name).name != LAST and not manifest.has(results / name):
+            write(name)
+    os.sync()
+    for run in manifest.written:
+        path = results / "runs" / run / LAST
+        if not manifest.has(path):
+            runs += 1
+            write(f"runs/{run}/{LAST}")
+            with open(opened(path), "rb") as record:
+                os.utime(record.fileno(), ns=(manifest.written[run], manifest.written[run]))
+    os.sync()
+    return runs, cells

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import UNREADABLE, DamagedError
+from fairbench.core.files import UNREADABLE, DamagedError, is_file, opened
 
 Check: TypeAlias = Callable[[Any], bool]
 
@@ -308,3 +308,31 @@ def reading(path: Path) -> Iterator[None]:
             f"{path} is missing or damaged: repeat the command of that run, which makes it again "
             "and fits nothing that is in the store"
         ) from error
+
+
+# A zip archive whose first file is one of a pack; logs of other benchmarks are zip archives, too.
+_PACKED = re.compile(rb"PK\x03\x04.{26}(cells/|splits/|data/|runs/|manifest)", re.DOTALL)
+
+
+def refuse_pack(folder: Path) -> None:
+    """Refuse a pack in place of a results folder: it is unpacked before it is read.
+
+    Raises
+    ------
+    UserError : it is one, of this version or of the last, which was a folder.
+    """
+    if is_file(folder / "pack.json"):
+        raise UserError(
+            f"{folder} is a pack of the last version, which is not read any longer: unpack it with "
+            f"the fairbench that made it (fairbench store unpack {folder} out=FOLDER), and name "
+            "that folder"
+        )
+    try:
+        with open(opened(folder), "rb") as file:
+            is_packed = _PACKED.match(file.read(40))
+    except OSError:  # a folder, or nothing
+        return
+    if is_packed:
+        raise UserError(
+            f"{folder} is a pack: fairbench store unpack {folder} out=FOLDER, and name that folder"
+        )

@@ -19,9 +19,16 @@ from pyarrow import compute
 
 from fairbench.core.files import (
     half_of,
+    is_file,
+    is_folder,
+    make_folder,
     most_memory,
+    names_in,
     naming,
     parquet_bytes,
+    read_bytes,
+    remove_folder,
+    rename,
     sealed_json,
     set_aside,
     sha256,
@@ -30,20 +37,15 @@ from fairbench.core.files import (
     write_files,
     write_text,
 )
-from fairbench.core.formats import csv_text, spreadsheet_safe
-from fairbench.core.safe_open import (
-    is_file,
-    is_folder,
-    make_folder,
-    names_in,
-    read_bytes,
-    remove_folder,
-    rename,
-)
+from fairbench.core.text import csv_text, spreadsheet_safe
 from fairbench.data.dataset import Dataset
 from fairbench.results.cells import Store
-from fairbench.results.labels_and_groups import stored_people, write_people
-from fairbench.results.predictions import rows_stored, stored_predictions
+from fairbench.results.predictions import (
+    rows_stored,
+    stored_people,
+    stored_predictions,
+    write_people,
+)
 from fairbench.results.record import FILES, PURPOSES
 from fairbench.results.runs import (
     DRAWN,
@@ -191,7 +193,7 @@ def _table(frame: pd.DataFrame) -> pa.Table:
 
 
 def summary_text(summary: pa.Table) -> str:
-    """Return a run's summary as CSV, to the letter as :func:`fairbench.core.formats.csv_text` does.
+    """Return a run's summary as CSV, to the letter as :func:`fairbench.core.text.csv_text` does.
 
     This takes a third of the time: each distinct value of a column is written once, and most
     numbers are written by Arrow.

@@ -1,4 +1,7 @@
-"""A finished run, read from its folder: configuration, metrics, predictions and origin."""
+"""A finished run, read from its folder: configuration, metrics, predictions and origin.
+
+Begin with :class:`Run`. The metrics of several runs are read together by :func:`read_metrics`.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbench.core.errors import UserError
 from fairbench.core.files import (
+    TEXT,
     UNREADABLE,
     DamagedError,
     half_of,
     most_memory,
+    names_in,
+    read_bytes,
     read_parquet,
     sha256,
     unsealed_json,
 )
-from fairbench.core.safe_open import TEXT, names_in, read_bytes
 from fairbench.results.record import (
     FILES,
     STUDY,
@@ -37,8 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from fairbench.results.labels_and_groups import People
-    from fairbench.results.packs import Pack
+    from fairbench.results.predictions import People
 
 LAST = "environment.json"
 FIGURES = "figures"
@@ -56,14 +59,12 @@ class Run:
 
     Attributes
     ----------
-    listed : the run's entries of the index (`fairbench.results.index`), by which runs are listed
+    listed : the run's entries of the catalogue's index, by which runs are listed
         and selected. All else is read from the run's own files, and checked.
-    pack : the pack that the run is read from, if it has no folder.
     """
 
     path: Path
     listed: Mapping[str, Any] | None = None
-    pack: Pack | None = None
 
     @property
     def id(self) -> str:
@@ -88,8 +89,6 @@ class Run:
         ------
         UserError : an index lists the run, and its record is damaged, or is not what was listed.
         """
-        if self.pack:
-            return self.pack.record(self.id)
         record = read_environment(self.path)
         if self.listed:
             with reading(self.path / LAST):
@@ -149,8 +148,6 @@ class Run:
         """When the run was finished, in seconds since 1970."""
         if self.listed and self.listed[WRITTEN]:
             return float(self.listed[WRITTEN])
-        if self.pack:
-            return float(self.pack.row(self.id)[WRITTEN])
         return (self.path / LAST).stat().st_mtime_ns / 1e9
 
     @property
@@ -164,46 +161,14 @@ class Run:
 
         Raises
         ------
-        UserError : it is missing or damaged, or a pack holds it as a table.
+        UserError : it is missing or damaged.
         """
-        if self.pack:
-            return self._packed_text(name).encode()
         path = self.path / name
         with reading(path):
             content = read_bytes(path, most_memory() if path.suffix == ".parquet" else TEXT)
             if sha256(content) != self.environment.get("files", {}).get(name):
                 raise DamagedError("the content is not what was written")
             return content
-
-    def _packed_text(self, name: str) -> str:
-        if name == "config.yaml":
-            return config_text(self.config)
-        if name == "cells.txt" and self.pack:
-            return str(self.pack.row(self.id)["cells"])
-        raise UserError(f"{name} of run {self.id} is a table of the pack {self.results}: unpack it")
-
-    def table(self, kind: str) -> pa.Table:
-        """Return one of the run's tables as it was written.
-
-        Parameters
-        ----------
-        kind : ``metrics``, ``summary`` or ``predictions``.
-        """
-        if self.pack:
-            from fairbench.results.pack_tables import unpacked
-
-            with self.pack.reading(self.results):
-                return unpacked(self.pack.table(kind, self.id))
-        import pyarrow as pa  # slow to import: listing runs does without
-
-        if kind == "summary":
-            from fairbench.results.pack_tables import exact_summary
-            from fairbench.results.shapes import SUMMARY_TEXTS
-
-            with reading(self.path / "summary.csv"):
-                summary = exact_summary(self.content("summary.csv"), SUMMARY_TEXTS)
-                return pa.Table.from_pandas(summary, preserve_index=False)
-        return self.read_parquet(kind)
 
     def read_parquet(
         self, kind: str, texts: Collection[str] = (), columns: Collection[str] = ()
@@ -227,16 +192,13 @@ class Run:
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """The metrics of the run's own variant, in the columns that `Catalogue.metrics` has."""
-        from fairbench.results.metric_tables import read_metrics
-
         return read_metrics([self])
 
     def all_metrics(self) -> pd.DataFrame:
         """Return the run's long table of metrics, of all of its variants."""
-        from fairbench.results.shapes import check_metrics
-        from fairbench.results.upgrading import upgraded
+        from fairbench.results.tables import check_metrics, upgraded
 
-        table = self.table("metrics")
+        table = self.read_parquet("metrics")
         with reading(self.path / "metrics.parquet"):
             table = upgraded(table)
             check_metrics(table)
@@ -244,33 +206,10 @@ class Run:
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
-        summary_table = self._packed_summary() if self.pack else self._summary()
-        texts = [name for name in ("feature", "outcome") if name in summary_table]
-        return summary_table.assign(
-            **{name: summary_table[name].where(summary_table[name] != "") for name in texts}
-        )
+        import pyarrow as pa  # slow to import: listing runs does without
 
-    def _packed_summary(self) -> pd.DataFrame:
-        """Return the summary as a pack holds it, whole numbers as floats."""
-        from fairbench.results.shapes import check_plain, check_summary
-        from fairbench.results.upgrading import upgraded
-
-        table = self.table("summary")
-        with reading(self.results):
-            check_plain(table)
-            summary = upgraded(table).to_pandas()
-            with_gaps = [name for name, kind in summary.dtypes.items() if str(kind) == "Int64"]
-            summary = summary.astype(dict.fromkeys(with_gaps, "float64"))
-            check_summary(summary)
-            return summary
-
-    def _summary(self) -> pd.DataFrame:
-        """Return the summary of the run's folder."""
-        import pyarrow as pa
-
-        from fairbench.core.formats import read_csv
-        from fairbench.results.shapes import SUMMARY_TEXTS, check_summary
-        from fairbench.results.upgrading import upgraded
+        from fairbench.core.text import read_csv
+        from fairbench.results.tables import SUMMARY_TEXTS, check_summary, upgraded
 
         content = io.BytesIO(self.content("summary.csv"))
         with reading(self.path / "summary.csv"):
@@ -278,19 +217,20 @@ class Run:
             if "statistic" not in summary:
                 summary = upgraded(pa.Table.from_pandas(summary, preserve_index=False)).to_pandas()
             check_summary(summary)
-            return summary
+        texts = [name for name in ("feature", "outcome") if name in summary]
+        return summary.assign(**{name: summary[name].where(summary[name] != "") for name in texts})
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 is test), row and predictions of each row."""
         from fairbench.results.predictions import read_predictions
 
-        table = self.table("predictions")
+        table = self.read_parquet("predictions")
         with reading(self.path / "predictions.parquet"):
             return read_predictions(self.results, table, str(self.environment["rows"]), columns)
 
     def people(self) -> People:
         """Return target and groups of every row of the data set."""
-        from fairbench.results.labels_and_groups import read_people
+        from fairbench.results.predictions import read_people
 
         return read_people(self.results, str(self.environment["data"]))
 
@@ -300,9 +240,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Return the headline metrics as a notebook shows them."""
-        from fairbench.results.notebook_tables import run_html
-
-        return run_html(self)
+        return _run_html(self)
 
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""
@@ -335,12 +273,7 @@ def read_environment(path: Path, parts: Parts | None = None) -> dict[str, Any]:
 
 
 def damaged_files(run: Run) -> list[str]:
-    """Return which files of a finished run are missing or not as they were written.
-
-    A run of a pack has none: what is read of it is checked when it is read.
-    """
-    if run.pack:
-        return []
+    """Return which files of a finished run are missing or not as they were written."""
     return [name for name in FILES if not _intact(run.path / name, run.environment["files"])]
 
 
@@ -367,3 +300,96 @@ def _intact(path: Path, sums: Mapping[str, str]) -> bool:
         return sha256(read_bytes(path, most_memory())) == sums.get(path.name)
     except OSError:
         return False
+
+
+def read_metrics(runs: Sequence[Run]) -> pd.DataFrame:
+    """Return the metrics of runs, of their own variants, with the column ``run``."""
+    import pandas as pd
+    import pyarrow as pa
+
+    from fairbench.evaluation import table as columns
+
+    if not runs:
+        names = ["run", *columns.KEYS, *columns.COLUMNS]
+        kinds = {
+            name: "category" if name in ("run", *columns.TEXTS) else "float64" for name in names
+        }
+        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
+    tables = [_own_metrics(run) for run in runs]
+    metrics = pa.concat_tables(tables, promote_options="permissive")
+    return metrics.unify_dictionaries().to_pandas()
+
+
+def _own_metrics(run: Run) -> pa.Table:
+    """Return a run's rows of its own variant, texts as dictionaries from the start."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import compute
+
+    from fairbench.evaluation import table as columns
+    from fairbench.results.tables import check_metrics, upgraded
+
+    with reading(run.path / "metrics.parquet"):
+        table = run.read_parquet("metrics", columns.TEXTS)
+        table = upgraded(table.filter(compute.equal(table["variant"].cast(pa.string()), "")))
+        check_metrics(table)
+    ids = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [run.id])
+    return table.append_column("run", ids)
+
+
+def _run_html(run: Run) -> str:
+    """Return the headline metrics of a run as a table of HTML."""
+    import numpy as np
+    import pandas as pd
+
+    from fairbench.core.text import count, interval, number
+    from fairbench.evaluation.summary import debiased_gaps
+    from fairbench.evaluation.table import DEBIASED, values_of
+    from fairbench.metrics.registry import label
+
+    summary = run.summary()
+    headline = _headline(values_of(summary), run.protect)
+    debiased = debiased_gaps(headline, summary)
+    rows = [
+        {
+            "metric": label(row.metric),
+            "of": f"{row.attribute}: {row.group}" if row.group else row.attribute,
+            "mean": number(row.mean, 4),
+            **({DEBIASED: number(gap, 4)} if np.isfinite(debiased).any() else {}),
+            "95 % interval": interval(row.lower, row.upper, 4),
+            "rows": count(row.n),
+        }
+        for row, gap in zip(headline.itertuples(), debiased, strict=True)
+    ]
+    return titled_html(f"Run {run.id}: {run.name}", pd.DataFrame(rows))
+
+
+def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
+    """Return the most important rows: of everyone, the gaps of `protect`, and its groups."""
+    import pandas as pd
+
+    from fairbench.metrics.registry import declared
+
+    is_plain = (summary["variant"] == "") & summary["outcome"].isna()
+    summary = summary[is_plain & (summary["binning"] != "mass")]
+    is_of_everyone = summary["attribute"] == ""
+    is_of_protect = summary["attribute"] == protect
+    is_of_all_groups = summary["group"] == ""
+    sections = {
+        "everyone": is_of_everyone,
+        "gaps": is_of_protect & is_of_all_groups,
+        "groups": is_of_protect & ~is_of_all_groups,
+    }
+    tables = []
+    for section, is_in_section in sections.items():
+        metrics = [metric.name for metric in declared() if section in metric.shown]
+        tables.append(summary[is_in_section & summary["metric"].isin(metrics)])
+    return pd.concat(tables)
+
+
+def titled_html(title: str, table: pd.DataFrame) -> str:
+    """Return a table under its title; pandas escapes what stands in it."""
+    from fairbench.core.text import html
+
+    content = table.to_html(index=False, border=0) if len(table) else ""
+    return f"<div><p><strong>{html(title)}</strong></p>{content}</div>"

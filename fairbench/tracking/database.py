@@ -19,13 +19,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from fairbench.core.deadline import Progress, in_time
 from fairbench.core.errors import UserError
-from fairbench.core.files import most_memory, set_aside, write_bytes
+from fairbench.core.files import (
+    most_memory,
+    set_aside,
+    write_bytes,
+)
 from fairbench.core.locks import BusyError, locked
+from fairbench.core.processes import Progress, in_time
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
+
 
 T = TypeVar("T")
 # Of a database and its write-ahead log: inode, bytes, time of modification, time of change (ns).
@@ -66,17 +71,14 @@ def ask(
     idle_s: float,
     total_s: float,
     whole: bool = False,
-    reading: bool = False,
 ) -> T:
     """Return what `work` returns, which asks MLflow, and calls the second after each answer.
 
     Parameters
     ----------
     address : the address of a server, or ``sqlite:///`` and a file, which is created if missing.
-    idle_s, total_s : as in :func:`fairbench.core.deadline.in_time`.
+    idle_s, total_s : as in :func:`fairbench.core.processes.in_time`.
     whole : whether a local database, however large, is first read completely to check it.
-    reading : whether `work` only reads: a local database is then not held, and one that is damaged
-        is not set aside.
 
     Raises
     ------
@@ -92,8 +94,7 @@ def ask(
         return work(MlflowClient(tracking_uri=address), progress)
 
     try:
-        lock = contextlib.nullcontext() if reading else exclusive(address, idle_s, whole=whole)
-        with lock:
+        with exclusive(address, idle_s, whole=whole):
             if address.startswith(SCHEME):  # free by now: it may be slow, and does not hang
                 idle_s = max(idle_s, _LOCAL_S)
             with _rarely_collected():

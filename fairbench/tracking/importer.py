@@ -1,10 +1,18 @@
-"""Logs finished runs to MLflow, which only shows what the files in the results folder hold."""
+"""Logs finished runs to MLflow, and serves its UI on this machine.
+
+MLflow only shows what the files in the results folder hold. The UI opens with links to the runs
+and to the latest sweep, compared.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,38 +20,48 @@ from functools import partial
 from math import inf, isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
-from fairbench.core.deadline import Progress
 from fairbench.core.errors import warn
-from fairbench.core.fingerprint import digest
-from fairbench.core.formats import visible
+from fairbench.core.files import is_file, names_in
 from fairbench.core.locks import BusyError, locked
-from fairbench.core.safe_open import is_file, names_in
+from fairbench.core.processes import Progress
+from fairbench.core.text import digest, visible
 from fairbench.experiments.configuration import IDENTITY
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.packs import refuse_pack
 from fairbench.results.runs import Run, damaged_files
-from fairbench.results.sweeps import Sweep, read_sweeps
+from fairbench.results.upkeep import Sweep, read_sweeps
 from fairbench.tracking.database import SCHEME, Stamp, TrackingError, ask, local, settle, stamp
-from fairbench.tracking.metrics import LoggedMetric, latest_values, logged_metrics
-from fairbench.tracking.notes import NotedRun, read_note, write_note
-from fairbench.tracking.run_entry import (
+from fairbench.tracking.entries import (
     BEGUN,
     COLOUR,
     FINGERPRINT,
+    PRIMARY,
     RUN,
     SWEEP,
+    SWEEP_VIEW,
     VERSION,
     VERSION_TAG,
+    VIEW,
+    LoggedMetric,
+    NotedRun,
+    columns,
     data_set,
+    latest_values,
+    logged_metrics,
     parameters,
+    read_note,
     shown_name,
+    sweep_mark,
     tags,
     times,
+    view,
+    view_address,
+    view_tag,
     with_sweeps,
+    write_note,
 )
-from fairbench.tracking.views import PRIMARY, VIEW, columns, view, view_tag
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -469,7 +487,6 @@ class _Sender:
 
 def sync(results: str = "results", uri: str = "", experiment: str = "") -> int:
     """Log every finished run under `results` that is not logged yet."""
-    refuse_pack(Path(results), "MLflow")
     tracking = Tracking(True, uri or None, experiment or Tracking.experiment, 60, inf)
     try:
         logged = tracking.sync(list(Catalogue(Path(results))), read_sweeps(Path(results), IDENTITY))
@@ -478,3 +495,95 @@ def sync(results: str = "results", uri: str = "", experiment: str = "") -> int:
         return 1
     print(visible(f"{len(logged)} runs of {results} are in MLflow at {tracking.address}"))
     return 0
+
+
+_HOST = "127.0.0.1"
+_COMPARED = 50
+
+
+def ui(port: str = "5000", results: str = "results") -> int:
+    """Print where the runs are to be seen, and serve the UI unless a server does already."""
+    tracking = Tracking()
+    served = tracking.address.startswith("http")
+    site = tracking.address if served else f"http://{_HOST}:{port}"
+    if not (port.isdecimal() and int(port) < 2**16):
+        print(f"error: '{port}' is no port", file=sys.stderr)
+        return 2
+    if not served and _is_taken(port):
+        print(f"error: port {port} is in use; another one: fairbench ui port=5001", file=sys.stderr)
+        return 2
+    try:
+        lines = links(tracking, site, Path(results))
+    except TrackingError as error:
+        print(f"error: {visible(str(error))}", file=sys.stderr)
+        return 2
+    print(*lines, sep="\n", flush=True)
+    return 0 if served else _serve(tracking.address, port)
+
+
+def links(tracking: Tracking, site: str, results: Path) -> list[str]:
+    """Return lines with the addresses of the experiment and of the latest sweep's comparison.
+
+    Raises
+    ------
+    TrackingError : MLflow is down, or does not get on.
+    """
+    sweep = latest_sweep(results)
+
+    def found(client: MlflowClient, progress: Progress) -> tuple[str, dict[str, list[LoggedRun]]]:
+        """Set the columns of the page of runs; return the experiment and its logged runs."""
+        experiment = experiment_id(client, tracking.experiment)
+        progress()
+        view_columns = set_view(client, experiment)
+        if sweep.name:
+            client.set_experiment_tag(
+                experiment, view_tag(SWEEP_VIEW), view(view_columns, sweep.name)
+            )
+        progress()
+        return experiment, entries(client, experiment, sweep.runs, progress)
+
+    experiment, logged = tracking.ask(found)
+    runs = f"{site}/#/experiments/{experiment}/runs?"
+    lines = [f"runs: {runs}{view_address(VIEW)}"]
+    entries_of_sweep = [logged[run][0] for run in sweep.runs if run in logged]
+    if len(entries_of_sweep) > 1:
+        shown = min(len(entries_of_sweep), _COMPARED)
+        address = comparison(site, [entry.id for entry in entries_of_sweep[:shown]], experiment)
+        lines.append(f"the latest sweep, {shown} of {len(sweep.runs)} runs compared: {address}")
+        if sweep.name and all(sweep_mark(sweep.name) in entry.sweeps for entry in entries_of_sweep):
+            lines.append(
+                f"the latest sweep in charts: {runs}{view_address(SWEEP_VIEW, charts=True)}"
+            )
+    return lines
+
+
+def comparison(site: str, runs: Sequence[str], experiment: str) -> str:
+    """Return the address of the page that compares runs."""
+    return f"{site}/#/compare-runs?runs={_encoded(runs)}&experiments={_encoded([experiment])}"
+
+
+def _encoded(values: Sequence[str]) -> str:
+    return quote(json.dumps(list(values), separators=(",", ":")))
+
+
+def latest_sweep(results: Path) -> Sweep:
+    """Return the latest sweep that finished any run; one without a name or a run if none did."""
+    return next(reversed(read_sweeps(results, IDENTITY)), Sweep("", ()))
+
+
+def _is_taken(port: str) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((_HOST, int(port))) == 0
+
+
+def _serve(address: str, port: str) -> int:
+    """Serve until interrupted."""
+    print("stop with Ctrl-C", flush=True)
+    command = [sys.executable, "-m", "mlflow", "server", "--host", _HOST, "--port", port]
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    try:
+        return subprocess.call(
+            [*command, "--workers", "1", "--backend-store-uri", address], env=environment
+        )
+    except KeyboardInterrupt:
+        return 0

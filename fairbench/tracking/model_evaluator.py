@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.formats import csv_text
+from fairbench.core.text import csv_text
 from fairbench.data.in_memory import as_array
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _evaluate(
     predictions: str | None,
 ) -> pd.DataFrame:
     """Return the rows of `fairbench.evaluate` of a model's predictions."""
-    from fairbench.evaluation.evaluate_arrays import evaluate
+    from fairbench.evaluation.arrays import evaluate
 
     valid = (*_OWN, *_COLUMNS, *_PASSED)
     for name in config:
@@ -234,7 +234,7 @@ def _log_result(table: pd.DataFrame, run_id: str, model_id: str | None) -> Evalu
     import mlflow
     from mlflow.models.evaluation import artifacts
 
-    from fairbench.tracking.metrics import values_of_evaluation
+    from fairbench.tracking.entries import values_of_evaluation
 
     made_of: Any = artifacts.CsvEvaluationArtifact  # MLflow ships no types of these two
     result: Any = mlflow.models.EvaluationResult

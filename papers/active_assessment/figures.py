@@ -9,28 +9,38 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from scipy import stats
 
-from fairbench.components.papers.active_assessment import least_calibrated, most_costly
-from fairbench.components.papers.active_assessment.curves import GOAL, Curves, Question, curves
-from fairbench.components.papers.active_assessment.methods import NO_PRIOR, TEXT, Method
-from fairbench.components.papers.active_assessment.pools import Pool, by_class, released
-from fairbench.components.papers.active_assessment.tables import DATASETS, TOP, worst_question
-from fairbench.components.papers.black_box.costs import superclasses
-from fairbench.components.papers.black_box.figures import growing, reliability_figure
-from fairbench.core.arrays import Floats
-from fairbench.core.seeds import rng
-from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.active.rewards import Highest
-from fairbench.inference.active.strategies import Queues, assess, thompson
-from fairbench.inference.beta import uniform
+from fairbench.components.papers.active_assessment import tables
+from fairbench.components.papers.active_assessment.assessment import (
+    GOAL,
+    NO_PRIOR,
+    TEXT,
+    Curves,
+    Method,
+    Pool,
+    Question,
+    Queues,
+    assess,
+    by_class,
+    curves,
+    released,
+)
+from fairbench.components.papers.black_box.estimation import (
+    growing,
+    reliability_figure,
+    superclasses,
+)
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.core.arrays import Floats, rng
+from fairbench.inference.active import BetaArms, Highest, thompson
+from fairbench.inference.posterior import uniform
 from fairbench.reporting.charts import BLUE, COLOURS, GREY
-from fairbench.reporting.papers.running import Effort
 
 _STRATEGIES = tuple(
     Method("uniform", strategy)
@@ -46,37 +56,27 @@ _FREQUENTIST = 1e-6  # labels that the prior of a frequentist estimate is worth
 Drawn = Iterator[tuple[str, Figure]]
 
 
-def _folder(results: Path) -> Path:
-    return results / "report" / "active"
-
-
 def _lines(
     pool: Pool,
     question: Question,
     methods: Sequence[Method],
     results: Path,
     effort: Effort,
+    replications: int = 0,
 ) -> dict[Method, Curves]:
-    asked = _asked(question, effort)
-    return {
-        method: curves(
-            pool, asked, method, _folder(results), replications=_replications(method, effort)
-        )
-        for method in methods
-    }
+    """Return the curves of some methods; a quick look sees the first labels alone.
 
-
-def _asked(question: Question, effort: Effort) -> Question:
-    """Return the question, of which a quick look sees the first labels alone."""
+    By default they are of as many replications as a table's own, and fewer where none has them.
+    """
     few = min(question.labels, _QUICK_LABELS)
     quick = replace(question, name=f"{question.name} quick", labels=few)
-    return effort.choose(question, quick, question.within(effort))
-
-
-def _replications(method: Method, effort: Effort) -> int:
-    """Return how many there are: a table's own where a table has the curve, and else fewer."""
-    kept = method in TEXT or method == NO_PRIOR
-    return effort.choose(1000, 10, 2) if kept else effort.choose(200, 10, 2)
+    asked = effort.choose(question, quick, question.within(effort))
+    folder, lines = results / "report" / "active", {}
+    for method in methods:
+        whole = 1000 if method in TEXT or method == NO_PRIOR else 200
+        runs = replications or effort.choose(whole, 10, 2)
+        lines[method] = curves(pool, asked, method, folder, replications=runs)
+    return lines
 
 
 def _demonstrated(replications: int) -> list[tuple[Floats, Floats]]:
@@ -135,10 +135,10 @@ def figure_3_3(results: Path, effort: Effort) -> Drawn:
 
 def figure_3_5(results: Path, effort: Effort) -> Drawn:
     """Draw both cost matrices of CIFAR-100, classes in the order of their superclasses."""
-    classes = released(most_costly.DATASET).classes
+    classes = released(tables.COST_DATASET).classes
     order = np.argsort(superclasses(classes), kind="stable")
-    figure, axes = _panels(list(most_costly.COSTS))
-    for ax, costs in zip(axes, most_costly.COSTS.values(), strict=True):
+    figure, axes = _panels(list(tables.COSTS))
+    for ax, costs in zip(axes, tables.COSTS.values(), strict=True):
         image = ax.imshow(costs(classes)[np.ix_(order, order)], cmap="viridis")
         ax.set(xlabel="predicted class", ylabel="true class")
     figure.colorbar(image, ax=list(axes), label="cost")
@@ -147,39 +147,26 @@ def figure_3_5(results: Path, effort: Effort) -> Drawn:
 
 def figure_3_6(results: Path, effort: Effort) -> Drawn:
     """Draw the identification of the most costly classes under both cost matrices."""
-    for kind in most_costly.COSTS:
-        panels = [
-            (f"{kind} costs, {m} most costly", _costs(kind, m, most_costly.TEXT, results, effort))
-            for m in most_costly.TOP
-        ]
-        yield kind, _ranks(panels, "mean reciprocal rank")
-
-
-def _costs(
-    kind: str, m: int, methods: Sequence[Method], results: Path, effort: Effort
-) -> dict[Method, Curves]:
-    labelled = most_costly.pool(released(most_costly.DATASET), kind)
-    asked = _asked(most_costly.question(kind, m), effort)
-    replications = effort.choose(most_costly.RUNS, 2, 2)
-    return {
-        method: curves(labelled, asked, method, _folder(results), replications=replications)
-        for method in methods
-    }
+    runs = effort.choose(tables.COST_RUNS, 2, 2)
+    for kind in tables.COSTS:
+        pool, panels = tables.cost_pool(released(tables.COST_DATASET), kind), []
+        for m in tables.COST_TOP:
+            asked = tables.cost_question(kind, m)
+            lines = _lines(pool, asked, tables.COST_METHODS, results, effort, runs)
+            panels.append((f"{kind} costs, {m} most costly", lines))
+        yield kind, _ranks(panels)
 
 
 def _least_accurate(
     methods: Sequence[Method], results: Path, effort: Effort, *, tops: int = 2
 ) -> Drawn:
     """Draw the identification of the least accurate class, and of the m least accurate ones."""
-    for dataset, title in DATASETS.items():
-        panels = [
-            (
-                f"{title}, {m} least accurate",
-                _lines(by_class(dataset), worst_question(m), methods, results, effort),
-            )
-            for m in (1, TOP[dataset])[:tops]
-        ]
-        yield dataset, _ranks(panels, "mean reciprocal rank")
+    for dataset, title in tables.DATASETS.items():
+        pool, panels = by_class(dataset), []
+        for m in (1, tables.TOP[dataset])[:tops]:
+            lines = _lines(pool, tables.worst_question(m), methods, results, effort)
+            panels.append((f"{title}, {m} least accurate", lines))
+        yield dataset, _ranks(panels)
 
 
 def figure_3_7(results: Path, effort: Effort) -> Drawn:
@@ -200,7 +187,7 @@ def figure_3_9(results: Path, effort: Effort) -> Drawn:
 def figure_3_10(results: Path, effort: Effort) -> Drawn:
     """Draw reliability diagrams with priors worth 10 and 100 labels a bin."""
     for strength in (10.0, 100.0):
-        for dataset, title in DATASETS.items():
+        for dataset, title in tables.DATASETS.items():
             pools = growing(released(dataset), dataset)
             name = f"{title}, a prior worth {strength:g} labels"
             yield f"{dataset}_{strength:g}", reliability_figure(pools, name, strength=strength)
@@ -214,45 +201,37 @@ def figure_3_11(results: Path, effort: Effort) -> Drawn:
 def figure_3_12(results: Path, effort: Effort) -> Drawn:
     """Draw the identification of the least calibrated classes under priors of several strengths."""
     methods = (*_strengths(2.0, 5.0, 10.0), Method("scores", "random", _FREQUENTIST))
-    replications = effort.choose(100, 2, 2)
-    for dataset, title in DATASETS.items():
-        pool, panels = least_calibrated.pool(dataset), []
-        for m in (1, TOP[dataset]):
-            asked = _asked(least_calibrated.question(m), effort)
-            lines = {
-                method: curves(pool, asked, method, _folder(results), replications=replications)
-                for method in methods
-            }
+    runs = effort.choose(100, 2, 2)
+    for dataset, title in tables.DATASETS.items():
+        pool, panels = tables.calibrated_pool(dataset), []
+        for m in (1, tables.TOP[dataset]):
+            lines = _lines(pool, tables.calibrated_question(m), methods, results, effort, runs)
             panels.append((f"{title}, {m} least calibrated", lines))
-        yield dataset, _ranks(panels, "mean reciprocal rank")
+        yield dataset, _ranks(panels)
 
 
 def _strengths(*labels: float) -> Iterator[Method]:
     return (Method("scores", "thompson", strength) for strength in labels)
 
 
-def _ranks(panels: Sequence[tuple[str, Mapping[Method, Curves]]], label: str) -> Figure:
+def _ranks(panels: Sequence[tuple[str, Mapping[Method, Curves]]]) -> Figure:
     figure, axes = _panels([title for title, _ in panels])
     for ax, (_, lines) in zip(axes, panels, strict=True):
-        _plot(ax, lines, "mrr")
+        for (method, curve), colour in zip(lines.items(), COLOURS, strict=False):
+            mean, bought = curve.mean("mrr"), curve.labels > 0
+            style = "--" if method.strategy.startswith("random") else "-"
+            named: dict[str, Any] = {"color": colour, "label": method.name}
+            ax.plot(curve.labels[bought], mean[bought], style, lw=1.4, **named)
         ax.axhline(GOAL, color="black", lw=0.6)
         ax.set(xlabel="labels", xscale="log", ylim=(0, 1.02))
         ax.legend(frameon=False, fontsize=8)
-    axes[0].set_ylabel(label)
+    axes[0].set_ylabel("mean reciprocal rank")
     return figure
-
-
-def _plot(ax: Axes, lines: Mapping[Method, Curves], measure: str) -> None:
-    for (method, curve), colour in zip(lines.items(), COLOURS, strict=False):
-        mean, bought = curve.mean(measure), curve.labels > 0
-        style = "--" if method.strategy.startswith("random") else "-"
-        ax.plot(curve.labels[bought], mean[bought], style, color=colour, lw=1.4, label=method.name)
 
 
 def _panels(titles: Sequence[str]) -> tuple[Figure, Sequence[Axes]]:
     width = 6.4 if len(titles) == 1 else 4.6 * len(titles)
     figure = Figure(figsize=(width, 4.2), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
     axes: Sequence[Axes] = figure.subplots(1, len(titles), squeeze=False)[0]
     for ax, title in zip(axes, titles, strict=True):
         ax.set_title(title)

@@ -1,23 +1,149 @@
-"""How far estimates of the ECE are off by the number of labels, over choices of the labels.
+"""Ji's thesis, chapter 2: Figures 2.1 to 2.9, the numbers of its text, and errors of the ECE.
 
-``python -m papers.black_box.estimation [cifar100 svhn] [runs=200]`` prints the errors.
+``python -m papers.black_box.estimation [cifar100 svhn] [runs=200]`` prints how far estimates of the
+ECE are off by the number of labels, which Figure 2.6 draws. ``fairbench paper black_box
+figures=true run=true`` draws all figures, and ``fairbench paper black_box table=text run=true``
+sets ours beside each number that its text prints. The released predictions and the cost matrices,
+which chapter 3 shares, come first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import yaml
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy import special
 
-from fairbench.components.papers import run_main
-from fairbench.components.papers.black_box.pools import pool, replications
-from fairbench.components.papers.options import number_of_runs
+from fairbench.components import class_named, made
+from fairbench.components.papers import CONF, number_of_runs, run_main
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.released_scores import MulticlassFile
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.errors import unknown_name
 from fairbench.core.options import option
-from fairbench.data.class_scores import MulticlassScores
-from fairbench.inference.reliability import reliability_diagram
+from fairbench.data.columns import MulticlassScores
+from fairbench.data.download import Archive
+from fairbench.inference.posterior import (
+    Beta,
+    ReliabilityDiagram,
+    accuracy_posterior,
+    central_interval,
+    confusion_posterior,
+    prior_from_scores,
+    ranks,
+    reliability_diagram,
+    uniform,
+    uninformative_prior,
+)
 from fairbench.metrics.probability import reliability
+from fairbench.reporting.charts import BLUE, GREEN, GREY, ORANGE
+
+# The two cost matrices of CIFAR-100 (thesis 3.6.2, Figure 3.5): some mistakes are dearer.
+
+SUPERCLASSES = """
+beaver dolphin otter seal whale
+aquarium_fish flatfish ray shark trout
+orchid poppy rose sunflower tulip
+bottle bowl can cup plate
+apple mushroom orange pear sweet_pepper
+clock keyboard lamp telephone television
+bed chair couch table wardrobe
+bee beetle butterfly caterpillar cockroach
+bear leopard lion tiger wolf
+bridge castle house road skyscraper
+cloud forest mountain plain sea
+camel cattle chimpanzee elephant kangaroo
+fox porcupine possum raccoon skunk
+crab lobster snail spider worm
+baby boy girl man woman
+crocodile dinosaur lizard snake turtle
+hamster mouse rabbit shrew squirrel
+maple_tree oak_tree palm_tree pine_tree willow_tree
+bicycle bus motorcycle pickup_truck train
+lawn_mower rocket streetcar tank tractor
+"""
+_PEOPLE = ("baby", "boy", "girl", "man", "woman")
+DEAR = 10.0  # what an expensive mistake costs, where another costs 1
+
+
+def superclasses(classes: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return the code of each class's superclass, 0 to 19, (C,)."""
+    lines = SUPERCLASSES.strip().splitlines()
+    place = {name: i for i, line in enumerate(lines) for name in line.split()}
+    return np.array([place[name] for name in classes])
+
+
+def superclass_costs(classes: tuple[str, ...], dear: float = DEAR) -> NDArray[np.float64]:
+    """Return (C, C) costs: 1 for a mistake within a superclass, `dear` for one across."""
+    code = superclasses(classes)
+    return _priced(code[:, None] != code, dear)
+
+
+def human_costs(classes: tuple[str, ...], dear: float = DEAR) -> NDArray[np.float64]:
+    """Return (C, C) costs: `dear` where a person is taken for what is none, 1 for the rest."""
+    person = np.isin(classes, _PEOPLE)
+    return _priced(person[:, None] & ~person, dear)
+
+
+def person_costs(classes: tuple[str, ...], dear: float = DEAR) -> NDArray[np.float64]:
+    """Return (C, C) costs: `dear` for every mistake about a person, other persons included."""
+    person = np.isin(classes, _PEOPLE)
+    return _priced(np.tile(person[:, None], len(classes)), dear)
+
+
+def _priced(is_dear: NDArray[np.bool_], dear: float) -> NDArray[np.float64]:
+    costs = np.where(is_dear, dear, 1.0)
+    np.fill_diagonal(costs, 0)
+    return costs
+
+
+# The released predictions, and labels of a few rows at a time.
+
+
+def released_pool(name: str) -> MulticlassScores:
+    """Return the predictions that conf/scores/<name>.yaml describes.
+
+    Raises
+    ------
+    UserError : no such file, or not one of several classes, or what it describes is not there.
+    """
+    folder = CONF / "scores"
+    described = {path.stem: yaml.safe_load(path.read_text()) for path in folder.glob("*.yaml")}
+    files = {
+        stem: config
+        for stem, config in described.items()
+        if issubclass(class_named(config["_target_"]), MulticlassFile)
+    }
+    if name not in files:
+        raise unknown_name("scores of several classes", name, files)
+    file: MulticlassFile = made(files[name])
+    return file.scores(Archive.of(download=False))
+
+
+def shown(scores: MulticlassScores, name: str, labels: int) -> MulticlassScores:
+    """Return the pool with the labels of so many rows; more labels keep those of fewer."""
+    order = rng(0, "labels", name).permutation(len(scores))
+    return scores.showing(order[:labels])
+
+
+def replications(
+    scores: MulticlassScores, name: str, labels: int, runs: int
+) -> Iterator[MulticlassScores]:
+    """Yield the pool with labels of other rows each time."""
+    for run in range(runs):
+        chosen = rng(0, "labels", name, run).permutation(len(scores))[:labels]
+        yield scores.showing(np.sort(chosen))
+
+
+# Errors of estimates.
 
 BINS = 10
 NUMBERS = (20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -70,7 +196,7 @@ def _estimates(scores: MulticlassScores) -> tuple[float, ...]:
 
 def print_errors(name: str, runs: int) -> None:
     """Print the errors in percent of the ECE of all labels, and the biases."""
-    scores = pool(name)
+    scores = released_pool(name)
     truth = full_ece(scores)
     print(f"{name}: {len(scores):,} rows, accuracy {scores.correct.mean():.4f}, ECE {truth:.4f}")
     print("mean absolute error of the ECE in percent of it (bias), by number of labels")
@@ -89,5 +215,430 @@ def main(options: Options) -> None:
         print_errors(name, options.runs)
 
 
+NAMES = {"cifar100": "CIFAR-100", "svhn": "SVHN"}
+MARGIN = 0.05
+_FEW, _SOME = 100, 1000
+_NOTHING = 1e-6  # of a label: the frequentist estimate, and equal shares of what has no label
+_NAMED = ("woman", "oak_tree")  # a class of each superclass that is compared
+_COLOURS = (BLUE, GREEN, ORANGE)
+_MOST = 10
+
+
+def _panels(columns: int, rows: int = 1, *, width: float = 3.6, height: float = 3.4,
+            **options: Any) -> tuple[Figure, NDArray[np.object_]]:  # fmt: skip
+    figure = Figure(figsize=(width * columns, height * rows), dpi=110, layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def reliability_figure(
+    pools: Sequence[MulticlassScores], title: str, *, strength: float = 2.0
+) -> Figure:
+    """Draw reliability diagrams at growing numbers of labels, the posterior as a band."""
+    figure, axes = _panels(len(pools), sharey="row")
+    for ax, pool in zip(axes[0], pools, strict=True):
+        rows = pool.labelled
+        diagram = reliability_diagram(pool.confidence, pool.correct, strength=strength)
+        _posterior_band(ax, diagram)
+        plain = reliability(pool.correct[rows], pool.confidence[rows], bins=10)
+        ax.plot(plain.mean_score, plain.base_rate, "^", color=ORANGE, ms=5, label="frequentist")
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", title=f"{len(rows):,} labels")
+    axes[0, 0].set_ylabel("accuracy")
+    axes[0, 0].legend(frameon=False, loc="upper left", fontsize=8)
+    figure.suptitle(title)
+    return figure
+
+
+def _posterior_band(ax: Axes, diagram: ReliabilityDiagram) -> None:
+    used = diagram.weight[0] > 0
+    score, weight = diagram.score[0][used], diagram.weight[0][used]
+    lower, upper = (end[0][used] for end in diagram.accuracy.interval())
+    ax.bar(score, 0.4 * weight, width=0.06, color="#dcebf5")
+    ax.plot([0, 1], [0, 1], "--", color=GREY, lw=1)
+    ax.fill_between(score, lower, upper, color=BLUE, alpha=0.2, lw=0, label="95 % interval")
+    ax.plot(score, diagram.accuracy.mean[0][used], "o-", color=BLUE, ms=4, lw=1, label="posterior")
+
+
+def ece_figure(pools: Sequence[MulticlassScores], title: str, *, draws: int) -> Figure:
+    """Draw reliability diagrams, and the posteriors of the ECE under them, as labels grow."""
+    figure, axes = _panels(len(pools), 2, sharey="row")
+    truth = full_ece(pools[-1])
+    for ax, below, pool in zip(axes[0], axes[1], pools, strict=True):
+        diagram, rows = reliability_diagram(pool.confidence, pool.correct), pool.labelled
+        _posterior_band(ax, diagram)
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", title=f"{len(rows):,} labels")
+        error = diagram.calibration_error_draws(draws, rng(0, "ece", title, len(rows)))[:, 0]
+        height, edge = np.histogram(error, bins=60)
+        below.stairs(height / height.max(), edge, fill=True, alpha=0.4, color=ORANGE)
+        plain = reliability(pool.correct[rows], pool.confidence[rows], bins=10)
+        below.axvline(truth, color="black", lw=1, label="all labels")
+        below.axvline(plain.expected_calibration_error(), color=BLUE, lw=1, label="frequentist")
+        below.set(xlabel="ECE", xlim=(0, 0.25))
+    axes[0, 0].set_ylabel("accuracy")
+    axes[1, 0].set_ylabel("posterior density, highest = 1")
+    axes[1, 0].legend(frameon=False, fontsize=8)
+    figure.suptitle(title)
+    return figure
+
+
+def error_figure(errors: Mapping[str, tuple[Sequence[EceErrors], float]]) -> Figure:
+    """Draw by how many percent estimates of the ECE are off on average, for each data set."""
+    figure, axes = _panels(len(errors), width=4.6)
+    for ax, (title, (found, truth)) in zip(axes[0], errors.items(), strict=True):
+        numbers = [each.labels for each in found]
+        for i, (estimate, colour) in enumerate(zip(ESTIMATES, _COLOURS, strict=True)):
+            off = [100 * each.bias[i] / truth for each in found]
+            ax.plot(numbers, off, "o-", ms=4, color=colour, label=estimate)
+        ax.axhline(0, color=GREY, lw=0.6)
+        ax.set(xscale="log", xlabel="labels", title=title)
+    axes[0, 0].set_ylabel("error of the mean estimate, percent of the ECE")
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def classes_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
+    """Draw every predicted class's ECE against its accuracy, the m at both ends in colour."""
+    accuracy, diagram = _accuracy_and_reliability(pool)
+    error = diagram.expected_calibration_error()
+    ends = central_interval(diagram.calibration_error_draws(draws, rng(0, "classes", title)))
+    figure, axes = _panels(1, width=5.6, height=4.6)
+    ax = axes[0, 0]
+    order, m = np.argsort(accuracy.mean), _top(pool)
+    kinds = ((order[m:-m], GREY), (order[:m], ORANGE), (order[-m:], BLUE))
+    bars = (_arms(accuracy.mean, accuracy.interval()), _arms(error, ends))
+    for chosen, colour in kinds:
+        across, up = (bar[:, chosen] for bar in bars)
+        ax.errorbar(accuracy.mean[chosen], error[chosen], xerr=across, yerr=up, fmt="o", ms=3,
+                    lw=0.5, color=colour)  # fmt: skip
+    marked = {*np.argsort(accuracy.mean)[:3], *np.argsort(-error)[:3], int(accuracy.mean.argmax())}
+    for k in marked:
+        ax.annotate(pool.classes[k], (accuracy.mean[k], error[k]), xytext=(4, 4),
+                    textcoords="offset points", fontsize=8)  # fmt: skip
+    ax.set(xlabel="accuracy of the predicted class", ylabel="ECE", title=title, ylim=(0, None))
+    return figure
+
+
+def ranking_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
+    """Draw ranks of the classes by accuracy, and the probabilities of being at either end."""
+    accuracy, _ = _accuracy_and_reliability(pool)
+    drawn = accuracy.draws(draws, rng(0, "ranks", title))
+    best, worst = (ranks(drawn, m=1, largest=largest) for largest in (True, False))
+    order, m = np.argsort(best.mean), _top(pool)
+    figure, axes = _panels(3, width=3.6, height=4.2)
+    ends = np.concatenate([order[:m], order[-m:]])[::-1]
+    bars = _arms(best.mean[ends], (best.lower[ends], best.upper[ends]))
+    axes[0, 0].errorbar(best.mean[ends], [pool.classes[k] for k in ends], xerr=bars, fmt="o",
+                        ms=3, color=BLUE)  # fmt: skip
+    axes[0, 0].set(xlabel="rank, 1 the most accurate")
+    for ax, result, name in ((axes[0, 1], best, "most"), (axes[0, 2], worst, "least")):
+        probable = np.argsort(-result.first)[:_MOST][::-1]
+        ax.barh([pool.classes[k] for k in probable], result.first[probable], color=BLUE)
+        ax.set(xlim=(0, 1), xlabel=f"probability of being the {name} accurate")
+    for ax in axes[0]:
+        ax.tick_params(axis="y", labelsize=7)
+    figure.suptitle(title)
+    return figure
+
+
+def confusion_figure(pools: Sequence[MulticlassScores], title: str) -> Figure:
+    """Draw estimates of the confusion matrix: frequentist, uninformative and scores' prior."""
+    n = len(pools[0].classes)
+    priors = {
+        "frequentist": np.full((n, n), _NOTHING / n),
+        "uninformative prior": uninformative_prior(n, strength=1.0),
+        "scores' prior": prior_from_scores(pools[0], strength=1.0),
+    }
+    figure, axes = _panels(
+        len(pools), len(priors), width=2.6, height=2.6, sharex="all", sharey="all"
+    )
+    for column, pool in zip(axes.T, pools, strict=True):
+        for ax, (name, prior) in zip(column, priors.items(), strict=True):
+            mean = confusion_posterior(pool, prior).mean
+            image = ax.imshow(np.log10(mean.T), vmin=-4, vmax=0, cmap="viridis", aspect="auto")
+            axes[list(priors).index(name), 0].set_ylabel(f"{name}\ntrue class")
+        column[0].set_title(f"{len(pool.labelled):,} labels")
+        column[-1].set_xlabel("predicted class")
+    figure.colorbar(image, ax=axes, label="log10 P(true | predicted)", shrink=0.7)
+    figure.suptitle(title)
+    return figure
+
+
+def _accuracy_and_reliability(pool: MulticlassScores) -> tuple[Beta, ReliabilityDiagram]:
+    n = len(pool.classes)
+    accuracy = accuracy_posterior(pool.correct, pool.prediction, uniform(n))
+    diagram = reliability_diagram(pool.confidence, pool.correct, pool.prediction, n_groups=n)
+    return accuracy, diagram
+
+
+def _top(pool: MulticlassScores) -> int:
+    return 10 if len(pool.classes) > 20 else 3
+
+
+def _arms(value: Floats, ends: Sequence[Floats]) -> Floats:
+    """Return the lengths of error bars, none below 0 where a skew mean leaves its interval."""
+    lower, upper = ends
+    return np.maximum(np.stack([value - lower, upper - value]), 0)
+
+
+def accuracies_figure(pool: MulticlassScores, title: str) -> Figure:
+    """Draw the posterior mean and 95 % interval of every class's accuracy, in their order."""
+    accuracy, _ = _accuracy_and_reliability(pool)
+    order = np.argsort(accuracy.mean)
+    lower, upper = accuracy.interval()
+    few = len(order) <= 2 * _MOST
+    figure, axes = _panels(1, width=4.6, height=0.14 * len(order) + (2.4 if few else 1.0))
+    ax = axes[0, 0]
+    bars = _arms(accuracy.mean[order], (lower[order], upper[order]))
+    ax.errorbar(accuracy.mean[order], np.arange(len(order)), xerr=bars, fmt="o", ms=2, lw=0.6,
+                color=ORANGE)  # fmt: skip
+    ax.set_yticks(np.arange(len(order)), [pool.classes[k] for k in order], fontsize=5)
+    ax.set(xlim=(0, 1), ylim=(-1, len(order)), xlabel="accuracy", title=title)
+    return figure
+
+
+def difference_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
+    """Draw the posterior of the difference of two groups' accuracies, for two pairs of groups."""
+    pairs = group_pairs(pool)
+    figure, axes = _panels(len(pairs), width=4.6)
+    for ax, (names, accuracy) in zip(axes[0], pairs.items(), strict=True):
+        drawn = accuracy.draws(draws, rng(0, "difference", *names))
+        height, edge = np.histogram(drawn[:, 0] - drawn[:, 1], bins=80)
+        ax.stairs(height / height.max(), edge, fill=True, alpha=0.35, color=BLUE)
+        for end in (-MARGIN, MARGIN):
+            ax.axvline(end, color=ORANGE, lw=1)
+        frequentist = (accuracy.successes - 1) / (accuracy.strength - 2)
+        ax.axvline(frequentist[0] - frequentist[1], color=BLUE, lw=1, ls="--")
+        less, same, greater = regions(accuracy)
+        ax.set(xlabel=f"accuracy of {names[0]} less that of {names[1]}", yticks=[],
+               title=f"P: under {less:.2f}, within {same:.2f}, over {greater:.2f}")  # fmt: skip
+    axes[0, 0].set_ylabel("posterior density, highest = 1")
+    figure.suptitle(f"{title}: equivalent within {MARGIN}")
+    return figure
+
+
+def group_pairs(pool: MulticlassScores) -> dict[tuple[str, str], Beta]:
+    """Return the posteriors of both accuracies, (2,), for people and trees, and women and men."""
+    lines = SUPERCLASSES.strip().splitlines()
+    groups = {name: line.split() for line in lines for name in _NAMED if name in line.split()}
+    pairs = {
+        ("people", "trees"): (groups["woman"], groups["oak_tree"]),
+        ("woman", "man"): (["woman"], ["man"]),
+    }
+    predicted = np.array(pool.classes)[pool.prediction]
+    return {
+        names: _pair_posterior(pool, [np.isin(predicted, group) for group in pair])
+        for names, pair in pairs.items()
+    }
+
+
+def _pair_posterior(pool: MulticlassScores, inside: Sequence[NDArray[np.bool_]]) -> Beta:
+    rows = np.flatnonzero(inside[0] | inside[1])
+    return accuracy_posterior(pool.correct[rows], inside[1][rows].astype(np.int64), uniform(2))
+
+
+# The trapezoidal rule converges geometrically for analytic functions times a normal density.
+_NODES = np.linspace(-8.5, 8.5, 69)
+_WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
+
+
+def probability_less(first: Beta, second: Beta, *, margin: float = 0.0) -> Floats:
+    """Return P(first + margin < second) for independent shares, shapes broadcast.
+
+    An expectation over the narrower of the two of the wider one's distribution function, by the
+    trapezoidal rule in its normal quantiles: exact to about eight digits, and to three with a
+    margin, which puts kinks into that function.
+    """
+    a, b, c, d = np.broadcast_arrays(
+        first.successes, first.failures, second.successes, second.failures
+    )
+    narrow_first = Beta(a, b).variance <= Beta(c, d).variance
+    narrow = Beta(np.where(narrow_first, a, c), np.where(narrow_first, b, d))
+    wide = Beta(np.where(narrow_first, c, a), np.where(narrow_first, d, b))
+    shift = np.where(narrow_first, margin, -margin)
+    below = np.zeros(a.shape)
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        below += weight * wide.below(narrow.quantile(special.ndtr(node)) + shift)
+    return np.where(narrow_first, 1 - below, below)
+
+
+def regions(accuracy: Beta) -> tuple[float, float, float]:
+    """Return P(first less by the margin), P(equivalent), P(first greater), of a pair, (2,)."""
+    first, second = (
+        Beta(accuracy.successes[i : i + 1], accuracy.failures[i : i + 1]) for i in (0, 1)
+    )
+    less = float(probability_less(first, second, margin=MARGIN)[0])
+    greater = float(probability_less(second, first, margin=MARGIN)[0])
+    return less, 1 - less - greater, greater
+
+
+_Drawn = Iterator[tuple[str, Figure]]
+
+
+def _each(draw: Callable[[str, MulticlassScores], Figure]) -> _Drawn:
+    for name in NAMES:
+        yield name, draw(name, released_pool(name))
+
+
+def growing(
+    scores: MulticlassScores, name: str, numbers: Sequence[int] = (_FEW, _SOME)
+) -> list[MulticlassScores]:
+    """Return the pool with so many labels each, and with all of them."""
+    fewer = (labels for labels in numbers if labels < len(scores))
+    return [shown(scores, name, labels) for labels in (*fewer, len(scores))]
+
+
+def _draws(effort: Effort) -> int:
+    return effort.choose(20_000, 4_000, 100)
+
+
+def figure_2_1(results: Path, effort: Effort) -> _Drawn:
+    """Draw the reliability diagram of all labels of CIFAR-100, and where its scores lie."""
+    yield "", reliability_figure([released_pool("cifar100")], NAMES["cifar100"])
+
+
+def figure_2_2(results: Path, effort: Effort) -> _Drawn:
+    """Draw the accuracies of the predicted classes of CIFAR-100."""
+    yield "", accuracies_figure(released_pool("cifar100"), NAMES["cifar100"])
+
+
+def figure_2_3(results: Path, effort: Effort) -> _Drawn:
+    """Draw the ranks of CIFAR-100's classes, and which is the most or the least accurate."""
+    yield "", ranking_figure(released_pool("cifar100"), NAMES["cifar100"], draws=_draws(effort))
+
+
+def figure_2_4(results: Path, effort: Effort) -> _Drawn:
+    """Draw reliability diagrams at growing numbers of labels."""
+    yield from _each(lambda name, pool: reliability_figure(growing(pool, name), NAMES[name]))
+
+
+def figure_2_5(results: Path, effort: Effort) -> _Drawn:
+    """Draw CIFAR-100's reliability diagrams with the posteriors of the ECE."""
+    pools = growing(released_pool("cifar100"), "cifar100")
+    yield "", ece_figure(pools, NAMES["cifar100"], draws=_draws(effort))
+
+
+def figure_2_6(results: Path, effort: Effort) -> _Drawn:
+    """Draw by how many percent Bayesian and frequentist estimates of the ECE are off."""
+    runs, numbers = effort.choose(1000, 40, 2), effort.choose(NUMBERS, NUMBERS, NUMBERS[:1])
+    errors = {
+        NAMES[name]: (list(ece_errors(released_pool(name), name, numbers, runs)), truth)
+        for name in NAMES
+        for truth in [full_ece(released_pool(name))]
+    }
+    yield "", error_figure(errors)
+
+
+def figure_2_7(results: Path, effort: Effort) -> _Drawn:
+    """Draw every class's ECE against its accuracy."""
+    draws = effort.choose(4000, 1000, 50)
+    yield from _each(lambda name, pool: classes_figure(pool, NAMES[name], draws=draws))
+
+
+def figure_2_8(results: Path, effort: Effort) -> _Drawn:
+    """Draw the differences of two pairs of groups of CIFAR-100."""
+    yield "", difference_figure(released_pool("cifar100"), NAMES["cifar100"], draws=_draws(effort))
+
+
+def figure_2_9(results: Path, effort: Effort) -> _Drawn:
+    """Draw estimates of CIFAR-100's confusion matrix at growing numbers of labels."""
+    pools = growing(released_pool("cifar100"), "cifar100", (10, 100, 1000))
+    yield "", confusion_figure(pools, NAMES["cifar100"])
+
+
+# The numbers: Table 2.1, and those of the text.
+
+MOST_ACCURATE = ("keyboard", "sunflower", "motorcycle")
+CUT = "digits cut"
+_DRAWS = 100_000
+# (metric, setting) of a printed number -> ours, and the sd of one draw where draws are averaged.
+Found = dict[tuple[str, str], tuple[float, float]]
+
+
+def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
+    """Yield our numbers for printed ones.
+
+    Parameters
+    ----------
+    rows : the printed numbers; the index is the place of each.
+    """
+    draws = effort.choose(_DRAWS, 10_000, 200)
+    for name, title in NAMES.items():
+        printed = rows[rows["dataset"] == title]
+        if printed.empty:
+            continue
+        scores = released_pool(name)
+        found = sizes(scores)
+        if name == "cifar100":
+            found |= {**self_assessment(scores), **classes(scores, draws), **differences(scores)}
+        for row in printed.itertuples():
+            ours, sd = found[str(row.metric), str(row.setting)]
+            yield {"row": row.Index, "mean": ours, "sd": sd, "repeats": draws}
+            if row.metric == "ece":
+                digits = 10 ** len(str(row.value).partition(".")[2])
+                cut = np.floor(ours * digits) / digits
+                yield {"row": row.Index, "mean": cut, "sd": sd, "repeats": draws, "cause": CUT}
+
+
+def sizes(scores: MulticlassScores) -> Found:
+    """Return how many rows and classes there are."""
+    rows = float(len(scores))
+    return {
+        ("size_thousand", ""): (rows / 1000, 0.0),
+        ("test_rows", ""): (rows, 0.0),
+        ("classes", ""): (float(len(scores.classes)), 0.0),
+    }
+
+
+def self_assessment(scores: MulticlassScores) -> Found:
+    """Return the accuracy, what the scores say of it, the ECE, and the share of high scores."""
+    return {
+        ("accuracy", ""): (float(scores.correct.mean()), 0.0),
+        ("mean_score", ""): (float(scores.confidence.mean()), 0.0),
+        ("ece", ""): (full_ece(scores), 0.0),
+        ("percent_of_scores_above", "score=0.9"): (100 * (scores.confidence > 0.9).mean(), 0.0),
+    }
+
+
+def classes(scores: MulticlassScores, draws: int) -> Found:
+    """Return what is known of the classes at both ends from all labels, under Beta(1, 1)."""
+    n = len(scores.classes)
+    accuracy = accuracy_posterior(scores.correct, scores.prediction, uniform(n))
+    places = [scores.classes.index(name) for name in MOST_ACCURATE]
+    lower, upper = (end[places] for end in accuracy.interval())
+    drawn = accuracy.draws(draws, rng(0, "black box", "classes"))
+    most = ranks(drawn, largest=True).first
+    least = ranks(drawn, largest=False).first[scores.classes.index("lizard")]
+    return {
+        ("least_accuracy", "most accurate classes"): (float(lower.min()), 0.0),
+        ("greatest_accuracy", "most accurate classes"): (float(upper.max()), 0.0),
+        ("probability_least_accurate", "lizard"): _share(least),
+        **{
+            ("probability_most_accurate", name): _share(most[place])
+            for name, place in zip(MOST_ACCURATE, places, strict=True)
+        },
+    }
+
+
+def differences(scores: MulticlassScores) -> Found:
+    """Return the posteriors of two pairs of groups, and P(the first is less accurate)."""
+    found: Found = {}
+    for (first, second), accuracy in group_pairs(scores).items():
+        pair = f"{first} and {second}"
+        right, wrong = accuracy.successes, accuracy.failures
+        less, _, _ = regions(accuracy)
+        found[("probability_less_accurate", pair)] = _share(less)
+        share = (right - 1) / (right + wrong - 2)
+        found[("percent_less_accurate", pair)] = (100 * float(share[1] - share[0]), 0.0)
+        for name, won, lost in zip((first, second), right, wrong, strict=True):
+            found[("posterior_alpha", name)] = (float(won), 0.0)
+            found[("posterior_beta", name)] = (float(lost), 0.0)
+            found[("labels", name)] = (float(won + lost - 2), 0.0)
+    return found
+
+
+def _share(probability: float | np.floating[Any]) -> tuple[float, float]:
+    """Return a probability, and the sd of a draw that has it."""
+    return float(probability), float(np.sqrt(probability * (1 - probability)))
+
+
 if __name__ == "__main__":
-    run_main(main, Options)
+    run_main(main)

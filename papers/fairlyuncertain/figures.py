@@ -1,4 +1,4 @@
-"""Figures that need what was predicted of single people: ranges, and features of the rows kept.
+"""Figures that need what was predicted of single people, and one of two distributions, simulated.
 
 ``fairbench paper fairlyuncertain figure=12 run=true`` draws one. Fits come from the results folder
 where it has them; others are computed, of one split alone, and kept there.
@@ -7,6 +7,7 @@ where it has them; others are computed, of one split alone, and kept there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import cycle
 from math import ceil
 from pathlib import Path
@@ -15,28 +16,104 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from rich import box
+from rich.console import Console
 from scipy.stats import norm
 
-from fairbench.components.papers import CONF, PAPERS
-from fairbench.components.papers.fairlyuncertain.people import evaluation, job
-from fairbench.components.papers.fairlyuncertain.same_interval import (
-    DENSITIES,
-    END,
-    LEVEL,
-    sample,
-    summary,
-)
-from fairbench.core.arrays import Floats
+from fairbench.components.papers import CONF, PAPERS, run_main, table_of
+from fairbench.components.papers.engine.mapping import Paper
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.fairlyuncertain.tables import evaluation, job
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.options import option
 from fairbench.evaluation.uncertainties import REPLICATE
+from fairbench.experiments.configuration import Presets
 from fairbench.experiments.pipeline import PlannedRun
-from fairbench.experiments.presets import Presets
-from fairbench.metrics.abstention import feature_shift, keep_weights
+from fairbench.metrics.uncertainty import feature_shift, keep_weights
 from fairbench.reporting.charts import BLUE, COLOURS, GREY
 from fairbench.reporting.figures import SHIFT_LABEL, short
-from fairbench.reporting.papers.mapping import Paper
-from fairbench.reporting.papers.running import Effort
+
+END = 4.0  # both densities are drawn on [-4, 4]
+LEVEL = 0.9  # of the interval that is drawn; [-2, 2] holds nine tenths of either
+NEAR = 0.5  # an outcome that the mean predicts well
+PRINTED = {"A": ("0", "[-2.0, 2.0]", "1.08"), "B": ("0", "[-2.0, 2.0]", "1.21")}
+_CELLS = 8000
+
+
+@dataclass(frozen=True)
+class SameIntervalOptions:
+    """How much is drawn."""
+
+    draws: int = option(100_000, "How many draws of each distribution.", least=2)
+
+
+class Summary(NamedTuple):
+    """A summary of a distribution: mean, limits of its interval, sd, and share near the mean."""
+
+    mean: float
+    lower: float
+    upper: float
+    sd: float
+    near: float
+
+
+def density_a(x: Floats) -> Floats:
+    """Return A's density, not normalised: a narrow peak on a broad bell, the larger of the two."""
+    peak, bell = 10 * np.exp(-(x**2) / (2 * 0.1)), np.exp(-(x**2) / (2 * 1.8**2))
+    larger: Floats = np.maximum(peak, bell)
+    return larger
+
+
+def density_b(x: Floats) -> Floats:
+    """Return B's density, not normalised: a normal."""
+    bell: Floats = np.exp(-(x**2) / (2 * 1.22**2))
+    return bell
+
+
+DENSITIES = {"A": density_a, "B": density_b}
+
+
+def sample(name: str, draws: int) -> Floats:
+    """Return draws of a distribution, by inverting its distribution function."""
+    edges = np.linspace(-END, END, _CELLS + 1)
+    mass = DENSITIES[name]((edges[1:] + edges[:-1]) / 2)
+    below = np.concatenate([[0.0], np.cumsum(mass)]) / mass.sum()
+    values: Floats = np.interp(rng(0, "same interval", name).random(draws), below, edges)
+    return values
+
+
+def summary(values: Floats) -> Summary:
+    """Return the summary of some draws."""
+    lower, upper = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    near = float((np.abs(values - values.mean()) < NEAR).mean())
+    return Summary(
+        float(values.mean()), float(lower), float(upper), float(values.std(ddof=1)), near
+    )
+
+
+def same_interval(options: SameIntervalOptions) -> None:
+    """Two distributions with one mean and one prediction interval whose sds differ, simulated.
+
+    ``python -m papers.fairlyuncertain.figures same_interval [draws=100000]``. FairlyUncertain's
+    repository has a figure of two such distributions (``experiments/figures/distributions.pdf``)
+    and no code for it. The densities here were read off its curves, and its four printed numbers
+    are the check: of both the mean 0 and the interval [-2.0, 2.0], of A the sd 1.08, of B 1.21.
+    Draws from both show that what an interval says of a person's uncertainty is not what the sd
+    says, and that neither says how many outcomes are near the mean.
+    """
+    title = f"one mean, one {LEVEL:.0%} interval, two sds: {options.draws} draws"
+    headings = ("", "mean", "interval", "sd", "printed", f"within {NEAR} of the mean")
+    table = table_of(title, *headings, box=box.HEAVY_HEAD)
+    for name, printed in PRINTED.items():
+        found = summary(sample(name, options.draws))
+        interval = f"[{found.lower:.2f}, {found.upper:.2f}]"
+        numbers = (f"{found.mean:.2f}", interval, f"{found.sd:.2f}", ", ".join(printed))
+        table.add_row(name, *numbers, f"{found.near:.0%}")
+    Console(width=100).print(table)
+
+
+# Figures of people: ranges, and features of the rows kept.
 
 Named = tuple[str, Figure]
 PEOPLE = 150  # whose ranges are drawn: more would be a solid area
@@ -311,8 +388,11 @@ def _grid(panels: int, columns: int, height: float) -> tuple[Figure, list[Axes]]
     """Return a figure and its panels, row by row."""
     rows = ceil(panels / columns)
     figure = Figure((2.9 * max(columns, 2), height * rows + 0.6), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes in grid[panels:]:
         axes.remove()
     return figure, grid[:panels]
+
+
+if __name__ == "__main__":
+    run_main(same_interval)

@@ -1,47 +1,319 @@
 """The figures of the thesis's chapter 4 and appendix B; 4.1, 4.3, 4.5, 4.6 are the paper's 1 to 4.
 
 The people are those of the first random third, as the text prepares them and with its models;
-errors are means over the thirds of the tables. Figure 4.4 is the diagram of the model.
+errors are means over the thirds of the tables. Figure 4.4 is the diagram of the model. The studies
+`labels_needed`, `curves` and `reports` print what its text says beside the figures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from pathlib import Path
+from statistics import NormalDist
 from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 from scipy.stats import beta
 
-from fairbench.components.papers.few_labels.errors import METHODS, errors
-from fairbench.components.papers.few_labels.labels_needed import Population, chance
-from fairbench.components.papers.few_labels.methods import HIERARCHY, Method, intervals
-from fairbench.components.papers.few_labels.people import third_of
-from fairbench.components.papers.few_labels.pools import (
+from fairbench.cli.command import Results
+from fairbench.components.papers import number_of_runs, run_main
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.few_labels.methods import (
     ATTRIBUTES,
+    CONFIGURATION,
+    FIGURE_POOLS,
+    HIERARCHY,
     LEARNERS,
+    POOL_NOISE,
+    Key,
+    Method,
+    beta_binomial,
     everyone_else,
+    intervals,
     label_orders,
+    released_pool,
+    run_pools,
+    third_of,
     true_difference,
 )
-from fairbench.components.papers.few_labels.study import CONFIGURATION, Key
-from fairbench.core.arrays import Floats
-from fairbench.core.seeds import rng
-from fairbench.inference.few_labels.bayesian_calibration import bayesian_calibration
+from fairbench.components.papers.few_labels.tables import METHODS, third_errors
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.options import option
 from fairbench.inference.few_labels.calibration import BETA
-from fairbench.inference.few_labels.frequentist import beta_binomial
-from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.few_labels.pool import (
+    PartlyLabelled,
+    bayesian_calibration,
+    bayesian_calibrations,
+)
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
-from fairbench.metrics.rates import accuracy, true_positive_rate
+from fairbench.metrics.registry import Rate, accuracy, true_positive_rate
 from fairbench.reporting.charts import BLUE, COLOURS, GREY, ORANGE
-from fairbench.reporting.papers.running import Effort
+
+PUBLISHED = 96_000
+
+
+@dataclass(frozen=True)
+class Population:
+    """Two groups, the larger first.
+
+    Attributes
+    ----------
+    shares : of rows. base_rates : of label 1. rates : true positive rates.
+    """
+
+    shares: tuple[float, float] = (0.8, 0.2)
+    base_rates: tuple[float, float] = (0.2, 0.2)
+    rates: tuple[float, float] = (0.95, 0.90)
+
+    @property
+    def positives(self) -> NDArray[np.float64]:
+        """Return the share of rows that are positives of a group, (2,)."""
+        positives: NDArray[np.float64] = np.multiply(self.shares, self.base_rates)
+        return positives
+
+    @property
+    def gap(self) -> float:
+        """Return the smaller group's true positive rate minus the larger's."""
+        return self.rates[1] - self.rates[0]
+
+
+def by_normal(population: Population, margin: float = 0.01, level: float = 0.95) -> int:
+    """Return the rows for which the gap's normal error stays within `margin` at `level`.
+
+    z² Σ θ (1 - θ) / (share x base rate) / margin².
+    """
+    rates = np.array(population.rates)
+    variance = float((rates * (1 - rates) / population.positives).sum())
+    return ceil(NormalDist().inv_cdf((1 + level) / 2) ** 2 * variance / margin**2)
+
+
+def chance(
+    population: Population,
+    rows: int,
+    generator: np.random.Generator,
+    *,
+    margin: float = 0.01,
+    draws: int = 100_000,
+) -> float:
+    """Return how often the gap of `rows` labelled rows is within `margin` of the true one.
+
+    Samples without a positive in both groups have no gap, and count as outside.
+    """
+    shares = np.append(population.positives, 1 - population.positives.sum())
+    positives = generator.multinomial(rows, shares, size=draws)[:, :2]
+    correct = generator.binomial(positives, population.rates)
+    rates = correct / np.maximum(positives, 1)
+    within = np.abs(rates[:, 1] - rates[:, 0] - population.gap) <= margin
+    return float((within & (positives > 0).all(axis=1)).mean())
+
+
+def by_simulation(
+    population: Population, *, margin: float = 0.01, level: float = 0.95, step: int = 1000
+) -> int:
+    """Return the smallest multiple of `step` whose simulated chance is at least `level`.
+
+    The chance of every number of rows is simulated from the same seed.
+    """
+    low, high = 0, 1
+    while _short(population, high * step, margin, level):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _short(population, middle * step, margin, level):
+            low = middle
+        else:
+            high = middle
+    return high * step
+
+
+def _short(population: Population, rows: int, margin: float, level: float) -> bool:
+    return chance(population, rows, rng(0, "labels_needed"), margin=margin) < level
+
+
+def labels_needed() -> None:
+    """How many labels a gap of true positive rates takes from labels alone: Ji et al.'s 96,000.
+
+    Their example (NeurIPS 2020), from memory, the text not being at hand: one in five people has
+    label 1, one in five belongs to the smaller group, true positive rates are 0.95 and 0.90;
+    for a chance of 95 % that the estimated gap lies between 0.04 and 0.06, some 96,000 rows
+    must have labels. Here the smallest number by a closed form and by simulation. ``python -m
+    papers.few_labels.figures labels_needed``
+    """
+    example = Population()
+    print(f"published: {PUBLISHED:,}; normal: {by_normal(example):,}; ", end="")
+    print(f"simulated: {by_simulation(example):,}")
+    within = chance(example, PUBLISHED, rng(0, "labels_needed"), draws=1_000_000)
+    print(f"chance at {PUBLISHED:,} rows: {within:.4f}")
+    for share in (0.5, 0.2, 0.1, 0.05):
+        population = Population(shares=(1 - share, share))
+        rows = [f"±{m:g}: {by_normal(population, m):,}" for m in (0.05, 0.02, 0.01)]
+        print(f"smaller group of {share:.0%}: rows for {'; '.join(rows)}")
+
+
+BUDGETS = (10, 20, 40, 100, 200, 400, 1000)
+CURVE_METHODS = {
+    "labels alone": Method("frequentist"),
+    "beta-binomial": Method("beta_binomial"),
+    "calibration, as published": Method("beta_calibration"),
+    "calibration, pool noise": Method("beta_calibration", reading=POOL_NOISE),
+    "prediction-powered": Method("prediction_powered"),
+    "scores as they are": Method("plug_in"),
+}
+
+
+@dataclass(frozen=True)
+class CurvesOptions(Results):
+    """Which pools, and over how many choices of the labels."""
+
+    runs: int = number_of_runs(100)
+    run: str = option(
+        "", "A run of ours in place of the released pools, by id or name.", shown="RUN"
+    )
+    group: str = option("", "Its column of groups; otherwise the protected one.", shown="COLUMN")
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """What the methods say of one pool.
+
+    Attributes
+    ----------
+    truth : the difference once all rows have a label.
+    values : method -> (B, R, 3) estimate, lower and upper end, by budget and run.
+    """
+
+    pool: str
+    truth: float
+    budgets: Sequence[int]
+    values: dict[str, Floats]
+
+    def error(self, method: str) -> Floats:
+        """Return the mean absolute error in points, (B,); runs without an estimate left out."""
+        errors = np.abs(self.values[method][..., 0] - self.truth)
+        defined = ~np.isnan(errors)
+        total = np.where(defined, errors, 0).sum(axis=1)
+        mean: Floats = 100 * total / np.maximum(defined.sum(axis=1), 1)
+        return np.where(defined.any(axis=1), mean, np.nan)
+
+    def coverage(self, method: str) -> Floats:
+        """Return how often the interval has the truth in percent, (B,); none covers nothing."""
+        _, lower, upper = np.moveaxis(self.values[method], -1, 0)
+        covered: Floats = 100 * ((lower <= self.truth) & (self.truth <= upper)).mean(axis=1)
+        return covered
+
+    def frame(self) -> pd.DataFrame:
+        """Return errors and coverages as rows."""
+        rows = [
+            (self.pool, method, labels, error, coverage)
+            for method in self.values
+            for labels, error, coverage in zip(
+                self.budgets, self.error(method), self.coverage(method), strict=True
+            )
+        ]
+        return pd.DataFrame(rows, columns=["pool", "method", "labels", "error", "coverage"])
+
+
+def curve_rows(name: str, table: PartlyLabelled, rate: Rate, runs: int) -> Curves:
+    """Compute all methods at all budgets that leave a third of the pool unlabelled."""
+    budgets = [labels for labels in BUDGETS if labels <= 2 / 3 * len(table.score)]
+    orders = label_orders(table, runs)
+    values = {}
+    for method_name, method in CURVE_METHODS.items():
+        by_budget = [
+            intervals(
+                table,
+                [order[:labels] for order in orders],
+                method,
+                [rate],
+                rng(0, "few_labels", name, labels),
+            )[0]
+            for labels in budgets
+        ]
+        values[method_name] = np.stack(by_budget)
+    return Curves(name, true_difference(table, rate), budgets, values)
+
+
+def curves(options: CurvesOptions) -> None:
+    """Every method's error, coverage and interval by the number of labels, over many label orders.
+
+    ``python -m papers.few_labels.figures curves [runs=100] [run=ID] [group=COLUMN]``: errors and
+    coverages of the difference of accuracies, of four released pools or of the first repeat of one
+    of our runs.
+    """
+    pools = {" ".join(key): released_pool(key, as_released=True) for key in FIGURE_POOLS}
+    if options.run:
+        pools = run_pools(options.run, options.group or None, options.results)
+    frames = [
+        curve_rows(name, table, accuracy, options.runs).frame() for name, table in pools.items()
+    ]
+    frame = pd.concat(frames)
+    for name in ("error", "coverage"):
+        by_labels = frame.pivot_table(name, ["pool", "method"], "labels", sort=False)
+        print(f"\n{name}\n{by_labels.round(1).to_string()}")
+
+
+EPSILON, LABELS = 0.02, 20
+PAIRS = {("adult", "sex"): "0.99 (positive)", ("bank", "age"): "0.87 (within 0.02)"}
+
+
+@dataclass(frozen=True)
+class ReportsOptions(Results):
+    """Over how many thirds and label orders."""
+
+    quick: bool = option(False, "Two thirds and two label orders each, of Bank alone.")
+
+
+def reported(table: PartlyLabelled, runs: int) -> Floats:
+    """Return P(difference > 0) and P(|difference| < 0.02) of each label order, (R, 2)."""
+    subsets = [order[:LABELS] for order in label_orders(table, runs)]
+    generator = rng(0, "few_labels", "reports")
+    posteriors = bayesian_calibrations(table, subsets, generator, draws=512, pool_noise=False)
+    draws = [difference(accuracy, everyone_else(p.counts))[:, 0] for p in posteriors]
+    return np.array([probabilities(drawn) for drawn in draws])
+
+
+def probabilities(draws: Floats) -> tuple[float, float]:
+    """Return how many draws of a difference are positive, and how many within epsilon."""
+    return float((draws > 0).mean()), float((np.abs(draws) < EPSILON).mean())
+
+
+def posterior_reports(
+    thirds: int, runs: int, results: Path, pairs: int = len(PAIRS)
+) -> pd.DataFrame:
+    """Return a row a pair: what the text says, and quartiles of ours over thirds and orders."""
+    rows = []
+    for pair, theirs in list(PAIRS.items())[-pairs:]:
+        tables = [third_of(*pair, "mlp", third, results) for third in range(thirds)]
+        ours = np.concatenate([reported(table, runs) for table in tables])
+        low, middle, high = np.quantile(ours, [0.25, 0.5, 0.75], axis=0)
+        row: dict[str, object] = {"pair": " ".join(pair), "text": theirs}
+        for place, name in enumerate(("positive", f"within {EPSILON}")):
+            row[name] = f"{middle[place]:.2f} ({low[place]:.2f} to {high[place]:.2f})"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def reports(options: ReportsOptions) -> None:
+    """Print what a posterior of 20 labels reports: section 4.7, over thirds and labels.
+
+    ``python -m papers.few_labels.figures reports [quick=true]``: by the perceptron, how sure
+    calibration is that decisions on Adult's women are more often right than on its men, and that
+    those on the groups of Bank differ by less than 0.02. The text gives those of one set of labels:
+    0.99 and 0.87.
+    """
+    size = (2, 2, options.results, 1) if options.quick else (8, 20, options.results, 2)
+    print(posterior_reports(*size).to_string(index=False))
+
+
+# The figures.
 
 T = TypeVar("T")
 Drawn = Iterator[tuple[str, Figure]]
@@ -123,7 +395,7 @@ def _by_labels(
     pairs = effort.choose(pairs, pairs, [("german", "sex")])
     for learner in effort.choose(learners, learners, learners[:1]):
         keys: list[Key] = [(*pair, learner) for pair in pairs]
-        frame = errors(keys, results, effort)
+        frame = third_errors(keys, results, effort)
         frame = frame[frame["rate"] == rate]
         cases = [
             (f"{data} {attribute}", rows)
@@ -137,7 +409,6 @@ def _panels(cases: Sequence[T], draw: Callable[[Axes, T], None], label: str) -> 
     columns, rows = min(_COLUMNS, len(cases)), ceil(len(cases) / _COLUMNS)
     size = (1.2 + (3.6 if rows == 1 else 2.6) * columns, 0.8 + (3.1 if rows == 1 else 2.6) * rows)
     figure = Figure(figsize=size, dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes in grid.flat[len(cases) :]:
         axes.set_visible(False)
@@ -264,3 +535,7 @@ def _shares(axes: Axes, table: PartlyLabelled, group: int, colour: str) -> None:
     error = np.maximum([share - ends[0], ends[1] - share], 0)
     score = [table.score[rows].mean() for rows in bins]
     axes.errorbar(score, share, error, fmt=".", color=colour, linewidth=1)
+
+
+if __name__ == "__main__":
+    run_main(labels_needed, curves, reports)

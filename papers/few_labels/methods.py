@@ -1,36 +1,480 @@
-"""The methods of the study: the difference between a group and everyone else from few labels."""
+"""The people of the study and its methods: errors and coverages over thirds and label orders.
+
+First come the data sets as prepared, the released score files and the label orders, then what each
+method says of a difference. The text holds one third of each data set out. Here it is one of
+several: a printed number is one third's, and scatters as ours do. What is changed of the text is a
+`Setting`; each setting of each data set, attribute and model is a file of the results folder, so
+that a study goes on where it was stopped. Begin with `study`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import yaml
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.utils import shuffle
 
-from fairbench.components.papers.few_labels.pools import Rows, everyone_else, shares
-from fairbench.components.papers.few_labels.published_code import faulty_counts
-from fairbench.core.arrays import Floats
-from fairbench.inference.few_labels.bayesian_calibration import (
-    CalibrationPosterior,
-    PosteriorFamily,
-)
+from fairbench.comparison.runs import load_predictions, predictions_frame
+from fairbench.components.datasets import adult, bank, compas, german, ricci
+from fairbench.components.papers import CONF
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.released_scores import ScoreFile
+from fairbench.core.arrays import Floats, integer_seed, rng
+from fairbench.core.errors import UserError
+from fairbench.core.files import write_text
+from fairbench.data.dataset import Dataset
+from fairbench.data.download import Archive
+from fairbench.data.tables import read_table
 from fairbench.inference.few_labels.calibration import BETA, LLO, SEPARATE
-from fairbench.inference.few_labels.frequentist import (
-    beta_binomial,
-    frequentist,
-    prediction_powered,
+from fairbench.inference.few_labels.pool import (
+    NODES,
+    CalibrationPosterior,
+    PartlyLabelled,
+    PosteriorFamily,
+    plug_in,
+    plug_in_draws,
 )
-from fairbench.inference.few_labels.pool import NODES, plug_in, plug_in_draws
-from fairbench.inference.few_labels.table import PartlyLabelled
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
-from fairbench.metrics.rates import (
+from fairbench.metrics.registry import (
     Counts,
     Rate,
     accuracy,
     false_positive_rate,
     true_positive_rate,
 )
+from fairbench.results.catalogue import Catalogue
+
+# The six data sets as the text prepares them, and its four models of two thirds of their people.
+#
+# Section 4.6 of the thesis: rows with a missing value are left out, categories are one-hot encoded,
+# the sensitive attributes are no features, and a third of the people, drawn at random, is held out.
+# The training rows of Adult's archive are all there is of it. Naive Bayes and logistic regression
+# fitted to the rows that the released files leave out give the released scores.
+
+# Scikit-learn's defaults otherwise, as the text says.
+MODELS: Mapping[str, Callable[[int], ClassifierMixin]] = {
+    "mlp": lambda seed: MLPClassifier(hidden_layer_sizes=(10,), random_state=seed),
+    "logistic_regression": lambda seed: LogisticRegression(),
+    "random_forest": lambda seed: RandomForestClassifier(n_estimators=100, random_state=seed),
+    "gaussian_nb": lambda seed: GaussianNB(),
+}
+RELEASED_AGE = 25  # where the released code cuts Bank's ages; the text's share is that of 40
+_TEXT_AGE = 40
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """A data set as a matrix.
+
+    Attributes
+    ----------
+    features : (n, D). label : (n,) 0 or 1.
+    groups : attribute -> everyone's group, (n,). privileged : attribute -> the reference group.
+    """
+
+    features: Floats
+    label: NDArray[np.int64]
+    groups: Mapping[str, NDArray[np.object_]]
+    privileged: Mapping[str, str]
+
+    @classmethod
+    def of(cls, dataset: Dataset, *, leave_out: tuple[str, ...] = (), flip: bool = False) -> People:
+        """Encode a data set without some of its features; `flip` calls label 0 the positive one."""
+        label = dataset.target.to_numpy().astype(np.int64)
+        groups = {name: dataset.sensitive[name].to_numpy(object) for name in dataset.sensitive}
+        features = encoded(pd.DataFrame(dataset.features).drop(columns=list(leave_out)))
+        return cls(features, 1 - label if flip else label, groups, dict(dataset.privileged))
+
+    def held_out(self, third: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows of two thirds of the people, and those of the rest, at random."""
+        order = rng(third, "few_labels", "third").permutation(len(self.label))
+        cut = int(len(order) * 2 / 3)
+        return order[:cut], order[cut:]
+
+
+def encoded(features: pd.DataFrame) -> Floats:
+    """Return numbers as they are, and a column of 0 and 1 for every category."""
+    texts = features.select_dtypes(exclude=["number", "bool"]).columns
+    matrix: Floats = pd.get_dummies(features, columns=list(texts)).to_numpy(np.float64)
+    return matrix
+
+
+def _bank(archive: Archive) -> People:
+    """Return all clients; "unknown" is a category, and the age is no feature."""
+    raw = read_table(archive.read(bank.BANK), bank.BANK.path, separator=";")
+    age = raw.pop("age").astype(int)
+    label = (raw.pop("y") == "yes").to_numpy(np.int64)
+    named = [name for name in raw if pd.to_numeric(raw[name], errors="coerce").isna().any()]
+    numeric = [name for name in raw if name not in named]
+    groups = {
+        name: np.where(age >= cut, "senior", "junior").astype(object)
+        for name, cut in (("age", _TEXT_AGE), ("released age", RELEASED_AGE))
+    }
+    features = encoded(raw.astype(dict.fromkeys(numeric, float)))
+    return People(features, label, groups, dict.fromkeys(groups, "senior"))
+
+
+def _adult(archive: Archive) -> People:
+    dataset = adult.load(archive, keep_sensitive=False)
+    train = (dataset.partition == "train").to_numpy()  # type: ignore[union-attr]
+    whole = People.of(dataset)
+    groups = {name: group[train] for name, group in whole.groups.items()}
+    return People(whole.features[train], whole.label[train], groups, whole.privileged)
+
+
+_COMPAS_GROUPS = ("male", "race")
+READERS: Mapping[str, Callable[[Archive], People]] = {
+    "adult": _adult,
+    "bank": _bank,
+    # The positive label is good credit.
+    "german": lambda archive: People.of(german.load(archive, keep_sensitive=False), flip=True),
+    "compas_r": lambda archive: People.of(compas.load(archive), leave_out=_COMPAS_GROUPS),
+    "compas_vr": lambda archive: People.of(compas.violent(archive), leave_out=_COMPAS_GROUPS),
+    "ricci": lambda archive: People.of(ricci.load(archive, keep_sensitive=False)),
+}
+
+
+@cache
+def people(dataset: str) -> People:
+    """Return a data set, once read."""
+    return READERS[dataset](Archive.of(download=False))
+
+
+def scores(dataset: str, third: int, results: Path) -> Mapping[str, Floats]:
+    """Return every model's scores of the people of one third, kept in the results folder."""
+    path = results / "papers" / "few_labels" / "thirds" / f"{dataset}-{third}.csv"
+    if not path.is_file():
+        whole = people(dataset)
+        train, test = whole.held_out(third)
+        seed = integer_seed(rng(third, "few_labels", "model", dataset))
+        frame = pd.DataFrame({name: _fitted(name, seed, whole, train, test) for name in MODELS})
+        write_text(path, frame.to_csv(index=False))
+    return {str(name): column.to_numpy() for name, column in pd.read_csv(path).items()}
+
+
+def _fitted(
+    name: str, seed: int, whole: People, train: NDArray[np.int64], test: NDArray[np.int64]
+) -> Floats:
+    """Return the probability of label 1 that a model of some rows gives others."""
+    with warnings.catch_warnings():
+        # The defaults stop short of convergence where features are not scaled: the paper's too.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = MODELS[name](seed).fit(whole.features[train], whole.label[train])
+    probability: Floats = model.predict_proba(whole.features[test])[:, 1]
+    return probability
+
+
+@cache
+def third_of(
+    dataset: str, attribute: str, learner: str, third: int, results: Path, *, flip: bool = False
+) -> PartlyLabelled:
+    """Return the people of one third, fully labelled, as a model scores them.
+
+    A score of 1/2 is a positive decision, as the text has it.
+
+    Parameters
+    ----------
+    flip : scores and decisions are those of the other class, as in German's released files.
+    """
+    whole = people(dataset)
+    _, rows = whole.held_out(third)
+    score = scores(dataset, third, results)[learner]
+    score = 1 - score if flip else score
+    return PartlyLabelled.of(
+        score,
+        whole.groups[attribute][rows],
+        whole.label[rows],
+        prediction=score >= 0.5,
+        reference=whole.privileged[attribute],
+    )
+
+
+# The pools of the study: released score files, the orders their labels are shown in, the truth.
+
+Rows = NDArray[np.int64]
+
+LEARNERS = ("mlp", "logistic_regression", "random_forest", "gaussian_nb")
+ATTRIBUTES = (
+    ("adult", "race"),
+    ("adult", "sex"),
+    ("bank", "age"),
+    ("german", "age"),
+    ("german", "sex"),
+    ("compas_r", "race"),
+    ("compas_r", "sex"),
+    ("compas_vr", "race"),
+    ("compas_vr", "sex"),
+    ("ricci", "race"),
+)
+CONFIGURATIONS = tuple((*pair, learner) for pair in ATTRIBUTES for learner in LEARNERS)
+FIGURE_POOLS = (
+    ("adult", "sex", "logistic_regression"),
+    ("adult", "race", "mlp"),
+    ("compas_r", "sex", "mlp"),
+    ("german", "sex", "random_forest"),
+)
+_MOST_LABELS = 1000
+# The published preparation writes the scores of Adult's race file over those of its sex file.
+_FILES = {("adult", "sex"): "adult_race"}
+
+
+def released(
+    archive: Archive, dataset: str, attribute: str, learner: str, *, as_released: bool = True
+) -> PartlyLabelled:
+    """Read a learner's scores; as they were released, German's are those of the other class."""
+    name = _FILES.get((dataset, attribute), f"{dataset}_{attribute}")
+    config = yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text())
+    config.pop("_target_")
+    file = ScoreFile(**config)
+    column = next(name for name in file.groups if name.lower() == attribute)
+    return file.table(archive, learner, column, as_released=as_released)
+
+
+def run_pools(word: str, group: str | None, results: Path) -> dict[str, PartlyLabelled]:
+    """Return the first repeat of one of our runs, by one of its sensitive columns."""
+    run = load_predictions(Catalogue(results).one(word))
+    column = group or run.protect[0]
+    frame = predictions_frame(run, 0)
+    table = PartlyLabelled.of(
+        frame["score"],
+        frame[column],
+        frame["target"],
+        reference=run.people.about.privileged[column],
+    )
+    return {f"{run.people.name} {column} {run.name}": table}
+
+
+def label_orders(table: PartlyLabelled, runs: int) -> list[Rows]:
+    """Return the order in which each run's labels are shown: a member of every group first.
+
+    As far as any table of the study goes, which is to a thousand labels.
+    """
+    groups = table.group.tobytes()
+    return [_order(groups, run) for run in range(runs)]
+
+
+@lru_cache(maxsize=4096)
+def _order(groups: bytes, run: int) -> Rows:
+    group = np.frombuffer(groups, np.int64)
+    order = shuffle(np.arange(len(group)), random_state=run)
+    first = np.unique(group[order], return_index=True)[1]
+    return np.concatenate([order[first], np.delete(order, first)])[:_MOST_LABELS].copy()
+
+
+def shares(table: PartlyLabelled) -> Floats:
+    """Return what share of everyone outside the reference group each other group is, (G - 1,)."""
+    size = table.sizes().sum(axis=1)[1:]
+    share: Floats = size / size.sum()
+    return share
+
+
+def everyone_else(counts: Counts) -> Floats:
+    """Return counts with all groups but the reference as one, (..., G, 4) -> (..., 2, 4)."""
+    others = counts[..., 1:, :].sum(axis=-2, keepdims=True)
+    return np.concatenate([counts[..., :1, :], others], axis=-2).astype(np.float64)
+
+
+def true_difference(table: PartlyLabelled, rate: Rate) -> float:
+    """Return the rate of everyone outside the reference group minus the reference's."""
+    return float(difference(rate, everyone_else(table.counts()))[0])
+
+
+# Rates of the labelled rows alone, and what an estimate says of a difference.
+
+
+@dataclass(frozen=True)
+class RateEstimate:
+    """A rate of every group; NaN where it is undefined.
+
+    Attributes
+    ----------
+    value, error : (G,) estimates and standard errors, independent between groups.
+    """
+
+    value: Floats
+    error: Floats
+
+    def differences(self) -> RateEstimate:
+        """Return every other group minus the reference, (G - 1,)."""
+        error = np.hypot(self.error[1:], self.error[0])
+        return RateEstimate(self.value[1:] - self.value[0], error)
+
+
+def frequentist(counts: Counts, rate: Rate) -> RateEstimate:
+    """Estimate a rate of every group by that of its labelled rows.
+
+    The variance is the delta method's for a ratio of multinomial sums, which is p (1 - p) / n for
+    a proportion: none at all where all labelled rows agree, so the interval is then too short.
+
+    Parameters
+    ----------
+    counts : (G, 4) labelled TN, FP, FN, TP.
+    """
+    value = rate(counts)
+    residual = np.array(rate.numerator) - value[:, None] * np.array(rate.denominator)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.sqrt((counts * residual**2).sum(axis=-1)) / (counts @ np.array(rate.denominator))
+    return RateEstimate(value, error)
+
+
+def beta_parameters(counts: Counts, rate: Rate, prior: float = 1.0) -> tuple[Floats, Floats]:
+    """Return the parameters of each group's Beta posterior, (..., 4) counts -> two (...).
+
+    Parameters
+    ----------
+    prior : both parameters of the Beta prior: 1, uniform, is what the paper states; its tables
+        agree with 1/2.
+
+    Raises
+    ------
+    UserError : a rate that is no proportion of rows, such as the F1 score.
+    """
+    top, bottom = np.array(rate.numerator), np.array(rate.denominator)
+    if (bottom > 1).any() or (top > bottom).any():
+        raise UserError(f"{rate.name} is no proportion of rows; beta_binomial needs one")
+    successes = counts @ top
+    return prior + successes, prior + counts @ bottom - successes
+
+
+def beta_binomial(
+    counts: Counts,
+    rate: Rate,
+    generator: np.random.Generator,
+    *,
+    prior: float = 1.0,
+    draws: int = 2048,
+) -> Floats:
+    """Draw a rate of every group from its Beta posterior, (..., G, 4) -> (T, ..., G)."""
+    successes, failures = beta_parameters(counts, rate, prior)
+    return generator.beta(successes, failures, size=(draws, *successes.shape))
+
+
+# Enough for the two tuned weights to settle; the first is the untuned estimate's.
+_ROUNDS = 3
+
+
+def prediction_powered(
+    table: PartlyLabelled, rate: Rate, *, power: float | None = None
+) -> RateEstimate:
+    """Estimate a rate of every group in the pool, labelled rows being a random sample of it.
+
+    With m = numerator - rate * denominator of a row and f its expectation under the score, the
+    estimate solves power mean_all(f) + mean_labelled(m - power f) = 0. The error is that of the
+    labelled mean, with the finite pool's correction.
+
+    Parameters
+    ----------
+    power : how far scores are trusted, lambda: 1 is the plain form, 0 uses labelled rows alone;
+        without it, it is tuned to the smallest error within [0, 1], which takes 20 labels a group
+        or more.
+
+    Returns
+    -------
+    Estimates; NaN for a group with fewer than two labels or where the rate is undefined.
+    """
+    estimates = [_estimate_group(table, rate, power, group) for group in range(table.n_groups)]
+    value, error = np.array(estimates).T
+    return RateEstimate(value, error)
+
+
+def _estimate_group(
+    table: PartlyLabelled, rate: Rate, power: float | None, group: int
+) -> tuple[float, float]:
+    """Return the estimate of one group, and its error."""
+    rows = np.flatnonzero(table.group == group)
+    has_label = ~np.isnan(table.label[rows])
+    if has_label.sum() < 2:
+        return float("nan"), float("nan")
+    observed = _terms(rate, table.label[rows[has_label]], table.prediction[rows[has_label]])
+    expected = _terms(rate, table.score[rows], table.prediction[rows])
+    weight = 1.0 if power is None else power
+    for _ in range(1 if power is not None else _ROUNDS):
+        value, error, best = _solve(observed, expected, has_label, weight)
+        weight = best if power is None else power
+    return value, error
+
+
+def _solve(
+    observed: Floats, expected: Floats, has_label: NDArray[np.bool_], weight: float
+) -> tuple[float, float, float]:
+    """Return the estimate, its error, and the weight that would make the error smallest.
+
+    Parameters
+    ----------
+    observed : (2, L) numerator and denominator of labelled rows.
+    expected : (2, n) of all rows.
+    """
+    corrected = observed - weight * expected[:, has_label]
+    top, bottom = corrected.mean(axis=1) + weight * expected.mean(axis=1)
+    if bottom <= 0:
+        return float("nan"), float("nan"), weight
+    value = top / bottom
+    m, f = (terms[0] - value * terms[1] for terms in (observed, expected[:, has_label]))
+    labelled, rows = len(m), len(has_label)
+    variance = np.var(m - weight * f, ddof=1) / labelled * (1 - labelled / rows)
+    spread = np.var(f, ddof=1)
+    best = float(np.clip(np.cov(m, f)[0, 1] / spread, 0, 1)) if spread > 0 else 0.0
+    return float(value), float(np.sqrt(variance) / bottom), best
+
+
+def _terms(rate: Rate, probability: Floats, prediction: NDArray[np.int64]) -> Floats:
+    """Return expected numerator and denominator of rows with a probability of label 1, (2, n)."""
+    weights = np.array([rate.numerator, rate.denominator], dtype=np.float64)
+    terms: Floats = weights[:, prediction] * (1 - probability)
+    terms += weights[:, 2 + prediction] * probability
+    return terms
+
+
+# What the published script makes of calibration draws for TPR and FPR, faults included.
+#
+# It evaluates the calibration map with the intercept in place of the second slope's logarithm, and
+# on scores that are not clipped, though they were clipped for fitting. What it calls FPR is 1 -
+# TPR; what it calls FNR is the false positive rate, which is read here.
+
+# So few draws are enough for a mean over many runs.
+_CODE_DRAWS, _LARGEST_LOG_ODDS, _LOWEST_LOG_ODDS = 64, 15.0, -700.0
+
+
+def faulty_counts(table: PartlyLabelled, rows: Rows, theta: Floats) -> Floats:
+    """Return expected counts (64, G, 4) of the pool, from the first of the draws (T, G, 3)."""
+    theta = theta[:_CODE_DRAWS]
+    counts = np.zeros((len(theta), table.n_groups, 4))
+    labelled = np.zeros(len(table.score), dtype=bool)
+    labelled[rows] = True
+    for group in range(table.n_groups):
+        for prediction in (0, 1):
+            cell = ~labelled & (table.group == group) & (table.prediction == prediction)
+            positives = _faulty(table.score[cell], theta[:, group]).sum(axis=1)
+            counts[:, group, 2 + prediction] = positives
+            counts[:, group, prediction] = cell.sum() - positives
+    every: Floats = counts + table.counts(rows)
+    return every
+
+
+def _faulty(score: Floats, theta: Floats) -> Floats:
+    """Return the probabilities (T, n) that the script gives scores (n,)."""
+    a, _, c = theta.T[..., None]
+    with np.errstate(divide="ignore", over="ignore"):
+        odds = c + np.exp(a) * np.log(score) - np.exp(np.minimum(c, 10)) * np.log1p(-score)
+    p: Floats = 1 / (1 + np.exp(-np.clip(odds, _LOWEST_LOG_ODDS, _LARGEST_LOG_ODDS)))
+    return p
+
+
+# The methods of the study: the difference between a group and everyone else from few labels.
 
 RATES: dict[str, Rate] = {
     "accuracy": accuracy,
@@ -40,7 +484,7 @@ RATES: dict[str, Rate] = {
 HIERARCHY, APART = "beta_calibration", "beta_calibration_nonhierarchical"
 # Without the shared means, groups lie around 0 as they lie around these in the hierarchy.
 AROUND_0 = "beta_calibration_around_0"
-MODELS = {
+_FAMILIES = {
     HIERARCHY: BETA,
     "llo_calibration": LLO,
     APART: SEPARATE,
@@ -87,7 +531,7 @@ def intervals(
     The groups are modelled one by one; everyone outside the reference group is their mean by
     size, which is how the published numbers come out.
     """
-    if method.name in MODELS:
+    if method.name in _FAMILIES:
         readings = (method.reading,)
         return calibrated(table, subsets, method, rates, generator, readings)[method.reading]
     of_rate = (_of_rate(table, subsets, method, rate, generator) for rate in rates)
@@ -141,7 +585,7 @@ def calibrated(
     family = PosteriorFamily.of(
         table,
         generator,
-        model=MODELS[method.name].scaled(method.scale),
+        model=_FAMILIES[method.name].scaled(method.scale),
         draws=_DRAWS,
         pool_noise=False,
         label_nodes=NODES,
@@ -186,3 +630,271 @@ def _by_size(table: PartlyLabelled, counts: Counts, rate: Rate) -> Floats:
 def _summaries(draws: Floats) -> Floats:
     """Return mean and interval of several quantities' draws (T, R), as (R, 3)."""
     return np.column_stack([draws.mean(axis=0), *central_interval(draws)])
+
+
+# The study.
+
+Key = tuple[str, str, str]
+Asked = tuple[str, float, int, str]  # a method of the published numbers, its scale, labels, rate
+CONFIGURATION = ["dataset", "sensitive_attribute", "learner"]
+LABELS_ALONE = ("frequentist", "beta_binomial")
+GERMAN, BANK = "german", "bank"
+WIDE = 3.0  # priors wider than this need chains, which are slow
+_COLUMNS = ["method", "scale", "labels", "rate", "third"]
+_ALL = [*_COLUMNS, "error", "sd", "defined", "coverage", "orders"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is changed of the text.
+
+    Attributes
+    ----------
+    cause : its name in ``mapping.yaml``; none is the text's own.
+    released : the released scores, in place of models of other thirds.
+    code : what the released code does: Beta(1/2, 1/2) for labels alone, German's scores of the
+        other class, and its faults in the TPR and the FPR.
+    cut : Bank's clients in the released groups, under 25 and over.
+    around_0 : groups apart have the hierarchy's spread around 0, without that of its means.
+    """
+
+    cause: str = ""
+    released: bool = False
+    code: bool = False
+    cut: bool = False
+    around_0: bool = False
+
+    def concerns(self, dataset: str, asked: Asked) -> bool:
+        """Return whether a number may differ from the one without the change.
+
+        Chains of very wide priors are drawn for the text's own setting alone: they take long.
+        """
+        method, scale, _, rate = asked
+        if scale > WIDE and self != Setting():
+            return False
+        if self.cut:
+            return dataset == BANK
+        if self.around_0:
+            return method == APART
+        if self.code:
+            turned = dataset == GERMAN or rate != "accuracy"
+            return method == "beta_binomial" or (method in _FAMILIES and turned)
+        return True
+
+    def method(self, name: str, scale: float) -> Method:
+        """Return a method of the published numbers under this setting."""
+        name = AROUND_0 if self.around_0 and name == APART else name
+        return Method(name, scale, prior=0.5 if self.code else 1.0)
+
+    def pools(self, key: Key, thirds: int, results: Path) -> list[PartlyLabelled]:
+        """Return fully labelled people, one table a third."""
+        dataset, attribute, learner = key
+        if self.released:
+            return [released_pool(key, as_released=self.code)]
+        attribute = "released age" if self.cut else attribute
+        flip = self.code and dataset == GERMAN
+        return [
+            third_of(dataset, attribute, learner, third, results, flip=flip)
+            for third in range(thirds)
+        ]
+
+
+TEXT = Setting()
+RELEASED = Setting("released scores", released=True)
+SETTINGS = (
+    TEXT,
+    Setting("released code", code=True),
+    Setting("groups apart around 0", around_0=True),
+    Setting("released groups", cut=True),
+    RELEASED,
+    Setting("released scores and code", released=True, code=True),
+)
+
+
+@cache
+def released_pool(key: Key, *, as_released: bool) -> PartlyLabelled:
+    """Return a model's released scores; a score of 1/2 is positive, except in the code."""
+    table = released(Archive.of(download=False), *key, as_released=as_released)
+    if as_released:
+        return table
+    return replace(table, prediction=(table.score >= 0.5).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many thirds are held out, and how many orders of labels each method gets of each.
+
+    Attributes
+    ----------
+    thirds, wide_thirds : all of them, and the first ones, at which very wide priors are looked at.
+    alone, calibration, scaled, wide : orders of labels alone, of calibrations, and of these.
+    """
+
+    thirds: int
+    wide_thirds: int
+    alone: int
+    calibration: int
+    scaled: int
+    wide: int
+
+    @classmethod
+    def of(cls, effort: Effort, setting: Setting) -> Size:
+        """Return the size of a study; the released scores are of one third."""
+        first = cls(2, 2, 2, 2, 2, 2)
+        if setting.released:
+            return effort.choose(cls(1, 1, 40, 8, 4, 2), cls(1, 1, 5, 2, 2, 2), first)
+        whole = cls(4 if setting.cause else 8, 2, 20, 4, 2, 2)
+        return effort.choose(whole, cls(2, 1, 3, 2, 1, 1), first)
+
+    def of_method(self, method: Method) -> tuple[int, int]:
+        """Return how many thirds and how many label orders a method gets."""
+        if method.name in LABELS_ALONE:
+            return self.thirds, self.alone
+        if method.scale > WIDE:
+            return self.wide_thirds, self.wide
+        if method.scale != 1:
+            return self.thirds, self.scaled
+        return self.thirds, self.calibration
+
+
+def study(
+    setting: Setting, key: Key, asked: Iterable[Asked], results: Path, effort: Effort
+) -> pd.DataFrame:
+    """Return errors and coverages of one data set, attribute and model, third by third.
+
+    Returns
+    -------
+    Columns ``method``, ``scale``, ``labels``, ``rate`` and ``third``; ``error``, the mean absolute
+    error in points over the label orders that have an estimate, ``defined``, how many these are,
+    ``sd`` of one order's error, and ``coverage`` of 95 % intervals in percent of all ``orders``.
+    """
+    asked = sorted({a for a in asked if setting.concerns(key[0], a)})
+    folder = "-".join(filter(None, ["study", effort.value]))
+    name = "-".join([setting.cause or "text", *key]).replace(" ", "_")
+    path = results / "papers" / "few_labels" / folder / f"{name}.csv"
+    kept = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=_ALL)
+    have = set(kept[_COLUMNS[:4]].itertuples(index=False, name=None))
+    missing = [a for a in asked if a not in have]
+    if not missing:
+        return kept
+    size = Size.of(effort, setting)
+    tables = setting.pools(key, size.thirds, results)
+    rows = [
+        {**row, "third": third}
+        for third, table in enumerate(tables)
+        for row in _of_table(setting, key, table, missing, size, third)
+    ]
+    new = pd.DataFrame(rows, columns=_ALL)
+    frame = pd.concat([kept, new], ignore_index=True) if len(kept) else new
+    write_text(path, frame.to_csv(index=False), lasting=False)
+    return frame
+
+
+def _of_table(
+    setting: Setting,
+    key: Key,
+    table: PartlyLabelled,
+    asked: Sequence[Asked],
+    size: Size,
+    third: int,
+) -> Iterator[dict[str, object]]:
+    orders = label_orders(table, max(size.alone, size.calibration))
+    for name, scale, labels in dict.fromkeys(a[:3] for a in asked):
+        rates = [rate for *_, rate in (a for a in asked if a[:3] == (name, scale, labels))]
+        method = setting.method(name, scale)
+        thirds, runs = size.of_method(method)
+        if third >= thirds:
+            continue
+        subsets = [order[:labels] for order in orders[:runs]]
+        generator = rng(0, "few_labels", *key, str(labels), str(third))
+        said = _said(table, subsets, method, rates, generator, code=setting.code)
+        for rate, values in zip(rates, said, strict=True):
+            measured = measures(values, true_difference(table, RATES[rate]))
+            place = dict(zip(_COLUMNS, (name, scale, labels, rate), strict=False))
+            yield {**place, **measured}
+
+
+def _said(
+    table: PartlyLabelled,
+    subsets: Sequence[Rows],
+    method: Method,
+    rates: Sequence[str],
+    generator: np.random.Generator,
+    *,
+    code: bool,
+) -> Floats:
+    """Return estimate and interval of the difference of some rates, (K, R, 3)."""
+    of_rates = [RATES[rate] for rate in rates]
+    if method.name not in _FAMILIES:
+        return intervals(table, subsets, method, of_rates, generator)
+    faulty = [code and method.name == HIERARCHY and rate != "accuracy" for rate in rates]
+    readings = [AS_PUBLISHED, *([FAULTS] if any(faulty) else [])]
+    said = calibrated(table, subsets, method, of_rates, generator, readings)
+    chosen = [said[FAULTS if wrong else AS_PUBLISHED][k] for k, wrong in enumerate(faulty)]
+    return np.stack(chosen)
+
+
+def measures(values: Floats, truth: float) -> dict[str, float]:
+    """Return what label orders (R, 3) say of a difference whose true value is known."""
+    errors = 100 * np.abs(values[:, 0] - truth)
+    defined = errors[~np.isnan(errors)]
+    covered = (values[:, 1] <= truth) & (truth <= values[:, 2])
+    return {
+        "error": defined.mean() if len(defined) else np.nan,
+        "sd": defined.std() if len(defined) else np.nan,
+        "defined": len(defined),
+        "coverage": 100 * covered.mean(),
+        "orders": len(values),
+    }
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of ours, as a printed one of one third may scatter around it.
+
+    Attributes
+    ----------
+    mean : over the thirds. sd : of one third, with as many label orders as the printed number has.
+    error : the standard error of the difference between the printed number and the mean.
+    standard_error : that of the mean alone. thirds : how many there are.
+    """
+
+    mean: float
+    sd: float
+    error: float
+    standard_error: float
+    thirds: int
+
+
+def number(rows: pd.DataFrame, *, coverage: bool, runs: int) -> Number:
+    """Return the mean over thirds of one method's errors or coverages, and its errors.
+
+    A third's number varies from third to third, and by its label orders, of which ours are fewer.
+
+    Parameters
+    ----------
+    rows : of `study`, a row a third. runs : the label orders behind the printed number.
+    """
+    if coverage:
+        values, orders = rows["coverage"].to_numpy(), rows["orders"].to_numpy(float)
+        # A run and a half more of either kind, so that 100 % has an error too.
+        share = (values / 100 * orders + 1.5) / (orders + 3)
+        variances = 1e4 * share * (1 - share)
+    else:
+        rows = rows[rows["defined"] > 0]
+        values, orders = rows["error"].to_numpy(), rows["defined"].to_numpy(float)
+        # Of an order's scatter, from few of them.
+        variances = rows["sd"].to_numpy() ** 2 * orders / np.maximum(orders - 1, 1)
+    if not len(values):
+        return Number(np.nan, np.nan, np.nan, np.nan, 0)
+    within, noise = variances.mean(), (variances / orders).mean()
+    split = max(0.0, values.var(ddof=1) - noise) if len(values) > 1 else 0.0
+    theirs = split + within / runs
+    ours = (split + noise) / len(values)
+    return Number(
+        mean=float(values.mean()),
+        sd=float(np.sqrt(theirs)),
+        error=float(np.sqrt(theirs + ours)),
+        standard_error=float(np.sqrt(ours)),
+        thirds=len(values),
+    )

@@ -1,24 +1,31 @@
-"""Our numbers for Tables 4.2 to 4.7 and B.1 to B.3 (4.2 and 4.3 are Tables 2 and 3 of the paper).
+"""Our numbers for the tables of chapter 4 and appendix B; 4.2 and 4.3 are the paper's 2 and 3.
 
-``python -m papers.few_labels.tables`` computes them (half a CPU hour), goes on where it was
-stopped, and keeps them in ``ours.csv``.
+The study `rates` computes those of the tables, `errors` prints errors and coverages, `datasets` the
+data sets of Table 4.1, and `claims` what the tables say of the methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fairbench.cli.command import Results
-from fairbench.components.papers import PAPERS, run_main
-from fairbench.components.papers.few_labels.methods import HIERARCHY, RATES, rate_name
-from fairbench.components.papers.few_labels.study import (
+from fairbench.components.papers import PAPERS, csv_file, run_main
+from fairbench.components.papers.engine import matching
+from fairbench.components.papers.engine.mapping import Paper
+from fairbench.components.papers.engine.matching import Effort, recorded
+from fairbench.components.papers.few_labels.methods import (
     CONFIGURATION,
+    CONFIGURATIONS,
+    HIERARCHY,
     LABELS_ALONE,
+    RATES,
     RELEASED,
     SETTINGS,
     TEXT,
@@ -26,11 +33,18 @@ from fairbench.components.papers.few_labels.study import (
     Asked,
     Key,
     Setting,
+    everyone_else,
     number,
+    people,
+    rate_name,
+    released_pool,
     study,
 )
-from fairbench.core.files import atomic
-from fairbench.reporting.papers.running import Effort
+from fairbench.core.arrays import Floats
+from fairbench.core.files import write_text
+from fairbench.core.options import option
+from fairbench.metrics.group import difference
+from fairbench.metrics.registry import accuracy, total
 
 PUBLISHED = PAPERS / "few_labels" / "published.csv"
 OURS = PAPERS / "few_labels" / "ours.csv"
@@ -48,14 +62,10 @@ def published() -> pd.DataFrame:
     return rows[rows["table"].isin(ANSWERED)]
 
 
-def scale_of(row: dict[str, str]) -> float:
-    """Return what a published number's setting multiplies the widths of the priors by."""
-    return float(row["setting"].removeprefix("alpha=") or 1)
-
-
 def asked_of(row: dict[str, str]) -> Asked:
     """Return the method, its scale, the number of labels and the rate of a published number."""
-    return row["method"], scale_of(row), int(row["n_labelled"]), rate_name(row["metric"])
+    scale = float(row["setting"].removeprefix("alpha=") or 1)  # of the widths of the priors
+    return row["method"], scale, int(row["n_labelled"]), rate_name(row["metric"])
 
 
 def asked_of_key(rows: pd.DataFrame, setting: Setting) -> list[Asked]:
@@ -76,25 +86,25 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[
     """
     every = published() if effort is Effort.WHOLE else rows
     for key, of_key in rows.groupby(CONFIGURATION, sort=False):
-        asked = every[(every[CONFIGURATION] == list(key)).all(axis=1)]
+        said = every[(every[CONFIGURATION] == list(key)).all(axis=1)]
         for setting in SETTINGS:
-            yield from _of_key((key[0], key[1], key[2]), of_key, asked, setting, results, effort)
+            asked = asked_of_key(said, setting) if effort is Effort.WHOLE else None
+            yield from _rates_of_key(tuple(key), of_key, asked, setting, results, effort)
 
 
-def _of_key(
+def _rates_of_key(
     key: Key,
     rows: pd.DataFrame,
-    every: pd.DataFrame,
+    asked: list[Asked] | None,
     setting: Setting,
     results: Path,
     effort: Effort,
 ) -> Iterator[dict[str, Any]]:
-    of_row = {place: asked_of(row) for place, row in zip(rows.index, _records(rows), strict=True)}
+    of_row = dict(zip(rows.index, map(asked_of, rows.to_dict("records")), strict=True))
     of_row = {p: a for p, a in of_row.items() if setting.concerns(key[0], a)}
     if not of_row:
         return
-    asked = asked_of_key(every, setting) if effort is Effort.WHOLE else list(of_row.values())
-    frame = study(setting, key, asked, results, effort)
+    frame = study(setting, key, list(of_row.values()) if asked is None else asked, results, effort)
     measured = dict(list(frame.groupby(["method", "scale", "labels", "rate"])))
     for place, asked_for in of_row.items():
         coverage = rows["metric"][place].startswith(COVERAGE)
@@ -102,23 +112,16 @@ def _of_key(
         of_asked = measured[asked_for]
         found = number(of_asked, coverage=coverage, runs=runs)
         repeats = int(of_asked["orders"].iloc[0]) if setting.released else found.thirds
-        yield {
-            "row": place,
-            "mean": found.mean,
-            "sd": found.sd,
-            "repeats": repeats,
-            "label": setting.cause,
-            "cause": setting.cause,
-            "error": found.error,
-        }
+        of = {"row": place, "label": setting.cause, "cause": setting.cause}
+        yield matching.number(found.mean, found.sd, repeats, error=found.error, **of)
 
 
-def _records(rows: pd.DataFrame) -> list[dict[str, str]]:
-    return [{str(k): v for k, v in row.items()} for row in rows.to_dict("records")]
+def rates(options: Results) -> None:
+    """Compute our numbers for Tables 4.2 to 4.7 and B.1 to B.3.
 
-
-def main(options: Results) -> None:
-    """Compute all that is not there yet, setting by setting, and keep the numbers."""
+    ``python -m papers.few_labels.tables rates`` computes them (half a CPU hour), goes on where it
+    was stopped, and keeps them in ``ours.csv``.
+    """
     rows = published()
     keys = list(rows.groupby(CONFIGURATION, sort=False))
     # Priors so wide that they need chains come last: they take as long as all others.
@@ -129,12 +132,214 @@ def main(options: Results) -> None:
                 frame = study(setting, tuple(key), asked, options.results, Effort.WHOLE)
                 name = f"{setting.cause or 'text'}{', wide priors' if wide else ''}"
                 print(f"{name}, {place} of {len(keys)}: {' '.join(key)}, {len(frame)}", flush=True)
-    frame = pd.DataFrame(numbers(rows, options.results, Effort.WHOLE)).sort_values(
-        "row", kind="stable"
+    every = pd.DataFrame(numbers(rows, options.results, Effort.WHOLE))
+    frame = every.sort_values("row", kind="stable")
+    write_text(OURS, frame.to_csv(index=False, float_format="%.4f"))
+
+
+METHODS = {
+    "frequentist": "labels alone",
+    "beta_binomial": "beta-binomial",
+    HIERARCHY: "calibration",
+}
+_COLUMNS = [*CONFIGURATION, "labels", "rate", "method"]
+
+
+@dataclass(frozen=True)
+class ErrorsOptions(Results):
+    """Of which scores, and how many of them."""
+
+    scores: str = option("thirds", "Whose scores.", choices=("thirds", "released"))
+    quick: bool = option(False, "Only one data set, attribute and model, of two thirds.")
+    csv: Path | None = csv_file()
+
+
+def third_errors(
+    keys: Sequence[Key], results: Path, effort: Effort, setting: Setting = TEXT
+) -> pd.DataFrame:
+    """Return a row per configuration, number of labels, rate and method.
+
+    Returns
+    -------
+    The columns of the key, then ``error``, the mean absolute error in points, ``standard error``
+    of its mean over the thirds, ``coverage`` of the 95 % intervals, and ``undefined``, the share of
+    label orders without an estimate, in percent; these count as not covered.
+    """
+    frames = [_errors_of_key(key, results, effort, setting) for key in keys]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _errors_of_key(key: Key, results: Path, effort: Effort, setting: Setting) -> pd.DataFrame:
+    rows = published()
+    rows = rows[(rows[CONFIGURATION] == list(key)).all(axis=1)]
+    if effort is Effort.FIRST:
+        rows = rows.drop_duplicates("metric")
+    # Very wide priors are of the tables alone, and take long.
+    asked = [a for a in asked_of_key(rows, setting) if a[1] == 1]
+    frame = study(setting, key, asked, results, effort)
+    frame = frame[frame["method"].isin(list(METHODS)) & (frame["scale"] == 1)]
+    said = []
+    for (method, labels, rate), of_thirds in frame.groupby(["method", "labels", "rate"]):
+        found = number(of_thirds, coverage=False, runs=RUNS)
+        said.append(
+            {
+                **dict(zip(_COLUMNS, (*key, labels, rate, METHODS[method]), strict=True)),
+                "error": found.mean,
+                "standard error": found.standard_error,
+                "coverage": of_thirds["coverage"].mean(),
+                "undefined": 100 * (1 - of_thirds["defined"].sum() / of_thirds["orders"].sum()),
+            }
+        )
+    return pd.DataFrame(said)
+
+
+def side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per configuration, number of labels and rate; errors, then coverages.
+
+    An error that is undefined in every run is missing, and its coverage 0.
+    """
+    indexed = frame.set_index(_COLUMNS)
+    parts = [
+        indexed[value].unstack("method", sort=False)[list(METHODS.values())].add_suffix(suffix)
+        for value, suffix in (("error", ""), ("coverage", ", coverage"))
+    ]
+    return pd.concat(parts, axis=1).reset_index()
+
+
+def best(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return, by rate and number of labels, mean errors and how often calibration errs least.
+
+    Over the configurations where all methods have an estimate.
+    """
+    wide = side_by_side(frame).dropna()
+    names = list(METHODS.values())
+    least = wide["calibration"] <= wide[names].min(axis=1)
+    groups = wide.assign(configurations=1, **{"calibration errs least": least}).groupby(
+        ["rate", "labels"], sort=False
     )
-    with atomic(OURS) as file:
-        frame.to_csv(file, index=False, float_format="%.4f")
+    counted = groups[["configurations", "calibration errs least"]].sum()
+    return groups[names].mean().join(counted).sort_index()
+
+
+def errors(options: ErrorsOptions) -> None:
+    """Errors and coverages of accuracy, TPR and FPR differences by number of labels, over thirds.
+
+    ``python -m papers.few_labels.tables errors [quick=true] [csv=FILE]``: labels alone, the
+    beta-binomial model and calibration, for every data set, attribute and model, as the text has
+    them; of what ``papers.few_labels.tables`` has computed, or else computed here.
+    """
+    setting = RELEASED if options.scores == "released" else TEXT
+    keys, effort = CONFIGURATIONS, Effort.WHOLE
+    if options.quick:
+        keys, effort = CONFIGURATIONS[-1:], Effort.FIRST
+    frame = third_errors(keys, options.results, effort, setting)
+    wide = side_by_side(frame)
+    for rate, rows in wide.groupby("rate", sort=False):
+        print(f"\nmean absolute error of the difference of {rate}, points; coverage, percent")
+        print(rows.drop(columns="rate").round(1).to_string(index=False))
+    print(f"\nmean error over the configurations\n{best(frame).round(1).to_string()}")
+    covered = frame.pivot_table("coverage", ["method", "labels"], "rate", sort=False)
+    print(f"\nmean coverage over the configurations\n{covered.round(0).to_string()}")
+    if options.csv:
+        wide.to_csv(options.csv, index=False, float_format="%.1f")
+
+
+SIZE, PRIVILEGED = "test_size", "share_privileged"
+
+
+def dataset_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
+    """Yield test sizes, and shares of the people of random thirds, for rows of Table 4.1."""
+    thirds = effort.choose(200, 20, 2)
+    for place, row in zip(rows.index, rows.to_dict("records"), strict=True):
+        values = described(row["dataset"], row["sensitive_attribute"], row["metric"], thirds)
+        yield matching.number(values.mean(), values.std(ddof=1), thirds, row=place)
+
+
+def described(dataset: str, attribute: str, metric: str, thirds: int) -> Floats:
+    """Return a number of Table 4.1 of each of some held-out thirds."""
+    whole = people(dataset)
+    held_out = [whole.held_out(third)[1] for third in range(thirds)]
+    if metric == SIZE:
+        return np.array([len(rows) for rows in held_out], dtype=np.float64)
+    if metric == PRIVILEGED:
+        one = (whole.groups[attribute] == whole.privileged[attribute]).astype(np.float64)
+    else:
+        one = whole.label.astype(np.float64)
+    return np.array([one[rows].mean() for rows in held_out])
+
+
+def released(key: Key) -> dict[str, object]:
+    """Return a configuration's sizes, shares in percent, and true differences in points."""
+    table = released_pool(key, as_released=True)
+    counts = table.counts()
+    of_all = {"rows": len(table.score), "groups": table.n_groups, "reference": table.groups[0]}
+    shares = {
+        "reference, %": 100 * (table.group == 0).mean(),
+        "label 1, %": 100 * table.label.mean(),
+        "accuracy, %": 100 * accuracy(total(counts))[0],
+    }
+    gaps = {
+        f"difference of {name}": 100 * difference(rate, everyone_else(counts))[0]
+        for name, rate in RATES.items()
+    }
+    return {**dict(zip(CONFIGURATION, key, strict=True)), **of_all, **shares, **gaps}
+
+
+def datasets() -> None:
+    """Print the data sets and models of the study: Table 4.1 as printed, and as it is.
+
+    ``python -m papers.few_labels.tables datasets`` prints a row per configuration of the released
+    files: its sizes, shares and true differences.
+    """
+    frame = pd.DataFrame([released(key) for key in CONFIGURATIONS])
+    print(frame.round(1).to_string(index=False))
+
+
+_THEIRS, _OURS = "published", "ours"
+
+
+def claim_numbers() -> pd.DataFrame:
+    """Return a row per published number with ours of the record, missing where it has none."""
+    paper = Paper.read("few_labels", PAPERS)
+    keys = ["table", "metric", "n_labelled", "setting", "method", *CONFIGURATION]
+    printed = paper.rows[paper.rows["table"].isin(ANSWERED)]
+    rows = printed[keys].assign(published=printed["value"].astype(float))
+    return rows.merge(recorded(paper)[[*keys, _OURS]], on=keys, how="left").astype({_OURS: float})
+
+
+def means(rows: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Return the mean of one table's numbers by method and number of labels, theirs and ours."""
+    both = rows.pivot_table([_THEIRS, _OURS], by, "n_labelled", sort=False, dropna=False)
+    order = sorted(both.columns, key=lambda column: (column[0] == _OURS, int(column[1])))
+    return both[order]
+
+
+def least(rows: pd.DataFrame, method: str) -> pd.Series:
+    """Return in how many configurations a method errs least, of those that all methods have."""
+    counts = {}
+    for whose in (_THEIRS, _OURS):
+        wide = rows.pivot_table(whose, [*CONFIGURATION, "n_labelled"], "method").dropna()
+        if method in wide:
+            counts[whose] = f"{int((wide[method] <= wide.min(axis=1)).sum())} of {len(wide)}"
+    return pd.Series(counts, dtype=object)
+
+
+def claims() -> None:
+    """Print what Tables 4.2 to 4.7 say of the methods: means over configurations, by either.
+
+    ``python -m papers.few_labels.tables claims``: ours are those of the record, ``verdicts.csv``.
+    """
+    rows = claim_numbers()
+    if rows[_OURS].isna().all():
+        print("no record of ours yet: fairbench paper few_labels run=true record=true")
+    for table, of_table in rows.groupby("table"):
+        by = "setting" if table == "4.7" else "method"
+        print(f"\nTable {table}: {of_table['metric'].iloc[0]}, means over the configurations")
+        print(means(of_table, by).round(1).to_string())
+        if by == "method" and not of_table["metric"].iloc[0].startswith("coverage"):
+            counted = least(of_table, "beta_calibration").to_dict()
+            print(", ".join(f"{whose}: least {count}" for whose, count in counted.items()))
 
 
 if __name__ == "__main__":
-    run_main(main, Results)
+    run_main(rates, errors, datasets, claims)

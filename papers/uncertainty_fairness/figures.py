@@ -13,36 +13,33 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fairbench.components.algorithms.estimators.training import one_thread
 from fairbench.components.datasets import kuzucu
 from fairbench.components.papers import CONF
-from fairbench.components.papers.uncertainty_fairness.capacity import (
-    METRICS,
+from fairbench.components.papers.engine.matching import Effort, runs_needed
+from fairbench.components.papers.uncertainty_fairness.tables import (
+    CAPACITY_METRICS,
+    CAUSES,
     NETWORKS,
+    SYNTHETIC,
+    TRAININGS,
     UNITS,
     BySize,
     by_size,
     mean_series,
-)
-from fairbench.components.papers.uncertainty_fairness.networks import (
-    CAUSES,
-    TRAININGS,
     members_of,
     rows_of,
     trained,
+    trained_values,
+    values,
 )
-from fairbench.components.papers.uncertainty_fairness.networks import values as networks_of
-from fairbench.components.papers.uncertainty_fairness.tables import SYNTHETIC, values
 from fairbench.data.download import Archive
-from fairbench.metrics.group_means import Neighbours, individual_fairness, variance_decomposition
+from fairbench.metrics.uncertainty import Neighbours, individual_fairness, variance_decomposition
 from fairbench.reporting.charts import BLUE, COLOURS, ORANGE
 from fairbench.reporting.figures import individual_fairness_figure
-from fairbench.reporting.papers.matching import runs_needed
-from fairbench.reporting.papers.running import Effort
 
 Array = NDArray[Any]
 Pictures = Iterator[tuple[str, Figure]]
@@ -205,14 +202,14 @@ def figure_6(results: Path, effort: Effort) -> Pictures:
     if len(values("figure6_trained", results)):
         yield "trained", by_units(by_size(to_the_end, results), to_the_end)
     twice = "softmax twice"
-    sizes = {units: networks_of("compas", twice, effort, units) for units in UNITS}
+    sizes = {units: trained_values("compas", twice, effort, units) for units in UNITS}
     yield "twice", by_units(sizes, f"starts near 0, {twice}, 10 epochs")
 
 
 def by_units(sizes: BySize, title: str) -> Figure:
     """Draw the metrics of four groups against the size of the hidden layer, bands of one sd."""
-    figure, panels = _panels(1, len(METRICS), 11, 3.8)
-    for axes, metric in zip(panels, METRICS, strict=True):
+    figure, panels = _panels(1, len(CAPACITY_METRICS), 11, 3.8)
+    for axes, metric in zip(panels, CAPACITY_METRICS, strict=True):
         for attribute, group, colour, line in GROUPS:
             series = mean_series(sizes, attribute, group, metric)
             _curve(axes, series, group, colour, line)
@@ -235,5 +232,4 @@ def _curve(axes: Axes, series: pd.DataFrame, label: str, colour: str, line: str)
 
 def _panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     figure = Figure((width, height), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
     return figure, list(figure.subplots(rows, columns, squeeze=False).ravel())

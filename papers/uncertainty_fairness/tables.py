@@ -1,33 +1,304 @@
-"""Our numbers for Kuzucu et al.'s Tables 1 to 5: from trained networks, and counted in the data.
+"""Kuzucu et al.'s Tables 1 to 5: the networks behind them, our numbers, and what changes them.
 
-``python -m papers.uncertainty_fairness.tables`` trains the networks (a quarter of an hour) and
-writes ``numbers.csv``, which the comparison reads.
+First come the networks: `TEXT` is what section 5.2 says, and each of `CAUSES` changes one thing of
+it, or one more than the cause before it. What the text leaves open is the same in all: Adam's rate
+is 0.001, as in Kingma and Ba, and the initial standard deviations are softplus of -5 to -4, those
+of the public code of Bayes by Backprop whose prior, 0.5, exp(-0) and exp(-6), the text prints.
 
-The paper prints single runs: ours are means and sds over runs, 20 populations for SD1-3, splits for
+The study `train` trains the networks and writes ``numbers.csv``, which the comparison reads. The
+paper prints single runs: ours are means and sds over runs, 20 populations for SD1-3, splits for
 COMPAS, networks of one split for Adult. A ratio over a variance too small to divide by is not
-compared.
+compared. `members`, `capacity` and `directions` ask what decides the ratios.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import beta
+from torch.nn.functional import log_softmax, nll_loss
 
-from fairbench.components.datasets import adult, compas_zafar
-from fairbench.components.papers import CONF, PAPERS, run_main
-from fairbench.components.papers.uncertainty_fairness.networks import GAINS, TRAININGS
-from fairbench.components.papers.uncertainty_fairness.networks import values as networks_of
+from fairbench.cli.command import Results
+from fairbench.components.algorithms.estimators.training import one_thread
+from fairbench.components.algorithms.estimators.weight_posterior import (
+    ScaleMixture,
+    WeightPosterior,
+    forward,
+)
+from fairbench.components.datasets import adult, compas_zafar, kuzucu
+from fairbench.components.papers import CONF, PAPERS, as_numbers, run_main, table_of
+from fairbench.components.papers.engine.mapping import Paper
+from fairbench.components.papers.engine.matching import Effort, command, finished_runs, runs_needed
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic
+from fairbench.core.files import write_text
+from fairbench.core.options import option
+from fairbench.data.dataset import Dataset
 from fairbench.data.download import Archive
-from fairbench.reporting.papers.mapping import Paper
-from fairbench.reporting.papers.matching import command, finished_runs, runs_needed
-from fairbench.reporting.papers.running import Effort
+from fairbench.data.features import onehot
+from fairbench.metrics.registry import (
+    accuracy,
+    binary_confusion,
+    false_negative_rate,
+    false_positive_rate,
+    negative_predictive_value,
+    positive_predictive_value,
+    selection_rate,
+    true_positive_rate,
+)
+from fairbench.metrics.uncertainty import variance_decomposition
 from fairbench.results.runs import Run
+
+Array = NDArray[np.float64]
+RATES = (
+    *(accuracy, positive_predictive_value, negative_predictive_value, false_positive_rate),
+    *(false_negative_rate, true_positive_rate, selection_rate),
+)
+LAMBDA = 2000.0
+DRAWS = 10  # of the weights: in a step of training, and of a row's members
+NEAR = 0.2  # the public code's means start within it
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a network is trained.
+
+    Attributes
+    ----------
+    near_zero : means start uniform within 0.2, not standard normal.
+    prior : the text's 0.5, 0 and 6, the last two read as -log of standard deviations.
+    twice : the cross-entropy is given probabilities, and takes their softmax again.
+    rate : Adam's.
+    tested : the share of COMPAS that is tested: half, as Zafar et al. split it.
+    hidden : units of a hidden layer where the data set's own text has none.
+    unscaled : Adult's columns are as in the file, but for the sampling weight, which is left out.
+    """
+
+    near_zero: bool = False
+    prior: ScaleMixture = ScaleMixture(share=0.5, narrow=math.exp(-6), wide=math.exp(-0.0))
+    twice: bool = False
+    rate: float = 0.001
+    tested: float = 0.5
+    hidden: tuple[int, ...] = ()
+    unscaled: bool = False
+
+
+TEXT = Setting()
+_NEAR = replace(TEXT, near_zero=True)
+_TWICE = replace(_NEAR, twice=True)
+_FASTER = replace(_TWICE, rate=0.005)
+CAUSES = {
+    "starts near 0": _NEAR,
+    "prior of sds": replace(TEXT, prior=ScaleMixture(share=0.5, narrow=0.001, wide=6.0)),
+    "softmax twice": _TWICE,
+    "softmax twice, faster": _FASTER,
+    "softmax twice, faster, a fifth tested": replace(_FASTER, tested=0.2),
+    "layer of 25": replace(TEXT, hidden=(25,)),
+    "unscaled columns": replace(_TWICE, unscaled=True),
+    "unscaled columns, standard normal starts": replace(TEXT, twice=True, unscaled=True),
+}
+GAINS = "capital gain or loss"  # Adult's: that alone is predicted, and nothing is trained
+
+
+@dataclass(frozen=True)
+class Training:
+    """What section 5.2 says of one data set, and how often it is repeated here."""
+
+    hidden: tuple[int, ...]
+    epochs: int
+    batch: int
+    runs: int
+    causes: tuple[str, ...]
+
+
+_LINEAR = Training((), 5, 8, 20, tuple(CAUSES)[:3])
+TRAININGS = {
+    **dict.fromkeys(("sd1", "sd2", "sd3"), _LINEAR),
+    "compas": Training((100,), 10, 256, 10, tuple(CAUSES)[:5]),
+    "adult": Training((), 5, 256, 5, (GAINS, *tuple(CAUSES)[5:])),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Training rows, and the rows that are tested with their groups."""
+
+    features: Array
+    target: NDArray[np.int64]
+    tested: Array
+    truth: NDArray[np.int64]
+    people: pd.DataFrame
+
+
+def rows_of(dataset: str, seed: int, setting: Setting) -> Rows:
+    """Return one population or split of a data set, as the paper's sections 5.1.1 to 5.1.5 say."""
+    archive = Archive.of()
+    if dataset == "adult":
+        data = adult.load(archive)
+        assert data.partition is not None
+        train = data.partition.eq("train").to_numpy()
+        return _split(data, _adult(data, train, unscaled=setting.unscaled), train)
+    if dataset == "compas":
+        data, share = compas_zafar.load(archive), 1 - setting.tested
+        features = onehot(data.features).astype(float)
+        features[:, -1] = _standard(features[:, -1:])[:, 0]
+    else:  # 400 rows, of which 20 % are tested and 320 trained on
+        data, share = kuzucu.load(archive, which=dataset, n_samples=400, seed=seed), 0.8
+        features = onehot(data.features).astype(float)
+    order = np.random.default_rng(seed).permutation(len(features))
+    train = np.isin(np.arange(len(order)), order[: round(share * len(order))])
+    return _split(data, features, train)
+
+
+def _adult(data: Dataset, train: NDArray[np.bool_], *, unscaled: bool) -> Array:
+    """Return the 14 features as numbers, categories as their codes."""
+    assert data.weight is not None
+    columns = as_numbers(data.features)
+    if unscaled:
+        return np.asarray(columns, float)
+    return _standard(np.column_stack([columns, data.weight]).astype(float), train)
+
+
+def _standard(columns: Array, rows: NDArray[np.bool_] | slice = slice(None)) -> Array:
+    standard: Array = (columns - columns[rows].mean(axis=0)) / columns[rows].std(axis=0)
+    return standard
+
+
+def _split(data: Dataset, features: Array, train: NDArray[np.bool_]) -> Rows:
+    y = data.target.to_numpy(int)
+    return Rows(features[train], y[train], features[~train], y[~train], data.sensitive[~train])
+
+
+def trained(rows: Rows, training: Training, setting: Setting, seed: int) -> WeightPosterior:
+    """Return the posterior after the data set's epochs: equation (22) by Adam."""
+    hidden = training.hidden or setting.hidden
+    start, noise = np.random.default_rng([seed, 1]), torch.Generator().manual_seed(seed)
+    posterior = _start([rows.features.shape[1], *hidden, 2], setting, start)
+    adam = torch.optim.Adam(posterior.parameters, lr=setting.rate, foreach=True)
+    features, target = _tensor(rows.features), torch.from_numpy(rows.target)
+    for _ in range(training.epochs):
+        order = start.permutation(len(target))
+        for first in range(0, len(order), training.batch):
+            batch = order[first : first + training.batch]
+            weights = posterior.draw(DRAWS, noise)
+            scores = forward(features[batch], weights)
+            likelihood = negative_log_likelihood(scores, target[batch], twice=setting.twice)
+            loss = posterior.divergence(weights, setting.prior) / LAMBDA + likelihood
+            adam.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            adam.step()
+    return posterior
+
+
+def _start(sizes: list[int], setting: Setting, drawn: np.random.Generator) -> WeightPosterior:
+    shapes = [(ins + 1, outs) for ins, outs in zip(sizes[:-1], sizes[1:], strict=True)]
+    means = [
+        drawn.uniform(-NEAR, NEAR, shape) if setting.near_zero else drawn.standard_normal(shape)
+        for shape in shapes
+    ]
+    rhos = [drawn.uniform(-5, -4, shape) for shape in shapes]
+    return WeightPosterior(
+        [_tensor(mean).requires_grad_() for mean in means],
+        [_tensor(rho).requires_grad_() for rho in rhos],
+    )
+
+
+def _tensor(values: Array) -> torch.Tensor:
+    return torch.from_numpy(np.asarray(values, np.float32))
+
+
+def negative_log_likelihood(
+    scores: torch.Tensor, target: torch.Tensor, *, twice: bool = False
+) -> torch.Tensor:
+    """Return the mean over draws and rows of -log softmax of `scores` (M, n, 2) at the labels.
+
+    Parameters
+    ----------
+    twice : the scores are made probabilities first, as where these are given to a cross-entropy.
+    """
+    logs = log_softmax(scores.softmax(dim=-1) if twice else scores, dim=-1)
+    return nll_loss(logs.flatten(0, 1), target.repeat(len(scores)))
+
+
+def members_of(posterior: WeightPosterior, features: Array, seed: int) -> Array:
+    """Return the probabilities (M, n) of label 1 of M networks drawn."""
+    with torch.no_grad():
+        weights = posterior.draw(DRAWS, torch.Generator().manual_seed(seed))
+        probabilities = forward(_tensor(features), weights).softmax(dim=-1)
+    return probabilities[..., 1].numpy().astype(float)
+
+
+def of_groups(members: Array, truth: Array, people: pd.DataFrame) -> Iterator[dict[str, object]]:
+    """Yield each group's rates and mean uncertainties, equation (7), of every attribute."""
+    parts = variance_decomposition(members)
+    labels = members.mean(axis=0) > 0.5
+    for attribute, groups in people.items():
+        codes = groups.cat.codes.to_numpy()
+        names = groups.cat.categories
+        counts = binary_confusion(truth, labels, codes, n_groups=len(names))
+        found = {rate.name: rate(counts) for rate in RATES}
+        for name in ("epistemic", "aleatoric", "predictive"):
+            sums = np.bincount(codes, getattr(parts, name), len(names))
+            found[f"{name}_uncertainty"] = sums / np.bincount(codes, minlength=len(names))
+        for metric, values in found.items():
+            for group, value in zip(names, values, strict=True):
+                yield {"attribute": attribute, "metric": metric, "group": group, "value": value}
+
+
+@cache
+def trained_values(
+    dataset: str, cause: str = "", effort: Effort = Effort.WHOLE, units: int = 0
+) -> pd.DataFrame:
+    """Return the groups' metrics of every run: a population or a split, each with its network.
+
+    Adult has one split, its own, and its runs differ by their networks.
+
+    Parameters
+    ----------
+    cause : one of the data set's, or nothing for the text's setting.
+    units : of the hidden layer, where it is not the text's.
+    """
+    if cause == GAINS:
+        return pd.DataFrame(_of_run(dataset, 0, *_gains()))
+    training, setting = TRAININGS[dataset], CAUSES[cause] if cause else TEXT
+    training = replace(training, hidden=(units,)) if units else training
+    found: list[dict[str, object]] = []
+    with one_thread():
+        for run in range(effort.choose(training.runs, 2, 1)):
+            rows = rows_of(dataset, run, setting)
+            posterior = trained(rows, training, setting, run)
+            found += _of_run(dataset, run, members_of(posterior, rows.tested, run), rows)
+    return pd.DataFrame(found)
+
+
+def _of_run(dataset: str, run: int, members: Array, rows: Rows) -> list[dict[str, object]]:
+    place = {"dataset": dataset, "run": str(run), "repeat": 0}
+    groups = of_groups(members, rows.truth.astype(float), rows.people)
+    return [{**place, **row} for row in groups]
+
+
+def _gains() -> tuple[Array, Rows]:
+    """Return one member, sure of label 1 where a tested row has a capital gain or loss."""
+    data = adult.load(Archive.of())
+    assert data.partition is not None and isinstance(data.features, pd.DataFrame)
+    rows = rows_of("adult", 0, TEXT)
+    gains = data.features[["capital-gain", "capital-loss"]].to_numpy(float)
+    tested = data.partition.ne("train").to_numpy()
+    return (gains[tested] > 0).any(axis=1).astype(float)[None], rows
+
+
+# Our numbers, and what changes the ratios that are printed.
 
 PAPER, TABLES = "uncertainty_fairness", ("1", "2", "3", "5")  # of trained networks
 SYNTHETIC = ("sd1", "sd2", "sd3")
@@ -147,7 +418,7 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[
     for dataset, asked in rows.groupby("dataset", sort=False):
         training = TRAININGS[str(dataset)]
         causes = ("", *training.causes)
-        frames = {cause: networks_of(str(dataset), cause, effort) for cause in causes}
+        frames = {cause: trained_values(str(dataset), cause, effort) for cause in causes}
         for row in asked.itertuples():
             name, cause = TEXTS.get(str(row.metric), (METRICS[str(row.metric)], ""))
             first = {"row": row.Index, "label": "text", "cause": ""}
@@ -217,14 +488,175 @@ def counts(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[s
             yield {"row": row.Index, "mean": mean, "sd": 0.0, "repeats": 1}
 
 
-def main() -> None:
-    """Write the numbers of the networks behind Tables 1, 2, 3 and 5 into the paper's folder."""
+def train() -> None:
+    """Compute our numbers for Tables 1 to 5: from trained networks, and counted in the data.
+
+    ``python -m papers.uncertainty_fairness.tables train`` trains the networks (a quarter of an
+    hour) and writes ``numbers.csv``, which the comparison reads.
+
+    The paper prints single runs: ours are means and sds over runs, 20 populations for SD1-3, splits
+    for COMPAS, networks of one split for Adult. A ratio over a variance too small to divide by
+    is not compared.
+    """
     published = Paper.read(PAPER, PAPERS).rows
     asked = published["table"].isin(TABLES) & published["metric"].isin(METRICS)
     found = pd.DataFrame(numbers(published[asked], Path(), Effort.WHOLE))
-    with atomic(PAPERS / PAPER / "numbers.csv") as file:
-        found.sort_values("row", kind="stable").to_csv(file, index=False, float_format="%.6g")
+    text = found.sort_values("row", kind="stable").to_csv(index=False, float_format="%.6g")
+    write_text(PAPERS / PAPER / "numbers.csv", text)
+
+
+EXPERIMENTS = {
+    "compas_trained": "bayes_by_backprop, 100 units",
+    "compas_dropout": "mc_dropout, dropout 0.1",
+    "compas_deep_ensemble": "deep_ensemble of 5",
+    "compas_trees": "ensemble of 10 XGBoosts",
+}
+PARTS = ("aleatoric", "epistemic")
+MEMBER_ATTRIBUTES = ("race", "sex")
+
+
+def members(options: Results) -> None:
+    """Whether what gives the members decides the ratios of the groups' uncertainties on COMPAS.
+
+    ``python -m papers.uncertainty_fairness.tables members`` reads the finished runs of the
+    experiments ``uncertainty_fairness/compas_*``.
+    """
+    heads = [f"{part}, {name}" for part in PARTS for name in ("white", *MEMBER_ATTRIBUTES)]
+    shown = table_of("COMPAS, mean (sd over splits)", "members", "accuracy, white", *heads)
+    for experiment, label in EXPERIMENTS.items():
+        ours = needed(experiment, options.results)
+        columns = [single_runs(ours, "compas", "race", "accuracy", "white")]
+        for part in PARTS:
+            metric = f"{part}_uncertainty"
+            columns.append(single_runs(ours, "compas", "race", metric, "white"))
+            columns += [ratios(ours, "compas", name, metric) for name in MEMBER_ATTRIBUTES]
+        shown.add_row(label, *(f"{runs.mean():.3g} ({runs.std():.1g})" for runs in columns))
+    Console(width=130).print(shown)
+
+
+UNITS = (25, 50, 100, 200, 400)
+# What was run -> its experiment, and the initial means where the experiment varies them.
+NETWORKS = {
+    "standard normal initial means, 10 epochs": ("figure6", "normal"),
+    "initial means within 1 / sqrt(fan in), 10 epochs": ("figure6", "uniform"),
+    "trained until held-out rows no longer improve": ("figure6_trained", ""),
+}
+CAPACITY_METRICS = ("accuracy", "aleatoric_uncertainty", "epistemic_uncertainty")
+CAPACITY_ATTRIBUTES = ("race", "sex")
+BySize = Mapping[int, pd.DataFrame]
+
+
+def by_size(networks: str, results: Path) -> dict[int, pd.DataFrame]:
+    """Return the groups' metrics of every size that was run of one of `NETWORKS`.
+
+    Raises
+    ------
+    UserError : none was run; it says which command runs them.
+    """
+    experiment, means = NETWORKS[networks]
+    chosen = {"learner__initial_means": means} if means else {}
+    runs = needed(experiment, results, **chosen)
+    sizes = {units: runs[runs["learner.hidden"] == f"[{units}]"] for units in UNITS}
+    return {units: ours for units, ours in sizes.items() if len(ours)}
+
+
+def mean_series(sizes: BySize, attribute: str, group: str, metric: str) -> pd.DataFrame:
+    """Return mean and sd over splits of a group's metric, a row for each size."""
+    key = ("compas", attribute, metric, group)
+    every = {units: single_runs(ours, *key) for units, ours in sizes.items()}
+    return pd.DataFrame(every).agg(["mean", "std"]).T
+
+
+def ratio_series(sizes: BySize, attribute: str, metric: str) -> pd.DataFrame:
+    """Return mean and sd over splits of a ratio G0 / G1, a row for each size."""
+    every = {units: ratios(ours, "compas", attribute, metric) for units, ours in sizes.items()}
+    return pd.DataFrame(every).agg(["mean", "std"]).T
+
+
+def capacity_table(networks: str, sizes: BySize) -> Table:
+    """Return the black group's metrics, and the ratios of the uncertainties, of each size."""
+    shown = table_of(f"COMPAS, {networks}: mean (sd over splits)", "units")
+    columns = []
+    for metric in CAPACITY_METRICS:
+        short = metric.removesuffix("_uncertainty")
+        shown.add_column(f"{short}, black", justify="right")
+        columns.append(mean_series(sizes, "race", "black", metric))
+        for attribute in CAPACITY_ATTRIBUTES if metric != "accuracy" else ():
+            shown.add_column(f"{short}, ratio by {attribute}", justify="right")
+            columns.append(ratio_series(sizes, attribute, metric))
+    for units in sizes:
+        cells = [series.loc[units] for series in columns]
+        shown.add_row(str(units), *(f"{cell['mean']:.3g} ({cell['std']:.1g})" for cell in cells))
+    return shown
+
+
+def capacity(options: Results) -> None:
+    """Print Figure 6 on COMPAS: the groups' uncertainties against the hidden layer's size.
+
+    ``python -m papers.uncertainty_fairness.tables capacity`` prints accuracies, uncertainties and
+    ratios of the finished runs of the experiments ``uncertainty_fairness/figure6`` and
+    ``figure6_trained``; brackets are one sd over splits, which overlap. ``fairbench paper
+    uncertainty_fairness figure=6`` draws them.
+    """
+    for networks in NETWORKS:
+        Console(width=150).print(capacity_table(networks, by_size(networks, options.results)))
+
+
+TRAINED = "sd1_3_trained"
+POINT = ("selection_rate", "true_positive_rate", "accuracy")
+
+
+@dataclass(frozen=True)
+class DirectionsOptions(Results):
+    """How many networks are trained."""
+
+    quick: bool = option(False, "Two networks of each set in place of twenty.")
+
+
+# What each of the synthetic sets is made to show: ratios that are fair, and some that are not.
+DIRECTIONS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "sd1": ("labels fair, aleatoric uncertainty not", POINT, ("aleatoric_uncertainty",)),
+    "sd2": ("labels fair, epistemic uncertainty not", POINT, ("epistemic_uncertainty",)),
+    "sd3": ("uncertainties fair, labels not", VARIANCES, POINT),
+}
+
+
+def directions_seen(ours: pd.DataFrame, title: str) -> Table:
+    """Return how often single runs show each direction of Proposition 4.1."""
+    names = ("data set", "direction", "fair part", "unfair part", "both", "P(both)")
+    table = table_of(title, *names, box=box.HEAVY_HEAD)
+    for dataset, (text, fair, unfair) in DIRECTIONS.items():
+        inside = {
+            name: (ratios(ours, dataset, "group", name) - 1).abs() <= BAND
+            for name in (*POINT, *VARIANCES)
+        }
+        is_fair = np.all([inside[name] for name in fair], axis=0)
+        is_unfair = ~np.all([inside[name] for name in unfair], axis=0)
+        both, n = int((is_fair & is_unfair).sum()), len(is_fair)
+        lower, upper = beta(both + 1, n - both + 1).ppf([0.025, 0.975])
+        counts = (f"{int(part.sum())} of {n}" for part in (is_fair, is_unfair))
+        interval = f"{lower:.2f} to {upper:.2f}"
+        table.add_row(dataset, text, *counts, f"{both} of {n}", interval)
+    return table
+
+
+def directions(options: DirectionsOptions) -> None:
+    """Proposition 4.1 of Kuzucu et al. as probabilities: how often single runs show what it says.
+
+    ``python -m papers.uncertainty_fairness.tables directions [quick=true]`` trains networks as the
+    text says and with starts near 0, as Table 1 has them (two minutes), and reads the finished runs
+    of ``experiment=uncertainty_fairness/sd1_3_trained``.
+    """
+    ours = needed(TRAINED, options.results)  # first, as it may be missing
+    console = Console(width=130)
+    effort = Effort.QUICK if options.quick else Effort.WHOLE
+    for cause in ("", "starts near 0"):
+        runs = pd.concat(trained_values(dataset, cause, effort) for dataset in DIRECTIONS)
+        console.print(
+            directions_seen(runs, f"Proposition 4.1: five epochs, {cause or 'as in the text'}")
+        )
+    console.print(directions_seen(ours, "Proposition 4.1: until held-out rows no longer improve"))
 
 
 if __name__ == "__main__":
-    run_main(main)
+    run_main(train, members, capacity, directions)

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 
 from fairbench.components.algorithms.estimators.ferm import mean_difference
 from fairbench.components.algorithms.interventions.hardt import Hardt, from_labels
-from fairbench.components.papers import CONF, run_main
+from fairbench.components.papers import as_numbers, composed, run_main
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.uncertainty_matters.grid import standardised
 from fairbench.components.papers.uncertainty_matters.ground_truth import FOLDER
 from fairbench.components.papers.uncertainty_matters.readings import (
     ALONE,
@@ -32,20 +33,13 @@ from fairbench.components.papers.uncertainty_matters.readings import (
     Reading,
     Setting,
 )
-from fairbench.components.papers.uncertainty_matters.tables import read_published
-from fairbench.core.arrays import Floats, Mask
-from fairbench.core.files import atomic
-from fairbench.core.seeds import rng
+from fairbench.components.papers.uncertainty_matters.tables import OF_ONE, read_published, scattered
+from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.core.files import write_text
 from fairbench.data.dataset import Dataset
 from fairbench.experiments.build import components
 from fairbench.experiments.configuration import plain
-from fairbench.inference.posterior import (
-    independent_draws,
-    joint_confusion,
-    margins,
-    paired_draws,
-)
-from fairbench.reporting.papers.running import Effort
+from fairbench.inference.posterior import independent_draws, joint_confusion, margins, paired_draws
 
 TABLES = ("14.1.1", "14.1.2", "14.1.3")
 SHARE = 20  # the training rows are divided into so many parts
@@ -57,25 +51,17 @@ TOLERANCE = 1e-9
 FIRST = 60  # rows of either file that a first pass sees
 DRAWS = 20000
 NUMBERS = FOLDER / "adult.csv"
-_ALONE = {"accuracy": 0, "equal_opportunity_difference": 1}
 
 
 def load() -> Dataset:
     """Return Adult, complete rows of both files."""
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        words = ["dataset=adult", "protect=sex"]
-        return components(plain(compose("config", words, return_hydra_config=True))).dataset
+    return components(plain(composed("dataset=adult", "protect=sex"))).dataset
 
 
 def codes_of(data: Dataset) -> Floats:
     """Return every feature as a number, and the sampling weight, (n, d)."""
-    assert isinstance(data.features, pd.DataFrame)
-    numbers = [
-        column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column
-        for _, column in data.features.items()
-    ]
     assert data.weight is not None
-    return np.column_stack([*numbers, data.weight]).astype(float)
+    return np.column_stack([as_numbers(data.features), data.weight]).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,13 +116,6 @@ class Machines:
         from sklearn.metrics.pairwise import rbf_kernel
 
         return np.asarray(rbf_kernel(self.X, self.X[self.used], GAMMA))
-
-
-def standardised(X: Floats, used: Mask) -> Floats:
-    """Return features (n, d) in units of the rows that train, (n,) of them marked."""
-    spread = X[used].std(axis=0)
-    scaled: Floats = (X - X[used].mean(axis=0)) / np.where(spread > 0, spread, 1)
-    return scaled
 
 
 def machines(data: Dataset, effort: Effort = Effort.WHOLE, part: int = 0) -> Machines:
@@ -200,28 +179,18 @@ def answers(
         if not vs:
             pair = next(names for names in by_part[0] if first in names)
             found = [_alone(margins(joint[pair])[pair.index(first)], text) for joint in by_part]
-            yield {"row": place, "label": "", "cause": "", **_summary(found)}
+            yield {"row": place, "label": "", "cause": "", **scattered(found)}
             continue
         setting = Setting(text["setting"], level=0.0)
         for reading in (TEXT, ALONE, RIGHT):
-            found = [
-                _events(reading, joint[first, second], setting)[text["metric"]] for joint in by_part
-            ]
+            each = (_events(reading, joint[first, second], setting) for joint in by_part)
             front = {"row": place, "label": reading.label, "cause": reading.cause}
-            yield {**front, **_summary(found)}
-
-
-def _summary(found: Sequence[float]) -> dict[str, float]:
-    """Return the mean and the scatter of parts, and what another part may be off by."""
-    parts = len(found)
-    sd = float(np.std(found, ddof=1)) if parts > 1 else 0.0
-    error = sd * float(np.sqrt(1 + 1 / parts))
-    return {"mean": float(np.mean(found)), "sd": sd, "repeats": parts, "error": error}
+            yield {**front, **scattered([events[text["metric"]] for events in each])}
 
 
 def _alone(counts: NDArray[np.int64], text: Mapping[str, str]) -> float:
     """Return a machine's accuracy, or its gap in size."""
-    return float(np.abs(TEXT.values(counts)[_ALONE[text["metric"]]]))
+    return float(np.abs(TEXT.values(counts)[OF_ONE[text["metric"]]]))
 
 
 def _events(reading: Reading, joint: NDArray[np.int64], setting: Setting) -> dict[str, float]:
@@ -238,14 +207,10 @@ def main() -> None:
     """Compute, write and print."""
     rows = read_published().query("table in @TABLES")
     found = pd.DataFrame(numbers(rows, Path("results"), Effort.WHOLE))
-    with atomic(NUMBERS) as file:
-        found.to_csv(file, index=False, float_format="%.4f")
-    shown = found.join(rows[["table", "method", "metric", "value"]], on="row")
-    print(
-        shown[["table", "method", "metric", "value", "mean", "sd", "label", "cause"]].to_string(
-            index=False
-        )
-    )
+    write_text(NUMBERS, found.to_csv(index=False, float_format="%.4f"))
+    of_rows = ["table", "method", "metric", "value"]
+    shown = found.join(rows[of_rows], on="row")[[*of_rows, "mean", "sd", "label", "cause"]]
+    print(shown.to_string(index=False))
 
 
 if __name__ == "__main__":

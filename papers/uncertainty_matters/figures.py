@@ -11,30 +11,30 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from fairbench.components.papers.uncertainty_matters import adult, grid, halves
-from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
-from fairbench.components.papers.uncertainty_matters.one_partition import PAIRS, Pair, pairs
-from fairbench.components.papers.uncertainty_matters.posteriors import (
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.uncertainty_matters import adult, grid, readings
+from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS
+from fairbench.components.papers.uncertainty_matters.readings import (
     FOLDS,
     LEVEL,
+    PAIRS,
     ROPE,
+    TEXT,
+    Setting,
     favourable,
     short,
 )
-from fairbench.components.papers.uncertainty_matters.readings import TEXT, Setting
-from fairbench.core.arrays import Floats
-from fairbench.core.seeds import rng
-from fairbench.inference.comparing.practical_difference import Density, highest_density_region
-from fairbench.inference.effective_counts import mean_shrinkage, variance_ratio
+from fairbench.components.papers.uncertainty_matters.tables import Pair, pairs
+from fairbench.core.arrays import Floats, rng
+from fairbench.inference.comparing import Density, highest_density_region
 from fairbench.inference.posterior import independent_draws, margins, table_draws
-from fairbench.metrics.rates import accuracy, false_positive_rate, total, true_positive_rate
+from fairbench.inference.survey import mean_shrinkage, variance_ratio
+from fairbench.metrics.registry import accuracy, false_positive_rate, total, true_positive_rate
 from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
-from fairbench.reporting.papers.running import Effort
 
 RHO_UP = Setting("rho_rel_up")
 # What section 14.2 quotes of Donini et al. (2018): A - B, in accuracy and in fairness.
@@ -44,10 +44,12 @@ _ACCURACY, _OPPORTUNITY = "Δ accuracy (A better →)", "Δ equal opportunity (A
 _SHOWN = 500  # cross-validations that are drawn
 
 
-def _figure(size: tuple[float, float]) -> Figure:
+def _panels(
+    size: tuple[float, float], rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels, row by row."""
     figure = Figure(size, dpi=90, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
 
 
 def _draws(effort: Effort) -> int:
@@ -81,7 +83,7 @@ def figure_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
 
 def figure_10_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
     """Yield the ratio of FERM's variance to the support vector machine's by half-splits."""
-    yield "", ratio_figure(grid.estimates("FERM"), grid.estimates(halves.REFERENCE))
+    yield "", ratio_figure(grid.estimates("FERM"), grid.estimates(readings.REFERENCE))
 
 
 def figure_12_1(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
@@ -153,8 +155,7 @@ def instability_figure(counts: Mapping[str, NDArray[np.int64]], rates: Mapping[s
     ----------
     rates : name -> what takes tables of good loans to a rate of each group.
     """
-    figure = _figure((8 * len(rates), 7))
-    panels = figure.subplots(1, len(rates), squeeze=False)[0]
+    figure, panels = _panels((8 * len(rates), 7), columns=len(rates))
     for axes, (gap, rate) in zip(panels, rates.items(), strict=True):
         for place, (name, tables) in enumerate(counts.items()):
             good = favourable(tables)
@@ -170,9 +171,10 @@ def instability_figure(counts: Mapping[str, NDArray[np.int64]], rates: Mapping[s
 
 def comparison_figure(compared: Sequence[Pair], draws: int) -> Figure:
     """Draw a row of three panels for each pair."""
-    figure = _figure((17, 5.5 * len(compared)))
-    panels = figure.subplots(len(compared), 3, sharex=True, sharey=True, squeeze=False)
-    for (truth, one, posterior), pair in zip(panels, compared, strict=True):
+    size = 17, 5.5 * len(compared)
+    figure, panels = _panels(size, len(compared), 3, sharex=True, sharey=True)
+    for place, pair in enumerate(compared):
+        truth, one, posterior = panels[3 * place : 3 * place + 3]
         _points(truth, pair.delta, "black")
         _points(one, pair.delta[pair.nearest][None], "black")
         _region(posterior, pair.difference_draws(RHO_UP, furthest=False, draws=draws), BLUE, "")
@@ -186,8 +188,7 @@ def comparison_figure(compared: Sequence[Pair], draws: int) -> Figure:
 
 def plane_figure(pair: Pair, draws: int) -> Figure:
     """Draw the region of practical equivalence, the events beside it, and one difference."""
-    figure = _figure((8, 7))
-    axes = figure.subplots()
+    figure, (axes,) = _panels((8, 7))
     delta = pair.difference_draws(RHO_UP, furthest=False, draws=draws)
     _region(axes, delta, BLUE, "95 % of A - B")
     _rope(axes)
@@ -211,8 +212,7 @@ def ratio_figure(own: Floats, reference: Floats) -> Figure:
     ----------
     own, reference : (J, 2, R, G) estimates in halves.
     """
-    figure = _figure((9, 6))
-    axes = figure.subplots()
+    figure, (axes,) = _panels((9, 6))
     whole = min(len(own), len(reference))
     numbers = np.arange(1, whole + 1)
     for order in range(4):
@@ -228,9 +228,8 @@ def ratio_figure(own: Floats, reference: Floats) -> Figure:
 
 def partitions_figure(compared: Sequence[Pair]) -> Figure:
     """Draw every difference of each pair, and the partitions that the tables rest on."""
-    figure = _figure((8 * len(compared), 7))
-    for axes, pair in zip(figure.subplots(1, len(compared), squeeze=False)[0], compared,
-                          strict=True):  # fmt: skip
+    figure, panels = _panels((8 * len(compared), 7), columns=len(compared))
+    for axes, pair in zip(panels, compared, strict=True):
         _points(axes, pair.delta, GREY)
         for place, colour, label in (
             (pair.nearest, GREEN, "nearest to the mean"),
@@ -249,9 +248,10 @@ def cases_figure(drawn: Mapping[tuple[str, str], tuple[Floats, Floats]]) -> Figu
     ----------
     drawn : names -> draws (T, G, 4) of the tables of A and of B, label 0 the favourable one.
     """
-    figure = _figure((14, 6 * len(drawn)))
-    panels = figure.subplots(len(drawn), 2, squeeze=False)
-    for (both, difference), (names, tables) in zip(panels, drawn.items(), strict=True):
+    figure, panels = _panels((14, 6 * len(drawn)), len(drawn), 2)
+    for both, difference, (names, tables) in zip(
+        panels[::2], panels[1::2], drawn.items(), strict=True
+    ):
         first, second = (TEXT.values(each) * [1, -1] for each in tables)
         _region(both, first, BLUE, short(names[0]))
         _region(both, second, ORANGE, short(names[1]))
@@ -265,8 +265,7 @@ def cases_figure(drawn: Mapping[tuple[str, str], tuple[Floats, Floats]]) -> Figu
 
 def quoted_figure(compared: Mapping[int, Pair]) -> Figure:
     """Draw every difference of each pair, and the one that the section quotes."""
-    figure = _figure((8 * len(compared), 7))
-    panels = figure.subplots(1, len(compared), squeeze=False)[0]
+    figure, panels = _panels((8 * len(compared), 7), columns=len(compared))
     for axes, (place, pair) in zip(panels, compared.items(), strict=True):
         _points(axes, pair.delta, ORANGE, f"{len(pair.delta)} cross-validations")
         axes.plot(*QUOTED[place], "D", color=BLUE, markersize=9, label="Donini et al. (2018)")
@@ -286,8 +285,7 @@ def groups_figure(
     """
     across = 4 if len(tables) > 6 else 3
     down = -(-len(tables) // across)
-    figure = _figure((4.5 * across, 4.2 * down))
-    panels = figure.subplots(down, across, squeeze=False).ravel()
+    figure, panels = _panels((4.5 * across, 4.2 * down), down, across)
     for axes in panels[len(tables) :]:
         axes.set_axis_off()
     for axes, (name, counts) in zip(panels, tables.items(), strict=False):

@@ -28,34 +28,23 @@ from numpy.typing import NDArray
 from fairbench.cli.command import Results
 from fairbench.components.algorithms.estimators.ferm import mean_difference
 from fairbench.components.algorithms.interventions.reweighing import independence_weights
-from fairbench.components.papers import run_main
-from fairbench.components.papers.options import number_of_cvs
-from fairbench.components.papers.uncertainty_matters import ground_truth
-from fairbench.components.papers.uncertainty_matters.algorithms import study
-from fairbench.components.papers.uncertainty_matters.cross_validation import (
-    FOLDS,
-    composed_labels,
-    partitions,
-)
+from fairbench.components.papers import as_numbers, number_of_cvs, run_main
+from fairbench.components.papers.uncertainty_matters import ground_truth, solvers
+from fairbench.components.papers.uncertainty_matters.ground_truth import key_of, study
 from fairbench.components.papers.uncertainty_matters.solvers import (
-    hardt_cv,
-    logistic_cv,
-    rbf_svm_cv,
-    repair_cv,
-)
-from fairbench.components.papers.uncertainty_matters.solvers.folds import (
+    FOLDS,
     Array,
     Rows,
+    composed_labels,
     held_out,
+    partitions,
     training,
 )
-from fairbench.core.arrays import Floats, Mask
-from fairbench.core.files import atomic
+from fairbench.core.arrays import Floats, Mask, rng
 from fairbench.core.options import option
-from fairbench.core.seeds import rng
 from fairbench.data.dataset import Dataset
-from fairbench.inference.effective_counts import half_splits
-from fairbench.metrics.rates import accuracy, binary_confusion, true_negative_rate
+from fairbench.inference.survey import half_splits
+from fairbench.metrics.registry import accuracy, binary_confusion, true_negative_rate
 
 FILE = ground_truth.FOLDER / "grid.npz"
 BATCH, SIDES = 20, 2
@@ -133,13 +122,15 @@ def german() -> Dataset:
 
 def numbered(data: Dataset, protect: str | Sequence[str]) -> pd.DataFrame:
     """Return every column as numbers, the categories in the alphabet's order."""
-    assert isinstance(data.features, pd.DataFrame)
-    found = {
-        name: column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column
-        for name, column in data.features.items()
-    }
-    found["age"] = data.groups(protect).cat.codes
-    return pd.DataFrame(found).astype(float)
+    numbers: pd.DataFrame = as_numbers(data.features)
+    return numbers.assign(age=data.groups(protect).cat.codes).astype(float)
+
+
+def standardised(X: Floats, used: Mask) -> Floats:
+    """Return features (n, d) in units of the rows that train, (n,) of them marked."""
+    spread = X[used].std(axis=0)
+    scaled: Floats = (X - X[used].mean(axis=0)) / np.where(spread > 0, spread, 1)
+    return scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +168,7 @@ class Divided:
             first, size = len(KERNEL) * choice.endswith(OWN), len(machines(name))
             grid = slice(first, first + size)
             chosen = self.chosen(own[grid], fairest=choice.startswith(FAIREST))
-            picked.append(self._picked(given[grid], chosen))
+            picked.append(given[grid][chosen.ravel(), np.arange(given.shape[1])])
         found = {}
         for algorithm in FITTED[name]:
             of_parts = [*picked, *given][: len(choices(name))]
@@ -220,10 +211,6 @@ class Divided:
             rates.append((~labels & rows).sum(axis=2) / np.maximum(rows.sum(axis=1), 1))
         return np.asarray(np.abs(rates[1] - rates[0]))
 
-    def _picked(self, given: Mask, chosen: Rows) -> Mask:
-        picked: Mask = given[chosen.ravel(), np.arange(given.shape[1])]
-        return picked
-
     def _given(self, name: str) -> Iterator[Mask]:
         """Yield the labels that each machine of a grid gives to all rows, (F, n)."""
         if name == "Zafar":
@@ -236,7 +223,7 @@ class Divided:
             yield self._repaired_logistic()
         elif name.endswith("LR"):
             weight = {"weight": self._weights()} if name.startswith("Reweighing") else {}
-            yield logistic_cv.margins(self.X, self.y, self.fold, C=1.0, **weight) > 0
+            yield solvers.logistic_margins(self.X, self.y, self.fold, C=1.0, **weight) > 0
         elif name.startswith("Linear"):
             yield from self._linear(fair=name.endswith("FERM"))
         else:
@@ -264,7 +251,7 @@ class Divided:
         if (C, gamma) != SLOW:
             # Active sets may go round in circles where hardly a multiplier lies between 0 and C.
             with suppress(ArithmeticError):
-                given = rbf_svm_cv.margins(self.X, self.y, self.fold, C=C, gamma=gamma, **options)
+                given = solvers.rbf_margins(self.X, self.y, self.fold, C=C, gamma=gamma, **options)
                 return np.asarray(given, float)
         return self._by_libsvm(C, gamma, **options)
 
@@ -272,23 +259,17 @@ class Divided:
         if name.startswith("Reweighing"):
             return {"weight": self._weights()}
         if name.startswith("Disparate"):
-            return {"repair": repair_cv.Repair.of(self.X, self.groups)}
-        return {"apart": self._apart()} if name == "FERM" else {}
+            return {"repair": solvers.Repair.of(self.X, self.groups)}
+        if name != "FERM":
+            return {}
+        compared, used = self.y == GOOD, training(self.fold)
+        apart = [mean_difference(self.groups, compared & u, u.astype(float)) for u in used]
+        return {"apart": np.stack(apart)}
 
     def _weights(self) -> Floats:
         groups = self.data.groups(study("SVM").protect)
         used = training(self.fold)
         return np.stack([independence_weights(groups, self.y, u.astype(float)) for u in used])
-
-    def _apart(self) -> Floats:
-        compared = self.y == GOOD
-        used = training(self.fold)
-        return np.stack([mean_difference(self.groups, compared & u, u.astype(float)) for u in used])
-
-    def _standard(self, used: Mask) -> Floats:
-        spread = self.X[used].std(axis=0)
-        scaled: Floats = (self.X - self.X[used].mean(axis=0)) / np.where(spread > 0, spread, 1)
-        return scaled
 
     def _by_libsvm(
         self,
@@ -296,7 +277,7 @@ class Divided:
         gamma: float,
         *,
         weight: Array | None = None,
-        repair: repair_cv.Repair | None = None,
+        repair: solvers.Repair | None = None,
         apart: Array | None = None,
     ) -> Floats:
         from sklearn.metrics.pairwise import rbf_kernel
@@ -304,7 +285,7 @@ class Divided:
 
         found, used = [], training(self.fold)
         for part, u in enumerate(used):
-            Z = self._standard(u)
+            Z = standardised(self.X, u)
             Z = Z if repair is None else np.asarray(repair(Z, u), float)
             kernel = rbf_kernel(Z, Z[u], gamma)
             if apart is not None:
@@ -320,7 +301,7 @@ class Divided:
 
         features = []
         for u in training(self.fold):
-            Z = self._standard(u)
+            Z = standardised(self.X, u)
             if fair:
                 weights = mean_difference(self.groups[u], self.y[u] == GOOD, np.ones(u.sum()))
                 apart = weights @ Z[u]
@@ -336,10 +317,10 @@ class Divided:
     def _repaired_logistic(self) -> Mask:
         from sklearn.linear_model import LogisticRegression
 
-        repair, found = repair_cv.Repair.of(self.X, self.groups), []
+        repair, found = solvers.Repair.of(self.X, self.groups), []
         learner = LogisticRegression(C=1.0, solver="newton-cholesky")
         for u in training(self.fold):
-            Z = repair(self._standard(u), u)
+            Z = repair(standardised(self.X, u), u)
             found.append(learner.fit(Z[u], self.y[u]).predict(Z) > 0)
         return np.stack(found)
 
@@ -366,7 +347,7 @@ class Divided:
             if gamma
             else SVC(C=C, kernel="linear")
         )
-        Z = self._standard(used)
+        Z = standardised(self.X, used)
         return np.asarray(learner.fit(Z[used], self.y[used]).predict(Z) > 0)
 
     def _derived(self, labels: Mask, asked: Mask | None = None) -> Mask:
@@ -375,9 +356,9 @@ class Divided:
         `asked` are the rows (F, n) that it is derived from, the training rows by default.
         """
         used = training(self.fold) if asked is None else asked
-        rates = hardt_cv.rates_of(labels, used, self.y, self.groups)
+        rates = solvers.hardt_rates(labels, used, self.y, self.groups)
         positive = used @ self.y / used.sum(axis=1)
-        chances = hardt_cv.chances(rates, np.column_stack([1 - positive, positive]))
+        chances = solvers.hardt_chances(rates, np.column_stack([1 - positive, positive]))
         found = np.empty(self.fold.shape, bool)
         for part, test in enumerate(~training(self.fold)):
             cv, k = divmod(part, FOLDS)
@@ -437,8 +418,7 @@ def _keep(path: Path, make: Callable[[], dict[str, Counts]]) -> None:
     if path.is_file():
         return
     counts = {name: each.astype(np.uint16) for name, each in make().items()}
-    with atomic(path) as stream:
-        np.savez_compressed(stream, allow_pickle=False, **counts)
+    ground_truth.write_arrays(path, counts)
 
 
 def pack(folder: Path, *, file: Path = FILE) -> None:
@@ -450,21 +430,13 @@ def pack(folder: Path, *, file: Path = FILE) -> None:
     for name, algorithms in {**FITTED, RULE_APART: tuple(APART)}.items():
         cvs, halved = list(_stored(folder, f"{name}, ")), list(_stored(folder, f"{name}, halves "))
         for algorithm in algorithms:
-            for place, choice in enumerate(_packed(name, algorithm)):
+            apart = (RULE_APART,) if name == RULE_APART else choices(algorithm)
+            for place, choice in enumerate(apart):
                 of_cvs = [each[algorithm][place] for each in cvs]
                 of_halves = [each[algorithm][place] for each in halved]
-                content[_key(algorithm, choice)] = np.concatenate(of_cvs)
-                content[_key(algorithm, choice, HALVES)] = np.stack(of_halves)
-    with atomic(file) as stream:
-        np.savez_compressed(stream, allow_pickle=False, **content)
-
-
-def _packed(name: str, algorithm: str) -> tuple[str, ...]:
-    return (RULE_APART,) if name == RULE_APART else choices(algorithm)
-
-
-def _key(*words: str) -> str:
-    return " | ".join(words)
+                content[key_of(algorithm, choice)] = np.concatenate(of_cvs)
+                content[key_of(algorithm, choice, HALVES)] = np.stack(of_halves)
+    ground_truth.write_arrays(file, content)
 
 
 @cache
@@ -475,12 +447,12 @@ def _content(file: Path = FILE) -> dict[str, NDArray[Any]]:
 
 def counts(algorithm: str, choice: str = "") -> Counts:
     """Return the packed counts of an algorithm's cross-validations, (B, G, 4)."""
-    return _content()[_key(algorithm, choice)]
+    return _content()[key_of(algorithm, choice)]
 
 
 def estimates(algorithm: str, choice: str = "") -> Floats:
     """Return accuracy and the share of good loans found in halves, (J, 2, R, G)."""
-    found = _content()[_key(algorithm, choice, HALVES)]
+    found = _content()[key_of(algorithm, choice, HALVES)]
     return np.stack([accuracy(found), true_negative_rate(found)], axis=2)
 
 
@@ -502,4 +474,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    run_main(main, Options)
+    run_main(main)

@@ -1,26 +1,282 @@
-"""How the printed tables are read: what a column's setting asks for, and which answers we give.
+"""How the printed tables are read, and the packed cross-validations that our answers are made of.
 
 A :class:`Reading` is one of our answers to the printed numbers on German: one setting for all of
 them. The first is the text's. The others stand for a cause, and differ from it, or from the cause
-before, in what their sentence in ``mapping.yaml`` says.
+before, in what their sentence in ``mapping.yaml`` says. A :class:`Setting` is what a column of the
+tables asks for, and :class:`Measured` what Table 12.1 is made of under a reading. Counts come from
+``counts.npz`` (one-hot columns; the study `packed` writes it) and from `grid` (the text's columns).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
 
-from fairbench.components.papers.uncertainty_matters import grid, packed
-from fairbench.components.papers.uncertainty_matters.halves import AT_A_TIME, REFERENCE
-from fairbench.components.papers.uncertainty_matters.posteriors import LEVEL, ROPE, favourable
-from fairbench.core.arrays import Floats
-from fairbench.inference.comparing.objectives import objective
-from fairbench.inference.comparing.practical_difference import Comparison, highest_density_region
-from fairbench.inference.effective_counts import variance_ratio
+from fairbench.cli.command import Results, default_results
+from fairbench.comparison.runs import Settings
+from fairbench.components.papers import number_of_cvs, run_main, table_of
+from fairbench.components.papers.uncertainty_matters import grid, ground_truth
+from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, key_of, study
+from fairbench.components.papers.uncertainty_matters.solvers import held_out_labels
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.errors import UserError
+from fairbench.core.options import option
+from fairbench.inference.comparing import Comparison, Region, highest_density_region, objective
+from fairbench.inference.posterior import joint_confusion, table_draws
+from fairbench.inference.survey import half_splits, variance_ratio
+from fairbench.metrics.registry import accuracy, true_negative_rate
+
+REFERENCE, ALL_HALVINGS, AT_A_TIME = "SVM", 60, 5
+
+
+@dataclass(frozen=True)
+class HalvesOptions:
+    """How much is computed."""
+
+    halvings: int = option(ALL_HALVINGS, "How many halvings of the data.", least=1)
+
+
+def half_estimates(name: str, halvings: int = ALL_HALVINGS) -> Floats:
+    """Return the rates of both halves of every halving, (J, 2, R, G).
+
+    The rates are accuracy and the share of good loans found, by group, pooled over the ten folds
+    of a cross-validation that has seen no row of the other half.
+    """
+    whole = study(name)
+    drawn = half_splits(len(whole.dataset), halvings, rng(whole.seed, "halves"))
+    halves = [rows for pair in drawn for rows in pair]
+    found = []
+    for repeat, rows in enumerate(halves):
+        half = replace(whole, dataset=whole.dataset.take(rows))
+        (counts,) = ground_truth.counted(half, [repeat])
+        found.append([accuracy(counts), true_negative_rate(counts)])
+    return np.reshape(found, (halvings, 2, 2, -1))
+
+
+def ratios(own: Floats, reference: Floats, at_a_time: int = AT_A_TIME) -> list[float]:
+    """Return r of each five halvings, or so many at a time, of estimates (J, 2, R, G)."""
+    starts = range(0, len(own), at_a_time)
+    parts = (slice(start, start + at_a_time) for start in starts)
+    return [float(variance_ratio(own[part], reference[part], pooled=True)) for part in parts]
+
+
+def halves(options: HalvesOptions) -> None:
+    """Print variances over half-splits with a cross-validation inside each half (section 10).
+
+    ``python -m papers.uncertainty_matters.readings halves [halvings=60]`` prints the ratio r of an
+    algorithm's variance to that of the support vector machine, by rate and group and in the
+    mean, of all halvings and of the paper's five at a time. The project's own split=half_splits
+    trains on one half and tests on the other, so that its r is of single fits.
+    """
+    reference = half_estimates(REFERENCE, options.halvings)
+    headings = ("", "accuracy", "good loans found", "mean", "of five at a time")
+    table = table_of(f"r, of {options.halvings} halvings", *headings)
+    for name in ALL:
+        own = half_estimates(name, options.halvings)
+        each = variance_ratio(own, reference)
+        fives = np.sort(ratios(own, reference))
+        cells = [", ".join(f"{value:.2f}" for value in row) for row in each]
+        table.add_row(name, *cells, f"{np.nanmean(each):.2f}", f"{fives[0]:.2f} to {fives[-1]:.2f}")
+    Console(width=100).print(table)
+
+
+PACKED_FILE = ground_truth.FOLDER / "counts.npz"
+ROWS, JOINT, HALVES = "rows", "joint", "halves"
+PARTITIONS = 20  # that joint counts are averaged over
+FEW, HALVINGS = 20, 10  # cross-validations and half-splits of what Table 12.1 alone has
+OTHERS = 400  # cross-validations of what only the further readings and section 14.2.1 compare
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PackedOptions(Results):
+    """How many cross-validations of what the reading that reproduces compares, and their place."""
+
+    cvs: int = number_of_cvs(OTHERS)
+
+
+def packed_counts(algorithm: str) -> Counts | None:
+    """Return the counts (B, G, 4) of an algorithm, None where it is not among the packed."""
+    if algorithm not in _content():
+        return None
+    wrong = _content()[algorithm].astype(np.int64).reshape(-1, 2, 2)
+    negative, positive = _content()[ROWS].astype(np.int64).T
+    false_positive, false_negative = wrong[..., 0], wrong[..., 1]
+    cells = (negative - false_positive, false_positive, false_negative, positive - false_negative)
+    return np.stack(cells, axis=-1)
+
+
+def packed_joint(names: tuple[str, str]) -> Counts | None:
+    """Return the joint counts (R, G, 8) of two algorithms, None where they are not packed."""
+    return _content().get(key_of(JOINT, *names))
+
+
+def half_split_estimates(algorithm: str) -> NDArray[np.float64]:
+    """Return what :func:`half_estimates` found, (J, 2, R, G)."""
+    found: NDArray[np.float64] = _content()[key_of(HALVES, algorithm)].astype(float)
+    return found
+
+
+def most_counts(algorithm: str, results: Path | None = None) -> Counts:
+    """Return an algorithm's cross-validations: those packed, or in a results folder if it has more.
+
+    Raises
+    ------
+    UserError : neither has any.
+    """
+    kept, found = packed_counts(algorithm), None
+    if results is not None or kept is None:
+        try:
+            folder = (results or default_results()) / ground_truth.STORED
+            found = ground_truth.load(algorithm, results=folder)
+        except UserError:
+            if kept is None:
+                raise
+    if kept is None or (found is not None and len(found) > len(kept)):
+        assert found is not None
+        return found
+    return kept
+
+
+def joint_counts(names: tuple[str, str], partitions: int) -> Counts:
+    """Compute the joint counts of two algorithms on the first partitions, (R, G, 8)."""
+    part = study(names[0])
+    groups = part.dataset.groups(part.protect).cat.codes.to_numpy()
+    target = part.dataset.target.to_numpy()
+    labels = [held_out_labels(study(name), range(partitions)) for name in names]
+    found = [
+        joint_confusion(target, first, second, groups, n_groups=2)
+        for first, second in zip(*labels, strict=True)
+    ]
+    return np.stack(found)
+
+
+def pack(results: Path, *, file: Path = PACKED_FILE) -> None:
+    """Pack what the results folder has; joint counts and half-splits are computed."""
+    content: dict[str, NDArray[Any]] = {}
+    for name in ALL:
+        tables = ground_truth.load(name, results=results / ground_truth.STORED)
+        content[ROWS] = tables[0].reshape(2, 2, 2).sum(axis=-1).astype(np.uint16)
+        content[name] = _wrong(tables)
+    for name in ALGORITHMS:
+        if name not in ALL:
+            content[name] = _wrong(ground_truth.counted(study(name), range(FEW)))
+            content[key_of(HALVES, name)] = half_estimates(name, HALVINGS).astype(np.float32)
+    for pair in {each.names(pair) for each in READINGS if each.paired for pair in PAIRS[:3]}:
+        content[key_of(JOINT, *pair)] = joint_counts(pair, PARTITIONS).astype(np.uint16)
+    for name in (REFERENCE, *ALL):  # the reference in full, too
+        content[key_of(HALVES, name)] = half_estimates(name).astype(np.float32)
+    ground_truth.write_arrays(file, content)
+
+
+def compute(cvs: int, results: Path) -> None:
+    """Compute cross-validations of what the reading that reproduces compares, and of the others."""
+    first = {name for pair in PAIRS[:2] for name in ONE_HOT.names(pair)}
+    rest = [name for name in ALL if name not in first]
+    for names, wanted in ((sorted(first), cvs), (rest, min(cvs, OTHERS))):
+        for _ in ground_truth.ensure_all(names, wanted, 1, results / ground_truth.STORED):
+            pass
+
+
+def _wrong(tables: Counts) -> NDArray[np.uint16]:
+    """Return the false positives and negatives of both groups, (B, G, 4) -> (B, 4)."""
+    return tables[..., 1:3].reshape(-1, 4).astype(np.uint16)
+
+
+@cache
+def _content() -> dict[str, NDArray[Any]]:
+    with np.load(PACKED_FILE, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def packed(options: PackedOptions) -> None:
+    """Cross-validations of German with one-hot columns, packed into the checkout.
+
+    ``python -m papers.uncertainty_matters.readings packed [cvs=10000]`` computes what the results
+    folder does not have of them, and packs all that is there, joint counts and half-splits besides;
+    what is computed is kept, so that a stopped command goes on. Labels are the same in every
+    cross-validation, so that four counts of two groups say all.
+    """
+    compute(options.cvs, options.results)
+    pack(options.results)
+    print(f"{PACKED_FILE}: {PACKED_FILE.stat().st_size / 1000:.0f} kB")
+
+
+# Posteriors of accuracy and equal opportunity difference from the counts of cross-validations.
+#
+# Counts are (..., G, 4), the reference group first, of the label that is 1 in the data (German: a
+# bad loan). The paper's label is the good loan, so that every table is turned round here.
+
+FOLDS, LEVEL = 10, 0.95
+# Signed as in the published code: the other group's true positive rate minus the reference's.
+OBJECTIVES = ("accuracy", "equal_opportunity_difference")
+ROPE = (0.01, 0.01)
+
+
+def favourable(counts: NDArray[Any]) -> NDArray[Any]:
+    """Return the tables of label 0: TN, FP, FN, TP become TP, FN, FP, TN."""
+    return counts[..., ::-1]
+
+
+def short(name: str) -> str:
+    """Return an algorithm's name as it fits a table."""
+    return name.replace("Disparate impact remover", "DI remover")
+
+
+def values(counts: NDArray[Any]) -> Floats:
+    """Return both objectives of every table, (..., G, 4) -> (..., 2)."""
+    turned = favourable(counts)
+    return np.stack([objective(name)(turned) for name in OBJECTIVES], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """Draws (R, T, 2) of both objectives from each of R cross-validations."""
+
+    draws: Floats
+
+    @classmethod
+    def of(
+        cls,
+        counts: NDArray[Any],
+        worth: float | Floats,
+        generator: np.random.Generator,
+        *,
+        draws: int,
+        predictive: bool = False,
+    ) -> Cloud:
+        """Draw from (R, G, 4) pooled counts, each worth `worth`, by the posterior or beyond it."""
+        tables = table_draws(counts * worth, draws, generator, predictive=predictive)
+        return cls(np.moveaxis(values(tables), 1, 0))
+
+    def regions(self) -> list[Region]:
+        """Return the 95 % region of every cross-validation's draws."""
+        return [highest_density_region(_defined(each), LEVEL) for each in self.draws]
+
+    def events(self, other: Cloud) -> dict[str, float]:
+        """Return the probabilities that A (this) or B outperforms, means over cross-validations."""
+        each = [events(one - two) for one, two in zip(self.draws, other.draws, strict=False)]
+        return {name: float(np.mean([shares[name] for shares in each])) for name in each[0]}
+
+
+def events(delta: Floats) -> dict[str, float]:
+    """Return the events' shares among differences A - B, (N, 2)."""
+    return Comparison(OBJECTIVES, _defined(delta), np.array(ROPE)).events()
+
+
+def _defined(draws: Floats) -> Floats:
+    kept: Floats = draws[~np.isnan(draws).any(axis=1)]
+    return kept
+
+
+# Settings and readings.
 
 Names = tuple[str, str]
 TRUTH = "ground truth"
@@ -119,7 +375,7 @@ class Reading:
         """Return an algorithm's cross-validations, (B, G, 4)."""
         if self.stands_for is None:
             return grid.counts(name, self.choices.get(name, ""))
-        return packed.most_counts(self.stands_for.get(name, name))
+        return most_counts(self.stands_for.get(name, name))
 
     def variance_ratio(self, name: str, place: int) -> Floats:
         """Return the ratio r of each group, (G, 1), of the `place`-th five half-splits.
@@ -141,7 +397,7 @@ class Reading:
     def _estimates(self, name: str) -> Floats:
         if self.stands_for is None:
             return grid.estimates(name, self.choices.get(name, ""))
-        return packed.half_split_estimates(self.stands_for.get(name, name))
+        return half_split_estimates(self.stands_for.get(name, name))
 
     def names(self, pair: Names) -> Names:
         """Return the algorithms of ours that are compared."""
@@ -216,3 +472,85 @@ READINGS = (
     SIGNED_GAPS,
     RIGHT,
 )
+# The two algorithms of each comparison, and all of them of one-hot columns.
+PAIRS: tuple[Names, ...] = (
+    ("Disparate impact remover + SVM", "FERM"),
+    ("Linear SVM + Hardt", "FERM"),
+    ("SVM + Hardt", "Linear SVM + Hardt"),  # of section 14.2, case 1
+    ("Linear SVM + Hardt", "Linear FERM"),  # of section 14.2, case 2
+)
+ALL = tuple(
+    dict.fromkeys(
+        name
+        for each in READINGS
+        for pair in PAIRS[:3]
+        if each.stands_for is not None
+        for name in each.names(pair)
+    )
+)
+
+
+# What Table 12.1 of Uncertainty Matters is made of: counts, variance ratios, and posteriors.
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What the table is made of, by algorithm.
+
+    Attributes
+    ----------
+    counts : (B, G, 4) of cross-validations; the same index is the same partition.
+    ratios : (R, G, 1) the variance over the reference learner's in each group, of five half-splits
+        for each posterior.
+    posteriors : how many of the cross-validations give a posterior, R.
+    """
+
+    counts: Mapping[str, NDArray[np.int64]]
+    ratios: Mapping[str, Floats] = field(default_factory=dict)
+    posteriors: int = 20
+    draws: int = 10000
+
+    def cvs(self, *names: str) -> int:
+        """Return how many cross-validations of the ground truth all of these algorithms have."""
+        return min(len(self.counts.get(name, ())) for name in names)
+
+    def effective_fraction(self, name: str, rho: str) -> Floats:
+        """Return what a count of an algorithm is worth, a number or (R, G, 1)."""
+        settings = Settings(rho=RHOS[rho])
+        ratio = self.ratios[name][: self.posteriors] if settings.relative else None
+        return settings.shrinkage(FOLDS, ratio)
+
+    def cloud(self, name: str, rho: str, *, predictive: bool = False) -> Cloud:
+        """Return the posteriors of an algorithm, each algorithm drawn on its own."""
+        worth = self.effective_fraction(name, rho)
+        kept = min(self.posteriors, len(self.counts[name]), len(worth) if worth.ndim else 10**9)
+        worth = worth[:kept] if worth.ndim else worth
+        generator = rng(0, "uncertainty matters", name, rho, int(predictive))
+        options: dict[str, Any] = {"draws": self.draws, "predictive": predictive}
+        return Cloud.of(self.counts[name][:kept], worth, generator, **options)
+
+
+def measure(
+    reading: Reading = ALONE,
+    names: Sequence[str] = tuple(ALGORITHMS),
+    *,
+    cvs: int | None = None,
+    posteriors: int = 20,
+    draws: int = 10000,
+) -> Measured:
+    """Read the packed cross-validations and half-splits of algorithms under a reading.
+
+    Parameters
+    ----------
+    cvs : at most so many; all that there are if None.
+    """
+    counts = {name: reading.counts(name)[:cvs] for name in names}
+    ratios = {
+        name: np.stack([reading.variance_ratio(name, place) for place in range(posteriors)])
+        for name in names
+    }
+    return Measured(counts, ratios, posteriors, draws)
+
+
+if __name__ == "__main__":
+    run_main(halves, packed)

@@ -1,45 +1,61 @@
-"""Our numbers for Tables 1 and 12.1 of Uncertainty Matters: areas, and what lies inside.
+"""Our numbers for the tables on German: areas of regions, and one cross-validation of many.
 
-The ground truth is as many ten-fold cross-validations of an algorithm as are packed. The paper
-averages over as many posteriors; ours are of the first twelve, so that an area is known to its sd
-over the root of their number. With a relative rho the paper has one ratio from five half-splits,
-and ours have others: there the printed number is judged as one of ours.
-
-``python -m papers.uncertainty_matters.tables`` computes them from what is packed, and keeps them in
-table12_1.csv.
+`area_numbers` answers Tables 1 and 12.1, `partition_numbers` the tables that rest on one
+cross-validation. Both are computed from what is packed; the studies `areas` and `one_partition`
+keep them in ``table12_1.csv`` and ``numbers.csv``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from rich.console import Console
 
-from fairbench.components.papers import PAPERS, run_main
-from fairbench.components.papers.uncertainty_matters.measured import Measured, measure
-from fairbench.components.papers.uncertainty_matters.posteriors import values
+from fairbench.cli.command import Results
+from fairbench.comparison.runs import Settings
+from fairbench.components.papers import PAPERS, run_main, table_of
+from fairbench.components.papers.engine.matching import Effort, number
+from fairbench.components.papers.uncertainty_matters import ground_truth, readings
 from fairbench.components.papers.uncertainty_matters.readings import (
     ALONE,
     APART,
+    FOLDS,
     ONE_HOT,
     ONE_MACHINE,
+    PAIRS,
     POOLED,
+    READINGS,
     RELATIVE,
     RHOS,
     TEXT,
+    TRUTH,
+    Measured,
+    Names,
     Reading,
+    Setting,
+    measure,
+    short,
+    values,
 )
-from fairbench.core.files import atomic
-from fairbench.reporting.papers.running import Effort
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.errors import UserError
+from fairbench.core.files import write_text
+from fairbench.inference.comparing import highest_density_region
+from fairbench.inference.posterior import paired_draws, table_draws
+from fairbench.inference.survey import mean_shrinkage, relative_rho
 
 PUBLISHED = PAPERS / "uncertainty_matters" / "published.csv"
 AREA, INSIDE = "hdr95_area", "percent_of_cv_results_inside_hdr95"
-KEPT = PAPERS / "uncertainty_matters" / "table12_1.csv"
-READINGS = (TEXT, ALONE, POOLED, ONE_MACHINE, APART, ONE_HOT)
-POSTERIORS, DRAWS = 12, 5000
+AREAS = PAPERS / "uncertainty_matters" / "table12_1.csv"
+AREA_READINGS = (TEXT, ALONE, POOLED, ONE_MACHINE, APART, ONE_HOT)
+POSTERIORS, AREA_DRAWS = 12, 5000
 
 
 def table_12_1(
@@ -63,7 +79,7 @@ def table_12_1(
     summaries = []
     for place, row in zip(rows.index, rows.to_dict("records"), strict=True):
         values_of_row = found[row["method"], row["setting"]][row["metric"]]
-        summary = _summary(values_of_row, row, measured.cvs(row["method"]))
+        summary = _area_summary(values_of_row, row, measured.cvs(row["method"]))
         names = ("method", "setting", "metric")
         front = {"row": place, **{name: row[name] for name in names}}
         summaries.append({**front, "published": float(row["value"]), **summary})
@@ -77,7 +93,7 @@ def _areas(measured: Measured, name: str, rho: str, *, predictive: bool) -> dict
     return {AREA: [region.size for region in regions], INSIDE: [100 * float(h) for h in held]}
 
 
-def _summary(found: list[float], row: Mapping[str, Any], cvs: int) -> dict[str, float]:
+def _area_summary(found: list[float], row: Mapping[str, Any], cvs: int) -> dict[str, float]:
     """Return the mean, its scatter, and what the printed number may be off by."""
     own = max(len(found), 1)
     sd = float(np.std(found, ddof=1)) if own > 1 else 0.0
@@ -94,18 +110,19 @@ def read_published() -> pd.DataFrame:
     return pd.read_csv(PUBLISHED, dtype=str, keep_default_na=False)
 
 
-def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
+def area_numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[str, Any]]:
     """Yield our number for every published one, the text's first.
 
     Parameters
     ----------
     rows : published numbers; the index is the place of each.
     """
-    for reading in READINGS:
-        names = [name for name in dict.fromkeys(rows["method"]) if _differs(reading, name)]
+    for reading in AREA_READINGS:
+        every = dict.fromkeys(rows["method"])  # a reading of some machines has these alone
+        names = [name for name in every if not reading.choices or name in reading.choices]
         options: dict[str, Any] = {
             "posteriors": effort.choose(POSTERIORS, 2, 1),
-            "draws": effort.choose(DRAWS, 1000, 100),
+            "draws": effort.choose(AREA_DRAWS, 1000, 100),
             "cvs": effort.choose(None, None, 20),
         }
         if names:
@@ -117,19 +134,332 @@ def numbers(rows: pd.DataFrame, results: Path, effort: Effort) -> Iterator[dict[
                 yield {**record, "label": reading.label, "cause": reading.cause}
 
 
-def _differs(reading: Reading, name: str) -> bool:
-    """Say whether a reading has an algorithm of its own, or changes how all are drawn."""
-    return not reading.choices or name in reading.choices
+def areas() -> None:
+    """Our numbers for Tables 1 and 12.1 of Uncertainty Matters: areas, and what lies inside.
 
+    The ground truth is as many ten-fold cross-validations of an algorithm as are packed. The paper
+    averages over as many posteriors; ours are of the first twelve, so that an area is known to
+    its sd over the root of their number. With a relative rho the paper has one ratio from five
+    half-splits, and ours have others: there the printed number is judged as one of ours.
 
-def main() -> None:
-    """Compute both tables from what is packed, and keep them."""
+    ``python -m papers.uncertainty_matters.tables areas`` computes them from what is packed, and
+    keeps them in table12_1.csv.
+    """
     rows = read_published().query("table in ('1', '12.1')")
-    found = pd.DataFrame(numbers(rows, Path("results"), Effort.WHOLE))
-    with atomic(KEPT) as file:
-        found.to_csv(file, index=False, float_format="%.5g")
-    print(f"{len(rows)} numbers of ours are in {KEPT}")
+    found = pd.DataFrame(area_numbers(rows, Path("results"), Effort.WHOLE))
+    write_text(AREAS, found.to_csv(index=False, float_format="%.5g"))
+    print(f"{len(rows)} numbers of ours are in {AREAS}")
+
+
+TABLES = ("2", "3", "12.2", "12.3", "12.4", "12.5", "13.1", "15.1", "15.2")
+ANSWERED = (*TABLES, "14.2.1", "14.2.2")
+FURTHEST = ("3", "12.4", "12.5")
+NUMBERS = ground_truth.FOLDER / "numbers.csv"
+PARTITIONS = 6  # that the rule ranks first
+WHOLE = 10000  # cross-validations behind a printed share
+DRAWS = 3000
+WITHIN = (0.05, 0.1)
+# What one cross-validation has of a single algorithm (section 14.2), in the order of objectives.
+OF_ONE = {"accuracy": 0, "equal_opportunity_difference": 1}
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two algorithms as a reading compares them.
+
+    Attributes
+    ----------
+    counts : (B, G, 4) of either; the same index is the same partition.
+    """
+
+    reading: Reading
+    names: Names
+    counts: tuple[NDArray[np.int64], NDArray[np.int64]]
+    regions: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def delta(self) -> Floats:
+        """The difference of both objectives in every cross-validation, (B, 2)."""
+        return self.differences(2)
+
+    def differences(self, objectives: int) -> Floats:
+        """Return the differences of some objectives in every cross-validation, (B, m)."""
+        kept = min(map(len, self.counts))
+        first, second = (self.reading.values(each[:kept], objectives) for each in self.counts)
+        difference: Floats = first - second
+        return difference
+
+    @property
+    def nearest(self) -> int:
+        """The place of the cross-validation nearest to the mean difference."""
+        return int(self.ranked(furthest=False)[0])
+
+    @property
+    def furthest(self) -> int:
+        """The place of the one furthest from the mean among those of another conclusion."""
+        return int(self.ranked(furthest=True)[0])
+
+    def ranked(self, *, furthest: bool) -> NDArray[np.intp]:
+        """Return the places of cross-validations in the order of the rule of section 12.4.
+
+        The furthest ones are those of another conclusion than the mean's; where none is, the
+        furthest of all.
+        """
+        near: NDArray[np.intp] = self._distance.argsort()
+        if not furthest:
+            return near
+        other = self._concludes_otherwise[near[::-1]]
+        return near[::-1][other] if other.any() else near[::-1][:1]
+
+    @cached_property
+    def _concludes_otherwise(self) -> NDArray[np.bool_]:
+        (of_mean,) = self.reading.conclusions(self.delta.mean(axis=0)[None])
+        return np.asarray(np.array(self.reading.conclusions(self.delta)) != of_mean, bool)
+
+    @cached_property
+    def _distance(self) -> Floats:
+        distance: Floats = np.linalg.norm(self.delta - self.delta.mean(axis=0), axis=1)
+        return distance
+
+    def probabilities(
+        self, setting: Setting, *, furthest: bool = False, draws: int = DRAWS, place: int = 0
+    ) -> dict[str, float]:
+        """Return the shares of the published events under a setting, by metric.
+
+        Parameters
+        ----------
+        furthest : of a partition far from the mean, in place of a near one.
+        place : the partition's place in the rule's order, and that of the five half-splits.
+        """
+        if setting.rho == TRUTH:
+            return self.reading.events(self.differences(setting.objectives), setting)
+        drawn = setting.rho, setting.alpha, setting.objectives, furthest, draws, place
+        if drawn not in self.regions:
+            delta = self.difference_draws(setting, furthest=furthest, draws=draws, place=place)
+            self.regions[drawn] = delta[~np.isnan(delta).any(axis=1)]
+        region = (*drawn, setting.level)
+        if setting.level and region not in self.regions:
+            found = highest_density_region(self.regions[drawn], setting.level)
+            self.regions[region] = found.inside
+        return self.reading.events(self.regions[drawn], setting, self.regions.get(region))
+
+    def difference_draws(
+        self, setting: Setting, *, furthest: bool, draws: int = DRAWS, place: int = 0
+    ) -> Floats:
+        """Return draws (T, m) of the posterior of the difference A - B under a setting."""
+        if self.reading.paired:
+            return self._difference(self._joint(setting, draws), setting)
+        ranked = self.ranked(furthest=furthest)
+        return self.drawn_at(int(ranked[min(place, len(ranked) - 1)]), setting, draws, place)
+
+    def drawn_at(self, cv: int, setting: Setting, draws: int = DRAWS, place: int = 0) -> Floats:
+        """Return draws (T, m) of A - B from two posteriors of one partition, the `cv`-th."""
+        return self._difference(self.tables(setting, cv, draws, place), setting)
+
+    def _difference(self, tables: tuple[Floats, Floats], setting: Setting) -> Floats:
+        first, second = (self.reading.values(each, setting.objectives) for each in tables)
+        difference: Floats = first - second
+        return difference
+
+    def tables(
+        self, setting: Setting, cv: int, draws: int, place: int = 0
+    ) -> tuple[Floats, Floats]:
+        """Draw both algorithms' tables on their own, from their counts on one partition."""
+        settings = Settings(rho=RHOS[setting.rho])
+        first, second = (
+            table_draws(
+                counts[cv] * settings.shrinkage(FOLDS, self._ratio(settings, name, place)),
+                draws,
+                rng(place, "uncertainty matters", "one partition", name, setting.rho),
+                alpha=setting.alpha,
+                predictive=self.reading.predictive,
+            )
+            for name, counts in zip(self.names, self.counts, strict=True)
+        )
+        return first, second
+
+    def _ratio(self, settings: Settings, name: str, place: int) -> Floats | None:
+        return self.reading.variance_ratio(name, place) if settings.relative else None
+
+    def _joint(self, setting: Setting, draws: int) -> tuple[Floats, Floats]:
+        """Draw both algorithms' tables from their joint table, the mean of several partitions."""
+        joint = readings.packed_joint(self.names)
+        if joint is None:
+            raise UserError(f"no joint counts of {' and '.join(self.names)} are packed")
+        generator = rng(0, "uncertainty matters", *self.names)
+        return paired_draws(joint.mean(axis=0), draws, generator, alpha=setting.alpha)
+
+
+def pairs(reading: Reading, cvs: int | None = None) -> dict[str, Pair]:
+    """Return all pairs under a reading, by the name of their rows, of at most `cvs` partitions."""
+    found = {}
+    for pair in PAIRS[:3] if reading.paired else PAIRS:
+        first, second = (reading.counts(name)[:cvs] for name in pair)
+        found[" vs ".join(pair)] = Pair(reading, reading.names(pair), (first, second))
+    return found
+
+
+def partition_numbers(
+    rows: pd.DataFrame, results: Path, effort: Effort
+) -> Iterator[dict[str, Any]]:
+    """Yield our numbers for every published one, those of the text's setting first.
+
+    Parameters
+    ----------
+    rows : published numbers; the index is the place of each.
+    effort : with fewer draws and partitions for a quick look and a first pass.
+    """
+    compared = [pairs(reading, effort.choose(None, None, 100)) for reading in READINGS]
+    places = effort.choose(PARTITIONS, 3, 2)
+    draws = effort.choose(DRAWS, DRAWS // 5, 200)
+    yield from partition_answers(compared, rows, places, draws=draws)
+
+
+def partition_answers(
+    compared: Iterable[dict[str, Pair]],
+    rows: pd.DataFrame,
+    places: int = PARTITIONS,
+    *,
+    draws: int = DRAWS,
+) -> Iterator[dict[str, Any]]:
+    """Yield what some readings say of published numbers."""
+    for by_method in compared:
+        for key, mine in rows.groupby(["table", "method", "setting"], sort=False):
+            table, method, text = map(str, key)
+            if " vs " not in method:
+                yield from _alone(by_method, method, mine)
+            elif method in by_method:
+                yield from _of_pair(by_method[method], table, text, mine, places, draws)
+
+
+def _of_pair(
+    pair: Pair, table: str, text: str, mine: pd.DataFrame, places: int, draws: int
+) -> Iterator[dict[str, Any]]:
+    setting, reading = Setting.read(text), pair.reading
+    truth = setting.rho == TRUTH
+    if truth and reading.paired:
+        return
+    whole = 1 if truth or reading.paired else places
+    furthest = table in FURTHEST
+    found = [
+        pair.probabilities(setting, furthest=furthest, draws=draws, place=place)
+        for place in range(whole)
+    ]
+    for row in mine.itertuples():
+        shares = np.array([each[str(row.metric)] for each in found])
+        share = float(shares.mean())
+        of = (len(pair.delta), WHOLE) if truth else (draws, draws)
+        noise = np.sqrt(share * (1 - share) * (1 / of[0] + 1 / of[1]))
+        spread = float(shares.std(ddof=1)) if whole > 1 else 0.0
+        error = float(np.hypot(noise, spread * np.sqrt(1 + 1 / whole)))
+        front = {"row": row.Index, "label": reading.label, "cause": reading.cause}
+        yield number(share, spread, whole, error=error, **front)
+
+
+def _alone(by_method: dict[str, Pair], name: str, mine: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield accuracy and gap in size of one algorithm: of a cross-validation, as ours scatter."""
+    found = [pair for method, pair in by_method.items() if name in method.split(" vs ")]
+    if not found or found[0].reading.paired:
+        return
+    pair = found[0]
+    counts = pair.reading.counts(name)
+    values = np.abs(pair.reading.values(counts))
+    for row in mine.itertuples():
+        of = {"row": row.Index, "label": pair.reading.label, "cause": pair.reading.cause}
+        yield {**of, **scattered(values[:, OF_ONE[str(row.metric)]])}
+
+
+def scattered(found: Sequence[float] | Floats) -> dict[str, float]:
+    """Return the mean and the scatter of some numbers, and what another one may be off by."""
+    count = len(found)
+    sd = float(np.std(found, ddof=1)) if count > 1 else 0.0
+    error = sd * float(np.sqrt(1 + 1 / count))
+    return {"mean": float(np.mean(found)), "sd": sd, "repeats": count, "error": error}
+
+
+def shares(found: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return by table, and of all, how many numbers agree, and lie within 0.05 and 0.10."""
+    published = rows["value"].astype(float)
+    mine = found.set_index("row")
+    off = (mine["mean"] - published).abs().round(9)
+    near = pd.DataFrame({f"{limit:.2f}": off <= limit for limit in WITHIN})
+    near.insert(0, "agrees", off <= 2 * mine["error"] + 0.005)
+    by_table = near.groupby(rows["table"], sort=False).mean()
+    by_table.loc["all"] = near.mean()
+    return by_table
+
+
+def one_partition(options: Results) -> None:
+    """Our numbers for the tables of Uncertainty Matters that rest on one cross-validation of many.
+
+    Its section 12.4: Tables 2, 12.2, 12.3, 13.1, 15.1 and 15.2 have the posterior of the
+    cross-validation whose difference of the two algorithms is nearest to the mean difference;
+    Tables 3, 12.4 and 12.5 that of the one whose conclusion is not the mean's and which lies
+    furthest from it.
+
+    A printed number is one draw: of the partition that is nearest among 10,000, and of the
+    half-splits that tell how much an algorithm varies. Ours are of the six partitions that the
+    same rule ranks first, each with five half-splits of its own, so that their scatter is what
+    one draw may be off by.
+
+    ``python -m papers.uncertainty_matters.tables one_partition`` computes all of them anew from the
+    packed cross-validations, keeps them in numbers.csv, and prints the shares that agree under each
+    reading.
+    """
+    published = read_published()
+    rows = published[published["table"].isin(ANSWERED)]
+    found = pd.DataFrame(partition_numbers(rows, options.results, Effort.WHOLE))
+    write_text(NUMBERS, found.to_csv(index=False, float_format="%.4f"))
+    rows = rows[rows["table"].isin(TABLES)]
+    table = table_of("percent that agree (within 0.05)", "", *TABLES, "all")
+    for reading in READINGS:
+        mine = found[(found["label"] == reading.label) & (found["cause"] == reading.cause)]
+        if not reading.paired:
+            kept = shares(mine[mine["row"].isin(rows.index)], rows)[["agrees", "0.05"]]
+            cells = (f"{100 * one:.0f} ({100 * other:.0f})" for one, other in kept.to_numpy())
+            table.add_row(reading.cause or "text", *cells)
+    Console(width=140).print(table)
+    for pair in pairs(READINGS[0]).values():
+        print(f"{' against '.join(pair.names)}: {len(pair.delta)} cross-validations")
+
+
+def ratio_readings(published: pd.DataFrame) -> pd.DataFrame:
+    """Return, by algorithm, r, the published area at rho_rel up, and each reading's prediction."""
+    rows = published[(published["table"] == "12.1") & (published["metric"] == AREA)]
+    areas = rows.assign(value=rows["value"].astype(float))
+    areas = areas.pivot_table(index="method", columns="setting", values="value", sort=False)
+    r = areas["rho_rel"] / areas["rho=1/K"]
+    inflation = (FOLDS - 1) * relative_rho(r.to_numpy(), FOLDS)
+    up_to_rel = np.log1p(inflation) / inflation  # the mean of 1 / (1 + (K - 1) rho), rho to rho_rel
+    averaged = areas["rho in [0,1/K]"]
+    return pd.DataFrame(
+        {
+            "r": r,
+            "published": areas["rho_rel_up"],
+            "rho_0 in [0,1/K]": r * averaged,
+            "rho in [0,rho_rel]": averaged * mean_shrinkage(FOLDS) / up_to_rel,
+        }
+    )
+
+
+def published_ratios() -> None:
+    """Print what the published areas of Table 12.1 say about how its relative rhos were computed.
+
+    ``python -m papers.uncertainty_matters.tables published_ratios``: an area is inversely
+    proportional to what counts are worth, so the area at rho_rel over that at 1/K is the paper's
+    own r. From it follows the area at rho_rel up, under two readings: rho averaged over what rho_0
+    in [0, 1/K] gives (all areas scale by r), or over [0, rho_rel].
+    """
+    rows = ratio_readings(read_published())
+    table = table_of("area at rho_rel up", "algorithm", *rows.columns)
+    for name, row in rows.iterrows():
+        areas = [f"{value:.4f}" for value in row.iloc[1:]]
+        table.add_row(short(str(name)), f"{row['r']:.2f}", *areas)
+    Console(width=100).print(table)
+    for reading in rows.columns[2:]:
+        error = (rows[reading] / rows["published"] - 1).abs()
+        print(f"{reading}: off by {error.mean():.1%} in the mean, {error.max():.1%} at most")
 
 
 if __name__ == "__main__":
-    run_main(main)
+    run_main(areas, one_partition, published_ratios)

@@ -24,7 +24,7 @@ from fairbench.data.dataset import Task
 from fairbench.data.splits import Fold, KFold
 from fairbench.evaluation.predictions import read_predictions
 from fairbench.experiments.compute import _flatten, compute, raw_outputs
-from fairbench.experiments.study import Study
+from fairbench.experiments.contracts import Study
 
 NAMES = ("low", "middle", "high")
 LEARNERS = [

@@ -14,11 +14,10 @@ from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.sklearn_mlp import SklearnMLP
 from fairbench.components.algorithms.losses import NormalLoss, SquaredError
 from fairbench.data.dataset import Dataset, Task
-from fairbench.data.encoding import Encoder, Encoding, SequenceEncoding
+from fairbench.data.features import Encoder, Encoding, SequenceEncoding, Unit
 from fairbench.data.splits import RepeatedHoldout
-from fairbench.data.units import Unit
 from fairbench.experiments.compute import compute, raw_outputs
-from fairbench.experiments.study import Study
+from fairbench.experiments.contracts import Study
 from tests.conformance import grid
 from tests.harness import options, quick
 

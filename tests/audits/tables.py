@@ -1,5 +1,10 @@
 """Small tables of predictions, as a user would bring them."""
 
+import html
+import io
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,8 +15,8 @@ from fairbench.audits.gaps import RATE_OF, Bounds
 from fairbench.audits.kinds.binary import audit_of as binary_audit
 from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
+from fairbench.cli.command import read
 from fairbench.cli.main import main
-from fairbench.cli.options import read
 
 
 def predictions(rows=400, *, labels=None, bias=0.0, seed=0):
@@ -46,9 +51,20 @@ def parse(words):
 
 
 def audit(words):
-    """Run ``fairbench audit`` in this process, all of it printed; return its exit status."""
-    printed = [] if words[0] == "plan" else ["detail=all"]
-    return main(["audit", *map(str, words), *printed])
+    """Run ``fairbench audit`` in this process; return its exit status.
+
+    Beside what it prints, the text of the page that it writes is printed.
+    """
+    words = ["audit", *map(str, words)]
+    if words[1] != "plan" and not any(word.startswith("formats=") for word in words):
+        words.append("formats=[html,json,markdown]")
+    with redirect_stdout(io.StringIO()) as output:
+        status = main(words)
+    print(output.getvalue(), end="")
+    if place := re.search(r"^all of it is written: (.*?)\.html, .*\.md", output.getvalue(), re.M):
+        page = Path(f"{place[1]}.md").read_text()
+        print(re.sub(r"\*\*|\\(?=[^\w\s])", "", html.unescape(page)).replace("\n- ", "\n"))
+    return status
 
 
 def concluded(result, audit_of=binary_audit):

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.columns import read_frame
 from fairbench.audits.kinds.counts import audit_counts, read_counts
 from fairbench.audits.question import Options
+from fairbench.audits.table import read_frame
 from fairbench.cli.main import main
 from fairbench.inference.rates import rate_limits
 

@@ -13,6 +13,7 @@ from fairbench.cli.main import main
 from fairbench.components import imported
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
+from tests.audits.tables import audit
 
 
 def difference_and_error(y, group, cluster):
@@ -113,15 +114,8 @@ def test_nothing_is_said_of_what_decisions_do_not_show(decided):
 
 def test_the_report_has_no_word_of_labels(decided, tmp_path, capsys):
     place = tmp_path / "out"
-    words = [
-        "audit",
-        "detail=all",
-        str(decided[0]),
-        "prediction=called",
-        "group=race",
-        "cluster=ad",
-    ]
-    assert main([*words, f"out={place}"]) == 0
+    words = [decided[0], "prediction=called", "group=race", "cluster=ad"]
+    assert audit([*words, f"out={place}"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "1,200 rows with decisions, and neither labels nor scores" in said
     assert "Rows with the same 'ad' belong together" in said
@@ -134,9 +128,9 @@ def test_the_report_has_no_word_of_labels(decided, tmp_path, capsys):
 
 
 def test_who_is_selected_is_said_where_label_0_is_favourable(decided, capsys):
-    words = ["audit", "detail=all", str(decided[0]), "prediction=called", "group=race"]
+    words = [decided[0], "prediction=called", "group=race"]
     for favourable, granted in (("0", "Predicted '0'"), ("1", "Selected")):
-        assert main([*words, f"favourable={favourable}", f"out={decided[0].parent / 'out'}"]) == 0
+        assert audit([*words, f"favourable={favourable}", f"out={decided[0].parent / 'out'}"]) == 0
         assert f"{granted}: 'called' says so" in " ".join(capsys.readouterr().out.split())
 
 
@@ -158,7 +152,7 @@ def _real():
 @pytest.mark.data
 def test_the_resume_experiment_comes_out(tmp_path, capsys):
     words = ["prediction=received_callback", "group=race", "cluster=job_ad_id", "epsilon=0.01"]
-    assert main(["audit", "detail=all", str(_real()), *words, f"out={tmp_path}"]) == 0
+    assert audit([_real(), *words, f"out={tmp_path}"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     (gap,) = json.loads((tmp_path / "audit.json").read_text())["gaps"]
     assert round(100 * gap["value"], 2) == 3.20

@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.columns import read_frame
 from fairbench.audits.question import Options
-from fairbench.audits.table import read_audit_table
+from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.core.errors import UserError
-from fairbench.data.bands import are_quantities, bands_apart, in_order
-from fairbench.data.periods import periods_of, skipped, sort_by_period, spelling
+from fairbench.data.groups import are_quantities, bands_apart, in_order
+from fairbench_watch.alarms import periods_of, sort_by_period
+from fairbench_watch.page import skipped
+from fairbench_watch.state import spelling
 from tests.audits.tables import parse, predictions, written
 
 AGES = [17, 25, 39.5, 40, 62, 90, None]

@@ -15,8 +15,8 @@ from fairbench.audits.findings import (
     answer_gap,
 )
 from fairbench.audits.gaps import Gap, gaps_of
-from fairbench.evaluation.group_intervals import GapInterval, group_intervals
 from fairbench.evaluation.groups import GroupCounts
+from fairbench.evaluation.intervals import GapInterval, group_intervals
 from fairbench.inference.gaps import GroupLimits, leads
 from fairbench.inference.posterior import DIRICHLET, posterior_draws
 from tests.audits.tables import bounds_of

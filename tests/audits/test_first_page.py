@@ -19,31 +19,21 @@ from fairbench.audits.kinds import document_of
 from fairbench.audits.pages.first_page import gap_chart, key_figures, key_gap
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
-from fairbench.reporting.document import pdf
-from fairbench.reporting.document.html import to_html
-from fairbench.reporting.document.json import to_json
-from fairbench.reporting.document.latex import to_latex_document
+from fairbench.reporting.document import html
+from fairbench.reporting.document.html import to_html, to_pdf
 from fairbench.reporting.document.model import as_cell
-from fairbench.reporting.document.pdf import to_pdf
-from fairbench.reporting.document.plain_text import to_markdown
+from fairbench.reporting.document.plain_text import to_json, to_latex, to_markdown
 from fairbench.reporting.document.terminal import (
     MOST_LINES,
     print_document,
-    print_summary,
     terminal,
 )
 from fairbench.reporting.document.word import to_word
-from fairbench.reporting.document.writing import FORMS, check_forms, form_of, write_document
+from fairbench.reporting.document.writing import check_forms
 from tests.audits.tables import parse, predictions, written
 from tests.harness import quick
 
 COMMAND = "fairbench audit '<script>a b.csv' 'group=[sex,race]' # 100 % & _more_ --x"
-# Headings of pictures, of terms without one on a terminal, and of what may hold nothing.
-NOT_PRINTED = {
-    *("The groups in pictures", "Calibration by group", "Who is first", "Residuals by group"),
-    *("What was found", "What is open", "Can be concluded", "Cannot be concluded"),
-}
-NOT_FIRST = ("Rates by group", "Impact ratios", "Can be concluded\n", "The groups in pictures")
 
 
 def table(rows=600, bias=0.25):
@@ -67,20 +57,19 @@ def printed(print_it, document, width=80):
 
 
 def test_a_terminal_shows_the_summary_in_few_lines_of_eighty_columns(document):
-    lines = printed(print_summary, document).splitlines()
+    lines = printed(print_document, document).splitlines()
     assert len(lines) <= MOST_LINES - 3
     assert max(map(len, lines)) <= 80
     text = "\n".join(lines)
     for part in ("What was found", "Key figures", "What is open", "What to do next", "p.csv"):
         assert part in text
     assert "Rates by group" not in text
-    assert len(printed(print_document, document).splitlines()) > 5 * len(lines)
 
 
 def test_what_has_no_room_on_a_terminal_is_what_matters_least(document):
     endless = ["word " * 400, *(f"sentence {number}" for number in range(60))]
     summary = replace(document.summary, sure=endless, unseen=endless, todo=endless)
-    lines = printed(print_summary, replace(document, summary=summary)).splitlines()
+    lines = printed(print_document, replace(document, summary=summary)).splitlines()
     assert len(lines) <= MOST_LINES - 3
     result = [sentence.split()[1] for sentence in document.summary.found[:3]]
     assert all(any(word in line for line in lines) for word in result)
@@ -103,24 +92,16 @@ def test_what_has_no_room_on_a_terminal_is_what_matters_least(document):
     ),
     ids=lambda words: "-".join(words[:3]),
 )
-def test_every_kind_of_report_is_a_few_lines_and_detail_is_everything(words, tmp_path, capsys):
+def test_every_kind_of_report_is_a_few_lines_and_the_page_is_everything(words, tmp_path, capsys):
     path = written(table().assign(other=lambda frame: 0.9 * frame["score"]), tmp_path)
     line = [*words, f"path={path}", f"out={tmp_path / 'out'}"]
     assert main(line) == 0
     short = capsys.readouterr().out.splitlines()
     assert len(short) <= MOST_LINES
-    assert "detail=all" in short[-1]
-    assert main([*line, "detail=all"]) == 0
-    whole = capsys.readouterr().out
     (page,) = (tmp_path / "out").glob("*.html")
-    text = page.read_text()
-    titles = re.findall(r"<h2>([A-Z][^<]+)</h2>", text)
-    assert {title for title in titles if title not in whole} <= NOT_PRINTED
-    if "Can be concluded" in whole:  # which says all that the first page says in short
-        assert "What was found" not in whole
-        assert "What is open" not in whole
-        assert whole.index("Can be concluded") < whole.index("How sure this is")
-    assert len(whole.splitlines()) > len(short)
+    assert short[-1].startswith("all of it is written: ") and page.name in short[-1]
+    titles = re.findall(r"<h2>([A-Z][^<]+)</h2>", page.read_text())
+    assert len(titles) > len([title for title in titles if title in "\n".join(short)])
 
 
 def test_key_figures_are_of_all_that_is_found_and_say_why_a_row_is_open():
@@ -175,7 +156,7 @@ def test_a_report_in_python_names_its_call(monkeypatch):
 def test_the_command_is_shown_as_it_is_in_every_form(document):
     assert "&lt;script&gt;a b.csv" in to_html(document)
     assert "<script>a" not in to_html(document)
-    assert r"\textless{}script\textgreater{}a b.csv" in to_latex_document(document)
+    assert r"\textless{}script\textgreater{}a b.csv" in to_latex(document)
     assert "&lt;script>a b.csv" in to_markdown(document)
     paragraphs = docx.Document(io.BytesIO(to_word(document))).paragraphs
     assert f"Command: {COMMAND}" in [paragraph.text for paragraph in paragraphs]
@@ -230,7 +211,7 @@ def test_every_figure_of_word_is_a_picture_that_says_what_it_shows(document):
 
 
 def test_what_holds_no_pictures_says_where_they_are(document):
-    for text in (to_markdown(document), to_latex_document(document)):
+    for text in (to_markdown(document), to_latex(document)):
         assert "The figure “selection rate” is on the HTML page" in text
         assert "Figure:" not in text
 
@@ -238,16 +219,9 @@ def test_what_holds_no_pictures_says_where_they_are(document):
 def test_a_pdf_without_a_browser_is_refused_and_a_summary_is_a_page(
     document, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(pdf, "BROWSERS", ())
+    monkeypatch.setattr(html, "BROWSERS", ())
     with pytest.raises(UserError, match=r"chromium.*formats=\[html\]"):
         check_forms(["pdf"])
-    assert form_of("summary").ending == "html"
-    (name,) = write_document(document, tmp_path, "audit", ["summary"])
-    assert name == "audit-summary.html"
-    page = (tmp_path / name).read_text()
-    assert "What was audited" in page
-    for title in NOT_FIRST:
-        assert f">{title.strip()}<" not in page
     path = written(table(), tmp_path)
     assert main(["audit", str(path), "score=score", "group=sex", "formats=[html,pdf]"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
@@ -258,13 +232,13 @@ def test_a_browser_that_cannot_print_is_an_error_in_one_line(document, tmp_path,
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    monkeypatch.setattr(pdf, "BROWSERS", (str(broken),))
+    monkeypatch.setattr(html, "BROWSERS", (str(broken),))
     with pytest.raises(UserError, match="could not print") as refusal:
         to_pdf(document)
     assert "\n" not in str(refusal.value)
 
 
-TOOLS = [pdf.browser(), shutil.which("pdftotext")]
+TOOLS = [html.browser(), shutil.which("pdftotext")]
 needs_browser = pytest.mark.skipif(
     None in TOOLS, reason="needs a browser and pdftotext: apt-get install chromium poppler-utils"
 )
@@ -290,27 +264,6 @@ def test_the_first_page_of_a_pdf_is_the_summary_alone(document, tmp_path):
     assert "Rates by group" in everything
     assert "What would settle what is open" in everything  # which a page folds
     assert b"D:20260504123000" in content
-
-
-@needs_browser
-@pytest.mark.thorough
-def test_a_summary_is_one_page_and_the_same_twice(document, tmp_path):
-    line = FORMS["summary"].write
-    content = line(document)
-    assert len(pages_of(content, tmp_path)) == 1
-    assert line(document) == content
-
-
-@needs_browser
-@pytest.mark.thorough
-@pytest.mark.parametrize("times", [2, 4])
-def test_a_longer_summary_is_one_page_of_smaller_letters(document, tmp_path, times):
-    wordy = {
-        name: [" ".join([sentence] * times) for sentence in sentences]
-        for name, (_, sentences) in document.summary.named_parts.items()
-    }
-    longer = replace(document, summary=replace(document.summary, **wordy))
-    assert len(pages_of(FORMS["summary"].write(longer), tmp_path)) == 1
 
 
 def gap(attribute, verdict, value, lower, upper, measure="accuracy", bound=0.05):

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.gate.options import GatedOptions
-from fairbench.audits.gate.policy import policy_of
-from fairbench.audits.question import Options
+from fairbench.audits.gate import policy_of
+from fairbench.audits.question import GatedOptions, Options
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from tests.audits.tables import predictions, written

@@ -6,15 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.assessment import assess, rows_of
-from fairbench.audits.calibration import calibrations
-from fairbench.audits.group_sampling import GroupSampling
+from fairbench.audits.assessment import assess, calibrations, rows_of
+from fairbench.audits.labels import GroupSampling
 from fairbench.audits.table import read_audit_table
-from fairbench.evaluation.columns import setting_text, values_of
-from fairbench.evaluation.some_labels import one_group
-from fairbench.evaluation.table import MetricTable
-from fairbench.evaluation.weighted_scores import WeightedScores
-from fairbench.metrics.rates import accuracy
+from fairbench.evaluation.some_labels import WeightedScores, one_group
+from fairbench.evaluation.table import MetricTable, setting_text, values_of
+from fairbench.metrics.registry import accuracy
 from tests.audits.tables import concluded, parse, predictions, written
 
 SCORES = ("log_loss", "brier_score", "roc_auc", "expected_calibration_error")

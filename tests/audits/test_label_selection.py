@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import fairbench
-from fairbench.audits import label_selection
+from fairbench.audits import labels as label_selection
 from fairbench.audits.kinds import document_of, kind_of
-from fairbench.audits.label_selection import Classes, check_labels_at_random
+from fairbench.audits.labels import Classes, check_labels_at_random
 from fairbench.audits.question import OF_TWO
 from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main

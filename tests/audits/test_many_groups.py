@@ -14,7 +14,8 @@ from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.cli.main import main
 from fairbench.data.groups import has_many_groups
-from fairbench.evaluation.pooled_rates import BEYOND, WITHIN
+from fairbench.evaluation.many_groups import BEYOND, WITHIN
+from tests.audits import tables
 from tests.audits.tables import written
 
 EPSILON = 0.05
@@ -34,17 +35,8 @@ def people(rows=6000, *, labelled=1.0, odd=0.5, seed=0):
 
 def audit(frame, folder, *words):
     path = written(frame, folder)
-    return main(
-        [
-            "audit",
-            "detail=all",
-            str(path),
-            "prediction=prediction",
-            "group=[a,b,c]",
-            f"out={folder / 'out'}",
-            *words,
-        ]
-    )
+    given = [path, "prediction=prediction", "group=[a,b,c]", f"out={folder / 'out'}"]
+    return tables.audit([*given, *words])
 
 
 def test_the_groups_that_stand_out_come_first_and_all_are_in_a_file(tmp_path, capsys):

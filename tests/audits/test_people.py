@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 
 from benchmarks.faults import states
-from fairbench.audits.labelling import answering
-from fairbench.audits.labelling.answering import go_on, resume, store
-from fairbench.audits.labelling.state import Answer, StateFile
-from fairbench.audits.watching import look as look_module
-from fairbench.audits.watching.look import look
-from fairbench.audits.watching.state import WatchOptions
-from fairbench.audits.watching.state_file import WatchFile
+from fairbench.audits.labelling import questions as answering
+from fairbench.audits.labelling.questions import go_on, resume, store
+from fairbench.audits.labelling.session import Answer, StateFile
 from fairbench.cli.main import main
-from fairbench.core import state_file
+from fairbench.core import locks
 from fairbench.core.errors import UserError, warn
 from fairbench.core.locks import locked
+from fairbench_watch import alarms as look_module
+from fairbench_watch.alarms import WatchFile, look
+from fairbench_watch.state import WatchOptions
 from tests.audits.tables import predictions, written
 
 
@@ -120,8 +119,8 @@ def test_who_may_read_a_shared_state_still_may_after_a_change(shared, capsys):
 
 
 def test_who_finds_a_state_held_is_told_by_whom(shared, monkeypatch, capsys):
-    monkeypatch.setattr(state_file, "_QUIET", 0.05)
-    monkeypatch.setattr(state_file, "_PATIENCE", 0.1)
+    monkeypatch.setattr(locks, "_QUIET", 0.05)
+    monkeypatch.setattr(locks, "_LOUD", 0.1)
     before, session = shared.path.read_bytes(), resume(shared, Path())
     lock, sentence = shared.path.with_name(".audit.json.lock"), r"held by process \d+ .* changed;"
     with locked(lock), pytest.raises(UserError, match=sentence):
@@ -132,11 +131,11 @@ def test_who_finds_a_state_held_is_told_by_whom(shared, monkeypatch, capsys):
 
 
 def test_who_waits_goes_on_once_a_state_is_free(shared, monkeypatch):
-    monkeypatch.setattr(state_file, "_QUIET", 0.05)
+    monkeypatch.setattr(locks, "_QUIET", 0.05)
     session, said = resume(shared, Path()), []
     with contextlib.ExitStack() as held:
         held.enter_context(locked(shared.path.with_name(".audit.json.lock")))
-        monkeypatch.setattr(state_file, "note", lambda line: (said.append(line), held.close()))
+        monkeypatch.setattr(locks, "note", lambda line: (said.append(line), held.close()))
         store(shared, session, {3: "1"})
     assert len(said) == 1
     assert shared.read().labels == {3: "1"}

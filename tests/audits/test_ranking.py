@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.columns import read_frame
 from fairbench.audits.kinds.ranking import audit_ranking
 from fairbench.audits.sentences import can_be_concluded
+from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError
-from fairbench.evaluation.ranking_shares import EXPOSURE, TOP
+from fairbench.evaluation.by_group import EXPOSURE, TOP
 from tests.audits.tables import audit, parse, written
 
 WORDS = ("score=rating", "group=sex")

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.columns import read_frame
 from fairbench.audits.kinds import kind_of
 from fairbench.audits.kinds.numbers import (
     audit_numbers,
@@ -16,6 +15,7 @@ from fairbench.audits.kinds.numbers import (
 )
 from fairbench.audits.question import NUMBERS
 from fairbench.audits.report import document_of
+from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError
 from tests.audits.tables import audit, parse, predictions, written
 

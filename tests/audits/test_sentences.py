@@ -21,8 +21,9 @@ from fairbench.audits.findings import (
     Finding,
     answer_gap,
 )
-from fairbench.audits.sentences import in_short, left_open, listed, sentence_of, sentences_of, to_do
-from fairbench.evaluation.group_intervals import GapInterval
+from fairbench.audits.sentences import in_short, left_open, sentence_of, sentences_of, to_do
+from fairbench.core.text import listed
+from fairbench.evaluation.intervals import GapInterval
 from fairbench.inference.gaps import GroupLimits
 from tests.audits.tables import predictions
 

@@ -7,12 +7,11 @@ from functools import cache
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.columns import read_frame
 from fairbench.audits.findings import GAP, LARGE, PAIR, RATIO, Finding
 from fairbench.audits.kinds.binary import audit_of, findings_of
 from fairbench.audits.pages.first_page import key_figures
 from fairbench.audits.sentences import in_short, sentence_of, to_do
-from fairbench.audits.table import read_audit_table
+from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from tests.audits.spreadsheets import SHEETS

@@ -8,12 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.statements.consistency import of_findings, of_page
-from benchmarks.statements.populations import KINDS, populations
-from benchmarks.statements.report import written
-from benchmarks.statements.simulate import Result, simulate
-from benchmarks.statements.truth import Truth, is_wrong
-from fairbench.audits.columns import read_frame
+from benchmarks.statements.kinds import KINDS, populations
+from benchmarks.statements.simulate import (
+    Result,
+    Truth,
+    is_wrong,
+    of_findings,
+    of_page,
+    simulate,
+    written,
+)
 from fairbench.audits.findings import (
     COMPARISON,
     EXCESS,
@@ -29,6 +33,7 @@ from fairbench.audits.findings import (
     Finding,
 )
 from fairbench.audits.kinds import document_of
+from fairbench.audits.table import read_frame
 
 SHORT = {
     (population.kind, population.name): population

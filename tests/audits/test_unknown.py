@@ -1,18 +1,20 @@
 """Labels of the selected alone, groups known through a proxy: what an audit says of everyone."""
 
+from __future__ import annotations
+
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.columns import read_frame
+from fairbench.audits.categories import says_nothing
 from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, ErrorBudget, Finding
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF
 from fairbench.audits.kinds.unknown import CANNOT, RATES, bound_everyone, bounded_gap
-from fairbench.audits.table import read_audit_table
-from fairbench.inference.partial.bounds import RateBounds
-from fairbench.metrics.rates import binary_confusion
+from fairbench.audits.table import read_audit_table, read_frame
+from fairbench.inference.partial import RateBounds
+from fairbench.metrics.registry import binary_confusion
 from tests.audits.tables import audit, parse, predictions, written
 
 WORDS = ["target=label", "score=score", "group=sex", "selected=hired"]
@@ -253,3 +255,42 @@ def test_faults_of_proxies_are_one_sentence(words, change, sentence, tmp_path, c
     printed = capsys.readouterr().err
     assert sentence in printed
     assert printed.count("\n") == 1
+
+
+# Answers that say that a category is not known are told from categories, in any spelling.
+
+SAY_NOTHING = """
+Decline To Self Identify|Decline to Self-Identify|I do not wish to answer|I don't wish to answer
+I don’t wish to answer|I DO NOT WANT TO ANSWER|Prefer not to answer|prefer not to say
+I prefer not to disclose my race|I'd rather not say|Rather not say|N/A|n/a|NA|Not Applicable|nan
+Choose not to disclose|I choose not to self-identify|Choose Not To Identify|Unspecified|Unknown
+Not specified|Race not specified|Ethnicity unknown|Decline to state|Declined to specify|Declined
+Not Disclosed|Undisclosed|Not provided|Not reported|Did not answer|No response|Refused|NULL|-|?
+Do not wish to disclose|I do not wish to provide this information|Prefer not to self-identify
+Decline to answer (race/ethnicity)|Prefer Not To Say / Unknown|unknown/not reported|Unavailable
+I don't know|Prefer not to respond|Decline to Self-ID|Candidate declined|  prefer NOT to  say
+"""
+SAY_SOMETHING = """
+White|Black or African American|Two or more races|Other|Prefer to self-describe|None of the above
+Not Hispanic or Latino|Native American|Male|X|Nonbinary|Non-binary|Not listed|Some other race
+Asian|A gender not listed here|Wanted|na x White|Race|Sex|I identify as White
+"""
+
+
+def answers(text):
+    return [answer for line in text.strip().splitlines() for answer in line.split("|")]
+
+
+@pytest.mark.parametrize("answer", ["", *answers(SAY_NOTHING)])
+def test_an_answer_that_says_nothing(answer):
+    assert says_nothing(answer) and says_nothing(answer.upper())
+
+
+@pytest.mark.parametrize("answer", answers(SAY_SOMETHING))
+def test_a_category(answer):
+    assert not says_nothing(answer)
+
+
+@pytest.mark.parametrize("end", ["", " x"])
+def test_a_long_answer_is_read_at_once(end):
+    assert says_nothing("decline race " * 10_000 + end) == (not end)

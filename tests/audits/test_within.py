@@ -206,7 +206,7 @@ def test_groups_that_never_meet_are_not_measured_and_the_page_says_why():
 def test_columns_together_make_strata_and_the_command_takes_bands(tmp_path, capsys):
     path = written(aged(1500), tmp_path)
     words = ["target=label", "prediction=decision", "group=sex", f"out={tmp_path / 'out'}"]
-    assert audit([path, *words, "within=[age:30,40,department]", "formats=[json]"]) == 0
+    assert audit([path, *words, "within=[age:30,40,department]"]) == 0
     shown = capsys.readouterr().out
     assert "Among people of the same band of age and department" in shown
     data = json.loads((tmp_path / "out" / "audit.json").read_text())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.coverage.few_labels import Audited
+from benchmarks.coverage.labels import Audited
 from benchmarks.verdicts import study
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fairbench.cli import choices, run_help
+from fairbench.cli import command as choices
+from fairbench.cli import run_help
 from fairbench.cli.main import main
 from fairbench.components.datasets import german
 from tests.harness import ROOT, archive_with
@@ -21,7 +22,7 @@ def test_the_file_of_every_choice_begins_with_a_sentence(group):
 def test_the_page_of_choices_is_made_from_the_files():
     page = (ROOT / "docs/choices.md").read_text(encoding="utf-8")
     assert page == choices.page(), (
-        "write it anew: python -m fairbench.cli.choices > docs/choices.md"
+        "write it anew: python -m fairbench.cli.command > docs/choices.md"
     )
 
 

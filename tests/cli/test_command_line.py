@@ -9,8 +9,8 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, command_lines, hydra_of
+from fairbench.cli.jobs import commands
 from fairbench.cli.run import run
-from fairbench.cli.summary import commands
 from fairbench.core.errors import UserError
 from tests.harness import CONF, ROOT
 

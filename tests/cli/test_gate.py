@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from fairbench.audits.gate.options import GatedOptions
-from fairbench.cli import action
+from fairbench.audits.question import GatedOptions
+from fairbench.cli import gate as action
 from fairbench.cli.main import main
 from tests.harness import ROOT
 
@@ -261,14 +261,6 @@ def test_the_hook_of_pre_commit_runs_the_command():
     assert not re.search(hook["files"], "model.py")
 
 
-def test_a_gate_prints_every_statement_where_all_is_asked(folder, capsys):
-    assert main(["gate", f"policy={folder / 'p2.yaml'}", "detail=all"]) == 1
-    printed = capsys.readouterr().out
-    assert "Gate of p2.csv" in printed and printed.splitlines()[-1].startswith("gate fails: ")
-    for condition in ("sex:accuracy<0.5", "sex:statistical_parity>0.1"):
-        assert condition in printed
-
-
 def test_files_of_a_verdict_need_a_condition_and_a_place(folder, tmp_path, capsys):
     path = str(folder / "p0.csv")
     assert main(["audit", path, "prediction=decision", f"junit={tmp_path / 'g.xml'}"]) == 2
@@ -286,7 +278,7 @@ def test_files_of_a_verdict_need_a_condition_and_a_place(folder, tmp_path, capsy
 
 
 def test_a_policy_may_give_every_option_of_a_gate_but_files():
-    from fairbench.audits.gate.policy import _OF_A_COMMAND
+    from fairbench.audits.gate import _OF_A_COMMAND
 
     fields = set(GatedOptions.__dataclass_fields__)
     assert {"fail_if", "require", "group", "favourable", "rare"} <= fields - {*_OF_A_COMMAND}

@@ -2,8 +2,7 @@
 
 from types import SimpleNamespace
 
-from fairbench.cli.progress import SweepProgress
-from fairbench.cli.summary import Outcome
+from fairbench.cli.jobs import Outcome, SweepProgress
 
 
 def test_counts_of_a_sweep_under_way(capsys, monkeypatch):

@@ -1,27 +1,26 @@
 """Every verb: its help, ``results=`` in any place, the nearest name for an unknown one."""
 
 import os
+import re
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from fairbench.cli.command import Results
-from fairbench.cli.main import SECTIONS, main, section_and_sentence, verbs
-from fairbench.cli.options import items, options_of, read
+from fairbench.cli.command import Results, items, options_of, read
+from fairbench.cli.main import SECTIONS, main, module_of, overview, verbs
 from fairbench.core.errors import UserError
-from fairbench.core.options import hidden, option
+from fairbench.core.options import option
 from tests.harness import ROOT, verb
 
 
 def commands():
     """Yield the words of every command that reads its options here, and its dataclass."""
     for name in verbs():
-        module = import_module(f"fairbench.cli.verbs.{name}")
+        module = module_of(name)
         if hasattr(module, "COMMAND"):
             yield (name,), module.COMMAND
         for part, part_command in getattr(module, "COMMANDS", {}).items():
@@ -29,7 +28,7 @@ def commands():
 
 
 COMMANDS = dict(commands())
-# Joining and unpacking packs name all of their folders, and have none of results.
+# Unpacking names its folder by out=, and has none of results.
 WITH_RESULTS = [
     words for words, command in COMMANDS.items() if issubclass(command.options, Results)
 ]
@@ -66,7 +65,8 @@ def test_every_verb_refuses_a_negative_seed(words, capsys):
 @pytest.mark.parametrize("words", WITH_RESULTS, ids=" ".join)
 def test_every_verb_takes_results_in_any_place(words):
     options = COMMANDS[words].options
-    taken = [field for field in options_of(options).values() if field.argument and not field.pairs]
+    arguments = [field for field in options_of(options).values() if field.argument]
+    taken = [field for field in arguments if not field.pairs and field.name != "results"]
     argument = ["x"] if taken else ["dataset=german"] if words == ("tune",) else []
     for line in (["results=elsewhere", *argument], [*argument, "results=elsewhere"]):
         assert read(options, line).results == Path("elsewhere")
@@ -148,9 +148,9 @@ class Sample(Results):
     share: float | None = option(None, "A share.")
     flag: bool = option(False, "A flag.")
     column: str = option("", "One column, or several.", several="columns")
-    columns: tuple[str, ...] = hidden(())
+    columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, str], ...] = option((), "Rows.", pairs=str.isdecimal)
-    given: frozenset[str] = hidden(frozenset(), given=True)
+    given: frozenset[str] = frozenset()
 
 
 def test_values_are_read_by_their_types():
@@ -201,7 +201,10 @@ def test_a_closed_pipe_ends_in_silence(tmp_path):
 
 
 def test_verbs_are_listed_by_what_they_are_for():
-    assert {section_and_sentence(verb)[0] for verb in verbs()} == set(SECTIONS)
+    blocks = overview().split("\n\n")[2:-2]
+    assert [block.partition("\n")[0] for block in blocks] == list(SECTIONS)
+    listed = [re.findall(r"(?m)^  (\S+)  +\S", block) for block in blocks]
+    assert sorted(sum(listed, [])) == verbs() and "watch" in listed[-1]
 
 
 def test_help_explains_what_is_usual_and_names_the_rest(capsys):

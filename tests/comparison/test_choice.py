@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fairbench.comparison.choice import _estimates, choose_among
-from fairbench.comparison.run_predictions import Shared, SharedRows
-from fairbench.comparison.settings import minimised_metric
+from fairbench.comparison.runs import Shared, SharedRows, minimised_metric
 
 PEOPLE, SPLITS = 400, 10
 

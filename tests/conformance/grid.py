@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from fairbench.components import made
 from fairbench.components.datasets import simulated, simulated_sequences
-from fairbench.experiments.compatibility import Combination, refusal
+from fairbench.experiments.build import Combination, refusal
 from tests.covering import all_pairs
 from tests.harness import CONF, configuration, options
 

@@ -9,26 +9,25 @@ import re
 import shlex
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
 from fairbench.cli import run_help
-from fairbench.cli.main import verbs
-from fairbench.experiments.presets import experiments_in
+from fairbench.cli.main import module_of, verbs
+from fairbench.experiments.configuration import experiments_in
 from tests.harness import CONF, ROOT
 
 PAGES = sorted(
     path
     for place in ("*.md", "docs/**/*.md", "conf/**/*.md", "papers/**/*.md", "benchmarks/**/*.md",
-                  "results/*.md")
+                  "extensions/**/*.md", "results/*.md")
     for path in ROOT.glob(place)
     if path.name != "CHANGELOG.md" and "generated" not in path.parts
 )  # fmt: skip
 SHELL = ("", "bash", "sh", "console", "shell")  # of fenced blocks, what their lines are read as
-CODE = ("fairbench", "datasets", "algorithms", "papers", "benchmarks")  # of docstrings
+CODE = ("fairbench", "datasets", "algorithms", "papers", "benchmarks", "extensions")
 CAPITALS = re.compile(r"[A-Z][A-Z_]*|\.\.\.|…")
 
 
@@ -107,8 +106,8 @@ def _of_help() -> Iterator[tuple[str, tuple[str, ...]]]:
     for line in re.findall(r"(?m)^ +.*?  (fairbench run .*)", vars(run_help)["_HEAD"]):
         yield "fairbench/cli/run_help.py", tuple(shlex.split(line))
     for verb in verbs():
-        file = f"fairbench/cli/verbs/{verb.replace('-', '_')}.py"
-        module = import_module(f"fairbench.cli.verbs.{verb.replace('-', '_')}")
+        module = module_of(verb)
+        file = _name(Path(str(module.__file__)))
         whole = getattr(module, "COMMAND", None)
         parts = getattr(module, "COMMANDS", {"": whole} if whole else {})
         yield file, ("fairbench", verb, "--help")

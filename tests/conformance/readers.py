@@ -17,7 +17,7 @@ EXAMPLES = {
     "method": "algorithms/methods",
     "metric": "fairbench/metrics",
 }
-SAMPLES = ROOT / "tests" / "data" / "written_by_others"
+SAMPLES = ROOT / "tests" / "extensions" / "rank" / "written_by_others"
 
 
 def put_files(folder: Path) -> None:

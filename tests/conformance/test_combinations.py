@@ -6,12 +6,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from fairbench.core.seeds import rng
-from fairbench.evaluation.columns import COLUMNS, KEYS, SETTINGS
+from fairbench.core.arrays import rng
 from fairbench.evaluation.predictions import read_predictions
+from fairbench.evaluation.table import COLUMNS, KEYS, SETTINGS
 from fairbench.experiments.compute import compute, raw_outputs
+from fairbench.experiments.contracts import cells_of
 from fairbench.experiments.execute import carry_out
-from fairbench.experiments.study import cells_of
 from tests.conformance import grid
 from tests.covering import all_pairs
 

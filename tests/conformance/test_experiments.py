@@ -8,15 +8,14 @@ from unittest import mock
 
 import pytest
 
-from fairbench.cli import summary
+from fairbench.cli import jobs as summary
 from fairbench.cli.command_line import command_lines, hydra_of
 from fairbench.cli.run import run
 from fairbench.core.errors import UserError
 from fairbench.data.catalogue import entries
 from fairbench.data.dataset import family_of
 from fairbench.experiments import build
-from fairbench.experiments.configuration import Identity
-from fairbench.experiments.presets import Presets, experiment_files, experiments_in
+from fairbench.experiments.configuration import Identity, Presets, experiment_files, experiments_in
 from fairbench.results.catalogue import flat
 from tests.harness import CONF, ROOT, configuration, quick
 from tests.papers import stand_ins

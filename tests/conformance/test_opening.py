@@ -1,4 +1,4 @@
-"""Files of folders that a stranger may have filled are opened by one module, core/safe_open.py."""
+"""Files of folders that a stranger may have filled are opened by one module, core/files.py."""
 
 import ast
 from pathlib import Path
@@ -10,16 +10,15 @@ from tests.harness import ROOT
 PACKAGE = ROOT / "fairbench"
 BEHIND = (
     *sorted((PACKAGE / "results").glob("*.py")),
-    *(PACKAGE / "core" / f"{name}.py" for name in ("files", "locks", "state_file")),
+    *(PACKAGE / "core" / f"{name}.py" for name in ("files", "locks")),
     *(PACKAGE / "experiments" / f"{name}.py" for name in (
-        "execute", "executors", "pipeline", "tuning", "tuning_trials", "verification",
+        "execute", "pipeline", "tuning", "verification",
     )),
-    *(PACKAGE / "audits" / f"{name}.py" for name in (
-        "folders", "labelling/state", "watching/state",
-    )),
+    *(PACKAGE / "audits" / f"{name}.py" for name in ("report", "labelling/session")),
+    ROOT / "extensions" / "watch" / "fairbench_watch" / "state.py",
     *sorted((PACKAGE / "reporting" / "page").glob("*.py")),
     PACKAGE / "reporting" / "document" / "writing.py",
-    PACKAGE / "tracking" / "notes.py",
+    PACKAGE / "tracking" / "entries.py",
 )  # fmt: skip
 # Methods of a path, and functions of os, shutil and tempfile, that open, make, remove or rename.
 OF_PATHS = {
@@ -34,13 +33,18 @@ OF_MODULES = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree"},
     "tempfile": {"NamedTemporaryFile", "TemporaryDirectory", "mkdtemp", "mkstemp"},
 }  # fmt: skip
-# What is read of the machine, of the checkout, or of a file that its user names; and descriptors.
+# What is read of the machine, of the checkout, of a file that its user names, or of an open zip;
+# and descriptors.
 ALLOWED = {
     "Path('/proc/cpuinfo').read_text()",
     "(conf / group).glob('*.yaml')",
     "path.open('rb')",
     "os.scandir(handle)",
     "os.utime(handle)",
+    # The way into the outermost folder, by which all others are reached.
+    "os.open(start, _FOLDER)",
+    "Path(start).mkdir(511 if inner_names else make, parents=True, exist_ok=True)",
+    "archive.open(name)",
 }
 
 

@@ -17,10 +17,11 @@ from re import _parser as parser
 
 import pytest
 
-from tests.harness import ROOT
+from tests.harness import EXTENSIONS, ROOT
 
 FOLDERS = {"fairbench": "", "algorithms": "fairbench.components.",
-           "datasets": "fairbench.components.", "papers": "fairbench.components."}  # fmt: skip
+           "datasets": "fairbench.components.", "papers": "fairbench.components.",
+           **{str(path.parent.relative_to(ROOT)): "" for path in EXTENSIONS}}  # fmt: skip
 OF_RE = {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 OF_PANDAS = {"contains", "match", "fullmatch", "extract", "extractall", "findall", "count"}
 # What a name within a function may stand for in a pattern, as its module would say it.
@@ -32,7 +33,7 @@ LOCAL = {
 }
 # Texts to repeat that are worse than those made from a pattern.
 WORST = {
-    "fairbench.audits.dossiers.unknown": [
+    "fairbench.audits.categories": [
         "decline race ", "race decline ", "decline race ethnicity ", "decline to state race or ",
         "prefer not to say not known none given ", "n a na ", "i do not wish to say this ",
     ],
@@ -48,7 +49,8 @@ def patterns():
             tree = ast.parse(path.read_text())
             calls = [node for node in ast.walk(tree) if _takes_pattern(node)]
             if calls:
-                parts = path.relative_to(ROOT).with_suffix("").parts
+                top = ROOT / folder if folder.startswith("extensions") else ROOT
+                parts = path.relative_to(top).with_suffix("").parts
                 module = import_module(package + ".".join(parts).removesuffix(".__init__"))
                 for call in calls:
                     for pattern in _values(call, vars(module)):

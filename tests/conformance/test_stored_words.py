@@ -1,9 +1,9 @@
 """What a record says becomes words, commands and configurations in two modules, and nowhere else.
 
-`experiments/presets.py` compares what is stored with the components that are installed, and writes
-it as words; `experiments/verification.py` composes a stored run from that. A module that reads runs
-has no other way: what it composes, joins to a command, imports or reads as YAML is in the table
-below, with where that comes from.
+`experiments/configuration.py` compares what is stored with the components that are installed, and
+writes it as words; `experiments/verification.py` composes a stored run from that. A module that
+reads runs has no other way: what it composes, joins to a command, imports or reads as YAML is in
+the table below, with where that comes from.
 """
 
 import ast
@@ -20,38 +20,30 @@ MAKES = (
     "shlex.join", "yaml.compose", "yaml.load", "yaml.safe_load",
 )  # fmt: skip
 ENDINGS = (".yaml", ".yml", ".py")
-GATE = {"experiments/presets.py", "experiments/verification.py"}
+GATE = {"experiments/configuration.py", "experiments/verification.py"}
 # Of all others, what the text is that they do this with.
 ELSEWHERE = {
     "__init__.py": "the package's own names",
-    "audits/gate/policy.py": "a policy, of which texts and lists are read and nothing is made",
+    "audits/gate.py": "a policy, of which texts and lists are read and nothing is made",
     "cli/alternative.py": "the command line, and conf/alternative.yaml",
-    "cli/choices.py": "the command line, and conf",
-    "cli/command.py": "the command line",
+    "cli/command.py": "the command line, and conf",
     "cli/command_line.py": "the command line",
+    "cli/jobs.py": "the command line",
     "cli/main.py": "the verbs",
     "cli/run_help.py": "conf",
-    "cli/summary.py": "the command line",
     "cli/verbs/choose.py": "the command line",
-    "cli/verbs/leaderboard.py": "the command line",
+    "cli/verbs/paper.py": "nothing: it names the engine",
     "cli/verbs/tune.py": "the command line",
-    "comparison/atlas/claims.py": "conf",
-    "comparison/atlas/unprocessing.py": "conf",
-    "comparison/half_runs.py": "conf/reference.yaml",
+    "comparison/runs.py": "conf/reference.yaml",
     "components/__init__.py": "a composed configuration",
     "core/fingerprint.py": "the names of modules",
-    "core/hydra_words.py": "any value, which it makes a word of",
+    "core/options.py": "any value, which it makes a word of",
     "data/catalogue.py": "conf",
     "experiments/build.py": "a composed configuration",
-    "experiments/configuration.py": "conf",
     "metrics/registry.py": "the modules of metrics",
     "reporting/page/sections.py": "the folder of a run, to which a page links",
-    "reporting/papers/contents.py": "papers",
-    "reporting/papers/mapping.py": "papers",
-    "reporting/papers/parts.py": "papers",
-    "reporting/papers/running.py": "papers",
     "results/catalogue.py": "the command line",
-    "results/sweeps.py": "the command line",
+    "results/upkeep.py": "the command line",
     "tracking/importer.py": "the command line",
 }
 

@@ -11,7 +11,7 @@ from tests.harness import ROOT
 # What git ignores: of any folder, and of some folders of the tree.
 CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "*.egg-info")
 OWN = (".git", ".venv", "build", "dist", "data", "outputs", "multirun", "mlruns", "mlflow.db*")
-RESULTS = ("README.md", "atlas")  # what git has of results/
+RESULTS = ("README.md",)  # what git has of results/
 
 
 def clone(folder: Path) -> Path:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from fairbench.core import fingerprint
-from fairbench.core.fingerprint import code_digest, computing_tree, describe, digest, versions
+from fairbench.core.fingerprint import code_digest, computing_tree, describe, versions
+from fairbench.core.text import digest
 from tests.harness import ROOT
 
 SOURCE = '''
@@ -48,11 +49,11 @@ def project(tmp_path, monkeypatch):
             path = tmp_path / "lib" / f"{name.replace('__', '/')}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        fingerprint._module_digest.cache_clear()
+        fingerprint._parts_of.cache_clear()
         return code_digest(modules)
 
     yield digest_of
-    fingerprint._module_digest.cache_clear()
+    fingerprint._parts_of.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,51 @@ def test_moving_a_module_does_not_count(project):
     user = "from lib.tools import half\nX = half(1)\n"
     moved = user.replace("lib.tools", "lib.deep.halves")
     assert project(moved, deep__halves=TOOLS) == project(user)
+
+
+TWO = "def half(x):\n    return x / 2\n\n\ndef twice(x):\n    return 2 * x\n"
+USER = "from lib.tools import half\nX = half(1)\n"
+
+
+def test_of_an_imported_module_what_is_used_counts(project):
+    before = project(USER, tools=TWO)
+    assert project(USER, tools=TWO.replace("2 * x", "3 * x")) == before
+    assert project(USER, tools=TWO.replace("x / 2", "x / 3")) != before
+    through = project(USER, tools=TWO.replace("x / 2", "x / 2 + twice(0)"))
+    other = TWO.replace("x / 2", "x / 2 + twice(0)").replace("2 * x", "3 * x")
+    assert project(USER, tools=other) != through
+
+
+def test_moving_a_definition_to_another_module_does_not_count(project):
+    both = "from lib.tools import half, twice\nX = half(1) - twice(1)\n"
+    halves, doubles = TWO.split("\n\n\n")
+    apart = both.replace("half, twice", "half\nfrom lib.doubles import twice")
+    assert project(apart, tools=halves, doubles=doubles) == project(both, tools=TWO)
+    passed_on = "from lib.doubles import twice\n\n\n" + halves
+    assert project(both, tools=passed_on, doubles=doubles) == project(both, tools=TWO)
+    other = doubles.replace("2 *", "3 *")
+    assert project(both, tools=passed_on, doubles=other) != project(both, tools=TWO)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "twice(1)",
+        "ALL = {}\nALL['twice'] = twice",
+        "for f in (twice,):\n    f(1)",
+        "def keep(f):\n    return f\n\n@keep\ndef kept(x):\n    return 2 * x",
+    ],
+)
+def test_what_runs_when_a_module_is_imported_counts(project, statement):
+    tools = f"{TWO}\n{statement}\n"
+    assert project(USER, tools=tools) != project(USER, tools=tools.replace("2 * x", "3 * x"))
+
+
+def test_which_package_a_name_is_of_counts(project):
+    one, other = (
+        project(f"from {name} import dumps\nX = dumps(1)\n") for name in ("json", "pickle")
+    )
+    assert one != other
 
 
 def test_what_an_import_is_called_counts_where_it_has_another_name(project):

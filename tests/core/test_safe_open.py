@@ -9,30 +9,28 @@ import pytest
 
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import (
+    StrangeFileError,
+    check_folder,
+    guard,
     half_of,
     is_aside,
+    is_file,
+    make_folder,
+    make_private,
+    names_in,
+    opened,
     parquet_bytes,
+    read_bytes,
     read_parquet,
+    remove,
+    remove_folder,
+    rename,
     set_aside,
     token,
     write_cache,
     write_text,
 )
 from fairbench.core.locks import alone, locked, using, working
-from fairbench.core.safe_open import (
-    StrangeFileError,
-    check_folder,
-    guard,
-    is_file,
-    make_folder,
-    make_private,
-    names_in,
-    opened,
-    read_bytes,
-    remove,
-    remove_folder,
-    rename,
-)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from scipy import stats
 
-from fairbench.core.seeds import integer_seed, rng
+from fairbench.core.arrays import integer_seed, rng
 
 
 def test_streams_are_the_same_on_every_machine_and_in_every_version():

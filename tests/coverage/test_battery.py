@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from benchmarks.coverage.counts import GROUPS, Population, all_populations
 from benchmarks.coverage.families import FAMILIES
-from benchmarks.coverage.populations import GROUPS, Population, all_populations
-from benchmarks.coverage.report import failures
+from benchmarks.coverage.page import failures
 from benchmarks.coverage.simulate import Cell, count, simulate
 
 MUST_PRINT = ("rates", "differences", "ratios", "gaps", "smallest_ratios")

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from benchmarks.coverage import constructions as made
+from benchmarks.coverage import counts as made
 from fairbench import Evaluator, evaluate
-from fairbench.evaluation.columns import values_of
+from fairbench.evaluation.table import values_of
 
 RESAMPLES, QUANTILES = 60, [0.025, 0.975]
 

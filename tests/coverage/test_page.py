@@ -13,13 +13,14 @@ from benchmarks.coverage.page import (
     RANKINGS,
     STATEMENTS,
     head,
+    lowest_line,
     overview,
     page,
+    sections,
     sections_of,
     tables_of,
     write_sections,
 )
-from benchmarks.coverage.report import lowest_line, sections
 from benchmarks.coverage.simulate import Cell
 from benchmarks.rank import Population, Tally, calibration
 from fairbench.core.errors import UserError

@@ -17,10 +17,8 @@ from fairbench.core import files
 from fairbench.core.errors import DataError, UserError
 from fairbench.core.files import MEMORY, file_sha256, sealed_json, unsealed_json
 from fairbench.data import download
-from fairbench.data.any_table import read_any_table
-from fairbench.data.arrow_stream import stream_size
-from fairbench.data.delimited import check_text, read_parquet
 from fairbench.data.download import unpack
+from fairbench.data.tables import check_text, read_any_table, read_parquet
 
 ROWS = 200_000
 
@@ -92,18 +90,13 @@ def arrow(path, table, stored):
 
 @pytest.mark.parametrize("stored_as", ["plain", "lz4", "zstd"])
 @pytest.mark.parametrize("kind", ["file", "stream"])
-def test_an_arrow_file_is_measured_by_what_its_buffers_unfold_to(
-    tmp_path, monkeypatch, stored_as, kind
-):
+def test_an_arrow_file_is_read_no_further_than_it_fits(tmp_path, monkeypatch, stored_as, kind):
     table = pa.table({"a": np.zeros(300_000), "t": ["x", "yy"] * 150_000})
     path = tmp_path / "t.arrow"
     if kind == "stream":
         arrow(path, table, stored_as)
     else:
         write_feather(table, path, "uncompressed" if stored_as == "plain" else stored_as)
-    with pa.OSFile(str(path)) as source:
-        source.seek(8 if kind == "file" else 0)
-        assert table.nbytes / 2 < stream_size(source) < table.nbytes * 1.1
     with pytest.raises(UserError, match=r"t\.arrow would take about 0\.0 GB"):
         read_any_table(path, ["a"])
     monkeypatch.setenv(MEMORY, "1")

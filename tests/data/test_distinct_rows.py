@@ -10,9 +10,9 @@ import pytest
 from pyarrow import parquet
 
 from fairbench.cli.main import main
-from fairbench.data import distinct_rows as distinct
-from fairbench.data.any_table import read_any_table
-from fairbench.data.distinct_rows import distinct_rows, tally, times_of
+from fairbench.data import tables as distinct
+from fairbench.data.columns import tally, times_of
+from fairbench.data.tables import distinct_rows, read_any_table
 
 
 def people(n, seed=0):
@@ -76,7 +76,7 @@ def test_a_tally_is_exact():
 
 
 def audited(path, out, capsys, *words):
-    status = main(["audit", f"path={path}", *words, f"out={out}", "detail=all"])
+    status = main(["audit", f"path={path}", *words, f"out={out}"])
     printed = capsys.readouterr()
     pages = {page.suffix: page for page in out.glob("*")} if status == 0 else {}
     data = json.loads(pages[".json"].read_text()) if pages else {"options": {"out": ""}}

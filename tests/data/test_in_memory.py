@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairbench.audits.columns import read_frame
 from fairbench.audits.question import Options
-from fairbench.audits.table import read_audit_table
+from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.core.errors import UserError
 from fairbench.data.in_memory import texts_of_table, with_columns
 from tests.audits.tables import predictions, written

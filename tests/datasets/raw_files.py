@@ -1,43 +1,47 @@
 """Every task's generated raw files, by the task's name."""
 
+from __future__ import annotations
+
+import io
+
+import numpy as np
+
+from fairbench.components.datasets import dvlog
 from tests.datasets import raw_desk, raw_large, raw_papers, raw_schools, raw_survey
 from tests.datasets.raw_papers import SECRETS
 
 __all__ = ["RAW", "SECRETS"]
 
+# The functions of each module that make a task; two more kinds are private, or of one file alone.
 RAW = {
-    make.__name__: make
-    for make in (
-        raw_papers.adult,
-        raw_papers.german,
-        raw_papers.compas,
-        raw_papers.compas_violent,
-        raw_papers.compas_zafar,
-        raw_papers.bank,
-        raw_papers.insurance,
-        raw_papers.ihdp,
-        raw_papers.ricci,
-        raw_survey.credit_default,
-        raw_survey.dutch_census,
-        raw_survey.oulad,
-        raw_survey.student_mat,
-        raw_survey.student_por,
-        raw_schools.communities,
-        raw_schools.law_school,
-        raw_schools.law_school_kusner,
-        raw_schools.law_school_bar,
-        raw_schools.law_school_survey,
-        raw_schools.law_school_black_white,
-        raw_large.twins,
-        raw_large.twins_under2000g,
-        raw_large.acs_income,
-        raw_large.acs_mobility,
-        raw_large.acs_public_coverage,
-        raw_large.acs_employment_fu,
-        raw_large.acs,
-        raw_desk.hmda_boston,
-        raw_desk.resume,
-        raw_desk.loan_application,
-        raw_desk.recid,
-    )
+    name: make
+    for module in (raw_papers, raw_survey, raw_schools, raw_large, raw_desk)
+    for name, make in vars(module).items()
+    if getattr(make, "__module__", "") == module.__name__
+    and not name.startswith("_")
+    and name not in raw_desk.PARQUET
 }
+
+
+# Generated files of D-Vlog in its authors' layout: a folder of two arrays a video, and labels.
+
+HEAD = "index,label,duration,gender,fold"
+
+
+def npy(array, **options):
+    file = io.BytesIO()
+    np.save(file, array, **options)
+    return file.getvalue()
+
+
+def files(videos=10):
+    """Return labels and arrays; one video's modalities differ by a frame, as some of theirs do."""
+    draw, lines, made = np.random.default_rng(0), [HEAD], {}
+    for video in range(videos):
+        label, fold = ("depression", "normal")[video % 2], ("train", "train", "valid", "test")
+        gender, seconds = "fm"[video % 3 == 0], 20 + 5 * video
+        lines.append(f"{video},{label},{seconds}.31,{gender},{fold[video % 4]}")
+        for name, width in dvlog.CHANNELS.items():
+            frames = draw.normal(size=(seconds - (video == 4 and name == "visual"), width))
+            made[f"dvlog/{video}/{video}_{name}.npy"] = npy(frames)
+    return {"dvlog/labels.csv": ("\n".join(lines) + "\n").encode(), **made}

@@ -84,3 +84,12 @@ def table(columns, separator=",", *, header=True, end="\n"):
     lines = [separator.join(columns)] if header else []
     lines += [separator.join(row) for row in zip(*columns.values(), strict=True)]
     return end.join(lines) + end
+
+
+def of_columns(loader, path, columns, *, rows=None, number=None, target=None, end="\n", **more):
+    """Return a task of one file with these columns, of which it keeps all rows by default."""
+    header, separator = more.get("header", True), more.get("separator", ",")
+    content = table(columns, separator, header=header, end=end).encode()
+    names = tuple(name.strip('"') for name in columns)
+    rows = len(next(iter(columns.values()))) if rows is None else rows
+    return Raw(loader, {path: content}, rows, names, number, target, **more)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.datasets.raw_format import Raw, cycle, table, whole, words
+from tests.datasets.raw_format import Raw, cycle, of_columns, table, whole, words
 
 
 def twins():
@@ -53,13 +53,12 @@ def twins_under2000g():
     columns |= {"treatment": ["0", "1"] * 6, "nprevistq": [*cycle(["0.0", "4.0"], n - 2), "", ""]}
     columns |= {"tobacco": cycle(["", "1.0", "0.0"], n), "outcome": cycle(["0", "1", "0"], n)}
     columns["crace"] = [value for pair in range(6) for value in ("12"[pair % 2],) * 2]
-    return Raw(
-        loader="twins.under_2000g",
-        files={"twins/twins_under2000g_long_derived.csv": table(columns).encode()},
+    return of_columns(
+        "twins.under_2000g",
+        "twins/twins_under2000g_long_derived.csv",
+        columns,
         rows=n - 2,
-        names=TWINS,
         number="wt",
-        target=None,
     )
 
 
@@ -74,15 +73,7 @@ def _acs(loader, path, names, target, options):
     columns[target] = cycle(["0", "1", "0"], n)
     if "group" in columns:
         columns["group"] = cycle(["0", "1"], n)
-    return Raw(
-        loader=loader,
-        files={path: table(columns).encode()},
-        rows=n,
-        names=names,
-        number="AGEP",
-        target=None,
-        options=options,
-    )
+    return of_columns(loader, path, columns, number="AGEP", options=options)
 
 
 def acs_income():
@@ -140,13 +131,11 @@ def acs():
     for name in ("COW", "ESR", "WKHP", "JWMNP", "PINCP", "OCCP", "GCL", "FER"):
         for row in draw.integers(n, size=8):
             columns[name][row] = ""
-    return Raw(
-        loader="acs_pums.load",
-        files={"acs/2018/1-Year/psam_p36.csv": table(columns).encode()},
-        rows=n,
-        names=PUMS,
+    return of_columns(
+        "acs_pums.load",
+        "acs/2018/1-Year/psam_p36.csv",
+        columns,
         number="AGEP",
-        target=None,
         options={"task": "employment"},
         wide=False,
         gaps=True,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.datasets.raw_format import Raw, cycle, table, whole, words
+from tests.datasets.raw_format import Raw, cycle, of_columns, table, whole, words
 
 ADULT = words(
     "age workclass fnlwgt education education-num marital-status occupation relationship race "
@@ -166,11 +166,11 @@ def bank():
         for name in BANK
     }
     columns['"age"'] = cycle(["39", "40", "41"], n)
-    return Raw(
-        loader="bank.load",
-        files={"bank/bank-additional-full.csv": table(columns, ";").encode()},
+    return of_columns(
+        "bank.load",
+        "bank/bank-additional-full.csv",
+        columns,
         rows=8,
-        names=BANK,
         number="euribor3m",
         target="y",
         separator=";",
@@ -189,14 +189,7 @@ def insurance():
         "region": cycle(["southwest", "southeast", "northwest", "northeast"], n),
         "charges": [str(1000.5 * (row + 1)) for row in range(n)],
     }
-    return Raw(
-        loader="insurance.load",
-        files={"insurance/insurance.csv": table(columns).encode()},
-        rows=n,
-        names=tuple(columns),
-        number="charges",
-        target=None,
-    )
+    return of_columns("insurance.load", "insurance/insurance.csv", columns, number="charges")
 
 
 def ihdp():
@@ -206,15 +199,7 @@ def ihdp():
     columns = {name: [f"{value:.4f}" for value in draw.normal(size=n)] for name in names}
     columns |= {"treatment": cycle(["0", "1", "0"], n), "x7": cycle(["0", "1"], n)}
     columns |= {f"x{i}": cycle(["1", "0"], n) for i in range(8, 26)} | {"x14": cycle(["1", "2"], n)}
-    return Raw(
-        loader="ihdp.load",
-        files={"ihdp/ihdp_npci_1.csv": table(columns, header=False).encode()},
-        rows=n,
-        names=names,
-        number="x3",
-        target=None,
-        header=False,
-    )
+    return of_columns("ihdp.load", "ihdp/ihdp_npci_1.csv", columns, number="x3", header=False)
 
 
 def ricci():
@@ -228,11 +213,4 @@ def ricci():
         "Race": cycle(["W", "B", "H"], 6),
         "Combine": [f"{score:g}" for score in scores],
     }
-    return Raw(
-        loader="ricci.load",
-        files={"ricci/ricci.csv": table(columns).encode()},
-        rows=6,
-        names=tuple(columns),
-        number="Combine",
-        target=None,
-    )
+    return of_columns("ricci.load", "ricci/ricci.csv", columns, number="Combine")

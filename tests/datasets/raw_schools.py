@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from fairbench.components.datasets.communities import _COLUMNS
-from tests.datasets.raw_format import Raw, cycle, table, whole, words
+from tests.datasets.raw_format import cycle, of_columns, whole, words
 
 
 def communities():
@@ -18,13 +18,12 @@ def communities():
     columns |= {"LemasSwornFT": cycle(["?", "0.5"], n), "OtherPerCap": cycle(["0.2", "0.3"], n)}
     columns["OtherPerCap"][3] = "?"
     columns["racepctblack"] = cycle(["0.2", "0.21", "0.1"], n)
-    return Raw(
-        loader="communities.load",
-        files={"communities/communities.data": table(columns, header=False, end="\r\n").encode()},
-        rows=n,
-        names=_COLUMNS,
+    return of_columns(
+        "communities.load",
+        "communities/communities.data",
+        columns,
         number="population",
-        target=None,
+        end="\r\n",
         header=False,
     )
 
@@ -41,13 +40,8 @@ def law_school():
         "zfygpa": cycle(["-1.5", "0.5", "2.5"], n),
         "aif360_position": [str(n - row) for row in range(n)],
     }
-    return Raw(
-        loader="law_school.gpa",
-        files={"law_school/law_school_gpa_reconstructed.csv": table(columns).encode()},
-        rows=n,
-        names=tuple(columns),
-        number="lsat",
-        target=None,
+    return of_columns(
+        "law_school.gpa", "law_school/law_school_gpa_reconstructed.csv", columns, number="lsat"
     )
 
 
@@ -65,14 +59,7 @@ def law_school_kusner():
         "sander_index": ["0.78"] * n,
         "first_pf": ["1.0"] * n,
     }
-    return Raw(
-        loader="law_school.kusner",
-        files={"law_school/law_data.csv": table(columns).encode()},
-        rows=n,
-        names=tuple(columns),
-        number="UGPA",
-        target=None,
-    )
+    return of_columns("law_school.kusner", "law_school/law_data.csv", columns, number="UGPA")
 
 
 STUDIES = words("decile1b decile3 lsat ugpa zfygpa zgpa fulltime fam_inc")
@@ -91,13 +78,8 @@ def law_school_bar():
     columns |= {"race1": cycle(["white", "black", ""], n), "gender": cycle(["male", "female"], n)}
     columns |= {"pass_bar": cycle(["1", "1", "0"], n), "decile3": cycle(["", "5"], n)}
     columns["DOB_yr"] = ["1969"] * n
-    return Raw(
-        loader="law_school_bar.bar",
-        files={"law_school/bar_pass_prediction.csv": table(columns).encode()},
-        rows=n,
-        names=BAR,
-        number=None,
-        target="pass_bar",
+    return of_columns(
+        "law_school_bar.bar", "law_school/bar_pass_prediction.csv", columns, target="pass_bar"
     )
 
 
@@ -106,14 +88,7 @@ def _bar_cut(loader, path, race, numbers):
     columns = {name: cycle(["9.0", "7.0"], n) for name in (*STUDIES, "tier")}
     columns |= {"male": cycle(numbers[::-1], n), **race}
     columns["pass_bar"] = cycle([numbers[0], numbers[1], numbers[0]], n)
-    return Raw(
-        loader=f"law_school_bar.{loader}",
-        files={path: table(columns).encode()},
-        rows=n,
-        names=tuple(columns),
-        number="lsat",
-        target="pass_bar",
-    )
+    return of_columns(f"law_school_bar.{loader}", path, columns, number="lsat", target="pass_bar")
 
 
 def law_school_survey():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.datasets.raw_format import Raw, cycle, table, whole, words
+from tests.datasets.raw_format import Raw, cycle, of_columns, table, whole, words
 
 
 def credit_default():
@@ -75,11 +75,10 @@ def oulad():
         "disability": cycle(["N", "N", "Y"], n),
         "final_result": cycle(["Pass", "Pass", "Fail"], n),
     }
-    return Raw(
-        loader="oulad.load",
-        files={"oulad/oulad_clean_derived.csv": table(columns).encode()},
-        rows=n,
-        names=tuple(columns),
+    return of_columns(
+        "oulad.load",
+        "oulad/oulad_clean_derived.csv",
+        columns,
         number="studied_credits",
         target="final_result",
     )
@@ -100,11 +99,10 @@ def _student(subject):
     columns |= {name: cycle(["a", "b"], n) for name in texts}
     columns |= {"sex": cycle(["F", "M"], n), "class": cycle(["Low", "High"], n)}
     columns["age"] = cycle(["17", "18", "19"], n)
-    return Raw(
-        loader="student.load",
-        files={f"student/student_{subject}_derived.csv": table(columns).encode()},
-        rows=n,
-        names=STUDENT,
+    return of_columns(
+        "student.load",
+        f"student/student_{subject}_derived.csv",
+        columns,
         number="absences",
         target="class",
         options={"subject": subject},

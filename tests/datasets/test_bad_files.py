@@ -10,12 +10,17 @@ from fairbench.core.errors import DataError
 from fairbench.data.dataset import Dataset
 from tests.datasets.raw_files import RAW
 
-every = pytest.mark.parametrize("task", RAW)
+pytestmark = pytest.mark.parametrize("task", RAW)
 
 
 @functools.cache
 def raw_of(task):
     return RAW[task]()
+
+
+@pytest.fixture
+def raw(task):
+    return raw_of(task)
 
 
 def load(task, archive):
@@ -42,9 +47,7 @@ def same(one, other):
     pd.testing.assert_series_equal(one.target, other.target)
 
 
-@every
-def test_the_generated_file_is_read(task, archive, save):
-    raw = raw_of(task)
+def test_the_generated_file_is_read(task, raw, archive, save):
     save(raw.files)
     data = load(task, archive)
     assert isinstance(data, Dataset)
@@ -54,9 +57,7 @@ def test_the_generated_file_is_read(task, archive, save):
         assert data.groups(attribute).cat.categories[0] == data.privileged[attribute]
 
 
-@every
-def test_sensitive_columns_can_be_left_out(task, archive, save):
-    raw = raw_of(task)
+def test_sensitive_columns_can_be_left_out(task, raw, archive, save):
     save(raw.files)
     module, function = raw.loader.split(".")
     loader = getattr(importlib.import_module(f"fairbench.components.datasets.{module}"), function)
@@ -66,9 +67,7 @@ def test_sensitive_columns_can_be_left_out(task, archive, save):
     pd.testing.assert_frame_equal(with_them.sensitive, without.sensitive)
 
 
-@every
-def test_line_ends_of_windows_are_read_alike(task, archive, save):
-    raw = raw_of(task)
+def test_line_ends_of_windows_are_read_alike(task, raw, archive, save):
     save(raw.files)
     plain = load(task, archive)
     unix = {path: content.replace(b"\r\n", b"\n") for path, content in raw.files.items()}
@@ -76,9 +75,7 @@ def test_line_ends_of_windows_are_read_alike(task, archive, save):
     same(load(task, archive), plain)
 
 
-@every
-def test_truncated_in_the_middle_of_a_row(task, archive, save):
-    raw = raw_of(task)
+def test_truncated_in_the_middle_of_a_row(task, raw, archive, save):
     head, lines = raw.lines()
     row = len(lines) - raw.header
     lines[-1] = raw.separator.join(lines[-1].split(raw.separator)[:2])
@@ -86,9 +83,7 @@ def test_truncated_in_the_middle_of_a_row(task, archive, save):
     assert f"row {row} has 2 fields separated by '{raw.separator}'" in message
 
 
-@every
-def test_a_row_with_a_field_too_many(task, archive, save):
-    raw = raw_of(task)
+def test_a_row_with_a_field_too_many(task, raw, archive, save):
     head, lines = raw.lines()
     row = 2 if raw.header else 3
     lines[2] += f"{raw.separator}0"
@@ -96,9 +91,7 @@ def test_a_row_with_a_field_too_many(task, archive, save):
     assert f"row {row} has {len(raw.names) + 1} fields" in message
 
 
-@every
-def test_an_extra_column(task, archive, save):
-    raw = raw_of(task)
+def test_an_extra_column(task, raw, archive, save):
     head, lines = raw.lines()
     cells = ["extra" if raw.header and i == 0 else "0" for i in range(len(lines))]
     wider = [f"{line}{raw.separator}{cell}" for line, cell in zip(lines, cells, strict=True)]
@@ -113,18 +106,14 @@ def test_an_extra_column(task, archive, save):
         assert f"row 1 has {width + 1} fields" in message
 
 
-@every
-def test_another_delimiter(task, archive, save):
-    raw = raw_of(task)
+def test_another_delimiter(task, raw, archive, save):
     head, lines = raw.lines()
     spoilt = [line.replace(raw.separator, "|") for line in lines]
     message = refusal(task, raw.with_lines(head, spoilt), archive, save)
     assert any(part in message for part in ("separated by", "no column", "row 1:"))
 
 
-@every
-def test_another_encoding(task, archive, save):
-    raw = raw_of(task)
+def test_another_encoding(task, raw, archive, save):
     content = raw.files[raw.path].rstrip(b"\n")
     spoilt = {**raw.files, raw.path: content[:-1] + b"\xe9\n"}
     line = content.count(b"\n") + 1
@@ -132,9 +121,7 @@ def test_another_encoding(task, archive, save):
     assert f"not UTF-8 text (line {line}, byte " in message
 
 
-@every
-def test_columns_in_another_order(task, archive, save):
-    raw = raw_of(task)
+def test_columns_in_another_order(task, raw, archive, save):
     head, lines = raw.lines()
     turned = [raw.join(reversed(raw.split(line))) for line in lines]
     if raw.header:
@@ -147,9 +134,7 @@ def test_columns_in_another_order(task, archive, save):
         assert "column '" in message and ", row " in message
 
 
-@every
-def test_a_column_is_missing(task, archive, save):
-    raw = raw_of(task)
+def test_a_column_is_missing(task, raw, archive, save):
     if not (raw.header and raw.target):
         pytest.skip("a file without a header: a missing column is a row with too few fields")
     head, lines = raw.lines()
@@ -157,35 +142,27 @@ def test_a_column_is_missing(task, archive, save):
     assert f"no column '{raw.target}'" in refusal(task, raw.with_lines(head, lines), archive, save)
 
 
-@every
 @pytest.mark.parametrize("value", ["12x", "", "inf", "nan"])
-def test_a_malformed_number(task, value, archive, save):
-    raw = raw_of(task)
+def test_a_malformed_number(task, raw, value, archive, save):
     if not raw.number or (raw.gaps and not value):
         pytest.skip("no numeric column, or one where nothing means not applicable")
     message = refusal(task, raw.with_cell(2, raw.number, value), archive, save)
     assert f"column '{raw.number}', row 2: '{value}' is no number" in message
 
 
-@every
 @pytest.mark.parametrize("value", ["third", ""])
-def test_a_third_target_value(task, value, archive, save):
-    raw = raw_of(task)
+def test_a_third_target_value(task, raw, value, archive, save):
     if not raw.target:
         pytest.skip("a regression")
     message = refusal(task, raw.with_cell(2, raw.target, value), archive, save)
     assert f"column '{raw.target}', row 2: '{value}' is not one of" in message
 
 
-@every
-def test_a_web_page_under_the_files_name(task, archive, save):
-    raw = raw_of(task)
+def test_a_web_page_under_the_files_name(task, raw, archive, save):
     page = b"<!DOCTYPE html>\n<html><head><title>403 Forbidden</title></head></html>\n"
     message = refusal(task, {**raw.files, raw.path: page}, archive, save)
     assert "is a web page titled '403 Forbidden', not the data" in message
 
 
-@every
-def test_an_empty_file(task, archive, save):
-    raw = raw_of(task)
+def test_an_empty_file(task, raw, archive, save):
     refusal(task, {**raw.files, raw.path: b""}, archive, save)

@@ -14,11 +14,11 @@ import pytest
 
 from fairbench.components.datasets import acs, adult, german, simulated
 from fairbench.core.errors import DataError
-from fairbench.data import cache as dataset_cache
+from fairbench.data import download as dataset_cache
 from fairbench.data.catalogue import entries
 from fairbench.data.dataset import Dataset
 from fairbench.data.download import CHECKOUT, Archive
-from fairbench.data.sequences import Sequences
+from fairbench.data.features import Sequences
 from tests.datasets.raw_files import RAW
 from tests.harness import CONF
 
@@ -238,7 +238,7 @@ def test_adult_is_read_in_under_a_second_the_first_time(tmp_path):
 
 PEAK = """
 from fairbench.data.download import Archive
-from fairbench.data.encoding import sparse_onehot
+from fairbench.data.features import sparse_onehot
 from fairbench.components.datasets import acs, german
 import pyarrow.csv
 archive = Archive.of(download=False)
@@ -275,7 +275,7 @@ def test_the_largest_table_and_its_onehot_take_at_most_four_times_their_size():
 def test_trees_on_the_sparse_and_the_dense_matrix_predict_the_same(task, tmp_path):
     from xgboost import DMatrix, train
 
-    from fairbench.data.encoding import onehot, sparse_onehot
+    from fairbench.data.features import onehot, sparse_onehot
 
     entry = next(entry for entry in entries(CONF) if entry.name == task)
     try:

@@ -11,7 +11,7 @@ from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
 from tests.datasets.raw_desk import PARQUET
 from tests.datasets.raw_files import RAW
-from tests.datasets.raw_sequences import files as sequence_files
+from tests.datasets.raw_files import files as sequence_files
 from tests.harness import CONF, ROOT, archive_with
 
 

@@ -8,7 +8,7 @@ import pytest
 from fairbench.components.datasets import dvlog
 from fairbench.core.errors import DataError
 from fairbench.data.splits import Predefined
-from tests.datasets.raw_sequences import HEAD, files, npy
+from tests.datasets.raw_files import HEAD, files, npy
 
 
 def test_the_authors_files_are_read(archive, save):

@@ -22,7 +22,7 @@ from fairbench.components.datasets import (
     twins,
 )
 from fairbench.core.errors import DataError, UserError
-from fairbench.data.encoding import onehot_names
+from fairbench.data.features import onehot_names
 from tests.datasets.raw_files import RAW
 
 

@@ -9,8 +9,8 @@ import pytest
 from fairbench.components.datasets import compas
 from fairbench.core.errors import DataError
 from fairbench.data.dataset import Dataset
-from fairbench.data.delimited import read_table
 from fairbench.data.download import Archive
+from fairbench.data.tables import read_table
 from tests.datasets.raw_files import RAW, SECRETS
 from tests.harness import archive_with
 

@@ -8,9 +8,10 @@ import yaml
 from fairbench.components import imported
 from fairbench.core.errors import DataError
 from fairbench.data.download import CHECKOUT, Archive, MissingFileError
-from fairbench.data.encoding import onehot_names
+from fairbench.data.features import onehot_names
 
 # task: rows, one-hot columns, base rate (or mean of the target), and the groups' sizes.
+pytestmark = pytest.mark.data
 EXPECTED = {
     "adult": (
         45222,
@@ -91,7 +92,6 @@ def load(task):
         pytest.skip(f"raw file not found: {error}")
 
 
-@pytest.mark.data
 @pytest.mark.parametrize("task", EXPECTED)
 def test_figures(task):
     rows, columns, rate, groups = EXPECTED[task]
@@ -105,12 +105,10 @@ def test_figures(task):
         assert {label: result[label] for label in sizes} == sizes
 
 
-@pytest.mark.data
 def test_adult_has_the_archives_own_split():
     assert load("adult").partition.value_counts().to_dict() == {"train": 30162, "test": 15060}
 
 
-@pytest.mark.data
 @pytest.mark.parametrize("realisation", range(1, 11))
 def test_every_realisation_of_ihdp_scatters_around_its_truth(realisation):
     from fairbench.components.datasets import ihdp
@@ -124,7 +122,6 @@ def test_every_realisation_of_ihdp_scatters_around_its_truth(realisation):
     assert residual.std() == pytest.approx(1, abs=0.1)
 
 
-@pytest.mark.data
 def test_twins_under_2000g_are_pairs():
     data = load("twins_under2000g")
     assert (data.clusters.value_counts() == 2).all()

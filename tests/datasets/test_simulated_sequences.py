@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from fairbench.components.datasets import simulated_sequences
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Encoder, SequenceEncoding
+from fairbench.data.features import Encoder, SequenceEncoding
 
 
 def draw(**options):

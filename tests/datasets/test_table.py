@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from fairbench.audits.columns import read_frame
 from fairbench.audits.question import Options
-from fairbench.audits.table import read_audit_table
+from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.components.datasets import table
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.dataset import Task

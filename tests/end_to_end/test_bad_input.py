@@ -6,7 +6,7 @@ import os
 import pytest
 
 from fairbench.results.runs import Run
-from tests.harness import TINY, fairbench, run_py
+from tests.harness import TINY, fairbench, ran, run_py
 
 CASES = {
     "unknown dataset": (
@@ -193,8 +193,7 @@ def test_a_run_of_unverified_files_is_marked_wherever_it_is_shown(tmp_path):
     place = {"FAIRBENCH_DATA": str(tmp_path / "raw")}
     words = ("dataset=ricci", "learner=gaussian_nb", "split.repeats=1", "tracking=none")
     assert run_py(*words, cwd=tmp_path, **place).returncode == 2
-    done = run_py(*words, "data.verify=false", "figures=false", cwd=tmp_path, **place)
-    assert done.returncode == 0, done.stderr
+    ran(*words, "data.verify=false", "figures=false", cwd=tmp_path, **place)
     (run,) = (tmp_path / "results" / "runs").iterdir()
     assert Run(run).config["dataset"]["verified"] is False
     assert "dataset=ricci-unverified" in fairbench("store", "ls", cwd=tmp_path).stdout
@@ -213,8 +212,7 @@ def test_a_run_of_unverified_files_is_marked_wherever_it_is_shown(tmp_path):
 
 def test_what_has_no_checksum_is_not_marked(tmp_path):
     for words in ((), ("data.verify=false",)):
-        done = run_py(*TINY, "figures=false", *words, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        done = ran(*TINY, "figures=false", *words, cwd=tmp_path)
     assert "nothing to fit" in done.stdout
     (run,) = (tmp_path / "results" / "runs").iterdir()
     assert "verified" not in Run(run).config["dataset"]

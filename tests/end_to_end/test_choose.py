@@ -9,12 +9,11 @@ import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.comparison.choice import choose_run
-from fairbench.comparison.run_predictions import SharedRows
-from fairbench.comparison.settings import Bound, minimised_metric
+from fairbench.comparison.runs import Bound, SharedRows, minimised_metric
 from fairbench.core.errors import UserError
-from fairbench.core.formats import number
-from fairbench.evaluation.columns import values_of
-from fairbench.evaluation.headlines import headlines
+from fairbench.core.text import number
+from fairbench.evaluation.summary import headlines
+from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
 from fairbench.results.catalogue import Catalogue
 from tests.harness import configuration

@@ -7,21 +7,21 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.run_predictions import load_predictions
 from fairbench.comparison.runs import (
+    Settings,
     compare_pair,
+    load_predictions,
     observed_values,
     outperformance,
     typical_repeat,
 )
-from fairbench.comparison.settings import Settings
 from fairbench.core.errors import UserError
-from fairbench.evaluation.columns import values_of
+from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
-from fairbench.inference.comparing.ranking import probability_better
-from fairbench.metrics.rates import binary_confusion
+from fairbench.metrics.registry import binary_confusion
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
+from tests.correlated import probability_better
 from tests.harness import configuration, fairbench
 from tests.reporting import page_runs
 
@@ -159,12 +159,13 @@ def test_runs_are_found_by_id_prefix_or_name(results):
 def test_command_prints_events_and_writes_table_and_figure(results):
     folder, ids = results
     words = (f"runs=[{ids['folds_lr']},{ids['folds_nb'][:8]}]", "rope=[0.01,0.02]")
-    done = fairbench("compare", *words, "detail=all", f"results={folder}", cwd=folder)
+    done = fairbench("compare", *words, f"results={folder}", cwd=folder)
     assert "A is better in accuracy, B in the gap in true positive rate" in done.stdout
-    assert "inside the region" in done.stdout
-    assert "The rows of 5 pooled folds count as 0.735 of as many independent rows" in done.stdout
     assert "300 rows of the data, all of which are tested" in " ".join(done.stdout.split())
     stem = folder / "report" / "comparison" / f"{ids['folds_lr']}_{ids['folds_nb']}"
+    page = stem.with_suffix(".html").read_text()
+    assert "inside the region" in page
+    assert "The rows of 5 pooled folds count as 0.735 of as many independent rows" in page
     assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     events = pd.read_csv(stem.with_suffix(".csv"), index_col="repeat")
     np.testing.assert_allclose(events.sum(axis=1), 1)
@@ -175,7 +176,7 @@ def test_the_answer_comes_without_the_details(results, capsys):
     run_command(["compare", ids["lr"], ids["nb"], f"results={folder}"])
     printed = capsys.readouterr().out
     assert "the region" not in printed and "independent rows" not in printed
-    assert "detail=all" in printed.splitlines()[-1]
+    assert ".html, " in printed.splitlines()[-1]
 
 
 @pytest.mark.parametrize("name", ["lr", "nb"])

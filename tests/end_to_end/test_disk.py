@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from tests.harness import ROOT, command, fairbench, run_py, verb
+from tests.harness import ROOT, command, fairbench, ran, run_py, verb
 
 HERE = os.environ | {"PYTHONPATH": str(ROOT)}
 RUN = ("dataset.n_samples=200", "split.repeats=1", "learner=gaussian_nb", "tracking=none")
@@ -21,7 +21,7 @@ ROWS = "label,score,group\n" + "".join(f"{i % 2},0.{i % 9},{'ab'[i % 3 == 0]}\n"
 def finished(tmp_path_factory):
     """Return a folder with a finished run, its figures left to be drawn, and a table."""
     cwd = tmp_path_factory.mktemp("finished")
-    assert run_py(*RUN, "figures=false", cwd=cwd).returncode == 0
+    ran(*RUN, "figures=false", cwd=cwd)
     (cwd / "people.csv").write_text(ROWS)
     return cwd
 

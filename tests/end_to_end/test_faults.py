@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from benchmarks.faults import flips, kills, names, namespaces, packs
+from benchmarks.faults import flips, kills, names, namespaces
 
 
 def test_no_damage_is_believed_and_what_can_be_is_made_again():
@@ -13,19 +13,6 @@ def test_no_damage_is_believed_and_what_can_be_is_made_again():
     assert sum(row[1] for row in rows) == 60
     assert all(row[1] for row in rows)
     assert flips.whole(rows), rows
-
-
-@pytest.mark.thorough
-def test_packs_lose_only_what_is_damaged_and_writers_that_are_killed_go_on():
-    assert packs.main(36)
-
-
-def test_faults_of_packs_that_must_not_be_are_told_from_others():
-    fine = [packs.Counts(number=1, found=1), packs.Counts(number=1, pack=1)]
-    assert packs.whole(fine)
-    assert not packs.whole([*fine, packs.Counts(number=1)])  # not found
-    assert not packs.whole([*fine, packs.Counts({"number": 1, "merge": 1, "other bits": 1})])
-    assert not packs.whole([*fine, packs.Counts({"number": 1, "found": 1, "believed": 1})])
 
 
 @pytest.mark.slow

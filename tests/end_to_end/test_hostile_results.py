@@ -16,7 +16,7 @@ from fairbench.core.files import read_table, sealed_json, write_table
 from fairbench.results.cells import Store
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run
-from tests.harness import fairbench, run_folder, run_py
+from tests.harness import fairbench, ran, run_folder
 
 RUN = ("split.repeats=2", "dataset.n_samples=300", "tracking=none", "figures=false")
 CANARY = "canary"
@@ -32,8 +32,7 @@ class Runs:
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     cwd = tmp_path_factory.mktemp("original")
-    done = run_py(*RUN, cwd=cwd)
-    assert done.returncode == 0, done.stderr
+    ran(*RUN, cwd=cwd)
     return cwd
 
 

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import hostile, tables
+from benchmarks.faults import tables
 from benchmarks.faults.browser import browser, browser_path
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
-from fairbench.core.formats import csv_text, label_notes, read_csv
+from fairbench.core.text import csv_text, label_notes, read_csv
 from tests import warm
 from tests.harness import Lazily
 
-audit_columns = Lazily("fairbench.audits.columns")
+audit_columns = Lazily("fairbench.audits.table")
 table = Lazily("fairbench.components.datasets.table")
 download = Lazily("fairbench.data.download")
-escaping = Lazily("fairbench.core.escaping")
+escaping = Lazily("fairbench.core.text")
 pandas = Lazily("pandas")
 
-HACK = hostile.HACK
+HACK = tables.HACK
 LABELS = (
     "[unknown]", "[/red]", "\x1b[2Jred", "\u202egnirts", "a\u200bb", f"<script>{HACK}</script>",
     f'"><img src=x onerror="{HACK}">', f"javascript:{HACK}", "=cmd|' /C calc'!A0", "+1", "@x",
@@ -37,7 +37,7 @@ SAFE_LATEX = (
     r"\\text(backslash|asciitilde|asciicircum|asciigrave|less|greater|bar)\{\}"
     r"|\\[&%$#_{}]|\{[\[\]*]\}"
 )
-READ = (*hostile.LABELS, *hostile.HEADERS, *hostile.ENCODINGS, *hostile.FILES)
+READ = (*tables.LABELS, *tables.HEADERS, *tables.ENCODINGS, *tables.FILES)
 
 
 def start(words, cwd, environment):
@@ -73,7 +73,7 @@ def test_both_readers_find_the_labels_that_were_written(case, tmp_path, monkeypa
 
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory):
-    case = hostile.labelled("all at once", *LABELS, rows=len(LABELS) * 6)
+    case = tables.labelled("all at once", *LABELS, rows=len(LABELS) * 6)
     root = tmp_path_factory.mktemp("tables")
     return next(tables.tried([case], root, start)), root
 
@@ -105,9 +105,9 @@ def test_a_browser_is_asked_what_would_run(tmp_path):
     policy = "default-src 'none'"
     page.write_text(
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>Audit of x</title>'
-        f"<body>a<script>{hostile.HACK}</script></body>"
+        f"<body>a<script>{tables.HACK}</script></body>"
     )
-    case = hostile.labelled("one", "a")
+    case = tables.labelled("one", "a")
     with browser(path) as opened:
         kept = list(tables.judged(opened.open(page), case, policy=True))
         free = list(tables.judged(opened.open(page, policy=False), case, policy=False))

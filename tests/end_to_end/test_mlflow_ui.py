@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from fairbench.results.runs import Run
-from fairbench.tracking.metrics import means_of, metric_values, opening_names
-from tests.harness import ROOT, run_py
+from fairbench.tracking.entries import means_of, metric_values, opening_names
+from tests.harness import ROOT, ran
 
 DOWN = "http://127.0.0.1:9"
 METHODS = ("ensemble", "binomial_nll")
@@ -38,8 +38,7 @@ def tracking_command(*words):
 def site(tmp_path_factory):
     """Serve the UI of a synchronised sweep; return its results, what it printed and a profile."""
     cwd = tmp_path_factory.mktemp("ui")
-    done = run_py("-m", *SWEEP, cwd=cwd, MLFLOW_TRACKING_URI=DOWN)
-    assert done.returncode == 0, done.stderr
+    done = ran("-m", *SWEEP, cwd=cwd, MLFLOW_TRACKING_URI=DOWN)
     assert "MLflow: not logged" in done.stdout
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     for _ in range(2):

@@ -7,12 +7,11 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import Execution, InProcessExecutor, carry_out, plan_run
-from fairbench.results.catalogue import Catalogue
+from fairbench.results.catalogue import Catalogue, listed_runs
 from fairbench.results.cells import Store
-from fairbench.results.garbage import note_begun
-from fairbench.results.index import listed_runs
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run, read_environment
+from fairbench.results.upkeep import note_begun
 from tests.harness import configuration
 
 SMALL = ("dataset.n_samples=300", "split.repeats=2", "method=baseline", "tracking=none")
@@ -117,8 +116,9 @@ def test_records_of_earlier_versions_are_of_studies(tmp_path):
 
 
 def test_a_pack_keeps_purposes(results, tmp_path, capsys):
-    pack = tmp_path / "pack"
-    run_command(["store", "pack", f"results={results}", f"out={pack}"])
+    pack, file = tmp_path / "pack", tmp_path / "pack.zip"
+    run_command(["store", "pack", str(results), f"out={file}"])
+    run_command(["store", "unpack", str(file), f"out={pack}"])
     assert sorted(run.purpose for run in Catalogue(pack)) == ["demo", "study", "study", "tuning"]
     run_command(["choose", "minimise=error_rate", f"results={pack}", "purpose=demo,study"])
     assert "The best of 3 runs" in capsys.readouterr().out

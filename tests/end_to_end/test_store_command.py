@@ -14,7 +14,7 @@ from fairbench.core.locks import using
 from fairbench.results.cells import Store
 from fairbench.results.runs import Run
 from tests import warm
-from tests.harness import command, fairbench, run_folder, run_py, verb
+from tests.harness import command, fairbench, ran, run_folder, run_py, verb
 
 RUN = (
     "split.repeats=4", "dataset.n_samples=300", "method=ensemble", "method.members=5",
@@ -25,8 +25,7 @@ RUN = (
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     cwd = tmp_path_factory.mktemp("original")
-    done = run_py(*RUN, cwd=cwd)
-    assert done.returncode == 0, done.stderr
+    ran(*RUN, cwd=cwd)
     return cwd
 
 

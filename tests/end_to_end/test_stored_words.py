@@ -11,7 +11,7 @@ import pytest
 from fairbench.cli.main import main
 from fairbench.core.errors import warn
 from fairbench.core.files import sealed_json, unsealed_json
-from fairbench.core.fingerprint import digest
+from fairbench.core.text import digest
 from fairbench.results.record import GROUPS, run_name
 from fairbench.results.runs import LAST
 from tests.harness import run_folder

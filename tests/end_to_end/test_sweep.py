@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from fairbench.results.runs import Run
-from tests.harness import command, comparable, run_py
+from tests.harness import command, comparable, ran, run_py
 
 SWEEP = (
     "-m", "dataset.n_samples=2000", "method=binomial_nll,ensemble,self_consistency",
@@ -24,8 +24,7 @@ SWEEP = (
 def undisturbed(tmp_path_factory):
     """Return the folder of the sweep that nothing interrupted, and what it printed."""
     cwd = tmp_path_factory.mktemp("undisturbed")
-    done = run_py(*SWEEP, cwd=cwd)
-    assert done.returncode == 0, done.stderr
+    done = ran(*SWEEP, cwd=cwd)
     return cwd, done
 
 
@@ -70,8 +69,7 @@ def test_new_metric_of_a_finished_run_fits_nothing(undisturbed, tmp_path):
     "launcher", ["basic", pytest.param("submitit_slurm", marks=pytest.mark.thorough)]
 )
 def test_plan_of_a_sweep_counts_shared_cells_once_and_submits_nothing(tmp_path, launcher):
-    done = run_py(*SWEEP, "plan=true", f"hydra/launcher={launcher}", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = ran(*SWEEP, "plan=true", f"hydra/launcher={launcher}", cwd=tmp_path)
     assert "8 cells to compute" in done.stdout
     assert not (tmp_path / "results" / "cells").exists()
     assert not list(tmp_path.rglob(".submitit"))
@@ -91,8 +89,7 @@ def test_killed_sweep_goes_on_where_it_was(undisturbed, tmp_path, moment):
     process.wait()
     kept = cells_of(tmp_path)
     assert moment <= len(kept) < 8
-    done = run_py(*SWEEP, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = ran(*SWEEP, cwd=tmp_path)
     assert f"fitted {8 - len(kept)} of 8 cells" in done.stdout
     after = cells_of(tmp_path)
     assert {name: after[name] for name in kept} == kept
@@ -124,8 +121,7 @@ def test_two_processes_share_a_results_folder(undisturbed, tmp_path):
 def test_launchers_from_another_directory(undisturbed, tmp_path, launcher):
     # A package of this name where the sweep is started does not hide the checkout's.
     (tmp_path / "datasets.py").write_text("raise RuntimeError('not this one')")
-    done = run_py(*SWEEP, f"hydra/launcher={launcher}", "figures=false", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = ran(*SWEEP, f"hydra/launcher={launcher}", "figures=false", cwd=tmp_path)
     assert done.stderr.count("Warning") == 0
     # The bag that two of the runs share is fitted once, whoever computes it.
     assert "fitted 8 of 8 cells" in done.stdout
@@ -136,11 +132,10 @@ def test_launchers_from_another_directory(undisturbed, tmp_path, launcher):
 
 @pytest.mark.thorough
 def test_incompatible_jobs_are_skipped_and_listed(tmp_path):
-    done = run_py(
+    done = ran(
         "-m", "dataset=diabetes", "method=binomial_nll,baseline", "split.repeats=1",
         "tracking=none", cwd=tmp_path,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     assert "skipped: diabetes, xgboost, binomial_nll: method=binomial_nll needs a binary" in (
         done.stdout
     )
@@ -189,7 +184,7 @@ def test_wrong_name_refuses_the_sweep_before_anything_runs(tmp_path):
 )
 def test_a_cell_that_takes_too_long_is_ended_and_its_job_named(tmp_path, launcher):
     words = ("dataset.n_samples=500", "split.repeats=1", "tracking=none", "figures=false")
-    assert run_py(*words, "learner.rounds=5", cwd=tmp_path).returncode == 0
+    ran(*words, "learner.rounds=5", cwd=tmp_path)
     limits = ("timeout_min=0.05", f"hydra/launcher={launcher}")
     done = run_py("-m", *words, "learner.rounds=5,5000000", *limits, cwd=tmp_path)
     assert done.returncode == 1, done.stderr

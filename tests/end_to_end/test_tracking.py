@@ -16,19 +16,22 @@ from fairbench.core.locks import locked
 from fairbench.evaluation.summary import summarise
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run
-from fairbench.results.sweeps import Sweep, keep_sweep
+from fairbench.results.upkeep import Sweep, keep_sweep
 from fairbench.tracking.database import TrackingError, is_damaged, local
-from fairbench.tracking.importer import Tracking, entries
-from fairbench.tracking.metrics import (
+from fairbench.tracking.entries import (
+    COLOUR,
+    NOTE,
+    SWEEP,
+    VERSION,
+    VERSION_TAG,
     LoggedMetric,
     logged_metrics,
     logged_values,
     means_of,
     metric_values,
 )
-from fairbench.tracking.notes import NOTE
-from fairbench.tracking.run_entry import COLOUR, SWEEP, VERSION, VERSION_TAG
-from tests.harness import ROOT, fairbench, run_folder, run_py
+from fairbench.tracking.importer import Tracking, entries
+from tests.harness import ROOT, fairbench, ran, run_folder
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
 pytestmark = pytest.mark.filterwarnings("ignore:.*noload")
@@ -40,11 +43,29 @@ DOWN = "http://127.0.0.1:9"
 def cwd(tmp_path_factory):
     """Return a folder whose first run found no server, then two runs were synchronised."""
     folder = tmp_path_factory.mktemp("tracking")
-    done = run_py(*SMALL, cwd=folder, MLFLOW_TRACKING_URI=DOWN)
-    assert done.returncode == 0, done.stderr
+    done = ran(*SMALL, cwd=folder, MLFLOW_TRACKING_URI=DOWN)
     said = f"warning: not logged: MLflow at {DOWN}: no connection; `fairbench sync` logs it later"
     assert said in done.stdout
     return folder
+
+
+@pytest.fixture
+def folder(cwd):
+    """Return the run of that folder."""
+    return Run(run_folder(cwd / "results"))
+
+
+@pytest.fixture
+def own(cwd, tmp_path):
+    """Return a copy of it in a folder of the test's own."""
+    shutil.copytree(cwd / "results", tmp_path / "results")
+    return Run(run_folder(tmp_path / "results"))
+
+
+@pytest.fixture
+def tracking(tmp_path):
+    """Return a database of the test's own."""
+    return Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
 
 
 def synchronise(cwd):
@@ -59,14 +80,13 @@ def client_and_runs(cwd):
     return client, experiment, client.search_runs([experiment.experiment_id])
 
 
-def test_sync_logs_what_is_missing_once(cwd):
+def test_sync_logs_what_is_missing_once(cwd, folder):
     for _ in range(2):
         said = f"1 runs of {cwd / 'results'} are in MLflow at sqlite:///mlflow.db"
         assert said in synchronise(cwd)
     client, experiment, runs = client_and_runs(cwd)
     assert len(runs) == 1
     (run,) = runs
-    folder = Run(run_folder(cwd / "results"))
     assert run.data.tags["fairbench.run_id"] == folder.path.name
     assert run.data.metrics == pytest.approx(logged_values(folder))
     headline = dict(metric_values(means_of(folder.summary()), folder.protect))
@@ -82,8 +102,7 @@ def test_sync_logs_what_is_missing_once(cwd):
 
 
 @pytest.mark.thorough
-def test_recomputed_metrics_replace_the_entry(cwd):
-    folder = Run(run_folder(cwd / "results"))
+def test_recomputed_metrics_replace_the_entry(cwd, folder):
     environment = folder.environment | {"fingerprint": "another"}
     seal_run(folder.path, environment)
     synchronise(cwd)
@@ -92,10 +111,9 @@ def test_recomputed_metrics_replace_the_entry(cwd):
 
 
 @pytest.mark.thorough
-def test_half_logged_and_doubled_entries_are_mended(cwd):
+def test_half_logged_and_doubled_entries_are_mended(cwd, folder):
     """A killed importer leaves an entry without a fingerprint, two at once leave two."""
     synchronise(cwd)
-    folder = Run(run_folder(cwd / "results"))
     client, experiment, (logged,) = client_and_runs(cwd)
     mine = {"fairbench.run_id": folder.path.name}
     client.create_run(experiment.experiment_id, tags=mine)
@@ -156,9 +174,8 @@ def test_concurrent_first_runs_share_one_database(tmp_path):
     assert len(runs) == 3
 
 
-def test_a_run_that_notes_its_entry_is_looked_up_again_in_a_new_database(cwd, tmp_path):
+def test_a_run_that_notes_its_entry_is_looked_up_again_in_a_new_database(cwd, tmp_path, folder):
     _, _, (logged,) = client_and_runs(cwd)
-    folder = Run(run_folder(cwd / "results"))
     tracking = Tracking(uri=f"sqlite:///{cwd / 'mlflow.db'}")
     again = tracking.sync([folder])
     assert again == tracking.sync([folder], ask=False) == {folder.id: logged.info.run_id}
@@ -170,8 +187,7 @@ def test_a_run_that_notes_its_entry_is_looked_up_again_in_a_new_database(cwd, tm
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("behaviour", ["fails", "hangs", "drips"])
-def test_a_bad_server_costs_no_more_than_is_allowed(cwd, behaviour):
-    folder = Run(run_folder(cwd / "results"))
+def test_a_bad_server_costs_no_more_than_is_allowed(behaviour, folder):
     with server(behaviour) as address:
         start = time.monotonic()
         with pytest.raises(TrackingError, match=f"MLflow at {address}"):
@@ -184,8 +200,7 @@ def test_a_bad_server_costs_no_more_than_is_allowed(cwd, behaviour):
     ("behaviour", "said"),
     [("fails", "it answers with errors"), ("cuts", "the connection broke off")],
 )
-def test_what_a_server_does_is_said_and_how_to_log_later(cwd, behaviour, said):
-    folder = Run(run_folder(cwd / "results"))
+def test_what_a_server_does_is_said_and_how_to_log_later(behaviour, said, folder):
     with server(behaviour) as address:
         tracking = Tracking(uri=address, experiment="my own")
         with pytest.raises(TrackingError, match=f"MLflow at {address}: {said}$"):
@@ -218,10 +233,8 @@ def test_an_entry_whose_numbers_changed_is_replaced(cwd, tmp_path):
     assert runs[0].data.metrics["accuracy"] == pytest.approx(logged_values(folder)["accuracy"])
 
 
-def test_of_what_two_copies_logged_the_first_is_kept(cwd, tmp_path):
-    folder = Run(run_folder(cwd / "results"))
+def test_of_what_two_copies_logged_the_first_is_kept(cwd, tmp_path, folder, tracking):
     copies = [shutil.copytree(cwd / "results", tmp_path / name) for name in ("one", "other")]
-    tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     (first,) = tracking.sync([Run(run_folder(copies[0]))]).values()
     hidden = "UPDATE tags SET key = 'hidden' WHERE key = 'fairbench.run_id'"
     changed(tmp_path / "mlflow.db", hidden)  # as if the other had asked before
@@ -297,8 +310,7 @@ def test_a_damaged_database_is_set_aside_and_a_new_one_holds_the_run(cwd, tmp_pa
     assert [run.data.tags["fairbench.run_id"] for run in runs] == [run.id]
 
 
-def test_who_logs_already_is_waited_for_and_named(cwd):
-    folder = Run(run_folder(cwd / "results"))
+def test_who_logs_already_is_waited_for_and_named(folder):
     with (
         locked(folder.results / "locks" / "tracking.lock"),
         pytest.raises(TrackingError, match=r"is being logged by process \d+ on "),
@@ -310,67 +322,61 @@ def unasked(*arguments, **options):
     raise AssertionError("MLflow was asked")
 
 
-def test_what_is_there_is_not_asked_for_until_the_database_is_written(cwd, tmp_path, monkeypatch):
-    shutil.copytree(cwd / "results", tmp_path / "results")
-    folder = Run(run_folder(tmp_path / "results"))
-    tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
-    logged = tracking.sync([folder])
+def test_what_is_there_is_not_asked_for_until_the_database_is_written(
+    tmp_path, monkeypatch, own, tracking
+):
+    logged = tracking.sync([own])
     with monkeypatch.context() as patched:
         patched.setattr("fairbench.tracking.importer.ask", unasked)
-        assert tracking.sync([folder]) == logged
+        assert tracking.sync([own]) == logged
         with pytest.raises(AssertionError, match="asked"):
-            tracking.sync([folder], [Sweep("seed=0", (folder.id,))])
+            tracking.sync([own], [Sweep("seed=0", (own.id,))])
     client, _, _ = client_and_runs(tmp_path)
-    client.set_tag(logged[folder.id], "owner", "Ada")
+    client.set_tag(logged[own.id], "owner", "Ada")
     with monkeypatch.context() as patched:
         patched.setattr("fairbench.tracking.importer.ask", unasked)
         with pytest.raises(AssertionError, match="asked"):
-            tracking.sync([folder])
-    client.delete_run(logged[folder.id])
-    assert list(tracking.sync([folder])) == [folder.id]
-    assert tracking.sync([folder]) != logged
-    (folder.path / "config.yaml").unlink()
-    assert tracking.sync([folder]) == {}
+            tracking.sync([own])
+    client.delete_run(logged[own.id])
+    assert list(tracking.sync([own])) == [own.id]
+    assert tracking.sync([own]) != logged
+    (own.path / "config.yaml").unlink()
+    assert tracking.sync([own]) == {}
 
 
 def test_a_note_that_is_damaged_or_of_another_experiment_counts_for_nothing(
-    cwd, tmp_path, monkeypatch
+    tmp_path, monkeypatch, own
 ):
-    shutil.copytree(cwd / "results", tmp_path / "results")
-    folder = Run(run_folder(tmp_path / "results"))
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    Tracking(uri=uri).sync([folder])
+    Tracking(uri=uri).sync([own])
     monkeypatch.setattr("fairbench.tracking.importer.ask", unasked)
     with pytest.raises(AssertionError, match="asked"):
-        Tracking(uri=uri, experiment="other").sync([folder], ask=False)
-    note = folder.results / NOTE
+        Tracking(uri=uri, experiment="other").sync([own], ask=False)
+    note = own.results / NOTE
     note.write_bytes(note.read_bytes().replace(b"fairbench", b"fairbenca", 1))
     with pytest.raises(AssertionError, match="asked"):
-        Tracking(uri=uri).sync([folder], ask=False)
+        Tracking(uri=uri).sync([own], ask=False)
 
 
-def test_more_options_and_metrics_than_mlflow_takes_at_once(cwd, tmp_path, monkeypatch):
-    shutil.copytree(cwd / "results", tmp_path / "results")
-    folder = Run(run_folder(tmp_path / "results"))
+def test_more_options_and_metrics_than_mlflow_takes_at_once(tmp_path, monkeypatch, own):
     many = {f"learner.option{i}": i for i in range(150)}
-    folder = Run(copied(folder.path, configured(folder.environment, many)))
+    own = Run(copied(own.path, configured(own.environment, many)))
     points = [LoggedMetric(f"metric{i}", i / 7) for i in range(2000)]
     monkeypatch.setattr("fairbench.tracking.importer.logged_metrics", lambda run: points)
     tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
-    logged = tracking.sync([Run(folder.path)])
+    logged = tracking.sync([Run(own.path)])
     client, experiment, (run,) = client_and_runs(tmp_path)
     assert run.data.metrics == dict(point[:2] for point in points)
     assert run.data.params["learner.option149"] == "149"
-    (entry,) = entries(client, experiment.experiment_id, [folder.id])[folder.id]
-    assert (entry.id, entry.fingerprint) == (logged[folder.id], folder.environment["fingerprint"])
+    (entry,) = entries(client, experiment.experiment_id, [own.id])[own.id]
+    assert (entry.id, entry.fingerprint) == (logged[own.id], own.environment["fingerprint"])
 
 
 def finished(run):
     return [{"job": "", "status": "finished", "run": run.id, "message": ""}]
 
 
-def test_curves_are_logged_step_by_step(cwd, tmp_path):
-    folder = Run(run_folder(cwd / "results"))
+def test_curves_are_logged_step_by_step(tmp_path, folder):
     (logged,) = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}").sync([folder]).values()
     client, _, _ = client_and_runs(tmp_path)
     curve = client.get_metric_history(logged, "abstention/error_rate")
@@ -379,31 +385,26 @@ def test_curves_are_logged_step_by_step(cwd, tmp_path):
     assert len(curve) > 5
 
 
-def test_a_run_is_of_several_sweeps_and_each_is_noted_once(cwd, tmp_path):
-    shutil.copytree(cwd / "results", tmp_path / "results")
-    folder = Run(run_folder(tmp_path / "results"))
-    tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
-    first, second = Sweep("seed=0,1", ("other", folder.id)), Sweep("seed=0", (folder.id,))
-    (logged,) = tracking.sync([folder], [first]).values()
+def test_a_run_is_of_several_sweeps_and_each_is_noted_once(tmp_path, own, tracking):
+    first, second = Sweep("seed=0,1", ("other", own.id)), Sweep("seed=0", (own.id,))
+    (logged,) = tracking.sync([own], [first]).values()
     for sweeps in ([], [first], [second], [second, first], [first, first, second]):
         # The run's own folder notes the sweeps as well: a new one is asked about, an old one not.
-        assert tracking.sync([folder], sweeps, ask=False) == {folder.id: logged}
+        assert tracking.sync([own], sweeps, ask=False) == {own.id: logged}
     _, _, (run,) = client_and_runs(tmp_path)
     assert run.data.tags[SWEEP] == "[seed=0,1] [seed=0]"
     assert run.data.tags[COLOUR].startswith("#")
-    seal_run(folder.path, folder.environment | {"fingerprint": "yet another"})
-    anew = Run(folder.path)
-    assert tracking.sync([anew]) != {folder.id: logged}
+    seal_run(own.path, own.environment | {"fingerprint": "yet another"})
+    anew = Run(own.path)
+    assert tracking.sync([anew]) != {own.id: logged}
     _, _, (run,) = client_and_runs(tmp_path)
     assert run.data.tags[SWEEP] == "[seed=0,1] [seed=0]"
 
 
 @pytest.mark.thorough
-def test_sync_finds_sweeps_in_the_files(cwd, tmp_path):
-    shutil.copytree(cwd / "results", tmp_path / "results")
-    run = Run(run_folder(tmp_path / "results"))
+def test_sync_finds_sweeps_in_the_files(tmp_path, own):
     for name in ("2026-01-01", "2026-01-02"):  # the same command twice, as after a kill
-        keep_sweep(tmp_path / "results" / "sweeps" / name, "dataset=adult,german", finished(run))
+        keep_sweep(tmp_path / "results" / "sweeps" / name, "dataset=adult,german", finished(own))
     for _ in range(2):
         synchronise(tmp_path)
         _, _, (logged,) = client_and_runs(tmp_path)
@@ -431,12 +432,10 @@ def killed_in_a_batch(monkeypatch):
     "broken", ["log_inputs", "log_artifact", "set_terminated", "log_batch", "half of log_batch"]
 )
 def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
-    cwd, tmp_path, monkeypatch, broken
+    tmp_path, monkeypatch, broken, folder, tracking
 ):
     from mlflow.tracking import MlflowClient
 
-    folder = Run(run_folder(cwd / "results"))
-    tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     sweeps = [Sweep("seed=0", (folder.id,))]
     with monkeypatch.context() as patched:
         if broken == "half of log_batch":

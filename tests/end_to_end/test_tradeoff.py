@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.run_predictions import load_predictions
+from fairbench.comparison.runs import load_predictions
 from fairbench.comparison.tradeoff_runs import candidates, part_names, run_points
 from fairbench.core.errors import UserError
-from fairbench.evaluation.columns import values_of
+from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out
-from fairbench.inference.comparing.objectives import METRICS, is_dominated
+from fairbench.inference.comparing import METRICS, is_dominated
 from fairbench.results.catalogue import Catalogue
 from tests.harness import configuration
 

@@ -25,6 +25,9 @@ print(fairbench.__file__, found.value.item())
 """
 
 
+pytestmark = pytest.mark.thorough
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Return the folder that the wheel is unpacked in."""
@@ -44,7 +47,6 @@ def python(site, tmp_path):
     return run
 
 
-@pytest.mark.thorough
 def test_it_holds_one_package_and_evaluates_arrays(site, python):
     tops = {path.name for path in site.iterdir() if path.suffix != ".dist-info"}
     assert tops == {"fairbench"}
@@ -57,7 +59,6 @@ def test_it_holds_one_package_and_evaluates_arrays(site, python):
     assert python("-P", "-c", code).stdout.strip() == "None"
 
 
-@pytest.mark.thorough
 def test_it_explains_itself(python):
     assert "of the people given 0.7" in " ".join(
         python("-m", "fairbench", "explain", "calibration").stdout.split()
@@ -66,7 +67,6 @@ def test_it_explains_itself(python):
     assert "learner.max_depth=6" in printed and "evaluator.draws=1000" in printed
 
 
-@pytest.mark.thorough
 def test_it_audits_a_file(python, tmp_path):
     written(predictions(60), tmp_path)
     words = ("audit", "predictions.csv", "target=label", "score=score", "group=sex")
@@ -76,7 +76,6 @@ def test_it_audits_a_file(python, tmp_path):
     assert (tmp_path / "predictions-audit" / "audit.html").is_file()
 
 
-@pytest.mark.thorough
 def test_it_runs_in_an_empty_folder_and_finds_components_of_ones_own(python, site, tmp_path):
     small = ("split.repeats=1", "tracking=none", "figures=false", "n_jobs=2")
     done = python("-m", "fairbench", "run", "dataset.n_samples=200", "method=ensemble", *small)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from fairbench import evaluate
-from fairbench.evaluation.columns import VALUE
+from fairbench.evaluation.table import VALUE
 from tests.evaluation.labelled import worded
 
 

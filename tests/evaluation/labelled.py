@@ -5,8 +5,8 @@ import pandas as pd
 
 import fairbench
 from fairbench.data.dataset import Task
-from fairbench.evaluation.columns import VALUE, setting_text, status_text
 from fairbench.evaluation.predictions import Labelled
+from fairbench.evaluation.table import VALUE, setting_text, status_text
 
 
 def labelled(target, groups=None, *, task=Task.BINARY, truth=None, **columns):

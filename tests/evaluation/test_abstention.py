@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from fairbench import Evaluator
-from fairbench.core.seeds import rng
+from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
 from fairbench.evaluation.abstention import AbstentionEvaluation, _RowsByUncertainty, can_abstain
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import MetricTable
-from fairbench.metrics.abstention import keep_weights
+from fairbench.metrics.uncertainty import keep_weights
 from tests.evaluation.labelled import by_place, labelled
 
 # Target, prediction, uncertainty, group: the two most uncertain rows are the two errors.

@@ -7,11 +7,10 @@ from sklearn import metrics as sk
 
 import fairbench
 from fairbench.core.errors import UserError
-from fairbench.evaluation.columns import values_of
-from fairbench.inference.comparing.objectives import objective
+from fairbench.evaluation.table import values_of
+from fairbench.inference.comparing import objective
 from fairbench.metrics.classes import FORMS, average_gaps, one_vs_rest, right_or_wrong
-from fairbench.metrics.rates import binary_confusion, confusion
-from fairbench.metrics.registry import MULTICLASS, RENAMED, metrics_of
+from fairbench.metrics.registry import MULTICLASS, RENAMED, binary_confusion, confusion, metrics_of
 from tests.evaluation.labelled import worded
 
 NAMES = ("low", "middle", "high")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairbench import Evaluator
 from fairbench.core.errors import UserError
-from fairbench.evaluation.columns import (
+from fairbench.evaluation.table import (
     BELOW_EPSILON,
     COLUMNS,
     OUTSIDE_BAND,

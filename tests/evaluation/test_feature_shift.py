@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator
+from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
-from fairbench.core.seeds import rng
 from fairbench.evaluation.abstention import evaluate_feature_shift
 from fairbench.evaluation.table import MetricTable
-from fairbench.metrics.abstention import feature_shift
+from fairbench.metrics.uncertainty import feature_shift
 from tests.evaluation.labelled import by_place, labelled
 
 FEATURES = pd.DataFrame({"hours per week": [1.0, 2, 3, 4], "job": pd.Categorical(list("aabb"))})

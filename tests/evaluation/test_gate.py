@@ -6,7 +6,6 @@ import pytest
 
 import fairbench
 from fairbench.core.errors import UserError
-from fairbench.evaluation.conditions import by_attribute, conditions_of
 from fairbench.evaluation.gate import (
     FAILS,
     OPEN,
@@ -14,12 +13,14 @@ from fairbench.evaluation.gate import (
     RISK,
     ComparedGroups,
     Gate,
+    by_attribute,
+    conditions_of,
     judge,
     statement_of,
 )
-from fairbench.evaluation.group_intervals import group_intervals
+from fairbench.evaluation.intervals import group_intervals
 from fairbench.inference.rates import rate_limits, ratio_limits
-from fairbench.metrics.rates import accuracy, false_positive_rate
+from fairbench.metrics.registry import accuracy, false_positive_rate
 
 RATIO = "impact_ratio<0.8"
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from fairbench import Evaluator
-from fairbench.evaluation.columns import BELOW_EPSILON, DEBIASED, OUTSIDE_BAND
+from fairbench.evaluation.table import BELOW_EPSILON, DEBIASED, OUTSIDE_BAND
 from fairbench.metrics.registry import BINARY, metrics_of
 from tests.evaluation.counted import row, table_of
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbench import Evaluator
-from fairbench.evaluation.columns import BELOW_EPSILON, DEBIASED, OUTSIDE_BAND, VALUE
+from fairbench.evaluation.table import BELOW_EPSILON, DEBIASED, OUTSIDE_BAND, VALUE
 from fairbench.metrics.registry import BINARY, metrics_of
 from tests.evaluation.counted import row, table_of
 from tests.evaluation.labelled import evaluate

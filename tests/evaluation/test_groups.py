@@ -7,7 +7,7 @@ from fairlearn import metrics as fl
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, precision_score
 
 from fairbench import Evaluator, evaluate
-from fairbench.evaluation.columns import values_of
+from fairbench.evaluation.table import values_of
 from tests.evaluation.counted import row, table_of
 
 

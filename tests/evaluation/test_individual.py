@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator
-from fairbench.core.seeds import rng
+from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
 from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.uncertainties import evaluate_individual
-from fairbench.metrics.group_means import Neighbours, individual_fairness
+from fairbench.metrics.uncertainty import Neighbours, individual_fairness
 from tests.evaluation.labelled import by_place, labelled
 
 DRAW = np.random.default_rng(0)

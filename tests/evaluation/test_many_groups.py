@@ -7,11 +7,11 @@ from scipy import stats
 
 import fairbench
 from fairbench.core.errors import UserError
-from fairbench.evaluation.columns import BELOW_EPSILON, POOLED, VALUE, WORST
-from fairbench.evaluation.evaluate_arrays import evaluate
+from fairbench.evaluation.arrays import evaluate
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.many_groups import parts_of, unlike_everyone_else
-from fairbench.inference.flags import differs_from_rest
+from fairbench.evaluation.table import BELOW_EPSILON, POOLED, VALUE, WORST
+from fairbench.inference.pooled import differs_from_rest
 
 
 def people(rows=1200, seed=0):

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator, evaluate
-from fairbench.evaluation.columns import setting_text
 from fairbench.evaluation.summary import summarise
+from fairbench.evaluation.table import setting_text
 
 ROUNDING = 1e-9
 

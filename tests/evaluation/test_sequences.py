@@ -7,7 +7,7 @@ import pytest
 from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Labelled
-from fairbench.evaluation.sequences import FrameCounts, evaluate_truncation
+from fairbench.evaluation.regression import FrameCounts, evaluate_truncation
 from fairbench.evaluation.table import MetricTable
 from fairbench.experiments import pipeline
 from fairbench.experiments.execute import carry_out

@@ -4,12 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.core.seeds import rng
+from fairbench.core.arrays import rng
 from fairbench.data.dataset import Task
-from fairbench.evaluation.columns import SETTINGS
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.predictions import Labelled
-from fairbench.evaluation.table import concatenate
+from fairbench.evaluation.table import SETTINGS, concatenate
 
 KEYS = ["metric", "statistic", "attribute", "group", *SETTINGS]
 EVERYTHING = Evaluator(

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from fairbench.evaluation.columns import (
+from fairbench.evaluation.summary import summarise
+from fairbench.evaluation.table import (
     BELOW_EPSILON,
     COLUMNS,
     KEYS,
@@ -13,7 +14,6 @@ from fairbench.evaluation.columns import (
     SETTINGS,
     VALUE,
 )
-from fairbench.evaluation.summary import summarise
 from fairbench.inference.rates import difference_limits, rate_limits
 from fairbench.inference.repeats import FOLDS, REPEATS, Splits
 

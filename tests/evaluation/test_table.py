@@ -7,12 +7,16 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from fairbench.evaluation.columns import (
+from fairbench.evaluation.metric_batches import RowLabel, add_estimates, mean_batch
+from fairbench.evaluation.predictions import AllGroups
+from fairbench.evaluation.table import (
     BELOW_EPSILON,
     COLUMNS,
     COSTS,
     DEBIASED,
     KEYS,
+    NAN,
+    OK,
     OUTSIDE_BAND,
     PAIRS_THAT_DIFFER,
     POOLED,
@@ -22,22 +26,16 @@ from fairbench.evaluation.columns import (
     STRATA,
     VALUE,
     WORST,
-    setting_text,
-    values_of,
-    without_interval,
-)
-from fairbench.evaluation.metric_batches import RowLabel, add_estimates, mean_batch
-from fairbench.evaluation.predictions import AllGroups
-from fairbench.evaluation.table import (
-    NAN,
-    OK,
     MetricTable,
     Setting,
     Status,
     Statuses,
     Where,
     concatenate,
+    setting_text,
     undefined,
+    values_of,
+    without_interval,
 )
 from fairbench.inference.means import Moments, loss_limits
 

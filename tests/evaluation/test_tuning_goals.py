@@ -5,8 +5,7 @@ import pytest
 
 from fairbench.core.errors import UserError
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, goals, together
-from fairbench.metrics.rates import confusion
-from fairbench.metrics.registry import metrics_of
+from fairbench.metrics.registry import confusion, metrics_of
 
 NAMES = ("error_rate", "accuracy", "f1_score", "balanced_accuracy", "brier_score", "log_loss",
          "statistical_parity", "equalized_odds", "predictive_parity")  # fmt: skip

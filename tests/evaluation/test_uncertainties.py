@@ -6,9 +6,8 @@ import pytest
 from fairbench import Evaluator, evaluate
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
-from fairbench.evaluation.columns import OUTSIDE_BAND, VALUE
 from fairbench.evaluation.predictions import Groups
-from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.table import OUTSIDE_BAND, VALUE, MetricTable
 from fairbench.evaluation.uncertainties import (
     UncertaintyEvaluation,
     _SkewedMeans,

@@ -8,8 +8,7 @@ from sklearn import metrics as sk
 import fairbench
 from fairbench import Evaluator
 from fairbench.core.errors import IncompatibleError, UserError
-from fairbench.evaluation.columns import OUTSIDE_BAND, values_of
-from fairbench.evaluation.table import MetricTable, Status, undefined
+from fairbench.evaluation.table import OUTSIDE_BAND, MetricTable, Status, undefined, values_of
 from fairbench.experiments import pipeline
 from fairbench.experiments.execute import carry_out
 from fairbench.inference.survey import Design

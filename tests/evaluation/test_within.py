@@ -8,7 +8,7 @@ from sklearn.metrics import accuracy_score
 
 from fairbench import Evaluator, evaluate
 from fairbench.core.errors import UserError
-from fairbench.evaluation.columns import COLUMNS, IN_STRATUM, STANDARDISED, STRATA
+from fairbench.evaluation.table import COLUMNS, IN_STRATUM, STANDARDISED, STRATA
 from fairbench.inference.standardised import StandardisedRates
 
 RATES = {

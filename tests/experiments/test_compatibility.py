@@ -8,7 +8,8 @@ import pytest
 from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.methods.baseline import Baseline
 from fairbench.core.errors import IncompatibleError, UserError
-from fairbench.experiments import compatibility, pipeline
+from fairbench.experiments import build as compatibility
+from fairbench.experiments import pipeline
 from tests.harness import TINY, configuration
 
 # Choices, what the sentence says, and what it advises.

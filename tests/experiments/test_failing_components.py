@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fairbench.core.failures import failure
+from fairbench.core.processes import failure
 from tests.harness import THOROUGH, fairbench, run_py
 
 SMALL = ("dataset.n_samples=200", "split.repeats=1", "tracking=none", "figures=false")

@@ -8,9 +8,9 @@ import pytest
 
 from fairbench import components
 from fairbench.core.errors import UserError
-from fairbench.core.packages import missing_package
+from fairbench.core.processes import missing_package
 from fairbench.experiments.execute import WorkUnit, work
-from tests.harness import ROOT, run_py
+from tests.harness import ROOT, ran, run_py
 
 SMALL = ("split.repeats=1", "tracking=none", "figures=false")
 
@@ -42,8 +42,7 @@ def anew(monkeypatch):
 def test_a_learner_of_the_folder_runs_beside_ours_also_on_workers(tmp_path):
     own(tmp_path)
     words = ("-m", "learner=decision_tree,xgboost", "method=baseline", "dataset.n_samples=200")
-    done = run_py(*words, *SMALL, "n_jobs=2", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = ran(*words, *SMALL, "n_jobs=2", cwd=tmp_path)
     assert "decision_tree" in done.stdout and "2 runs finished" in done.stdout
     wrong = run_py("learner=decision_tre", cwd=tmp_path)
     assert wrong.returncode == 2 and "did you mean decision_tree?" in wrong.stderr
@@ -97,9 +96,9 @@ def test_what_is_missing_names_the_command_of_this_installation(
     needed = ["rich>=13; extra == 'audit'", 'torch==2; extra == "networks"',
               'tabm==0.0.3; extra == "networks"', 'hydra-core==1; extra == "benchmark"',
               'mcgrad==0.1; extra == "mcgrad"', "numpy>=2"]  # fmt: skip
-    monkeypatch.setattr("fairbench.core.packages.requires", lambda name: needed)
+    monkeypatch.setattr("fairbench.core.processes.requires", lambda name: needed)
     if installed:
-        monkeypatch.setattr("fairbench.core.packages._CHECKOUT", tmp_path / "nowhere")
+        monkeypatch.setattr("fairbench.core.processes._CHECKOUT", tmp_path / "nowhere")
     said = missing_package(ModuleNotFoundError("no", name=name))
     assert said == f"the package {name.partition('.')[0]} is not installed: {command}"
     assert not missing_package(ModuleNotFoundError("no", name="fairbench.nothing"))

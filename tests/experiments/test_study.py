@@ -13,10 +13,9 @@ from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.core import fingerprint
 from fairbench.data.dataset import Source
 from fairbench.data.splits import Fold
+from fairbench.experiments import contracts as study_module
 from fairbench.experiments import pipeline
-from fairbench.experiments import study as study_module
-from fairbench.experiments.contracts import Capabilities
-from fairbench.experiments.study import cells_of, rows_digest
+from fairbench.experiments.contracts import Capabilities, cells_of, rows_digest
 from tests.harness import TINY, configuration
 from tests.studies import folds_of, study
 

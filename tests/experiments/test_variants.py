@@ -10,8 +10,8 @@ from fairbench.components.algorithms.methods.ensemble import Ensemble
 from fairbench.core.errors import UserError
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import TEST, compute, raw_outputs
+from fairbench.experiments.contracts import Consistency, cells_of
 from fairbench.experiments.execute import carry_out
-from fairbench.experiments.study import Consistency, cells_of
 from tests.harness import TINY, configuration
 from tests.studies import Recorder, folds_of, study
 

@@ -3,16 +3,15 @@
 import contextlib
 import io
 
-from benchmarks.golden.asking import Reply
-from benchmarks.golden.dialect import CURRENT
 from benchmarks.golden.evaluating import evaluated
+from benchmarks.golden.frozen import Reply, line_of
 from fairbench.cli.main import main
 from fairbench.experiments.execute import carry_out
 from tests.harness import configuration
 
 
 def ask(task, words, folder):
-    """Ask a task of this tree in a folder, as `benchmarks.golden.asking.commands_of` does."""
+    """Ask a task of this tree in a folder, as `benchmarks.golden.frozen.commands_of` does."""
     printed, errors = io.StringIO(), io.StringIO()
     with (
         contextlib.chdir(folder),
@@ -28,8 +27,7 @@ def _status(task, words):
         *others, results = words
         carry_out(configuration(*others, results=results.removeprefix("results=")))
         return 0
-    _, _, *line = CURRENT.commands[task].line(words)
-    return main(line)
+    return main(line_of(task, words))
 
 
 def evaluate(questions, folder):

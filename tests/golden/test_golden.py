@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks.golden import frozen
-from benchmarks.golden.asking import raw_data
-from benchmarks.golden.cases.arrays import ARRAYS
-from benchmarks.golden.cases.refusals import REFUSALS
-from benchmarks.golden.cases.runs import RUNS
+from benchmarks.golden.cases import ARRAYS, COMMITTED, REFUSALS, RUNS, Selection
 from benchmarks.golden.collect import collect
-from benchmarks.golden.committed import read_committed
-from benchmarks.golden.compare import differences, same_bits, same_to_ten_digits
-from benchmarks.golden.dialect import CURRENT
-from benchmarks.golden.frozen import frozen_tree
-from benchmarks.golden.renames import comparable, of_today
-from benchmarks.golden.selection import COMMITTED, Selection
+from benchmarks.golden.compare import (
+    comparable,
+    differences,
+    read_committed,
+    same_bits,
+    same_to_ten_digits,
+)
+from benchmarks.golden.frozen import frozen_tree, raw_data
 from tests.golden.asking import ask, evaluate
 
 KINDS = ("runs", "tables", "arrays", "audits", "refusals")
@@ -31,7 +30,7 @@ def differing(selection, folder):
 
     All at once, as tables are made of the runs, and workers would each ask again what they share.
     """
-    result = comparable(collect(ask, evaluate, CURRENT, folder, selection, lambda line: None))
+    result = comparable(collect(ask, evaluate, folder, selection, lambda line: None))
     was = {
         kind: {
             name: comparable(answer)
@@ -110,6 +109,6 @@ def test_a_clone_without_the_frozen_commit_is_refused_in_one_line(monkeypatch):
 
 
 def test_what_is_no_result_is_not_compared():
-    assert of_today({"version": "1", "options": {"path": "x", "seed": 0}}) == {
+    assert comparable({"version": "1", "options": {"path": "x", "seed": 0}}) == {
         "options": {"seed": 0}
     }

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from fairbench.core.seeds import rng
-from fairbench.inference.comparing.ranking import (
+from fairbench.core.arrays import rng
+from fairbench.inference.selection import (
     posterior_draws,
-    probability_better,
     standings,
     student_draws,
 )
+from tests.correlated import probability_better
 
 DRAWS = 40000
 

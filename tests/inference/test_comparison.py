@@ -1,16 +1,24 @@
 """Events of a comparison: they sum to 1, and have the right limits."""
 
+from __future__ import annotations
+
+from math import gamma, pi
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from fairbench.core.errors import UserError
-from fairbench.inference.comparing.objectives import objective, objectives
-from fairbench.inference.comparing.practical_difference import (
+from fairbench.inference.comparing import (
     Comparison,
+    at_equal_fairness,
     compare,
     event_names,
+    frontier,
     highest_density_region,
+    objective,
+    objectives,
 )
 from fairbench.inference.posterior import independent_draws, paired_draws
 
@@ -124,3 +132,144 @@ def test_unknown_objective_is_named_with_its_neighbours():
 def test_signed_differences_need_two_groups():
     with pytest.raises(UserError, match="needs two groups, not 3"):
         objective("equal_opportunity_difference")(np.ones((1, 3, 4)))
+
+
+# Highest-density regions: sizes and contents known in closed form.
+
+
+def ellipsoid(covariance, level):
+    m = len(covariance)
+    ball = pi ** (m / 2) / gamma(m / 2 + 1)
+    return ball * stats.chi2.ppf(level, m) ** (m / 2) * np.sqrt(np.linalg.det(covariance))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+@pytest.mark.parametrize("correlation", [0.0, -0.8])
+def test_area_of_a_normal_sample_is_that_of_its_ellipse(correlation, level):
+    sds = np.array([0.03, 0.10])
+    covariance = np.outer(sds, sds) * np.array([[1, correlation], [correlation, 1]])
+    draws = np.random.default_rng(0).multivariate_normal([0.02, -0.1], covariance, 20000)
+    region = highest_density_region(draws, level)
+    assert region.size == pytest.approx(ellipsoid(covariance, level), rel=0.04)
+    assert region.inside.mean() == pytest.approx(level, abs=1e-3)
+    distance = np.einsum("ti,ij,tj->t", draws - draws.mean(0), np.linalg.inv(covariance),
+                         draws - draws.mean(0))  # fmt: skip
+    agree = (distance <= stats.chi2.ppf(level, 2)) == region.inside
+    assert agree.mean() > 0.97
+
+
+def test_density_integrates_to_one_and_its_threshold_bounds_the_region():
+    draws = np.random.default_rng(1).normal(size=(5000, 2)) * (1, 0.01)
+    region = highest_density_region(draws)
+    grid = region.density
+    cell = np.diff(grid.x[:2])[0] * np.diff(grid.y[:2])[0]
+    assert grid.values.sum() * cell == pytest.approx(1, abs=1e-6)
+    assert (grid.values >= grid.threshold).sum() * cell == pytest.approx(region.size)
+    peak = np.unravel_index(grid.values.argmax(), grid.values.shape)
+    assert abs(grid.x[peak[0]]) < 0.4
+    assert abs(grid.y[peak[1]]) < 0.004
+
+
+def test_region_of_two_clusters_leaves_the_gap_out():
+    draws = np.random.default_rng(2).normal(size=(8000, 2))
+    draws[:4000, 0] += 20
+    region = highest_density_region(draws)
+    between = region.density.values[np.abs(region.density.x - 10) < 2]
+    assert (between < region.density.threshold).all()
+
+
+def test_one_objective_has_the_shortest_interval():
+    draws = np.random.default_rng(3).exponential(size=(20000, 1))
+    region = highest_density_region(draws)
+    assert region.size == pytest.approx(-np.log(0.05), rel=0.05)
+    assert region.bounds[0, 0] < 0.01
+    assert region.inside.mean() == pytest.approx(0.95, abs=1e-3)
+
+
+def test_volume_of_three_objectives_is_that_of_the_ellipsoid():
+    covariance = np.diag([1.0, 0.01, 4.0])
+    covariance[0, 2] = covariance[2, 0] = 1.2
+    draws = np.random.default_rng(4).multivariate_normal(np.zeros(3), covariance, 5000)
+    region = highest_density_region(draws)
+    assert region.size == pytest.approx(ellipsoid(covariance, 0.95), rel=0.08)
+    assert region.inside.mean() == pytest.approx(0.95, abs=1e-3)
+
+
+def test_dimension_that_does_not_vary_leaves_an_interval_of_no_area():
+    draws = np.zeros((2000, 2))
+    draws[:, 1] = np.random.default_rng(5).normal(size=2000)
+    region = highest_density_region(draws)
+    assert region.size == 0
+    assert region.density is None
+    assert region.inside.mean() == pytest.approx(0.95, abs=1e-3)
+
+
+def test_objectives_that_are_almost_the_same_have_a_finite_region():
+    one = np.random.default_rng(6).normal(size=4000)
+    draws = np.column_stack([one, one + 1e-9 * np.random.default_rng(7).normal(size=4000)])
+    region = highest_density_region(draws)
+    assert np.isfinite(region.size)
+    assert region.inside.mean() == pytest.approx(0.95, abs=1e-3)
+    assert region.density.values.min() > -1e-4 * region.density.values.max()
+
+
+def test_points_are_held_as_the_draws_are():
+    draws = np.random.default_rng(6).normal(size=(4000, 2)) * (0.02, 0.3)
+    region = highest_density_region(draws)
+    agree = region.density.holds(draws) == region.inside
+    assert agree.mean() > 0.999  # a draw on the contour may fall either way by rounding
+    far = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, -9.0], [0.09, 0.0]])
+    np.testing.assert_array_equal(region.density.holds(far), [True, False, False, False])
+
+
+# The frontier of thresholds: whose it is, and what it has at a given gap.
+
+CURVE = pd.DataFrame(
+    {"constraint": "parity", "error": [0.3, 0.2, 0.1], "gap": [0.02, 0.1, 0.2], "base": 0}
+)
+
+
+def metrics(validation_error, repeats=2):
+    rows = [
+        {
+            "repeat": repeat, "variant": "", "metric": f"postprocessed_{name}", "attribute": "sex",
+            "constraint": "equalized_odds", "relaxation": relaxation,
+            "value": value + 0.1 * repeat,
+        }
+        for repeat in range(repeats)
+        for relaxation, penalty in ((0.05, 0.1), (1, 0))
+        for name, value in (
+            ("error_rate", 0.2 + penalty),
+            ("gap", 0.3 - penalty),
+            ("validation_error_rate", validation_error + penalty),
+        )
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_the_base_is_best_on_validation_rows_and_its_values_are_means_over_repeats():
+    without = metrics(0.1).assign(metric="error_rate")
+    curve = frontier([without, metrics(0.4), metrics(0.2)], "sex").sort_values("relaxation")
+    assert set(curve["base"]) == {2}
+    np.testing.assert_allclose(curve["relaxation"], [0.05, 1])
+    np.testing.assert_allclose(curve["error"], [0.35, 0.25])
+    np.testing.assert_allclose(curve["gap"], [0.25, 0.35])
+
+
+def test_without_postprocessed_scores_of_the_attribute_there_is_no_frontier():
+    assert frontier([metrics(0.1)], "age").empty
+    assert np.isnan(at_equal_fairness(frontier([], "age"), "equalized_odds", 0.5))
+
+
+@pytest.mark.parametrize(
+    ("gap", "error"), [(0.01, np.nan), (0.02, 0.3), (0.15, 0.15), (0.2, 0.1), (0.9, 0.1)]
+)
+def test_two_points_are_mixed_to_reach_a_gap_between_them(gap, error):
+    assert at_equal_fairness(CURVE, "parity", gap) == pytest.approx(error, nan_ok=True)
+    assert np.isnan(at_equal_fairness(CURVE, "other", gap))
+
+
+def test_a_point_that_is_worse_in_both_is_never_mixed_in():
+    worse = pd.concat([CURVE, CURVE.iloc[:1].assign(error=0.6, gap=0.15)])
+    for gap in (0.02, 0.12, 0.15, 0.3):
+        assert at_equal_fairness(worse, "parity", gap) == at_equal_fairness(CURVE, "parity", gap)

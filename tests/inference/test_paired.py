@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from fairbench.inference.paired import CELLS, cells_of, difference, gap_change, rates_of
-from fairbench.metrics.rates import (
+from fairbench.inference.gaps import CELLS, cells_of, difference, gap_change, rates_of
+from fairbench.metrics.registry import (
     accuracy,
     binary_confusion,
     positive_predictive_value,

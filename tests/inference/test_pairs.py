@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbench.inference.comparing.ranking import (
+from fairbench.inference.selection import (
     BETTER,
     EQUIVALENT,
     OPEN,

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.comparing.ranking import inflation
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.repeats import (
     FOLDS,
@@ -19,6 +18,7 @@ from fairbench.inference.repeats import (
     mean_table_draws,
     no_narrower,
 )
+from fairbench.inference.selection import inflation
 
 SHARE, DRAWS = 0.2, 40_000
 

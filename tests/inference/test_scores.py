@@ -20,8 +20,8 @@ from fairbench.inference.scores import (
     plug_in,
 )
 from fairbench.inference.survey import Design
-from fairbench.metrics.abstention import area_under_risk_coverage
 from fairbench.metrics.regression import distribution_distances
+from fairbench.metrics.uncertainty import area_under_risk_coverage
 
 
 def u_statistic(positive, negative):

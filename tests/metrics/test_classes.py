@@ -16,7 +16,7 @@ from fairbench.metrics.classes import (
     PARITY_WEIGHTED,
     one_vs_rest,
 )
-from fairbench.metrics.rates import confusion, selection_rate
+from fairbench.metrics.registry import confusion, selection_rate
 
 CLASSES = 4
 

@@ -9,15 +9,16 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_score
 
 from fairbench.inference.posterior import resampled_counts
 from fairbench.metrics import group as metrics
-from fairbench.metrics.rates import (
+from fairbench.metrics.registry import (
+    BINARY,
     accuracy,
     binary_confusion,
     false_positive_rate,
+    metrics_of,
     positive_predictive_value,
     selection_rate,
     true_positive_rate,
 )
-from fairbench.metrics.registry import BINARY, metrics_of
 
 GAPS = metrics_of(BINARY, "widest")
 PAIRWISE = {

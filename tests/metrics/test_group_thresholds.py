@@ -9,9 +9,15 @@ from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_curve
 
 from fairbench.evaluation.group_thresholds import CONSTRAINTS
-from fairbench.metrics.group_thresholds import RocHull, expected_counts, least_error
-from fairbench.metrics.rates import binary_confusion, error_rate, selection_rate, total
-from fairbench.metrics.registry import BINARY, metrics_of
+from fairbench.metrics.group import RocHull, expected_counts, least_error
+from fairbench.metrics.registry import (
+    BINARY,
+    binary_confusion,
+    error_rate,
+    metrics_of,
+    selection_rate,
+    total,
+)
 
 GAPS = metrics_of(BINARY, "widest")
 

@@ -1,17 +1,22 @@
 """Regression metrics, against scikit-learn and scipy."""
 
+from __future__ import annotations
+
 import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 from sklearn.metrics import r2_score as sklearn_r2
 
 from fairbench.metrics.regression import (
+    crps_normal_rows,
     distribution_parity,
     kolmogorov_smirnov,
     normal_nll_rows,
+    normal_quantile,
     r2_score,
+    uncertainty_aware_parity,
 )
 
 
@@ -70,3 +75,169 @@ def test_distribution_parity_is_the_largest_distance_of_any_pair():
 def test_distribution_parity_needs_two_groups_with_rows():
     assert np.isnan(distribution_parity([[1.0, 2.0]]))
     assert np.isnan(distribution_parity([[1.0, 2.0], []]))
+
+
+# The continuous ranked probability score and intervals of normals: integrals, simulation.
+
+CASES = [(0.0, 0.0, 1.0), (1.3, 0.2, 0.5), (-4.0, 1.0, 0.3), (2.0, 2.5, 7.0), (1e3, 998.0, 4.0)]
+
+
+@pytest.mark.parametrize(("y", "mean", "sd"), CASES)
+def test_crps_is_the_integral_of_the_squared_distance_of_the_distributions(y, mean, sd):
+    low, high = min(y, mean - 12 * sd), max(y, mean + 12 * sd)
+    below, _ = integrate.quad(lambda x: stats.norm.cdf(x, mean, sd) ** 2, low, y, limit=200)
+    above, _ = integrate.quad(lambda x: stats.norm.sf(x, mean, sd) ** 2, y, high, limit=200)
+    (result,) = crps_normal_rows([y], [mean], [sd])
+    assert result == pytest.approx(below + above, rel=1e-6)
+
+
+def test_crps_of_the_mean_itself_and_limits_of_the_sd():
+    (centre,) = crps_normal_rows([3.0], [3.0], [2.0])
+    assert centre == pytest.approx(2 * (np.sqrt(2) - 1) / np.sqrt(np.pi))
+    # A normal of no width is a point: the absolute error.
+    assert crps_normal_rows([3.0], [1.0], [1e-9])[0] == pytest.approx(2, rel=1e-6)
+
+
+def test_crps_is_the_energy_form_by_simulation():
+    draw, n = np.random.default_rng(0), 200_000
+    x, other = draw.normal(1, 2, (2, n))
+    terms = np.abs(x - 2.5) - np.abs(x - other) / 2
+    error = terms.std() / np.sqrt(n)
+    assert abs(crps_normal_rows([2.5], [1], [2])[0] - terms.mean()) < 6 * error
+
+
+def test_crps_scales_with_the_unit_and_is_symmetric():
+    y, mean = np.random.default_rng(1).normal(size=(2, 30))
+    sd = np.linspace(0.1, 3, 30)
+    scores = crps_normal_rows(y, mean, sd)
+    assert (scores > 0).all()
+    np.testing.assert_allclose(crps_normal_rows(7 * y, 7 * mean, 7 * sd), 7 * scores)
+    np.testing.assert_allclose(crps_normal_rows(-y, -mean, sd), scores)
+
+
+def test_crps_is_proper_on_average():
+    y = np.random.default_rng(2).normal(0, 1, 20_000)
+    right = crps_normal_rows(y, 0 * y, 1 + 0 * y)
+    for mean, sd in ((0, 0.6), (0, 1.7), (0.5, 1)):
+        wrong = crps_normal_rows(y, mean + 0 * y, sd + 0 * y)
+        gain = wrong - right
+        assert gain.mean() > 6 * gain.std() / np.sqrt(len(y))
+
+
+def test_crps_is_nan_only_where_the_sd_is_not_positive():
+    scores = crps_normal_rows([1] * 4, [1] * 4, [0, -1, np.nan, 1])
+    assert list(np.isnan(scores)) == [True, True, True, False]
+
+
+@pytest.mark.parametrize("level", [0.01, 0.5, 0.8, 0.9, 0.95, 0.999])
+def test_normal_quantile_holds_its_level(level):
+    reach = normal_quantile(level)
+    assert stats.norm.cdf(reach) - stats.norm.cdf(-reach) == pytest.approx(level, rel=1e-10)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+def test_true_intervals_cover_as_often_as_they_say(level):
+    draw, n = np.random.default_rng(3), 100_000
+    mean, sd = draw.normal(0, 5, n), draw.uniform(0.1, 4, n)
+    y = draw.normal(mean, sd)
+    covered = np.abs(y - mean) <= normal_quantile(level) * sd
+    assert abs(covered.mean() - level) < 5 * np.sqrt(level * (1 - level) / n)
+
+
+# Parity of normal mixtures, against closed forms and distribution functions on a dense grid.
+
+TOLERANCE = 1e-3
+
+
+def groups(seed, *, scale, shifts=(0.0, 0.7), rows=60, digits=8):
+    """Return means and lognormal sds of groups of rows."""
+    draw = np.random.default_rng(seed)
+    means = [draw.normal(shift, 1, rows + 7 * i).round(digits) for i, shift in enumerate(shifts)]
+    return means, [scale * np.exp(draw.normal(0, 1, len(m))) for m in means]
+
+
+def densely(means, sds, points=20_001):
+    """Return the largest distance over an even grid of many points."""
+    grid = np.linspace(
+        min((m - 6 * s).min() for m, s in zip(means, sds, strict=True)),
+        max((m + 6 * s).max() for m, s in zip(means, sds, strict=True)),
+        points,
+    )
+    cdfs = [
+        stats.norm.cdf(grid[:, None], m, s).mean(axis=1) for m, s in zip(means, sds, strict=True)
+    ]
+    return max(np.abs(a - b).max() for a, b in itertools.combinations(cdfs, 2))
+
+
+@pytest.mark.parametrize("distance", [0.1, 1, 4])
+@pytest.mark.parametrize("sd", [1e-3, 1, 1e3])
+def test_two_normals_match_the_closed_form(distance, sd):
+    expected = 2 * stats.norm.cdf(distance / 2) - 1
+    result = uncertainty_aware_parity([[5.0], [5 + distance * sd]], [[sd], [sd]])
+    assert result <= expected + 1e-12
+    assert result == pytest.approx(expected, abs=TOLERANCE)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("scale", [0.05, 0.3, 2])
+def test_mixtures_are_within_the_tolerance_of_a_dense_grid(seed, scale):
+    means, sds = groups(seed, scale=scale, shifts=(0, 1, 0.2))
+    result, expected = uncertainty_aware_parity(means, sds), densely(means, sds)
+    assert result == pytest.approx(expected, abs=TOLERANCE)
+    finer = uncertainty_aware_parity(means, sds, tolerance=1e-6)
+    assert 0 <= finer - result <= TOLERANCE
+    assert finer >= expected - 1e-6
+
+
+def test_one_narrow_normal_among_wide_ones_is_not_missed():
+    """Its step of one half is 1e-9 wide, and the grid's first points are of order 1 apart."""
+    means, sds = [[0.0, 0.123], [0.0, 0.456]], [[1.0, 1e-9], [1.0, 1e-9]]
+    assert uncertainty_aware_parity(means, sds) == pytest.approx(0.5, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("digits", [8, 1])
+@pytest.mark.parametrize("seed", range(3))
+def test_without_sds_it_is_the_parity_of_the_points(seed, digits):
+    means, sds = groups(seed, scale=1, shifts=(0, 0.7, -0.1), digits=digits)
+    exact = distribution_parity(means)
+    assert uncertainty_aware_parity(means, [0 * s for s in sds]) == exact
+    small = uncertainty_aware_parity(means, [np.full_like(s, 1e-9) for s in sds])
+    assert small == pytest.approx(exact, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_steps_among_normals_are_the_limit_of_narrow_normals(seed):
+    means, sds = groups(seed, scale=0.3, digits=1)
+    steps = [np.where(np.arange(len(s)) % 3, s, 0) for s in sds]
+    narrow = [np.where(s > 0, s, 1e-9) for s in steps]
+    result = uncertainty_aware_parity(means, steps, tolerance=1e-6)
+    assert result == pytest.approx(
+        uncertainty_aware_parity(means, narrow, tolerance=1e-6), abs=2e-6
+    )
+
+
+def test_a_step_is_seen_from_its_left():
+    """Just under 0 the distance is Phi(1 / 2), at 0 it is the smaller 1 - Phi(1 / 2)."""
+    result = uncertainty_aware_parity([[0.0], [-0.5, -0.5]], [[0.0], [1.0, 1.0]], tolerance=1e-9)
+    assert result == pytest.approx(stats.norm.cdf(0.5), abs=1e-9)
+
+
+def test_large_sds_make_anything_look_fair():
+    means, sds = groups(0, scale=1, shifts=(0, 10))
+    assert distribution_parity(means) == 1
+    inflated = [
+        uncertainty_aware_parity(means, [k * np.ones_like(s) for s in sds]) for k in (1, 10, 1e4)
+    ]
+    assert inflated == sorted(inflated, reverse=True)
+    assert inflated[-1] < TOLERANCE
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1e-3])
+def test_what_is_no_distribution_has_no_parity(bad):
+    assert np.isnan(uncertainty_aware_parity([[0.0, 1.0], [2.0]], [[1.0, bad], [1.0]]))
+
+
+def test_it_needs_two_groups_with_rows():
+    assert np.isnan(uncertainty_aware_parity([[1.0]], [[1.0]]))
+    assert np.isnan(uncertainty_aware_parity([[1.0], []], [[1.0], []]))

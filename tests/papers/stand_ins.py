@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from fairbench.components.papers.black_box.costs import SUPERCLASSES
+from fairbench.components.papers.black_box.estimation import SUPERCLASSES
 from fairbench.data.download import Archive
 from tests.datasets.raw_desk import PARQUET
 from tests.datasets.raw_files import RAW
-from tests.datasets.raw_sequences import files as sequences
+from tests.datasets.raw_files import files as sequences
 from tests.harness import CONF
 
 # How often the few rows of a generated raw file are repeated: folds need some rows of each kind,

@@ -1,34 +1,39 @@
 """Ji's thesis, chapters 2 and 3, against closed forms, on simulated predictions."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from scipy import stats
+from scipy.special import betainc, betaln
 
 from fairbench.components.papers import PAPERS
-from fairbench.components.papers.active_assessment import (
-    confusion,
-    figures,
-    least_calibrated,
-    most_costly,
-    pools,
+from fairbench.components.papers.active_assessment import assessment, figures, tables
+from fairbench.components.papers.active_assessment.assessment import (
+    TEXT,
+    Curves,
+    DirichletArms,
+    Queues,
+    ThresholdArms,
+    as_coded,
+    assess,
+    lowest_quantiles,
+    mean_reciprocal_rank,
 )
-from fairbench.components.papers.active_assessment import tables as study
-from fairbench.components.papers.active_assessment.curves import Curves
-from fairbench.components.papers.active_assessment.measures import mean_reciprocal_rank
-from fairbench.components.papers.active_assessment.methods import TEXT, as_coded, lowest_quantiles
-from fairbench.components.papers.black_box import figures as black_box
-from fairbench.components.papers.black_box import statements
-from fairbench.components.papers.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
-from fairbench.data.class_scores import MulticlassScores
-from fairbench.inference.active.arms import BetaArms, DirichletArms
-from fairbench.inference.active.rewards import Lowest
-from fairbench.inference.active.strategies import bayesian_ucb_quantile
-from fairbench.inference.beta import Beta, centred
+from fairbench.components.papers.black_box import estimation as black_box
+from fairbench.components.papers.black_box.estimation import (
+    SUPERCLASSES,
+    human_costs,
+    superclass_costs,
+)
+from fairbench.components.papers.engine.mapping import Paper
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.data.columns import MulticlassScores
+from fairbench.inference.active import BetaArms, Lowest, bayesian_ucb_quantile, thompson
+from fairbench.inference.posterior import Beta, centred
 from fairbench.metrics.probability import reliability
-from fairbench.reporting.papers.mapping import Paper
-from fairbench.reporting.papers.running import Effort
 
 FOLDER = PAPERS / "active_assessment"
 
@@ -52,11 +57,11 @@ def released(monkeypatch):
         "cifar100": simulated(sorted(SUPERCLASSES.split()), 2000),
         "svhn": simulated("0123456789", 600),
     }
-    for module, name in ((pools, "pool"), (black_box, "released"), (statements, "pool")):
+    for module, name in ((assessment, "released_pool"), (black_box, "released_pool")):
         monkeypatch.setattr(module, name, files.__getitem__)
-    pools.released.cache_clear()
+    assessment.released.cache_clear()
     yield files
-    pools.released.cache_clear()
+    assessment.released.cache_clear()
 
 
 def test_ranks_are_counted_without_the_other_extreme_arms():
@@ -67,10 +72,10 @@ def test_ranks_are_counted_without_the_other_extreme_arms():
 
 
 def test_the_published_update_counts_what_was_predicted(released):
-    matrices = confusion.Matrices(released["svhn"])
+    matrices = tables.Matrices(released["svhn"])
     scores, share = matrices.scores, matrices.share
     unit = matrices.squared_distance(matrices.true, matrices.published)
-    error = confusion.errors(
+    error = tables.errors(
         matrices, "svhn", ("uniform", "random"), published=True, replications=4000
     )[0]
     # A class with a label is known, whatever it was; of the others the estimate is uniform.
@@ -82,7 +87,7 @@ def test_the_published_update_counts_what_was_predicted(released):
 
 
 def test_counting_true_labels_leads_to_the_true_matrix(released):
-    matrices = confusion.Matrices(released["svhn"])
+    matrices = tables.Matrices(released["svhn"])
     counts = np.zeros((10, 10))
     np.add.at(counts, (matrices.scores.prediction, matrices.scores.target), 1)
     np.testing.assert_allclose(matrices.true, counts / counts.sum(axis=1, keepdims=True), atol=1e-9)
@@ -90,7 +95,7 @@ def test_counting_true_labels_leads_to_the_true_matrix(released):
     informed, uniform = (
         [
             error.mean()
-            for error in confusion.errors(
+            for error in tables.errors(
                 matrices, "svhn", (prior, "random"), published=False, replications=200
             )
         ]
@@ -108,7 +113,7 @@ def test_the_published_reward_takes_draws_for_counts():
     alpha = np.array([[2.0, 1, 0.5], [4, 1, 6]])
     theta = np.array([[[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]])
     share = np.array([0.3, 0.7])
-    reward = confusion.published_fall(DirichletArms.of(alpha, [9, 9]), theta, share)
+    reward = tables.published_fall(DirichletArms.of(alpha, [9, 9]), theta, share)
     for arm in (0, 1):
         after = [
             stats.dirichlet(theta[0, arm] + np.eye(3)[j]).var().sum() * theta[0, arm, j]
@@ -120,33 +125,31 @@ def test_the_published_reward_takes_draws_for_counts():
 
 def test_errors_of_the_classes_are_sums_over_bins(released):
     scores = released["svhn"]
-    errors = least_calibrated.class_errors(least_calibrated.pool("svhn"))
+    errors = tables.class_errors(tables.calibrated_pool("svhn"))
     for k in range(10):
         rows = scores.prediction == k
         curve = reliability(scores.correct[rows], scores.confidence[rows], bins=10)
         assert errors[k] == pytest.approx(curve.expected_calibration_error())
-    published = least_calibrated.published_pool("svhn")
+    published = tables.published_pool("svhn")
     assert len(published.arm) == 540
 
 
 def test_given_all_labels_the_least_calibrated_class_is_named(released):
-    pool = least_calibrated.pool("svhn")
+    pool = tables.calibrated_pool("svhn")
     arms = pool.arms("scores", 1.0, 1)
     cell = pool.arm * 10 + pool.outcome // 2
     for counts, right in ((arms.posterior.successes, 1), (arms.posterior.failures, 0)):
         seen = np.bincount(cell[pool.outcome % 2 == right], minlength=100).reshape(10, 10)
         counts[0] += 1e5 * seen  # so often that nothing is uncertain
-    reward = least_calibrated.question(1).reward(pool, arms)
-    np.testing.assert_allclose(
-        reward.moments(arms)[0][0], least_calibrated.class_errors(pool), atol=1e-3
-    )
+    reward = tables.calibrated_question(1).reward(pool, arms)
+    np.testing.assert_allclose(reward.moments(arms)[0][0], tables.class_errors(pool), atol=1e-3)
 
 
 def test_classes_cost_what_their_rows_cost(released):
     scores = released["cifar100"]
     costs = human_costs(scores.classes)
-    pool = most_costly.pool(scores, "human")
-    mean = most_costly.class_costs(pool, np.array([0.0, 1, 10]))
+    pool = tables.cost_pool(scores, "human")
+    mean = tables.class_costs(pool, np.array([0.0, 1, 10]))
     paid = costs[scores.target, scores.prediction]
     expected = [paid[scores.prediction == k].mean() for k in range(100)]
     np.testing.assert_allclose(mean, expected)
@@ -154,16 +157,16 @@ def test_classes_cost_what_their_rows_cost(released):
     girl, rose = scores.classes.index("girl"), scores.classes.index("rose")
     np.testing.assert_allclose(pool.priors["uniform"][girl], [0.01, 0.99, 0])
     np.testing.assert_allclose(pool.priors["uniform"][rose], [0.01, 0.94, 0.05])
-    both = most_costly.every_price(scores)
-    for kind, of in most_costly.READINGS.items():
+    both = tables.every_price(scores)
+    for kind, of in tables.READINGS.items():
         paid = of(scores.classes, 7.0)[scores.target, scores.prediction]
-        price = most_costly.prices(kind, 7.0)
+        price = tables.prices(kind, 7.0)
         expected = [paid[scores.prediction == k].mean() for k in range(100)]
-        np.testing.assert_allclose(most_costly.class_costs(both, price), expected)
-        prior = most_costly.pool(scores, kind, 7.0).priors["scores"] @ [0, 1, 7]
+        np.testing.assert_allclose(tables.class_costs(both, price), expected)
+        prior = tables.cost_pool(scores, kind, 7.0).priors["scores"] @ [0, 1, 7]
         np.testing.assert_allclose(both.priors["scores"] @ price, prior)
     np.testing.assert_allclose(
-        pool.priors["scores"] @ [0, 1, 10], (pools.mean_scores(scores) * costs.T).sum(axis=1)
+        pool.priors["scores"] @ [0, 1, 10], (assessment.mean_scores(scores) * costs.T).sum(axis=1)
     )
 
 
@@ -251,7 +254,7 @@ def test_the_better_arm_is_chosen_more_and_more_often():
 
 def test_the_text_and_the_code_differ_in_the_uniform_prior(released):
     text, *others = TEXT
-    pool = pools.by_class("svhn")
+    pool = assessment.by_class("svhn")
     coded = as_coded(text)
     assert [as_coded(method) for method in others] == others
     assert pool.prior(text.prior, text.strength).successes.tolist() == [1] * 10
@@ -302,7 +305,7 @@ def test_every_table_is_computed_from_few_of_its_rows(released, table, tmp_path)
     paper = Paper.read("active_assessment", PAPERS)
     rows = paper.published(table)
     rows = rows[rows["dataset"].str.startswith(("CIFAR", "SVHN"))].iloc[[0, -1]]
-    numbers = pd.DataFrame(study.numbers(rows, tmp_path, Effort.FIRST))
+    numbers = pd.DataFrame(tables.numbers(rows, tmp_path, Effort.FIRST))
     assert set(numbers["row"]) == set(rows.index)
     assert np.isfinite(numbers["mean"]).all()
 
@@ -310,7 +313,7 @@ def test_every_table_is_computed_from_few_of_its_rows(released, table, tmp_path)
 def test_every_number_of_chapter_2_is_computed(released):
     rows = Paper.read("black_box", PAPERS).rows
     rows = rows[rows["dataset"].isin(["CIFAR-100", "SVHN"])]
-    numbers = pd.DataFrame(statements.numbers(rows, PAPERS, Effort.FIRST))
+    numbers = pd.DataFrame(black_box.numbers(rows, PAPERS, Effort.FIRST))
     assert set(numbers["row"]) == set(rows.index)
     assert np.isfinite(numbers["mean"]).all()
     found = dict(zip(numbers["row"], numbers["mean"], strict=True))
@@ -331,3 +334,71 @@ def test_every_figure_is_drawn(released, module, name, tmp_path):
     assert pictures
     assert len({suffix for suffix, _ in pictures}) == len(pictures)
     assert all(isinstance(picture, Figure) and picture.axes for _, picture in pictures)
+
+
+# Thompson's lowest draw by thresholds: the same choices as plain draws, in distribution.
+
+REPLICATIONS = 20_000
+POSTERIORS = {
+    "alike": Beta(np.full(6, 2.0), np.full(6, 1.0)),
+    "apart": Beta(np.array([8.0, 6, 7, 9, 2, 1]), np.array([2.0, 3, 2, 1, 3, 0.2])),
+    "narrow": Beta(np.array([900.0, 905, 450, 1, 1, 1]), np.array([100.0, 98, 55, 0.01, 0.1, 1])),
+}
+
+
+def lowest(arms, generator):
+    return ThresholdArms.of(arms).lowest(generator)[:, 0]
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_choices_have_the_distribution_of_plain_draws(name):
+    arms = BetaArms.of(POSTERIORS[name], [3, 3, 3, 3, 0, 3], replications=REPLICATIONS)
+    fast = lowest(arms, np.random.default_rng(1))
+    plain = thompson(arms, Lowest(), np.random.default_rng(2))[:, 0]
+    counts = np.array([np.bincount(chosen, minlength=6) for chosen in (fast, plain)])
+    assert (counts[:, 4] == 0).all()  # no row left
+    kept = counts.sum(axis=0) > 20
+    assert stats.chi2_contingency(counts[:, kept]).pvalue > 1e-4
+
+
+def test_distribution_functions_follow_the_labels():
+    generator = np.random.default_rng(0)
+    arm = np.repeat(np.arange(4), 30)
+    queues = Queues.of(generator.random(120) < 0.7, arm, generator, replications=5)
+    arms = ThresholdArms.of(BetaArms.of(centred([0.5, 0.7, 0.9, 0.99]), [30] * 4, replications=5))
+    assess(queues, arms, lambda a: a.lowest(generator), observe=lambda a: None, rounds=100)
+    won, lost = arms.posterior.successes, arms.posterior.failures
+    exact = betainc(won[:, None], lost[:, None], arms.thresholds[:, None])
+    left = arms.unlabelled > 0
+    np.testing.assert_allclose(arms.below, exact * left[:, None], atol=1e-12)
+    np.testing.assert_allclose(arms.expected, arms.below.sum(axis=-1), atol=1e-11)
+    np.testing.assert_allclose(arms.log_beta, betaln(won, lost), atol=1e-10)
+    assert (arms.unlabelled.sum(axis=1) == 20).all()
+
+
+def test_whole_runs_have_the_distribution_of_plain_runs():
+    """After 60 labels, the labels of each arm are distributed alike (two-sample tests)."""
+    pool = np.random.default_rng(3)
+    arm = np.repeat(np.arange(5), 40)
+    success = pool.random(200) < np.repeat([0.5, 0.6, 0.7, 0.8, 0.9], 40)
+    spent = []
+    for seed, fast in ((1, True), (2, False)):
+        generator = np.random.default_rng(seed)
+        queues = Queues.of(success, arm, generator, replications=2000)
+        plain = BetaArms.of(centred(np.full(5, 0.8)), [40] * 5, replications=2000)
+        arms = ThresholdArms.of(plain) if fast else plain
+        choose = {
+            True: lambda a, g=generator: a.lowest(g),
+            False: lambda a, g=generator: thompson(a, Lowest(), g),
+        }[fast]
+        assess(queues, arms, choose, observe=lambda a: None, rounds=60)
+        spent.append(40 - arms.unlabelled)
+    for g in range(5):
+        assert stats.ks_2samp(spent[0][:, g], spent[1][:, g]).pvalue > 1e-4
+
+
+def test_nothing_left():
+    arms = BetaArms.of(centred([0.5, 0.5]), [0, 0], replications=3)
+    assert (lowest(arms, np.random.default_rng(0)) == -1).all()
+    mixed = BetaArms.of(centred([0.5, 0.9]), np.array([[0, 0], [0, 2]]), replications=2)
+    assert lowest(mixed, np.random.default_rng(0)).tolist() == [-1, 1]

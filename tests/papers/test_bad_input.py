@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import main
-from fairbench.reporting.papers.mapping import Paper, rule_of
+from fairbench.components.papers.engine.mapping import Paper, rule_of
 from tests import warm
 from tests.conformance import trees
 from tests.harness import ROOT

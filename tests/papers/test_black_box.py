@@ -2,9 +2,14 @@
 
 import numpy as np
 
-from fairbench.components.papers.black_box.costs import SUPERCLASSES, human_costs, superclass_costs
-from fairbench.components.papers.black_box.estimation import ece_errors, full_ece
-from fairbench.data.class_scores import MulticlassScores
+from fairbench.components.papers.black_box.estimation import (
+    SUPERCLASSES,
+    ece_errors,
+    full_ece,
+    human_costs,
+    superclass_costs,
+)
+from fairbench.data.columns import MulticlassScores
 
 CLASSES = tuple(SUPERCLASSES.split())
 

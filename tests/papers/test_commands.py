@@ -1,5 +1,6 @@
 """Commands of papers/ are one kind: their words, help and mistakes are those of ``fairbench``."""
 
+import inspect
 import runpy
 import subprocess
 import sys
@@ -7,28 +8,31 @@ from importlib import import_module
 
 import pytest
 
-from fairbench.cli.options import options_of, read
+from fairbench.cli.command import options_of, read
 from fairbench.components.papers import PAPERS, ROOT, NoOptions
 from fairbench.components.papers.black_box import estimation
-from fairbench.components.papers.few_labels import curves, errors
-from fairbench.components.papers.uncertainty_fairness import population
+from fairbench.components.papers.few_labels import figures, tables
+from fairbench.components.papers.uncertainty_fairness import studies
 from fairbench.components.papers.uncertainty_matters import ground_truth
 from fairbench.core.errors import UserError
-from tests.papers.commands import options_class
+from tests.papers.commands import options_class, studies_of, study_of
 
 SOURCES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path.read_text(encoding="utf-8")
     for path in sorted(PAPERS.rglob("*.py"))
 }
-COMMANDS = [name for name, text in SOURCES.items() if '__name__ == "__main__"' in text]
+COMMANDS = [
+    f"{name} {study}".strip() for name, text in SOURCES.items() for study in studies_of(text)
+]
 
 
 def started(command, words, monkeypatch):
     """Do what ``python -m COMMAND WORDS`` does; return the exit status."""
-    monkeypatch.setattr("sys.argv", [command, *words])
-    monkeypatch.delitem(sys.modules, command, raising=False)
+    module, *study = command.split()
+    monkeypatch.setattr("sys.argv", [module, *study, *words])
+    monkeypatch.delitem(sys.modules, module, raising=False)
     try:
-        runpy.run_module(command, run_name="__main__", alter_sys=True)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         return ended.code
     return 0
@@ -36,7 +40,7 @@ def started(command, words, monkeypatch):
 
 def test_words_are_read_in_one_place():
     assert len(COMMANDS) > 30
-    assert all("run_main(main" in SOURCES[name] for name in COMMANDS)
+    assert all("run_main(" in SOURCES[name.split()[0]] for name in COMMANDS)
     reading = [name for name, text in SOURCES.items() if "sys.argv" in text or "argparse" in text]
     assert reading == ["papers.__init__"]
 
@@ -46,7 +50,9 @@ def test_help_names_every_option_with_its_default(command, monkeypatch, capsys):
     assert started(command, ["--help"], monkeypatch) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.startswith(f"python -m {command}")
-    paragraph = import_module(command).__doc__.partition("\n\n")[0]
+    study = study_of(command)
+    text = import_module(command).__doc__ if study.__name__ == "main" else inspect.getdoc(study)
+    paragraph = text.partition("\n\n")[0]
     assert " ".join(paragraph.split()) in shown
     for option in options_of(options_class(command)).values():
         assert f"{option.name}=" in shown
@@ -70,12 +76,16 @@ def test_an_unknown_option_is_refused_in_a_line_that_names_the_valid_ones(
 @pytest.mark.parametrize(
     ("options", "word", "message"),
     [
-        (errors.Options, "score=thirds", "unknown option 'score': did you mean scores?"),
-        (curves.Options, "runs=few", "runs is 'few'; it must be a whole number"),
-        (errors.Options, "5", "unexpected word '5': options are written name=value"),
-        (errors.Options, "scores=third", "unknown scores 'third': did you mean thirds?"),
-        (errors.Options, "result=here", "did you mean results?"),
-        (population.Options, "networks=train", "unknown networks 'train': did you mean trained?"),
+        (tables.ErrorsOptions, "score=thirds", "unknown option 'score': did you mean scores?"),
+        (figures.CurvesOptions, "runs=few", "runs is 'few'; it must be a whole number"),
+        (tables.ErrorsOptions, "5", "unexpected word '5': options are written name=value"),
+        (tables.ErrorsOptions, "scores=third", "unknown scores 'third': did you mean thirds?"),
+        (tables.ErrorsOptions, "result=here", "did you mean results?"),
+        (
+            studies.PopulationOptions,
+            "networks=train",
+            "unknown networks 'train': did you mean trained?",
+        ),
         (ground_truth.Options, "--cvs", "'--cvs' has no value: write cvs=NUMBER"),
         (ground_truth.Options, "cv=5", "unknown option 'cv': did you mean cvs?"),
         (ground_truth.Options, "jobs=0", "jobs is 0; it must be at least 1"),
@@ -95,8 +105,8 @@ def test_names_of_scores_may_stand_alone():
 
 
 def test_help_is_what_a_process_prints():
-    name = "papers.fairlyuncertain.same_interval"
-    words = [sys.executable, "-m", name, "--help"]
+    name = "papers.fairlyuncertain.figures same_interval"
+    words = [sys.executable, "-m", *name.split(), "--help"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"python -m {name} [OPTION=VALUE ...]\n\nTwo distributions")

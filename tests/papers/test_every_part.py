@@ -18,12 +18,12 @@ from matplotlib import rcParams
 
 from fairbench.cli.main import main
 from fairbench.cli.run import run
+from fairbench.components.papers.engine import running
+from fairbench.components.papers.engine.mapping import Paper, papers_in, rule_of
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.engine.pages import print_paper
 from fairbench.experiments import build
-from fairbench.experiments.presets import REPEATS, Presets
-from fairbench.reporting.papers import parts
-from fairbench.reporting.papers.mapping import Paper, papers_in, rule_of
-from fairbench.reporting.papers.printing import print_paper
-from fairbench.reporting.papers.running import Effort
+from fairbench.experiments.configuration import REPEATS, Presets
 from tests.conformance import trees
 from tests.harness import CONF, ROOT, quick
 from tests.papers import stand_ins
@@ -91,10 +91,10 @@ def first_job(words, results, effort):
 @pytest.mark.filterwarnings("ignore")  # so few rows divide by 0 here and there
 def test_every_table_and_figure_of_a_paper(name, results, monkeypatch, capsys):
     mapping, paper = f"papers/{name}/mapping.yaml", few_rows(Paper.read(name, PAPERS))
-    monkeypatch.setattr(parts, "run_sweep", first_job)
+    monkeypatch.setattr(running, "run_sweep", first_job)
     place = (paper, ROOT, results, (), Effort.FIRST)
-    every = [*parts.table_parts(*place), *parts.figure_parts(*place)]
-    failures = parts.carry_out(every, results, Effort.FIRST)
+    every = [*running.table_parts(*place), *running.figure_parts(*place)]
+    failures = running.carry_out(every, results, Effort.FIRST)
     told = [
         f"{mapping}, {failure.part.name}: {failure.trace or failure.reason}"
         for failure in failures

@@ -1,50 +1,64 @@
+"""The study of few labels: rates and summaries by hand, its numbers, and the labels it takes."""
+
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.naive_bayes import GaussianNB
 
-from fairbench.cli.options import read
+from fairbench.cli.command import read
 from fairbench.components.datasets import adult as adult_file
 from fairbench.components.datasets import bank as bank_file
 from fairbench.components.papers import CONF, PAPERS
-from fairbench.components.papers.few_labels import (
-    curves,
-    errors,
-    figures,
-    people,
-    reports,
-    study,
-    tables,
+from fairbench.components.papers.engine.mapping import Paper
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.engine.running import draw_figure
+from fairbench.components.papers.few_labels import figures, methods, tables
+from fairbench.components.papers.few_labels.figures import (
+    PUBLISHED,
+    Population,
+    by_normal,
+    by_simulation,
+    chance,
 )
-from fairbench.components.papers.few_labels import datasets as described
 from fairbench.components.papers.few_labels.methods import (
     AS_PUBLISHED,
     POOL_NOISE,
     RATES,
     READINGS,
+    SETTINGS,
+    TEXT,
     Method,
+    Setting,
+    beta_binomial,
+    beta_parameters,
     calibrated,
-    intervals,
-    rate_name,
-)
-from fairbench.components.papers.few_labels.pools import (
     everyone_else,
+    faulty_counts,
+    frequentist,
+    intervals,
     label_orders,
+    prediction_powered,
+    rate_name,
     true_difference,
 )
-from fairbench.components.papers.few_labels.published_code import faulty_counts
-from fairbench.components.papers.few_labels.study import SETTINGS, TEXT, Setting
+from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
-from fairbench.core.seeds import rng
 from fairbench.data.download import Archive
-from fairbench.inference.few_labels.table import PartlyLabelled
-from fairbench.metrics.rates import accuracy, false_positive_rate
-from fairbench.reporting.papers.figures import draw_figure
-from fairbench.reporting.papers.mapping import Paper
-from fairbench.reporting.papers.running import Effort
+from fairbench.inference.few_labels.calibration import BETA
+from fairbench.inference.few_labels.pool import PartlyLabelled
+from fairbench.metrics.registry import (
+    BINARY,
+    accuracy,
+    f1_score,
+    false_positive_rate,
+    metrics_of,
+    true_positive_rate,
+)
 from tests.harness import archive_with
+from tests.inference.few_labels.pools import labelled, pool
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +159,7 @@ def test_faults_of_the_published_code_by_hand():
 
 KEY = ("german", "sex", "mlp")
 ROW = {"table": "B.2", "dataset": "german", "sensitive_attribute": "sex", "learner": "mlp"}
-FORGOTTEN = (study.released_pool, people.people, people.third_of)
+FORGOTTEN = (methods.released_pool, methods.people, methods.third_of)
 
 
 @pytest.fixture
@@ -157,9 +171,9 @@ def one_pool(table, monkeypatch):
         asked.append((attribute, flip))
         return table
 
-    for module in (study, figures, reports):
+    for module in (methods, figures, figures):
         monkeypatch.setattr(module, "third_of", third_of)
-    for module in (study, described):
+    for module in (methods, tables):
         monkeypatch.setattr(module, "released_pool", lambda key, *, as_released: table)
     yield asked
 
@@ -194,13 +208,13 @@ def test_numbers_are_of_the_row_they_answer_and_the_first_is_the_texts(one_pool,
 
 def test_a_study_goes_on_where_it_was_stopped(one_pool, tmp_path):
     asked = [("frequentist", 1.0, 40, "accuracy")]
-    first = study.study(TEXT, KEY, asked, tmp_path, Effort.FIRST)
+    first = methods.study(TEXT, KEY, asked, tmp_path, Effort.FIRST)
     one_pool.clear()
-    again = study.study(TEXT, KEY, asked, tmp_path, Effort.FIRST)
+    again = methods.study(TEXT, KEY, asked, tmp_path, Effort.FIRST)
     assert not one_pool
     pd.testing.assert_frame_equal(first, again)
     more = [*asked, ("frequentist", 1.0, 100, "accuracy")]
-    assert len(study.study(TEXT, KEY, more, tmp_path, Effort.FIRST)) == 2 * len(first)
+    assert len(methods.study(TEXT, KEY, more, tmp_path, Effort.FIRST)) == 2 * len(first)
 
 
 def test_settings_change_what_they_say(one_pool, tmp_path):
@@ -219,14 +233,14 @@ def test_settings_change_what_they_say(one_pool, tmp_path):
     assert not code.concerns("german", ("frequentist", 1.0, 10, "tpr"))
     wide = ("beta_calibration", 10.0, 10, "accuracy")
     assert TEXT.concerns("adult", wide)
-    assert not study.RELEASED.concerns("adult", wide)
+    assert not methods.RELEASED.concerns("adult", wide)
 
 
 def test_the_codes_faults_are_in_its_rates_alone(one_pool, table, tmp_path):
     asked = [("beta_calibration", 1.0, 100, rate) for rate in ("accuracy", "tpr")]
     key = ("german", "sex", "mlp")
     plain, code = (
-        study.study(setting, key, asked, tmp_path, Effort.FIRST).set_index(["rate", "third"])
+        methods.study(setting, key, asked, tmp_path, Effort.FIRST).set_index(["rate", "third"])
         for setting in (TEXT, Setting("code", code=True))
     )
     same = plain["error"] == code["error"]
@@ -235,7 +249,7 @@ def test_the_codes_faults_are_in_its_rates_alone(one_pool, table, tmp_path):
 
 
 def test_wide_priors_are_of_fewer_thirds():
-    size = study.Size.of(Effort.WHOLE, TEXT)
+    size = methods.Size.of(Effort.WHOLE, TEXT)
     plain, scaled, wide = (size.of_method(Method("beta_calibration", s)) for s in (1.0, 0.1, 5.0))
     assert plain[0] == scaled[0] > wide[0] > 1
     assert plain[1] > scaled[1] > 1 < wide[1]
@@ -244,20 +258,20 @@ def test_wide_priors_are_of_fewer_thirds():
 
 def test_a_coverage_that_never_varies_has_the_error_of_its_orders():
     rows = pd.DataFrame({"coverage": [100.0, 100.0], "orders": [5, 5]})
-    found = study.number(rows, coverage=True, runs=1000)
+    found = methods.number(rows, coverage=True, runs=1000)
     share = 6.5 / 8
     assert found.mean == 100
     assert found.error == pytest.approx((1e4 * share * (1 - share) * (1 / 1000 + 1 / 10)) ** 0.5)
 
 
 def test_an_order_without_an_estimate_counts_for_no_error_and_is_not_covered():
-    said = study.measures(np.array([[0.1, 0.0, 0.2], [0.3, 0.25, 0.4], [np.nan] * 3]), 0.15)
+    said = methods.measures(np.array([[0.1, 0.0, 0.2], [0.3, 0.25, 0.4], [np.nan] * 3]), 0.15)
     assert said["error"] == pytest.approx(10)
     assert (said["defined"], said["coverage"]) == (2, pytest.approx(100 / 3))
 
 
 def test_errors_by_number_of_labels(one_pool, table, tmp_path):
-    frame = errors.errors([KEY], tmp_path, Effort.FIRST)
+    frame = tables.third_errors([KEY], tmp_path, Effort.FIRST)
     place = {"rate": "fpr", "method": "labels alone"}
     row = frame[(frame[list(place)] == pd.Series(place)).all(axis=1)].iloc[0]
     orders = [order[: row["labels"]] for order in label_orders(table, 2)]
@@ -273,27 +287,27 @@ def test_errors_by_number_of_labels(one_pool, table, tmp_path):
 
 
 def test_calibration_is_best_where_scores_are_calibrated(one_pool, tmp_path):
-    table = errors.best(errors.errors([KEY], tmp_path, Effort.QUICK))
+    table = tables.best(tables.third_errors([KEY], tmp_path, Effort.QUICK))
     assert table.loc[("accuracy", 10), "configurations"] == 1
     assert table.loc[("accuracy", 10), "calibration errs least"] == 1
 
 
 def test_an_error_that_is_undefined_in_every_run_is_missing():
     place = {"dataset": "d", "sensitive_attribute": "s", "learner": "l", "labels": 10}
-    given = zip(errors.METHODS.values(), (np.nan, 2.0, 1.0), strict=True)
+    given = zip(tables.METHODS.values(), (np.nan, 2.0, 1.0), strict=True)
     frame = pd.DataFrame(
         {**place, "rate": "tpr", "method": method, "error": error, "coverage": 50.0}
         for method, error in given
     )
-    wide = errors.side_by_side(frame)
+    wide = tables.side_by_side(frame)
     assert len(wide) == 1
     assert np.isnan(wide["labels alone"][0])
-    assert errors.best(frame).empty
+    assert tables.best(frame).empty
 
 
 def test_a_report_by_hand(one_pool, tmp_path):
-    assert reports.probabilities(np.array([-0.05, -0.01, 0.01, 0.03])) == (0.5, 0.5)
-    frame = reports.reports(1, 2, tmp_path)
+    assert figures.probabilities(np.array([-0.05, -0.01, 0.01, 0.03])) == (0.5, 0.5)
+    frame = figures.posterior_reports(1, 2, tmp_path)
     assert frame["pair"].tolist() == ["adult sex", "bank age"]
 
 
@@ -307,17 +321,17 @@ def test_every_figure_is_drawn(one_pool, tmp_path):
 
 
 def test_words_are_options():
-    options = read(curves.Options, ["runs=5"])
+    options = read(figures.CurvesOptions, ["runs=5"])
     assert options.runs == 5
-    assert read(errors.Options, ["csv=a=b"]).csv == Path("a=b")
+    assert read(tables.ErrorsOptions, ["csv=a=b"]).csv == Path("a=b")
     with pytest.raises(UserError, match="whole number"):
-        read(curves.Options, ["runs=few"])
+        read(figures.CurvesOptions, ["runs=few"])
     with pytest.raises(UserError, match="did you mean"):
-        read(curves.Options, ["runz=5"])
+        read(figures.CurvesOptions, ["runz=5"])
 
 
 def test_the_released_data_sets_are_described(one_pool, table):
-    row = described.released(("adult", "sex", "mlp"))
+    row = tables.released(("adult", "sex", "mlp"))
     assert (row["rows"], row["groups"], row["reference"]) == (600, 3, "a")
     assert row["reference, %"] == pytest.approx(100 * np.mean(table.group == 0))
     assert row["accuracy, %"] == pytest.approx(100 * np.mean(table.prediction == table.label))
@@ -329,27 +343,27 @@ def test_a_third_is_held_out_and_scored_by_what_knows_the_rest(monkeypatch, tmp_
     label = generator.integers(0, 2, 90)
     features = np.column_stack([label + generator.normal(0, 0.3, 90), generator.normal(0, 1, 90)])
     group = np.where(np.arange(90) % 2, "a", "b").astype(object)
-    whole = people.People(features, label, {"g": group}, {"g": "b"})
-    monkeypatch.setattr(people, "people", lambda dataset: whole)
-    people.third_of.cache_clear()
+    whole = methods.People(features, label, {"g": group}, {"g": "b"})
+    monkeypatch.setattr(methods, "people", lambda dataset: whole)
+    methods.third_of.cache_clear()
     for third in (0, 1):
         train, test = whole.held_out(third)
         assert (len(train), len(test)) == (60, 30)
         assert sorted([*train, *test]) == list(range(90))
         as_is, turned = (
-            people.third_of("any", "g", "gaussian_nb", third, tmp_path, flip=flip)
+            methods.third_of("any", "g", "gaussian_nb", third, tmp_path, flip=flip)
             for flip in (False, True)
         )
         np.testing.assert_array_equal(as_is.label, label[test])
         np.testing.assert_allclose(turned.score, 1 - as_is.score)
         assert (as_is.prediction == as_is.label).mean() > 0.8
         assert as_is.groups == ("b", "a")
-    people.third_of.cache_clear()
+    methods.third_of.cache_clear()
 
 
 def test_categories_become_columns_and_numbers_stay():
     frame = pd.DataFrame({"n": [1.5, 2.0], "yes": [True, False], "kind": ["x", "y"]})
-    np.testing.assert_array_equal(people.encoded(frame), [[1.5, 1, 1, 0], [2.0, 0, 0, 1]])
+    np.testing.assert_array_equal(methods.encoded(frame), [[1.5, 1, 1, 0], [2.0, 0, 0, 1]])
 
 
 # Table 4.1 as printed: shares of the privileged by sex and by the other attribute, and of label 1.
@@ -373,7 +387,7 @@ def test_rows_of_table_4_1_stand_in_each_others_places():
             (second, "share_privileged"),
             ("", "share_positive"),
         )
-        values = [described.described(dataset, *row, 100) for row in of_rows]
+        values = [tables.described(dataset, *row, 100) for row in of_rows]
         return [abs(p - v.mean()) / v.std() for p, v in zip(printed, values, strict=True)]
 
     for named, really in MOVED.items():
@@ -383,7 +397,7 @@ def test_rows_of_table_4_1_stand_in_each_others_places():
         assert max(off(printed, named)) > 8
         assert max(off(printed, really)) < 3.5
     # A third of 334 loans with 17 % good ones out of 700 good and 300 bad is out of the question.
-    assert people.people("german").label.sum() == 700
+    assert methods.people("german").label.sum() == 700
 
 
 def test_table_4_7_contradicts_tables_4_5_and_4_6():
@@ -409,7 +423,7 @@ def test_table_4_7_contradicts_tables_4_5_and_4_6():
 @pytest.mark.data
 def test_bank_is_cut_at_forty():
     archive_with(bank_file.BANK)
-    whole = people.people("bank")
+    whole = methods.people("bank")
     senior = whole.groups["age"] == whole.privileged["age"]
     released = whole.groups["released age"] == whole.privileged["released age"]
     assert len(senior) == 41188
@@ -439,7 +453,7 @@ def released_rows(dataset):
 @pytest.mark.parametrize("dataset", FILES)
 def test_people_have_the_released_rows(dataset):
     rows, frame = released_rows(dataset)
-    whole = people.people(dataset)
+    whole = methods.people(dataset)
     target = {"adult": "income-per-year", "bank": "y", "german": "credit"}
     np.testing.assert_array_equal(
         whole.label[rows], frame[target.get(dataset, "two_year_recid")].to_numpy()
@@ -450,10 +464,155 @@ def test_people_have_the_released_rows(dataset):
 @pytest.mark.parametrize("dataset", FILES)
 def test_naive_bayes_has_the_released_scores(dataset):
     rows, frame = released_rows(dataset)
-    whole = people.people(dataset)
+    whole = methods.people(dataset)
     train = np.setdiff1d(np.arange(len(whole.label)), rows)
     model = GaussianNB().fit(whole.features[train], whole.label[train])
     ours = model.predict_proba(whole.features[rows])[:, 1]
     theirs = frame["score_GaussianNB"].to_numpy()
     theirs = 1 - theirs if dataset == "german" else theirs
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_the_published_number_is_that_of_the_example():
+    assert by_normal(Population()) == pytest.approx(PUBLISHED, rel=0.03)
+    assert chance(Population(), PUBLISHED, rng(0, "test")) == pytest.approx(0.95, abs=0.01)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("margin", [0.02, 0.05])
+def test_closed_form_and_simulation_agree(margin):
+    population = Population(shares=(0.5, 0.5), base_rates=(0.3, 0.5), rates=(0.7, 0.6))
+    expected = by_normal(population, margin)
+    result = by_simulation(population, margin=margin, step=20)
+    assert result == pytest.approx(expected, rel=0.05)
+    assert chance(population, expected, rng(1, "test"), margin=margin) > 0.94
+
+
+def test_a_group_of_a_quarter_of_the_size_takes_four_times_the_rows():
+    even, uneven = (Population((1 - s, s), (1, 1), (1.0, 0.5)) for s in (0.4, 0.1))
+    assert by_normal(uneven) == pytest.approx(4 * by_normal(even), abs=4)
+
+
+def test_samples_without_positives_count_as_outside():
+    lonely = Population(shares=(1.0, 0.0))
+    assert chance(lonely, 100, np.random.default_rng(0)) == 0
+
+
+ALL_RATES = [
+    metric.function for metric in metrics_of(BINARY, "rate").values() if len(metric.rates) == 1
+]
+
+COUNTS = np.array([[30, 12, 9, 21], [4, 0, 0, 0]])
+
+
+def truths(table, rate):
+    return rate(table.counts())
+
+
+def made(generator, *, rows=3000, groups=2, theta=0.0):
+    return labelled(
+        pool(generator, rows=rows, groups=groups), np.full((2, 3), theta), generator, BETA
+    )
+
+
+def test_frequentist_is_a_proportion_with_its_binomial_error():
+    estimate = frequentist(COUNTS, true_positive_rate)
+    np.testing.assert_allclose(estimate.value, [0.7, np.nan])
+    np.testing.assert_allclose(estimate.error, [np.sqrt(0.7 * 0.3 / 30), np.nan])
+    assert np.isnan(estimate.differences().value).all()
+
+
+def test_errors_of_differences_add_in_quadrature():
+    estimate = frequentist(np.array([[3, 1, 2, 4], [5, 5, 5, 5]]), accuracy)
+    difference = estimate.differences()
+    np.testing.assert_allclose(difference.value, [-0.2])
+    np.testing.assert_allclose(difference.error, [np.sqrt(0.21 / 10 + 0.25 / 20)])
+
+
+@pytest.mark.parametrize("prior", [1.0, 0.5])
+def test_beta_binomial_has_beta_quantiles(prior):
+    draws = beta_binomial(COUNTS, accuracy, np.random.default_rng(0), prior=prior, draws=20_000)
+    for group, (right, wrong) in enumerate([(51, 21), (4, 0)]):
+        for level in (0.025, 0.5, 0.9):
+            cut = stats.beta.ppf(level, prior + right, prior + wrong)
+            assert abs((draws[:, group] < cut).mean() - level) < 5 * np.sqrt(0.25 / 20_000)
+
+
+def test_beta_binomial_refuses_what_is_no_proportion():
+    with pytest.raises(UserError, match="f1_score is no proportion"):
+        beta_parameters(COUNTS, f1_score)
+
+
+@pytest.mark.parametrize("rate", ALL_RATES, ids=lambda rate: rate.name)
+def test_without_power_labelled_rows_stand_alone(rate):
+    generator = np.random.default_rng(1)
+    table = made(generator).showing(generator.permutation(3000)[:300])
+    powered = prediction_powered(table, rate, power=0.0)
+    plain = frequentist(table.counts(), rate)
+    np.testing.assert_allclose(powered.value, plain.value)
+    sizes = np.bincount(table.group)
+    labels = table.counts().sum(axis=1)
+    correction = np.sqrt((1 - labels / sizes) * labels / (labels - 1))
+    np.testing.assert_allclose(powered.error, plain.error * correction)
+
+
+def test_full_power_is_the_pools_mean_score_plus_the_labelled_residual():
+    generator = np.random.default_rng(2)
+    table = made(generator).showing(generator.permutation(3000)[:100])
+    powered = prediction_powered(table, accuracy, power=1.0)
+    right = np.where(table.prediction == 1, table.score, 1 - table.score)
+    for group in range(2):
+        rows = table.group == group
+        known = rows & ~np.isnan(table.label)
+        residual = (table.label == table.prediction)[known] - right[known]
+        expected = right[rows].mean() + residual.mean()
+        assert powered.value[group] == pytest.approx(expected)
+        correction = 1 - known.sum() / rows.sum()
+        error = np.sqrt(residual.var(ddof=1) / known.sum() * correction)
+        assert powered.error[group] == pytest.approx(error)
+
+
+def test_perfect_scores_leave_no_error():
+    generator = np.random.default_rng(3)
+    label = generator.integers(0, 2, 500).astype(float)
+    full = PartlyLabelled.of(label, np.arange(500) % 2, label, prediction=np.arange(500) % 3 > 0)
+    part = full.showing(generator.permutation(500)[:40])
+    for power in (1.0, None):
+        powered = prediction_powered(part, true_positive_rate, power=power)
+        np.testing.assert_allclose(powered.value, truths(full, true_positive_rate), atol=1e-12)
+        np.testing.assert_allclose(powered.error, 0, atol=1e-9)
+
+
+def test_groups_with_one_label_are_undefined():
+    table = made(np.random.default_rng(4)).showing(np.array([0, 1, 2]))
+    estimate = prediction_powered(table, accuracy)
+    assert np.isfinite(estimate.value[0])
+    assert np.isnan(estimate.value[1])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("power", [1.0, None], ids=["full", "tuned"])
+@pytest.mark.parametrize("rate", [accuracy, true_positive_rate], ids=lambda rate: rate.name)
+@pytest.mark.parametrize(
+    "theta", [pytest.param(0.0, marks=pytest.mark.thorough), 0.8], ids=["calibrated", "wrong"]
+)
+def test_intervals_cover_the_pool_whatever_the_scores_are_worth(power, rate, theta):
+    generator = np.random.default_rng(5)
+    table = made(generator, theta=theta)
+    truth, replications = truths(table, rate)[1] - truths(table, rate)[0], 500
+    inside = 0
+    for _ in range(replications):
+        part = table.showing(generator.permutation(3000)[:300])
+        estimate = prediction_powered(part, rate, power=power).differences()
+        inside += abs(estimate.value[0] - truth) < 1.96 * estimate.error[0]
+    # Four standard errors of 500 replications are 4 %.
+    assert 0.90 < inside / replications < 0.99
+
+
+def test_tuning_beats_both_extremes():
+    generator = np.random.default_rng(6)
+    table = made(generator).showing(generator.permutation(3000)[:400])
+    tuned, full, none = (
+        prediction_powered(table, accuracy, power=power).error for power in (None, 1.0, 0.0)
+    )
+    assert (tuned <= np.minimum(full, none) * 1.001).all()

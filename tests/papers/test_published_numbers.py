@@ -5,11 +5,8 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from fairbench.core.errors import UserError
-from fairbench.reporting.method_figures import DRAWN
-from fairbench.reporting.papers import figures
-from fairbench.reporting.papers.figures import draw_figure
-from fairbench.reporting.papers.mapping import (
+from fairbench.components.papers.engine import running
+from fairbench.components.papers.engine.mapping import (
     KEYS,
     Paper,
     half_unit,
@@ -18,17 +15,22 @@ from fairbench.reporting.papers.mapping import (
     rule_of,
     scoreboard,
 )
-from fairbench.reporting.papers.matching import compare
-from fairbench.reporting.papers.printing import print_paper
-from fairbench.reporting.papers.running import (
+from fairbench.components.papers.engine.matching import (
     Effort,
+    compare,
     computed_numbers,
+    is_computed,
+)
+from fairbench.components.papers.engine.pages import print_paper
+from fairbench.components.papers.engine.running import (
+    draw_figure,
     figure_sweeps,
     function_of,
-    is_computed,
     run_computation,
     sweeps,
 )
+from fairbench.core.errors import UserError
+from fairbench.reporting.figures import DRAWN
 from tests.harness import CONF, ROOT, options
 
 PAPERS = ROOT / "papers"
@@ -269,7 +271,7 @@ def test_a_figure_is_drawn_of_the_runs_that_are_there(tmp_path, monkeypatch):
         draw_figure(paper, "3", CONF, tmp_path)
     metrics = pd.DataFrame({"metric": ["spread"], "value": [1.0]})
     run = ({"dataset": "german", "method": "ensemble"}, None, metrics)
-    monkeypatch.setattr(figures, "runs_needed", lambda *asked: [run])
+    monkeypatch.setattr(running, "runs_needed", lambda *asked: [run])
     monkeypatch.setitem(DRAWN, "spread", lambda rows: [(rows["method"].iloc[0], Figure((1, 1)))])
     paths = draw_figure(paper, "3", CONF, tmp_path)
     assert paths == [tmp_path / "report/fairlyuncertain/figures/figure3_ensemble.png"]

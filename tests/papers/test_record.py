@@ -8,20 +8,31 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import main
-from fairbench.core.errors import UserError
-from fairbench.reporting.papers.contents import contents
-from fairbench.reporting.papers.mapping import KEYS, Paper, distance, papers_in, settle
-from fairbench.reporting.papers.pages import PAGE, pages
-from fairbench.reporting.papers.parts import PaperPart, carry_out, costs, run_study, study_parts
-from fairbench.reporting.papers.printing import print_changes
-from fairbench.reporting.papers.record import (
-    answers,
+from fairbench.components.papers.engine.mapping import (
+    KEYS,
+    Paper,
+    contents,
+    distance,
+    papers_in,
+    settle,
+)
+from fairbench.components.papers.engine.matching import (
+    Effort,
     changes,
     merge_record,
     recorded,
+    row_answers,
     write_record,
 )
-from fairbench.reporting.papers.running import Effort
+from fairbench.components.papers.engine.pages import PAGE, pages, print_changes
+from fairbench.components.papers.engine.running import (
+    PaperPart,
+    carry_out,
+    costs,
+    run_study,
+    study_parts,
+)
+from fairbench.core.errors import UserError
 from tests.harness import ROOT
 
 PAPERS = ROOT / "papers"
@@ -76,7 +87,7 @@ def test_a_record_keeps_what_a_smaller_look_did_not_settle(tiny):
 
 def test_every_row_has_a_verdict_or_says_why_not(tiny):
     write_record(tiny, merge_record(numbers("agrees", "unexplained", "no answer"), recorded(tiny)))
-    table, claim, absent = answers(tiny, recorded(tiny))
+    table, claim, absent = row_answers(tiny, recorded(tiny))
     assert (table.verdict, table.score) == ("agrees in part", "1 of 2")
     assert (claim.verdict, claim.row.command_of("tiny")) == ("holds", 'python -c "print(3)"')
     assert (absent.verdict, absent.note) == ("cannot be had", "the data were not released")

@@ -1,4 +1,4 @@
-"""Score files: what conf/scores describes is read, and faults are named."""
+"""Released files of scores: both kinds are read as described, and faults in them are named."""
 
 import hashlib
 
@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from fairbench.components import made
-from fairbench.components.papers.released_scores import ScoreFile
+from fairbench.components.papers.released_scores import MulticlassFile, ScoreFile
 from fairbench.core.errors import DataError, UserError
 from fairbench.data.download import Archive
 from tests.harness import CONF, options
@@ -77,3 +77,94 @@ def test_released_files_are_what_they_are_said_to_be(name):
         table = file.table(archive, "logistic_regression", column)
         right = (table.prediction == table.label).mean()
         assert right > 0.6
+
+
+TOP = "Index Correct Predicted Confidence\n0 cat cat 0.9\n1 dog cat 0.6\n2 emu dog 0.5\n"
+ALL = "1 0.2 0.7 0.1\n0.0 0.5 0.2 0.3\n2 0.30 0.36 0.34\n"
+NAMES = {"target": "Correct", "prediction": "Predicted", "confidence": "Confidence"}
+
+
+def scores(folder, text, **parts):
+    (folder / "scores.txt").write_text(text)
+    checksum = hashlib.sha256(text.encode()).hexdigest()
+    file = MulticlassFile("scores.txt", sha256=checksum, **parts)
+    return file.scores(Archive.of(str(folder), download=False))
+
+
+def test_predicted_class_and_confidence(tmp_path):
+    pool = scores(tmp_path, TOP, **NAMES)
+    assert pool.classes == ("cat", "dog", "emu")
+    np.testing.assert_array_equal(pool.target, [0, 1, 2])
+    np.testing.assert_array_equal(pool.prediction, [0, 0, 1])
+    np.testing.assert_array_equal(pool.correct, [1, 0, 0])
+    np.testing.assert_allclose(
+        pool.distribution(), [[0.9, 0.05, 0.05], [0.6, 0.2, 0.2], [0.25, 0.5, 0.25]]
+    )
+    comma = scores(tmp_path, TOP.replace(" ", ","), separator=",", **NAMES)
+    np.testing.assert_array_equal(comma.target, pool.target)
+
+
+@pytest.mark.parametrize("separator", [" ", ","])
+def test_probabilities_of_all_classes(tmp_path, separator):
+    pool = scores(tmp_path, ALL.replace(" ", separator), separator=separator)
+    assert pool.classes == ("0", "1", "2")
+    np.testing.assert_array_equal(pool.target, [1, 0, 2])
+    np.testing.assert_array_equal(pool.prediction, [1, 0, 1])
+    np.testing.assert_allclose(pool.confidence, [0.7, 0.5, 0.36])
+    assert pool.distribution() is pool.probabilities
+
+
+def test_unlabelled_rows_and_hidden_labels(tmp_path):
+    pool = scores(tmp_path, TOP.replace(" ", ",").replace(",dog,cat", ",,cat"), separator=",",
+                  **NAMES)  # fmt: skip
+    np.testing.assert_array_equal(pool.labelled, [0, 2])
+    assert np.isnan(pool.correct[1])
+    np.testing.assert_array_equal(pool.showing(np.array([2])).labelled, [2])
+
+
+FAULTS = {
+    "class": (TOP, {**NAMES, "classes": ["cat", "dog"]}, "'Correct', row 3: 'emu' is not one of"),
+    "no prediction": (
+        TOP.replace(" ", ",").replace("cat,0.6", ",0.6"),
+        {**NAMES, "separator": ","},
+        "'Predicted', row 2: '' is not one of the 3 classes",
+    ),
+    "confidence": (TOP.replace("0.6", "1.6"), NAMES, "'Confidence', row 2: '1.6' is not a prob"),
+    "no number": (TOP.replace("0.6", "high"), NAMES, "'Confidence', row 2: 'high' is no number"),
+    "column": (TOP, {**NAMES, "target": "True"}, "no column 'True'"),
+    "sum": (
+        ALL.replace("0.34", "0.64"),
+        {},
+        "row 3: the probabilities of the 3 classes sum to 1.3",
+    ),
+    "wide number": (ALL.replace("0.36", "x"), {}, "'probability of 1', row 3: 'x' is no number"),
+    "negative": (ALL.replace("0.36", "-0.36"), {}, "'probability of 1', row 3: '-0.36' is not a"),
+    "label": (
+        ALL.replace("\n2 0.3", "\n7 0.3"),
+        {},
+        "'true class', row 3: '7' is not one of the 3",
+    ),
+    "width": (ALL.replace(" 0.34", ""), {}, "row 3 has 3 fields"),
+    "classes": (ALL, {"classes": ["a", "b"]}, "row 1 has 4 fields separated by ' ', expected 3"),
+    "empty": ("", {}, "no header line: is the file empty"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_named_with_their_place(fault, tmp_path):
+    text, parts, message = FAULTS[fault]
+    with pytest.raises(UserError, match=message):
+        scores(tmp_path, text, **parts)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "rows", "right"), [("cifar100", 10000, 7414),
+                                                     ("svhn", 26032, 25187)])  # fmt: skip
+def test_released_files_have_their_published_accuracy(name, rows, right):
+    file = made(yaml.safe_load((CONF / "scores" / f"{name}.yaml").read_text()))
+    archive = Archive.of(download=False)
+    if archive.locate(file) is None:
+        pytest.skip("not found")
+    pool = file.scores(archive)
+    assert len(pool) == rows
+    assert pool.correct.sum() == right

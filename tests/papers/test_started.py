@@ -6,7 +6,7 @@ first table of each paper, and in ``make test-slow`` every table and figure.
 
 import pytest
 
-from fairbench.reporting.papers.mapping import Paper, papers_in
+from fairbench.components.papers.engine.mapping import Paper, papers_in
 from tests import warm
 from tests.conformance import trees
 from tests.harness import ROOT

@@ -1,4 +1,4 @@
-"""The study of uncertainty fairness: ratios of groups, verdicts, the proposition's directions."""
+"""Uncertainty fairness: ratios of groups, verdicts, directions, capacity, sequences, ACS income."""
 
 import io
 
@@ -7,11 +7,22 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from fairbench.cli.command import Results
+from fairbench.components.datasets import simulated_sequences
 from fairbench.components.papers import PAPERS
-from fairbench.components.papers.uncertainty_fairness import tables
-from fairbench.components.papers.uncertainty_fairness.directions import directions
-from fairbench.components.papers.uncertainty_fairness.tables import METRICS, ratios
-from fairbench.reporting.papers.running import Effort
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.uncertainty_fairness import figures, studies, tables
+from fairbench.components.papers.uncertainty_fairness.studies import ACS_SIZES, TEST, folds
+from fairbench.components.papers.uncertainty_fairness.tables import (
+    CAPACITY_METRICS,
+    METRICS,
+    NETWORKS,
+    directions_seen,
+    mean_series,
+    ratio_series,
+    ratios,
+)
+from fairbench.core.errors import UserError
 
 PUBLISHED = PAPERS / "uncertainty_fairness" / "published.csv"
 COLUMNS = ["dataset", "run", "repeat", "metric", "attribute", "group", "value"]
@@ -54,7 +65,7 @@ def test_a_direction_counts_runs_that_show_both_of_its_parts():
             three_runs("sd3", selection_rate=0.5, predictive_uncertainty=[1.0, 1.0, np.nan]),
         ]
     )
-    counts = [row[2:5] for row in cells(directions(ours, ""))]
+    counts = [row[2:5] for row in cells(directions_seen(ours, ""))]
     assert counts == [
         ["2 of 3", "2 of 3", "1 of 3"],
         ["3 of 3", "2 of 3", "2 of 3"],
@@ -66,7 +77,7 @@ def test_published_ratios_over_next_to_nothing_are_not_compared(monkeypatch):
     ours = (
         three_runs("adult").assign(attribute="sex").replace({"group": {"0": "Female", "1": "Male"}})
     )
-    monkeypatch.setattr(tables, "networks_of", lambda dataset, cause, effort: ours)
+    monkeypatch.setattr(tables, "trained_values", lambda dataset, cause, effort: ours)
     compared = asked("5", "sex")
     result = pd.DataFrame(tables.numbers(compared, None, Effort.FIRST))
     rows = compared.drop(columns="sd").join(result[result["label"] == "text"].set_index("row"))
@@ -90,7 +101,7 @@ def published():
 def test_the_texts_formulas_come_first_and_what_the_tables_print_after(monkeypatch):
     rates = {"true_positive_rate": 2.0, "false_negative_rate": [3.0, 4.0, 5.0]}
     ours = three_runs("sd1", **rates)
-    monkeypatch.setattr(tables, "networks_of", lambda dataset, cause, effort: ours)
+    monkeypatch.setattr(tables, "trained_values", lambda dataset, cause, effort: ours)
     rows = asked("1", "group").query("metric == 'ratio_equal_opportunity' and dataset == 'sd1'")
     result = pd.DataFrame(tables.numbers(rows, None, Effort.FIRST))
     starts = ["starts near 0", "prior of sds", "softmax twice"]
@@ -106,7 +117,7 @@ def test_a_rule_without_a_network_has_rates_and_no_uncertainties(monkeypatch):
     ours = (
         three_runs("adult").assign(attribute="sex").replace({"group": {"0": "Female", "1": "Male"}})
     )
-    monkeypatch.setattr(tables, "networks_of", lambda dataset, cause, effort: ours)
+    monkeypatch.setattr(tables, "trained_values", lambda dataset, cause, effort: ours)
     rows = asked("5", "sex")
     result = pd.DataFrame(tables.numbers(rows, None, Effort.FIRST))
     of_rule = rows.loc[result.loc[result["cause"] == "capital gain or loss", "row"], "metric"]
@@ -279,3 +290,162 @@ def test_people_are_counted_by_group_and_label_in_the_training_part(monkeypatch)
     )
     result = pd.DataFrame(tables.counts(rows, None, Effort.FIRST))
     assert result["mean"].tolist() == [2, 60, 4, 9]
+
+
+GROUPS = {"race": ("African-American", "Caucasian"), "sex": ("Female", "Male")}
+EPISTEMIC = "epistemic_uncertainty"
+
+
+def splits(ratio):
+    """Return three splits whose second group has 0.1 of everything, the first `ratio` times it."""
+    rows = [
+        ("compas", "0", repeat, metric, attribute, group, 0.1 * times)
+        for metric in CAPACITY_METRICS
+        for attribute, pair in GROUPS.items()
+        for repeat, of_first in enumerate(ratio)
+        for group, times in zip(pair, (of_first, 1.0), strict=True)
+    ]
+    columns = ["dataset", "run", "repeat", "metric", "attribute", "group", "value"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+SIZES = {25: splits([1.0, 1.0, 1.0]), 400: splits([1.0, 2.0, 3.0])}
+
+
+def test_series_are_over_splits_of_each_size():
+    series = ratio_series(SIZES, "sex", EPISTEMIC)
+    np.testing.assert_allclose(series, [[1, 0], [2, 1]], atol=1e-12)
+    of_black = mean_series(SIZES, "race", "black", EPISTEMIC)
+    np.testing.assert_allclose(of_black, 0.1 * series, atol=1e-12)
+
+
+def test_the_figure_has_the_papers_three_panels_and_a_place_for_each_size():
+    panels = figures.by_units(SIZES, "").axes
+    assert [axes.get_title() for axes in panels] == [
+        name.replace("_", " ") for name in CAPACITY_METRICS
+    ]
+    for axes in panels:
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["25", "400"]
+        lines = {line.get_label(): line.get_ydata() for line in axes.lines}
+        np.testing.assert_allclose(lines["black"], [0.1, 0.2])
+        np.testing.assert_allclose(lines["male"], [0.1, 0.1])
+
+
+def test_sizes_are_told_apart_by_the_option_that_was_swept(monkeypatch):
+    runs = pd.concat(frame.assign(**{"learner.hidden": f"[{n}]"}) for n, frame in SIZES.items())
+    asked = []
+
+    def needed(experiment, results, **chosen):
+        asked.append((experiment, chosen))
+        return runs
+
+    monkeypatch.setattr(tables, "needed", needed)
+    for networks in NETWORKS:
+        sizes = tables.by_size(networks, None)
+        assert {units: len(ours) for units, ours in sizes.items()} == {25: 36, 400: 36}
+    option = "learner__initial_means"
+    assert asked == [
+        ("figure6", {option: "normal"}),
+        ("figure6", {option: "uniform"}),
+        ("figure6_trained", {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("figure", "experiment"),
+    [("2", "compas"), ("4", "figure4"), ("5", "figure5"), ("6", "figure6")],
+)
+def test_a_figure_without_runs_says_which_command_makes_them(figure, experiment, tmp_path):
+    with pytest.raises(UserError, match=f"-m experiment=uncertainty_fairness/{experiment}$"):
+        list(getattr(figures, f"figure_{figure}")(tmp_path, Effort.FIRST))
+
+
+def test_the_synthetic_sets_are_drawn_by_group_and_label(tmp_path):
+    ((name, drawn),) = figures.figure_3(tmp_path, Effort.FIRST)
+    assert name == ""
+    assert [axes.get_title() for axes in drawn.axes] == ["sd1", "sd2", "sd3"]
+    for axes in drawn.axes:
+        assert [len(points.get_offsets()) for points in axes.collections] == [20, 20, 20, 20]
+
+
+def test_confidence_is_of_the_label_that_is_predicted():
+    score = np.array([0.05, 0.95, 0.55, 0.45, 1.0, 0.5])
+    target = np.array([0, 0, 1, 1, 1, 0])
+    bins = figures.confidence_bins(score, target, np.zeros(6))
+    np.testing.assert_allclose(bins.index, [0.5, 0.9])
+    np.testing.assert_allclose(bins["confidence"], [1.6 / 3, 2.9 / 3])
+    np.testing.assert_allclose(bins["accuracy"], [2 / 3, 2 / 3])
+    np.testing.assert_allclose(bins["share"], [0.5, 0.5])
+
+
+OPTIONS = {"event": 4, "noise": 0.5, "strength": 4.0}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulated_sequences.load(None, n_samples=8_000, longer=3.0)
+
+
+def test_whole_sequences_say_all_that_the_truth_says(data):
+    p = studies.known(data, OPTIONS, [], None)
+    np.testing.assert_allclose(p, data.truth["probability"], atol=1e-5)
+
+
+@pytest.mark.parametrize(("modalities", "length"), [([], 36), ([], 20), (["visual"], None)])
+def test_what_is_known_of_less_is_calibrated(data, modalities, length):
+    """Of the people for whom it is p, a share p has label 1; no more is known than of it all."""
+    p = studies.known(data, OPTIONS, modalities, length)
+    for low in np.arange(0, 1, 0.1):
+        rows = (p >= low) & (p < low + 0.1)
+        share = data.target.to_numpy()[rows].mean()
+        assert share == pytest.approx(p[rows].mean(), abs=5 * 0.5 / np.sqrt(rows.sum()))
+    truth = data.truth["probability"].to_numpy()
+    assert (p * (1 - p)).mean() > (truth * (1 - truth)).mean() + 0.02
+
+
+def found(seeds=4):
+    draw = np.random.default_rng(0)
+    rows = [
+        {
+            **{"modalities": "both", "length": length, "seed": seed, "metric": metric},
+            **{"A": 0.1 * draw.uniform(0.98, 1.02), "B": factor * 0.1 * draw.uniform(0.98, 1.02)},
+        }
+        for metric in (*studies.METRICS, "ideal")
+        for length, factor in ((0, 1.0), (18, 2.0))
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_truncation_is_compared_within_populations():
+    text = io.StringIO()
+    console = Console(file=text, width=170)
+    console.print(studies.sequences_table(found()))
+    console.print(studies.effects(found()))
+    shown = text.getvalue()
+    assert "both, 18 frames" in shown and "both, whole" in shown
+    cut, whole = studies._paired(found().query("metric == 'ideal'"))
+    assert (cut["B"] / whole["B"]).between(1.9, 2.1).all() and len(cut) == 4
+    fewer = found().query("metric == 'ideal' and seed + length != 18")
+    assert len(studies._paired(fewer)[0]) == 3
+
+
+def test_it_says_what_to_run_where_nothing_was(tmp_path):
+    with pytest.raises(UserError, match="-m experiment=uncertainty_fairness/sequences"):
+        studies.sequences(Results(tmp_path))
+
+
+RACE = pd.Series(["White"] * 9000 + ["Black"] * 8000)
+
+
+def test_test_rows_stay_and_training_rows_are_nested():
+    result = folds(RACE, seeds=2)
+    assert len(result) == 2 * len(ACS_SIZES)
+    for fold in result:
+        np.testing.assert_array_equal(fold.test, result[0].test)
+        assert not np.isin(fold.train, fold.test).any()
+        assert tuple(RACE[fold.train].value_counts()[["White", "Black"]]) == ACS_SIZES[fold.fold]
+    assert RACE[result[0].test].value_counts().eq(TEST).all()
+    for smaller, larger in zip(result[:3], result[1:4], strict=True):
+        assert np.isin(smaller.train, larger.train).all()
+    assert not np.isin(result[0].train, result[len(ACS_SIZES)].train).all()

@@ -20,17 +20,15 @@ import pytest
 from mlflow.data.evaluation_dataset import EvaluationDataset
 
 import fairbench
-from fairbench.audits.labelling.answering import begin
-from fairbench.audits.labelling.questions import next_rows
-from fairbench.audits.labelling.state import StateFile
+from fairbench.audits.labelling.questions import begin, next_rows
+from fairbench.audits.labelling.session import StateFile
 from fairbench.audits.question import Options
-from fairbench.audits.watching.look import look
-from fairbench.audits.watching.state import WatchOptions
-from fairbench.audits.watching.state_file import WatchFile
 from fairbench.components.datasets import table
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
 from fairbench.tracking.model_evaluator import _evaluate
+from fairbench_watch.alarms import WatchFile, look
+from fairbench_watch.state import WatchOptions
 from tests.properties.test_one_table import write
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # pandas, polars and MLflow warn of themselves

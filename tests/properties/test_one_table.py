@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.columns import read_frame
 from fairbench.audits.question import Options
-from fairbench.audits.table import read_audit_table
+from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.components.datasets import table
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
@@ -118,9 +117,9 @@ def answers(frame, folder, draw, read, **options):
 
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 8))]
+pytestmark = pytest.mark.parametrize("seed", SEEDS)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_a_cell_that_is_no_number_is_missing_and_told_or_refused(seed, tmp_path, capsys):
     frame, draw = people(seed)
     [before], _ = answers(frame, tmp_path, draw, loaded)
@@ -143,7 +142,6 @@ def test_a_cell_that_is_no_number_is_missing_and_told_or_refused(seed, tmp_path,
         assert answers(changed, tmp_path, draw, audited) == ([], True)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_thousands_and_decimal_commas(seed, tmp_path):
     frame, draw = people(seed)
     thousands = frame.assign(age=[f"1,{age}0" if int(age) % 3 else age for age in frame["age"]])
@@ -155,7 +153,6 @@ def test_thousands_and_decimal_commas(seed, tmp_path):
         assert answers(commas, tmp_path, draw, read) == answers(frame, tmp_path, draw, read)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_groups_may_be_called_as_totals_are(seed, tmp_path):
     frame, draw = people(seed)
     frame["label"] = frame["label"].where(frame.index < len(frame) - 3, "")
@@ -166,7 +163,6 @@ def test_groups_may_be_called_as_totals_are(seed, tmp_path):
     assert after == [(*before[:2], [names[group] for group in before[2]])]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 def test_row_numbers_are_no_feature_and_a_repeated_column_can_be_left_out(seed, tmp_path, capsys):
     frame, draw = people(seed)
     of_run, of_audit = (answers(frame, tmp_path, draw, read)[0] for read in (loaded, audited))

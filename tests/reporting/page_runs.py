@@ -6,17 +6,9 @@ import pandas as pd
 
 from benchmarks.stored import configured, copied
 from fairbench.experiments.execute import carry_out
-from fairbench.reporting.page.write import Places
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import read_environment
-from tests.harness import CONF, ROOT, configuration
-
-PUBLISHED = ROOT / "papers"
-
-
-def places(results: Path) -> Places:
-    """Return a results folder with this checkout's configurations and published numbers."""
-    return Places(results, CONF, PUBLISHED)
+from tests.harness import configuration
 
 
 def finish(results: Path, *overrides: str) -> Path:

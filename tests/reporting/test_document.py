@@ -1,5 +1,7 @@
 """A document says the same on a terminal of any width, on a page and in files, and escapes all."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import html
@@ -9,11 +11,13 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import docx
+import jsonschema
 import pytest
 from rich.console import Console
 
+from fairbench.core.errors import UserError
 from fairbench.reporting.document.html import to_html
-from fairbench.reporting.document.json import to_json
 from fairbench.reporting.document.model import (
     Bar,
     Code,
@@ -22,6 +26,7 @@ from fairbench.reporting.document.model import (
     Definitions,
     Details,
     Document,
+    ExecutiveSummary,
     Figure,
     Gallery,
     Items,
@@ -36,10 +41,14 @@ from fairbench.reporting.document.model import (
 from fairbench.reporting.document.plain_text import (
     latex_table,
     markdown_table,
+    schema,
+    to_json,
     to_latex,
     to_markdown,
 )
 from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.document.word import to_word
+from fairbench.reporting.document.writing import FORMS, check_page, write_document
 
 HOSTILE = "<script>alert('1')</script> & \"quoted\""
 NAN = float("nan")
@@ -147,7 +156,6 @@ def test_markdown_and_latex_hold_the_same_cells():
         assert "1,234" in line
     assert r"\& " in latex_table(TABLE)
     assert to_markdown(DOCUMENT).count("## ") >= 5
-    assert to_latex(DOCUMENT).startswith("% Rates")
 
 
 LABELS = ("[unknown]", "[/red]", "\x1b[31mred", "\u202eabc", "<script>x</script>", "a\nb|c")
@@ -184,3 +192,110 @@ def test_a_page_lets_a_browser_run_its_own_script_alone():
     policy = html.unescape(re.search(r'Security-Policy" content="([^"]*)"', page).group(1))
     assert f"script-src 'sha256-{digest}'" in policy
     assert "default-src 'none'" in policy
+
+
+# A page takes the place of a page of fairbench's, and of nothing else.
+
+
+def test_a_page_is_written_over_and_another_file_is_not(tmp_path):
+    page = tmp_path / "index.html"
+    check_page(page)
+    write_document(Document("Title", []), tmp_path, "index")
+    check_page(page)
+    for content in ("", "<!doctype html>\n<html lang='en'>mine</html>"):
+        page.write_text(content)
+        with pytest.raises(UserError, match="no page of fairbench's: move it away"):
+            check_page(page)
+        assert page.read_text() == content
+
+
+# A document is written as HTML, JSON, LaTeX, Markdown and Word, and says the same in each.
+
+SUMMARY = ExecutiveSummary(
+    ["We found 100 % & more."], ["Quite sure."], ["The weather."], ["Go on."]
+)
+WHOLE = Document(
+    DOCUMENT.title,
+    DOCUMENT.sections,
+    DOCUMENT.verdict,
+    notes=DOCUMENT.notes,
+    origin=DOCUMENT.origin,
+    summary=SUMMARY,
+)
+
+
+def words_of(content):
+    """Return every text of a Word file."""
+    file = docx.Document(io.BytesIO(content))
+    cells = [cell.text for table in file.tables for row in table.rows for cell in row.cells]
+    return "\n".join([*(paragraph.text for paragraph in file.paragraphs), *cells])
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "pdf"])
+def test_each_form_is_written_and_holds_summary_and_tables(form, tmp_path):
+    (name,) = write_document(WHOLE, tmp_path / "new", "audit", [form])
+    content = (tmp_path / "new" / name).read_bytes()
+    text = words_of(content) if form == "word" else content.decode()
+    for part in ("Quite sure.", "The weather.", "It can.", "1,234" if form != "json" else "1234"):
+        assert part in text
+
+
+def test_an_unknown_form_is_refused_with_those_there_are(tmp_path):
+    with pytest.raises(UserError, match="word"):
+        write_document(WHOLE, tmp_path, "audit", ["wrod"])
+
+
+def balanced(text):
+    """Say whether all braces and environments of LaTeX are closed in order."""
+    plain = re.sub(r"\\[{}%&$#_\\]", "", re.sub(r"(?<!\\)%.*", "", text))
+    depth = 0
+    for sign in plain:
+        depth += (sign == "{") - (sign == "}")
+        assert depth >= 0
+    open_ = []
+    for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
+        if kind == "begin":
+            open_.append(name)
+        else:
+            assert open_.pop() == name
+    return depth == 0 and not open_
+
+
+def test_latex_is_a_whole_file_in_which_everything_is_closed_and_escaped():
+    for document in (WHOLE, hostile_document()):
+        text = to_latex(document)
+        assert text.index(r"\documentclass") < text.index(r"\begin{document}")
+        assert balanced(text)
+        assert "\x1b" not in text
+    assert r"100 \% \& more" in to_latex(WHOLE)
+
+
+def test_word_shows_labels_as_they_are():
+    text = words_of(to_word(hostile_document()))
+    assert "<script>x</script>" in text
+    assert r"\x1b[31mred" in text
+    assert HOSTILE in words_of(to_word(WHOLE))
+
+
+def test_a_header_of_word_stands_on_every_page_and_no_row_is_cut():
+    file = docx.Document(io.BytesIO(to_word(WHOLE)))
+    first, *rest = file.tables[0].rows
+    assert "w:tblHeader" in first._tr.xml
+    assert all("w:cantSplit" in row._tr.xml for row in (first, *rest))
+
+
+def test_markdown_begins_with_the_summary():
+    text = to_markdown(WHOLE)
+    assert text.index("What was found") < text.index("Can be concluded") < text.index("Rates")
+
+
+def test_json_follows_its_schema():
+    for document in (WHOLE, hostile_document()):
+        jsonschema.validate(json.loads(to_json(document)), schema("document"))
+
+
+def test_what_is_folded_and_long_is_left_out_on_paper():
+    table = Table([Column("n", "count")], [[i] for i in range(500)])
+    document = Document("t", [Section("s", [Details("all", [table])])])
+    assert "on the page and in the JSON" in to_latex(document)
+    assert "on the page and in the JSON" in words_of(to_word(document))

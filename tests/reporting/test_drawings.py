@@ -8,7 +8,7 @@ import pytest
 from matplotlib.image import imread
 
 from fairbench.reporting.charts import forest
-from fairbench.reporting.document.raster import png_of
+from fairbench.reporting.document.word import png_of
 
 
 def dark(image):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator
-from fairbench.core.seeds import rng
+from fairbench.core.arrays import rng
 from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.uncertainties import evaluate_consistency
 from fairbench.reporting.figures import figures

@@ -10,7 +10,7 @@ import pytest
 
 import fairbench
 from fairbench.core import VERSION
-from fairbench.core.formats import visible
+from fairbench.core.text import visible
 from fairbench.reporting.gate_files import gate_table, to_junit, to_sarif
 
 # What the schema of SARIF 2.1.0 (OASIS, 27 March 2020) requires of the parts that are written.

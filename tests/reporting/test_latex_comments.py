@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbench.core.escaping import latex_comment
+from fairbench.core.text import latex_comment
 
 
 @given(st.text(st.characters(categories=("L", "N", "P", "Z", "C")), max_size=60))

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator
-from fairbench.core.seeds import rng
+from fairbench.core.arrays import rng
 from fairbench.evaluation.table import MetricTable
 from fairbench.evaluation.uncertainties import evaluate_consistency
-from fairbench.reporting import method_figures
+from fairbench.reporting import figures as method_figures
 from tests.evaluation.labelled import labelled
 
 EVALUATOR = Evaluator(

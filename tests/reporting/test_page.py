@@ -9,17 +9,17 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
+from fairbench.components.papers.engine.mapping import Paper
+from fairbench.components.papers.engine.matching import paper_tables
 from fairbench.core.errors import UserError
 from fairbench.evaluation.summary import summarise
-from fairbench.experiments.configuration import IDENTITY, Identity
-from fairbench.experiments.presets import Presets, options_of
-from fairbench.inference.comparing.ranking import probability_better
-from fairbench.reporting.page.blocks import blocks, read_blocks
-from fairbench.reporting.page.metric_table import UNRANKED, metric_tables
+from fairbench.experiments.configuration import IDENTITY, Identity, Presets, options_of
+from fairbench.reporting.page.tables import UNRANKED, blocks, metric_tables, read_blocks
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
-from tests.harness import CONF, configuration
-from tests.reporting.page_runs import copy, finish, places
+from tests.correlated import probability_better
+from tests.harness import CONF, ROOT, configuration
+from tests.reporting.page_runs import copy, finish
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -56,7 +56,7 @@ def with_a_hostile_group(metrics):
 
 @pytest.fixture(scope="module")
 def page(results):
-    return write_report(places(results), pairs=False).path.read_text(encoding="utf-8")
+    return write_report(results, CONF, pairs=False).path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +211,9 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
     result = presets.runs_of("fairlyuncertain/table8_13", Catalogue(tmp_path).runs)
     assert list(result) == [three.name]
     assert result[three.name][0] == {"dataset": "adult", "method": "baseline"}
-    report = write_report(places(tmp_path), paper="fairlyuncertain")
-    notes = {table.note for table in report.papers if table.counts["not run"] < len(table.rows)}
+    paper = Paper.read("fairlyuncertain", ROOT / "papers")
+    tables = paper_tables(paper, list(paper.tables), Catalogue(tmp_path), presets, tmp_path)
+    notes = {table.note for table in tables if table.counts["not run"] < len(table.rows)}
     assert "quick: 2 repeats" in notes
     run_command(["report", "experiment=fairlyuncertain/table8_13", f"results={tmp_path}"])
     assert (tmp_path / "report" / "fairlyuncertain-table8_13" / "index.html").exists()
@@ -233,6 +234,6 @@ def test_a_run_from_before_an_option_was_added_answers_an_experiment(tmp_path):
 
 def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(UserError, match="no finished run"):
-        write_report(places(tmp_path))
+        write_report(tmp_path, CONF)
     with pytest.raises(UserError, match="unknown option 'result'"):
         run_command(["report", "result=x"])

@@ -8,23 +8,21 @@ import numpy as np
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.run_predictions import load_predictions
-from fairbench.comparison.runs import outperformance
-from fairbench.comparison.settings import Settings
+from fairbench.comparison.runs import Settings, load_predictions, outperformance
 from fairbench.comparison.tradeoff_runs import run_points
-from fairbench.inference.comparing.objectives import points
-from fairbench.inference.comparing.ranking import ranking
+from fairbench.inference.comparing import points
+from fairbench.inference.selection import ranking
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.page import pairs as choice
-from fairbench.reporting.page.blocks import blocks, read_blocks
-from fairbench.reporting.page.figures import confusion_counts
-from fairbench.reporting.page.metric_table import test_share as share_of
 from fairbench.reporting.page.pairs import DRAWS, compare_block, contenders, pairs_section
-from fairbench.reporting.page.write import write_report
+from fairbench.reporting.page.tables import blocks, read_blocks
+from fairbench.reporting.page.tables import test_share as share_of
+from fairbench.reporting.page.write import confusion_counts, write_report
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
-from tests.reporting.page_runs import copy, finish, places
+from tests.harness import CONF
+from tests.reporting.page_runs import copy, finish
 
 LEARNERS = ("logistic_regression", "gaussian_nb", "xgboost")
 
@@ -61,7 +59,7 @@ def compared(block, results):
 
 @pytest.fixture(scope="module")
 def page(results):
-    report = write_report(places(results))
+    report = write_report(results, CONF)
     assert not report.left_out
     return unescape(report.path.read_text(encoding="utf-8"))
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fairbench import evaluate
-from fairbench.reporting.method_figures import UA_SP, parity
+from fairbench.reporting.figures import UA_SP, parity
 
 
 def evaluated(dataset, method, repeat, **uncertainty):

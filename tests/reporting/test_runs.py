@@ -1,7 +1,13 @@
 """The table a run prints: its width, its rows, and what is undefined."""
 
+from __future__ import annotations
+
 import io
+import json
 import re
+import shlex
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,14 +15,42 @@ import pytest
 from rich.console import Console
 
 from fairbench import Evaluator, evaluate
+from fairbench.cli.jobs import job_name, next_commands, show_table, varied_names
+from fairbench.cli.main import main
+from fairbench.cli.verbs.store import runs_lines
+from fairbench.comparison.runs import load_predictions, predictions_frame
+from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
-from fairbench.evaluation.columns import values_of
-from fairbench.evaluation.summary import summarise
+from fairbench.evaluation.summary import headlines, summarise
+from fairbench.evaluation.table import values_of
+from fairbench.experiments.configuration import full_name
+from fairbench.experiments.execute import carry_out
+from fairbench.reporting.comparison_figures import _ellipse, tradeoff_figure
 from fairbench.reporting.document.model import Paragraph, Table
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.runs import headline, labels_in_words, run_document
-from fairbench.results.labels_and_groups import Description
+from fairbench.reporting.runs import (
+    headline,
+    labels_in_words,
+    run_document,
+    runs_table,
+    tidy,
+    tradeoff_document,
+)
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.cells import Store
+from fairbench.results.predictions import Description
+from fairbench.tracking.entries import (
+    RUN,
+    VERSION,
+    VERSION_TAG,
+    data_set,
+    logged_values,
+    opening_names,
+    tags,
+    times,
+)
 from tests.evaluation.labelled import labelled
+from tests.harness import configuration, ran
 
 COLUMNS = {"repeat": 0, "fold": 0, "variant": ""}
 
@@ -301,3 +335,310 @@ def test_what_chance_adds_to_a_gap_of_many_groups_stands_beside_it():
     assert "debiased: the gap less what chance adds" in table.caption
     two = run_document(summarise(metrics_of()), "alike", "sex").tables[0]
     assert "debiased" not in [column.title for column in two.columns]
+
+
+# Tables of several runs: a sweep's end, `fairbench table`, and what tells runs apart.
+
+SWEEP = (
+    "-m", "dataset.n_samples=300", "split.repeats=2", "learner.max_depth=2,4", "method=baseline",
+    "figures=false", "tracking=none",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """Return the folder of a small sweep and what it printed."""
+    cwd = tmp_path_factory.mktemp("swept")
+    done = ran(*SWEEP, cwd=cwd)
+    return cwd / "results", done.stdout
+
+
+@pytest.fixture
+def runs(swept):
+    """Return the runs of the sweep."""
+    return Catalogue(swept[0])
+
+
+def said(capsys, *words):
+    status = main(["table", *words])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_lines_of_a_sweep_tell_its_runs_apart(swept):
+    lines = [line for line in swept[1].splitlines() if line.startswith("  finished: ")]
+    assert sorted(line.split(": ")[1] for line in lines) == [
+        "simulated, xgboost, baseline, max_depth=2",
+        "simulated, xgboost, baseline, max_depth=4",
+    ]
+
+
+def test_a_sweep_ends_with_its_table_and_what_to_do_next(swept, runs):
+    text = swept[1]
+    assert "2 runs of results" in text
+    for run in runs:
+        error, lower, upper = headlines(run.summary(), run.protect)["error"]
+        assert f"{error:.3f}" in text
+        assert f"{lower:.2f} to {upper:.2f}" in text
+    ids = [run[:6] for run in runs.runs]
+    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("  fairbench ")]
+    assert [command[1] for command in commands] == ["report", "table", "compare"]
+    assert set(ids) < set(commands[1]) and set(ids) < set(commands[2])
+
+
+def test_commands_of_many_runs_name_none(runs):
+    result = next_commands([str(i) for i in range(40)], runs, "elsewhere")
+    assert result[1] == ["fairbench", "table", "all", "out=runs.csv", "results=elsewhere"]
+    assert result[2][2:4] == [run[:6] for run in runs.runs]
+
+
+def test_what_varies_is_in_the_name_of_a_job():
+    jobs = [
+        ("dataset=german", f"learner.max_depth={depth}", f"seed={seed}", "split=holdout")
+        for depth in (1, 2)
+        for seed in (0, 1)
+    ]
+    varied = varied_names(jobs)
+    assert varied == ["learner.max_depth", "seed"]
+    assert job_name("german, xgboost", jobs[1], varied) == "german, xgboost, max_depth=1, seed=1"
+    both = ["learner.k", "method.k"]
+    assert job_name("a", ("learner.k=1", "method.k=2"), both) == "a, learner.k=1, method.k=2"
+
+
+def test_tables_are_tidy_and_typed(swept, runs, capsys):
+    results = f"results={swept[0]}"
+    status, text, _ = said(capsys, "all", "format=csv", results)
+    frame = pd.read_csv(io.StringIO(text), keep_default_na=False)
+    assert status == 0
+    assert set(frame["run"]) == set(runs.runs)
+    assert set(frame["name"]) == {"baseline, max_depth=2", "baseline, max_depth=4"}
+    assert not frame.duplicated(["run", "metric", "attribute", "group"]).any()
+    assert {"error_rate", "log_loss", "equalized_odds"} <= set(frame["metric"])
+    own = tidy(runs, ["accuracy"])
+    assert len(own[own["group"] == ""]) == 2
+    assert list(own["metric"].unique()) == ["accuracy"]
+    assert set(frame["statistic"]) == set(own["statistic"]) == {"value"}
+    gap = tidy(runs, ["equalized_odds"])
+    assert not gap.duplicated(["run", "metric", "statistic", "attribute", "group"]).any()
+    assert {"value", "below_epsilon"} <= set(gap["statistic"])
+
+
+def test_tables_for_a_paper(swept, capsys):
+    results = f"results={swept[0]}"
+    _, latex, _ = said(capsys, "all", "format=latex", results)
+    assert latex.count(r"\\") == 3 and r"max\_depth=2" in latex and r"\toprule" in latex
+    _, markdown, _ = said(capsys, "all", "metrics=[accuracy]", "format=markdown", results)
+    assert "| id | run | accuracy | 95 % interval |" in markdown
+
+
+@pytest.mark.parametrize("name", ["runs.csv", "runs.tex", "runs.md"])
+def test_a_file_is_written_as_it_is_called(swept, tmp_path, capsys, name):
+    place = tmp_path / name
+    status, text, _ = said(capsys, "dataset=simulated", f"out={place}", f"results={swept[0]}")
+    assert (status, text) == (0, f"2 runs in {place}\n")
+    begins = {"csv": "run,name,", "tex": "% Typeset it with", "md": "# 2 runs of"}
+    assert place.read_text().startswith(begins[place.suffix[1:]])
+
+
+def test_one_run_has_its_own_table(swept, runs, capsys):
+    for words in ((), (next(iter(runs.runs)),)):
+        _, text, _ = said(capsys, *words, f"results={swept[0]}")
+        assert "accuracy" in text and "files: " in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("zz",), "unknown run 'zz' in"),
+        (("dataset=adult",), "no run has dataset=adult; values among the runs: simulated"),
+        (
+            ("metrics=[accurracy]", "all"),
+            "none of these runs has a metric 'accurracy': did you mean",
+        ),
+        (("out=a.xlsx",), "out=a.xlsx: end it in .csv, .tex or .md, or give format="),
+        (("datset=adult",), "unknown key 'datset': did you mean dataset"),
+    ],
+)
+def test_what_is_not_there_is_refused(swept, capsys, words, message):
+    status, _, error = said(capsys, *words, f"results={swept[0]}")
+    assert status == 2 and message in error and error.count("\n") == 1
+
+
+def test_rows_are_ordered_by_error_within_a_data_set(runs):
+    table = runs_table(runs)
+    errors = [row[2] for row in table.rows]
+    assert errors == sorted(errors)
+    assert not table.rules
+    assert "error is the error rate" in table.caption
+
+
+def test_what_mlflow_is_told_tells_runs_apart(runs):
+    names = {full_name(run.name, run.config) for run in runs}
+    assert names == {
+        f"simulated, xgboost, baseline, n_samples=300, max_depth={depth}, repeats=2"
+        for depth in (2, 4)
+    }
+    for run in runs:
+        values, first = logged_values(run), headlines(run.summary(), run.protect)
+        error, log_loss, _, gap = (values[name] for name in opening_names("binary"))
+        assert [error, log_loss, gap] == pytest.approx([figures[0] for figures in first.values()])
+        told = tags(run, run.environment)
+        assert (told[RUN], told[VERSION_TAG]) == (run.id, VERSION)
+        began, ended = times(run)
+        assert 0 < ended - began < 60_000
+        assert ended == int(1000 * run.finished.timestamp())
+        (tag,) = data_set(run).tags
+        known = data_set(run).dataset
+        assert (known.name, known.digest) == ("simulated", run.environment["data"])
+        assert tag.key == "mlflow.data.context"
+
+
+def test_an_audit_of_a_run_knows_what_is_favourable_and_what_belongs_together(
+    swept, runs, tmp_path, capsys
+):
+    run = next(iter(runs))
+    assert main(["audit", run.id, f"results={swept[0]}", f"out={tmp_path}"]) == 0
+    assert "a decision for '1' is good for a person" in " ".join(capsys.readouterr().out.split())
+    known = json.loads((tmp_path / "audit.json").read_text())["options"]
+    assert (known["favourable"], known["cluster"]) == ("1", "")
+    loaded = load_predictions(run)
+    marks = pd.Series(range(len(loaded.people))) // 3
+    clustered = replace(loaded, people=replace(loaded.people, clusters=marks))
+    frame = predictions_frame(clustered, 0)
+    assert (frame["cluster"] == frame["row"] // 3).all()
+    assert "cluster" not in predictions_frame(loaded, 0)
+
+
+def test_an_audit_of_a_run_says_which_of_its_repeats_it_is_of(swept, runs, tmp_path, capsys):
+    run = next(iter(runs))
+    words = ["audit", run.id, f"results={swept[0]}"]
+    for repeat, more in ((0, []), (1, ["repeat=1"])):
+        assert main([*words, *more, f"out={tmp_path / str(repeat)}"]) == 0
+        printed = capsys.readouterr()
+        assert f"Audit of {run.id}, repeat {repeat} of 0 to 1" in printed.out
+        assert f"note: this is repeat {repeat} of 0 to 1 of run {run.id}" in printed.err
+
+
+def test_a_regression_is_audited_and_exported_as_numbers(tmp_path, capsys):
+    results = tmp_path / "results"
+    words = ("dataset=simulated_regression", "dataset.n_samples=200", "method=marginal")
+    run = carry_out(configuration(*words, "split.repeats=1", "tracking=none", results=results)).plan
+    assert main(["audit", run.id[:6], f"results={results}", f"out={tmp_path / 'page'}"]) == 0
+    printed = capsys.readouterr()
+    assert "epsilon=0.05 of the standard deviation of 'target'" in " ".join(printed.out.split())
+    assert not printed.err
+    assert main(["store", "export", run.id, f"{tmp_path}/run.csv", f"results={results}"]) == 0
+    exported = pd.read_csv(tmp_path / "run.csv")
+    assert exported["target"].nunique() > 2 and exported["prediction"].notna().all()
+
+
+def test_an_audit_of_neither_a_file_nor_a_run_says_so(swept, capsys):
+    assert main(["audit", "./plan", f"results={swept[0]}"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: plan is not a file; unknown run 'plan' in ")
+    assert error.count("\n") == 1
+
+
+def test_a_list_of_runs_tells_them_apart_by_their_options(runs):
+    lines = runs_lines(runs)
+    assert lines[-3].split()[1] == "options"
+    assert {line.split()[1] for line in lines[-2:]} == {"max_depth=2", "max_depth=4"}
+
+
+def test_a_table_that_cannot_be_made_costs_a_line(runs, tmp_path, capsys, monkeypatch):
+    def damaged(*arguments):
+        raise UserError("summary.csv is damaged")
+
+    planned = SimpleNamespace(id=next(iter(runs.runs)), store=Store(runs.folder))
+    monkeypatch.setattr("fairbench.reporting.runs.runs_document", damaged)
+    show_table([planned])
+    assert "no table: summary.csv is damaged" in capsys.readouterr().out
+
+
+# The picture and the table of a trade-off: marks, letters, ellipses and the key.
+
+METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
+BASE = "xgboost, baseline"
+
+
+def rows(metric):
+    names = [("none", "baseline"), ("hardt", "baseline"), ("none", "ensemble"), ("hardt", "bag")]
+    return pd.DataFrame(
+        {
+            "metric": metric, "run": list("1234"), "learner": "xgboost",
+            "intervention": [name for name, _ in names], "method": [name for _, name in names],
+            "error": [0.1, 0.3, 0.2, 0.4], "gap": [0.2, 0.1, 0.3, np.nan],
+            "error_variance": 0.01**2, "covariance": -0.5 * 0.01 * 0.02, "gap_variance": 0.02**2,
+            "dominated": [False, False, True, False], "certainty": [0, 0.1, 0.9, 0],
+            "postprocessed_error": [0.1, np.nan, 0.1, np.nan],
+        }
+    )  # fmt: skip
+
+
+CURVE = pd.DataFrame(
+    {"constraint": "equalized_odds", "relaxation": [0.0, 1], "error": [0.3, 0.1], "gap": [0.0, 0.2]}
+)
+
+
+@pytest.fixture(scope="module")
+def figure():
+    table = pd.concat([rows(metric) for metric in METRICS], ignore_index=True)
+    drawn = tradeoff_figure(table, CURVE, "german by age", BASE)
+    drawn.canvas.draw()
+    return drawn
+
+
+def test_a_panel_a_metric_with_a_point_and_an_ellipse_a_run(figure):
+    labels = [axes.get_ylabel() for axes in figure.axes]
+    assert labels == [f"{metric.replace('_', ' ')} gap" for metric in METRICS]
+    for axes in figure.axes:
+        assert len(axes.patches) == 3
+        assert axes.get_ylim()[0] == 0
+        points = {line.get_xydata().tobytes() for line in axes.lines if line.get_marker() in "os^"}
+        assert len(points) >= 3
+
+
+def test_those_that_none_dominates_are_filled_and_have_letters(figure):
+    for axes in figure.axes:
+        letters = {text.get_text(): text.xy for text in axes.texts}
+        assert letters == {"a": (0.1, 0.2), "b": (0.3, 0.1)}
+        by_place = {
+            tuple(line.get_xydata()[0]): line for line in axes.lines if line.get_zorder() > 2.5
+        }
+        assert by_place[0.2, 0.3].get_markerfacecolor() == "white"
+        assert by_place[0.1, 0.2].get_markerfacecolor() == by_place[0.1, 0.2].get_color()
+
+
+def test_the_key_names_every_run_once_and_the_frontier(figure):
+    (legend,) = figure.legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts[:2] == ["a  none, baseline", "b  hardt, baseline"]
+    assert sorted(texts[2:4]) == ["hardt, bag", "none, ensemble"]
+    assert texts[4].startswith(BASE)
+
+
+def test_the_frontier_is_drawn_where_its_constraint_is(figure):
+    drawn = [any(len(line.get_xdata()) == 2 for line in axes.lines) for axes in figure.axes]
+    assert drawn == [False, True, False, False]
+
+
+def test_an_ellipse_holds_95_percent_of_its_normal():
+    row = rows("equalized_odds").iloc[0]
+    covariance = [[row.error_variance, row.covariance], [row.covariance, row.gap_variance]]
+    draws = np.random.default_rng(0).multivariate_normal([row.error, row.gap], covariance, 20000)
+    inside = _ellipse(row).contains_points(draws)
+    assert inside.mean() == pytest.approx(0.95, abs=0.007)
+
+
+def test_the_table_marks_and_orders_and_fits_in_100_columns():
+    console = Console(width=100, record=True, file=None, quiet=False, force_terminal=False)
+    with console.capture() as captured:
+        table = rows("equalized_odds")
+        print_document(tradeoff_document(table, ["equalized_odds"], title="", base=BASE), console)
+    lines = captured.get().splitlines()
+    printed = [line for line in lines if "baseline  " in line or "bag  " in line or "ble  " in line]
+    assert printed[0].split("  ")[0] == "* none, baseline"
+    assert "0.100 (0.010)  0.200 (0.020)" in printed[0]
+    assert [line[0] for line in printed] == ["*", " ", "*", " "]
+    assert printed[2].rstrip().endswith("-")
+    assert max(map(len, lines)) <= 100

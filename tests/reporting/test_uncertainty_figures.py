@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator
-from fairbench.core.seeds import rng
+from fairbench.core.arrays import rng
 from fairbench.reporting.figures import figures
 from tests.evaluation.labelled import labelled
 

@@ -9,7 +9,7 @@ import pytest
 from fairbench.core.files import token
 from fairbench.core.locks import working
 from fairbench.results.cells import Store
-from fairbench.results.garbage import garbage, note_begun, remove
+from fairbench.results.upkeep import garbage, note_begun, remove
 from tests.studies import sealed_record
 
 NEEDED, BEGUN, OLD, NEW = (f"{letter}{letter}" * 10 for letter in "abcd")

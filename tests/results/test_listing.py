@@ -10,7 +10,7 @@ from benchmarks.stored import configured, copied, run_of
 from fairbench.cli.verbs.store import runs_lines
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json, unsealed_json
-from fairbench.results import index
+from fairbench.results import catalogue as listing
 from fairbench.results.catalogue import Catalogue, labels
 from fairbench.results.record import GROUPS
 from fairbench.results.run_writer import seal_run
@@ -168,10 +168,10 @@ def test_a_whole_number_that_floating_point_cannot_hold_is_a_text(results, value
 @pytest.fixture
 def indexed(results, monkeypatch):
     """Return a folder whose runs are in an index; the damaged one is not."""
-    monkeypatch.setattr(index, "_PAYS", 1)
-    monkeypatch.setattr(index, "_RECENT", -1.0)
+    monkeypatch.setattr(listing, "_PAYS", 1)
+    monkeypatch.setattr(listing, "_RECENT", -1.0)
     assert list(Catalogue(results).runs) == [A1, A2, B3]
-    monkeypatch.setattr(index, "_PAYS", 1000)
+    monkeypatch.setattr(listing, "_PAYS", 1000)
     return results
 
 
@@ -184,7 +184,7 @@ def read(monkeypatch):
         result.append(path.name)
         return read_environment(path, parts)
 
-    monkeypatch.setattr(index, "read_environment", reading)
+    monkeypatch.setattr(listing, "read_environment", reading)
     return result
 
 
@@ -196,8 +196,8 @@ def test_runs_of_an_index_are_listed_and_chosen_as_without_it(indexed, read):
     with_index = listed(indexed)
     assert set(read) == {"cc05"}
     assert list(Catalogue(indexed).matching(["learner.max_depth=3"]).runs) == [B3]
-    assert Catalogue(indexed).one("b").finished == index.Run(indexed / "runs" / B3).finished
-    (indexed / index.INDEX).unlink()
+    assert Catalogue(indexed).one("b").finished == listing.Run(indexed / "runs" / B3).finished
+    (indexed / listing.INDEX).unlink()
     assert listed(indexed) == with_index
 
 
@@ -213,13 +213,13 @@ def test_a_record_that_changed_is_read_again(indexed, read):
 
 def test_the_index_of_a_folder_that_was_copied_is_not_used(indexed, read, tmp_path):
     shutil.copytree(indexed / "runs", indexed / "copy" / "runs")
-    shutil.copy2(indexed / index.INDEX, indexed / "copy")
+    shutil.copy2(indexed / listing.INDEX, indexed / "copy")
     assert len(Catalogue(indexed / "copy")) == 3
     assert set(read) == {A1, A2, B3, "cc05"}
 
 
 def test_a_damaged_index_is_not_used(indexed, read):
-    path = indexed / index.INDEX
+    path = indexed / listing.INDEX
     whole = path.read_bytes()
     for content in (whole[:-40], whole.replace(b"adult", b"compa", 1), b"", b"{}", b"[]"):
         path.write_bytes(content)
@@ -230,7 +230,7 @@ def test_a_damaged_index_is_not_used(indexed, read):
 
 def forged(indexed, change):
     """Seal an index that somebody changed."""
-    path = indexed / index.INDEX
+    path = indexed / listing.INDEX
     path.write_text(sealed_json(change(unsealed_json(path.read_bytes()))))
 
 

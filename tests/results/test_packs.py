@@ -1,265 +1,373 @@
-"""Packs answer as the folder does, are the same bits, and are never read silently wrong."""
+"""Packs are the same bytes, come back as they were, and are refused where a bit is another."""
 
+import io
+import os
 import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+import zipfile
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
+from benchmarks.stored import configured, pack_of, run_of
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
-from fairbench.core.files import sealed_json, unsealed_json
-from fairbench.results import pack_file, pack_tables, packing
+from fairbench.core.files import sealed, sealed_json, unsealed_json
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import Store
-from fairbench.results.pack_tables import unpacked
-from fairbench.results.packing import Contents, write_pack
-from fairbench.results.packs import damages, open_pack
-from fairbench.results.run_writer import RunWriter
-from fairbench.results.unpacking import unpack
-from tests.results.small_packs import ALL_RUNS, RUNS, contents, packed, refused, small_folder, write
+from fairbench.results.packs import MANIFEST, pack, unpack
+from fairbench.results.run_writer import RunTables, RunWriter
+from fairbench.results.runs import LAST, damaged_files
+from tests.results.test_run_folder import METRICS, PREDICTIONS
+from tests.studies import RECORD
+
+_SEVERAL = (configured(RECORD, {"learner.rate": 1e-5, "seed": seed}) for seed in range(3))
+RECORDS = sorted(_SEVERAL, key=run_of)
+RUNS = [run_of(record) for record in RECORDS]
+CELLS = 7
+
+
+def write(folder, number, data, seed=0):
+    """Write one of `RUNS` with three cells, one of them shared by all."""
+    cells, record = [f"a{number}", f"b{number}", "shared"], RECORDS[number]
+    for cell in cells:
+        columns = {"row": np.arange(5, dtype=np.int32), "score": np.float32([len(cell)] * 5) / 3}
+        Store(folder).write(cell, columns, {"fit_seconds": 0.1 * seed, "text": "é"})
+    metrics = METRICS.assign(value=np.random.default_rng(seed).random(len(METRICS)))
+    tables = RunTables(metrics, metrics, PREDICTIONS)
+    RunWriter(folder / "runs" / RUNS[number]).write(record["config"], cells, tables, data, record)
+    os.utime(folder / "runs" / RUNS[number] / LAST, (1e9 + number, 1e9 + number))
 
 
 @pytest.fixture
 def folder(tmp_path, make_dataset):
-    return small_folder(tmp_path / "mine", make_dataset())
+    for number in range(len(RUNS)):
+        write(tmp_path / "mine", number, make_dataset(), number)
+    return tmp_path / "mine"
 
 
-def test_a_pack_answers_as_its_folder_does(folder):
-    mine, pack = Catalogue(folder), Catalogue(packed(folder))
-    assert list(pack.runs) == list(RUNS)
-    for one, other in zip(mine, pack, strict=True):
-        assert one.environment == other.environment
-        assert (one.config, one.choices, one.cells()) == (other.config, other.choices, one.cells())
-        assert one.finished == other.finished
-        assert one.content("config.yaml") == other.content("config.yaml")
-        pd.testing.assert_frame_equal(one.all_metrics(), other.all_metrics())
-        pd.testing.assert_frame_equal(one.predictions(), other.predictions())
-        pd.testing.assert_frame_equal(one.summary(), other.summary(), rtol=1e-15)
-        pd.testing.assert_frame_equal(one.people().sensitive, other.people().sensitive)
-    pd.testing.assert_frame_equal(mine.to_dataframe(), pack.to_dataframe())
+@pytest.fixture
+def packed(folder):
+    file = folder.with_name("mine.zip")
+    pack(list(Catalogue(folder)), file, people=True)
+    return file
 
 
-def test_cells_come_back_bit_for_bit_with_their_notes(folder):
-    mine, pack = Store(folder), Store(packed(folder))
-    for cell in ("a0", "b2", "shared"):
-        one, other = mine.read(cell), pack.read(cell)
-        assert one.notes == other.notes
-        assert {n: v.tobytes() for n, v in one.columns.items()} == {
-            n: v.tobytes() for n, v in other.columns.items()
-        }
-    assert pack.has("a0")
-    assert not pack.has("a7")
+def contents(folder):
+    """Return what is in a folder, but for its index and locks, and when runs were finished."""
+    return {
+        path.relative_to(folder).as_posix(): (
+            path.read_bytes(), path.name == LAST and path.stat().st_mtime_ns
+        )
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "index.json" and "locks" not in path.parts
+    }  # fmt: skip
 
 
-def test_the_same_results_make_the_same_bits(folder):
-    first = contents(packed(folder))
-    other = folder.with_name("other")
-    shutil.copytree(folder, other)
-    assert contents(packed(other, "again")) == first
-    out = folder.with_name("of-a-pack")
-    write_pack([list(Catalogue(folder.with_name("pack")))], out, Contents(people=True))
-    assert contents(out) == first
+def refused(*words):
+    with pytest.raises(UserError) as error:
+        run_command(list(map(str, words)))
+    assert "\n" not in str(error.value) and len(str(error.value)) < 500
+    return str(error.value)
 
 
-def test_a_killed_pack_goes_on_with_the_files_that_are_whole(folder, monkeypatch):
-    whole, written = contents(packed(folder)), packing._write_file
-    made = []
-
-    def killed(path, kind, tables):
-        if kind == "cells":
-            raise KeyboardInterrupt
-        return written(path, kind, tables)
-
-    monkeypatch.setattr(packing, "_write_file", killed)
-    with pytest.raises(KeyboardInterrupt):
-        packed(folder, "later")
-    assert not folder.with_name("later").exists()
-    half = folder.with_name(".later.half")
-    (half / "metrics-1-001.parquet").write_bytes(b"cut off")
-    (half / ".cells-1-001.parquet.host.1.0a1b2c3d.tmp").touch()  # of what was killed
-    footer = bytearray((half / "runs-1-001.parquet").read_bytes())
-    footer[footer.index(b'"ids"') + 1] ^= 1
-    (half / "runs-1-001.parquet").write_bytes(footer)
-    monkeypatch.setattr(
-        packing, "_write_file", lambda path, *rest: made.append(path.name) or written(path, *rest)
-    )
-    assert contents(packed(folder, "later")) == whole
-    assert made == [
-        "runs-1-001.parquet",
-        "metrics-1-001.parquet",
-        "cells-1-001.parquet",
-        "cells-2-001.parquet",
-    ]
-    assert not half.exists()
+def test_what_is_unpacked_is_what_was_packed_and_packs_to_the_same_bytes(folder, packed):
+    out = folder.with_name("out")
+    assert unpack(packed, out) == (3, CELLS)
+    assert contents(out) == contents(folder)
+    assert unpack(packed, out) == (0, 0)
+    again = folder.with_name("again.zip")
+    pack(list(Catalogue(out)), again, people=True)
+    assert again.read_bytes() == packed.read_bytes()
+    one, other = Catalogue(folder).one(RUNS[0]), Catalogue(out).one(RUNS[0])
+    pd.testing.assert_frame_equal(one.predictions(), other.predictions())
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (out / "data").iterdir()} == {0o600}
+    assert stat.S_IMODE(packed.stat().st_mode) == 0o600
 
 
-def test_large_packs_are_split(folder, monkeypatch):
-    whole = packed(folder)
-    monkeypatch.setattr(pack_file, "MOST_TABLES", 2)
-    split = packed(folder, "split")
-    assert {"metrics-1-001.parquet", "metrics-1-002.parquet"} <= {p.name for p in split.iterdir()}
-    for one, other in zip(Catalogue(whole), Catalogue(split), strict=True):
-        pd.testing.assert_frame_equal(one.all_metrics(), other.all_metrics())
-        pd.testing.assert_frame_equal(one.predictions(), other.predictions())
+def test_any_zip_program_reads_it(packed, tmp_path):
+    with zipfile.ZipFile(packed) as archive:
+        assert archive.testzip() is None
+        archive.extractall(tmp_path / "plain")
+    assert len(Catalogue(tmp_path / "plain")) == 3
 
 
-def test_what_is_left_out_is_said_and_named_where_it_is_asked_for(folder, capsys):
-    out = folder.with_name("small")
-    run_command(["store", "pack", f"results={folder}", f"out={out}", "cells=false",
-                 "predictions=false", "metrics=error_rate"])  # fmt: skip
-    said = capsys.readouterr().out
-    assert "3 runs and 0 cells" in said
-    for part in ("the cells;", "the predictions;", "all metrics but error_rate"):
-        assert f"left out: {part}" in said
-    run = next(iter(Catalogue(out)))
-    for table in (run.all_metrics(), run.summary()):
-        assert set(table["metric"]) == {"error_rate", "abstention_error_rate"}
-    with pytest.raises(UserError, match=f"has no predictions of {RUNS[0]}: they were left out"):
-        run.predictions()
-    assert "holds no cells" in refused("verify", RUNS[0][:4], f"results={out}")
-    assert "some of the metrics" in refused("unpack", out, f"out={folder.with_name('x')}")
+def test_the_verbs_say_what_they_did_and_left_out(folder, capsys):
+    file = folder.with_name("mine.zip")
+    run_command(["store", "pack", str(folder), "seed=0,1", "cells=false"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{file}: 2 runs and 0 cells" in said
+    assert "left out, since they may not be given away: target and groups of toy" in said
+    run_command(["store", "unpack", str(file), f"out={folder.with_name('out')}"])
+    assert "2 runs and 0 cells" in capsys.readouterr().out
+    with pytest.raises(UserError, match="is missing or damaged"):
+        next(iter(Catalogue(folder.with_name("out")))).people()
 
 
-def test_people_who_may_not_be_given_away_are_left_out_and_named(folder, capsys):
-    out = folder.with_name("public")
-    run_command(["store", "pack", f"results={folder}", f"out={out}"])
-    assert "left out, since they may not be given away: target and groups of" in (
-        capsys.readouterr().out
-    )
-    assert not list(out.glob("data-*"))
-    with pytest.raises(UserError, match="may not be given away; repeat the command"):
-        next(iter(Catalogue(out))).people()
-    (path,) = packed(folder).glob("data-*")
-    assert path.stat().st_mode & 0o777 == 0o600
+def positions(content):
+    """Return places of every class: of headers, files, the manifest, the directory and the end."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        entries = archive.infolist()
+        begin = archive.start_dir
+    manifest = next(entry for entry in entries if entry.filename == MANIFEST)
+    chosen = [entries[0], entries[len(entries) // 2], manifest]
+    for entry in chosen:  # signature, flags, time, name, the first, a middle and the last byte
+        first = entry.header_offset + 30 + len(entry.filename)
+        size = entry.compress_size
+        yield from (entry.header_offset + at for at in (0, 6, 10, 30))
+        yield from (first, first + size // 2, first + size - 1, first + size + 4)
+    end = len(content) - len(archive.comment) - 22
+    yield from (begin, begin + 16, begin + 38, begin + 46, (begin + end) // 2)
+    yield from (end, end + 10, end + 16, end + 22, end + 30, len(content) - 64, len(content) - 1)
 
 
-def test_a_pack_is_only_read(folder):
-    pack = packed(folder)
-    with pytest.raises(UserError, match="is a pack, which is only read: run with results=FOLDER"):
-        Store(pack).write("c", {}, {})
-    assert "collecting garbage needs a results folder" in refused("gc", f"results={pack}")
+def test_a_flipped_bit_at_any_place_is_found_and_nothing_is_written(packed, tmp_path):
+    whole = packed.read_bytes()
+    drawn = np.random.default_rng(0).integers(len(whole), size=60).tolist()
+    for at in {*positions(whole), *drawn}:
+        packed.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(UserError, match="is no whole pack"):
+            unpack(packed, tmp_path / "out")
+    for cut in (b"", whole[:1], whole[:100], whole[: len(whole) // 2], whole[:-1], whole + b"\0"):
+        packed.write_bytes(cut)
+        with pytest.raises(UserError, match="is no whole pack"):
+            unpack(packed, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def linked(name):
+    entry = zipfile.ZipInfo(name)
+    entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return entry
+
+
+def packed_by(method):
+    entry = zipfile.ZipInfo("cells/ab/ab.parquet")
+    entry.compress_type = method
+    return entry
+
+
+HOSTILE = {
+    "absolute": [("/etc/x", b"")],
+    "up": [("runs/../../x", b"")],
+    "up in a run": [(f"runs/{RUNS[0]}/../{RUNS[0]}/{LAST}", b"")],
+    "backslashes": [("cells\\ab\\ab.parquet", b"")],
+    "an escape": [("cells/ab/\x1b[2J.parquet", b"")],
+    "a zero byte": [("cells/ab/ab.parquet\0.sh", b"")],
+    "another folder": [("cells/xy/ab.parquet", b"")],
+    "a folder": [("cells/ab/", b"")],
+    "another kind": [("locks/folder.lock", b"")],
+    "figures": [(f"runs/{RUNS[0]}/figures/a.png", b"")],
+    "a link": [(linked("cells/ab/ab.parquet"), b"/etc/passwd")],
+    "another packing": [(packed_by(zipfile.ZIP_LZMA), b"x")],
+    "a run without a record": [(f"runs/{RUNS[0]}/metrics.parquet", b"")],
+    "a record that is none": [(f"runs/{RUNS[0]}/{LAST}", b"{}")],
+    "a record that is none, sealed": [(f"runs/{RUNS[0]}/{LAST}", sealed_json({}).encode())],
+}
+
+
+@pytest.mark.parametrize("entries", HOSTILE.values(), ids=HOSTILE)
+def test_names_and_files_that_are_none_of_a_pack_are_refused(entries, tmp_path):
+    file = tmp_path / "theirs.zip"
+    file.write_bytes(pack_of(entries))
+    said = refused("store", "unpack", file, f"out={tmp_path / 'out'}")
+    assert "is no whole pack" in said and "\x1b" not in said
+    assert {path.name for path in tmp_path.rglob("*")} <= {"theirs.zip", "out", "locks"}
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_that_is_there_twice_is_refused(tmp_path):
+    file, name = tmp_path / "theirs.zip", "cells/ab/ab.parquet"
+    for entries in ([(name, b"a"), (name, b"b")], [(MANIFEST, b"{}")]):
+        file.write_bytes(pack_of(entries))
+        with pytest.raises(UserError, match="a file is there twice"):
+            unpack(file, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        [], {}, {"format": "fairbench pack"}, {"format": "other", "version": 2},
+        {"files": None}, {"files": [["cells/ab/ab.parquet"]]}, {"files": []}, {"written": None},
+        {"written": {"0" * 12: 0}}, {"written": {"../x": 0}},
+        {"files": [{"path": "cells/ab/ab.parquet", "bytes": 2, "sha256": "0" * 64}]},
+        {"files": [{"path": "cells/ab/ab.parquet", "bytes": 1, "sha256": "0" * 64}]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_manifest_of_another_shape_is_refused(manifest, tmp_path):
+    file = tmp_path / "theirs.zip"
+    entries = [("cells/ab/ab.parquet", b"x")]
+    if isinstance(manifest, dict) and "format" not in manifest:
+        own = {"path": "cells/ab/ab.parquet", "bytes": 1, "sha256": "1" * 64}
+        plain = {"format": "fairbench pack", "version": 2, "files": [own], "written": {}}
+        manifest = {**plain, **manifest}
+    file.write_bytes(pack_of(entries, manifest))
+    with pytest.raises(UserError, match="is no whole pack"):
+        unpack(file, tmp_path / "out")
+    assert not list((tmp_path / "out").rglob("*.parquet"))
+
+
+def test_a_run_is_the_one_that_its_record_says(packed, tmp_path):
+    with zipfile.ZipFile(packed) as archive:
+        files = {name: archive.read(name) for name in archive.namelist() if name != MANIFEST}
+    record = f"runs/{RUNS[0]}/{LAST}"
+    known = unsealed_json(files[record])
+    other = sealed_json({**known, "files": {**known["files"], "cells.txt": "0" * 64}}).encode()
+    for changed in (
+        {f"runs/{RUNS[0]}/metrics.parquet": files[f"runs/{RUNS[1]}/metrics.parquet"]},
+        {record: files[f"runs/{RUNS[1]}/{LAST}"]},
+        {record: other},
+        {record: sealed_json({**known, "seed": 99}).encode()},
+    ):
+        packed.write_bytes(pack_of({**files, **changed}))
+        with pytest.raises(UserError, match="is no whole pack"):
+            unpack(packed, tmp_path / "out")
+    del files[f"runs/{RUNS[0]}/summary.csv"]
+    packed.write_bytes(pack_of(files))
+    with pytest.raises(UserError, match="its runs have other files than their records list"):
+        unpack(packed, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_unfolds_to_too_much_is_refused_before_it_does(tmp_path, monkeypatch):
+    file, out = tmp_path / "bomb.zip", tmp_path / "out"
+    file.write_bytes(pack_of({"cells/ab/ab.parquet": bytes(80 << 20)}))
+    with pytest.raises(UserError, match="it unfolds to over 100 times its size"):
+        unpack(file, out)
+    monkeypatch.setenv("FAIRBENCH_MAX_MEMORY", "0.01")
+    file.write_bytes(pack_of({"cells/ab/ab.parquet": bytes(20 << 20)}))
+    with pytest.raises(UserError, match="FAIRBENCH_MAX_MEMORY"):
+        unpack(file, out)
+    told = bytearray(pack_of({"cells/ab/ab.parquet": bytes(8 << 20)}))
+    at = told.index(b"PK\x01\x02")  # of the directory, which says that it is of one byte
+    told[at + 24 : at + 28] = (1).to_bytes(4, "little")
+    blank = bytes(told[:-64]) + b"0" * 64
+    file.write_bytes(sealed(blank))
+    with pytest.raises(UserError, match="its manifest has other files, or other sizes"):
+        unpack(file, out)
+    assert not out.exists()
+
+
+def test_another_run_of_the_same_id_is_refused_and_nothing_is_written(
+    packed, tmp_path, make_dataset
+):
+    out = tmp_path / "out"
+    write(out, 1, make_dataset(), seed=9)
+    before = contents(out)
+    said = refused("store", "unpack", packed, f"out={out}")
+    assert f"run {RUNS[1]} is in {out} already, and is not the same as in {packed}" in said
+    assert contents(out) == before
+
+
+def test_a_damaged_file_of_an_unpacked_folder_is_made_whole_by_unpacking_again(packed, tmp_path):
+    out = tmp_path / "out"
+    unpack(packed, out)
+    whole = contents(out)
+    (run, cell) = (out / "runs" / RUNS[0], Store(out).cell_path("a0"))
+    (run / "metrics.parquet").write_bytes(b"x")
+    (run / "cells.txt").unlink()
+    cell.write_bytes(cell.read_bytes()[:-1])
+    (out / "runs" / RUNS[1] / LAST).write_bytes(b"x")
+    for path in (out / "splits").iterdir():
+        path.unlink()
+    assert damaged_files(Catalogue(out).one(RUNS[0]))
+    assert unpack(packed, out) == (1, 1)
+    after = contents(out)
+    assert {name: after[name] for name in whole} == whole
+    assert set(after) - set(whole) == {name for name in after if ".damaged-" in name}
+
+
+def test_a_kill_leaves_no_run_that_is_not_whole(folder, packed, tmp_path):
+    words = [sys.executable, "-m", "fairbench", "store", "unpack", str(packed)]
+    whole, partly = contents(folder), 0
+    for attempt in range(40):
+        out = tmp_path / f"out{attempt}"
+        process = subprocess.Popen([*words, f"out={out}"], stderr=subprocess.DEVNULL)
+        wanted = attempt % 20
+        while process.poll() is None and len(list(out.rglob("*.*"))) <= wanted:
+            time.sleep(0.0005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        partly += bool(out.is_dir() and not set(whole) <= set(contents(out)))
+        for run in Catalogue(out):
+            assert not damaged_files(run)
+            assert Store(out).has(run.cells()[0])
+        unpack(packed, out)
+        after = contents(out)
+        assert {name: after[name] for name in whole} == whole
+        shutil.rmtree(out)
+        if partly >= 3 and attempt >= 5:
+            break
+    assert partly
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["pack", "results=nowhere", "out=p"], "nowhere has no finished run"),
-        (["pack", "results={mine}", "out={mine}/p"], "lies inside"),
-        (["pack", "results={mine}", "out={pack}"], "is there already"),
-        (["pack", "results={mine}"], "name the pack, out=PACK"),
-        (["pack", "results={mine}", "out=p", "metrics=err_rate"], "did you mean error_rate"),
-        (["pack", "results={mine}", "out=p", "zz"], "unknown run"),
-        (["pack", "results={mine}", "out=p", "datset=a"], "did you mean dataset"),
-        (["pack", "results={mine}", "out={file}/p"], "README is a file; name another place"),
-        (["pack", "results={mine}", "out={pack}/p"], "is a pack, which stays as it is"),
-        (["merge", "{mine}", "out=p"], "merge joins two packs or folders or more, and 1 is named"),
-        (["merge", "out=p"], "merge joins two packs or folders or more, and none is named"),
-        (["merge", "{mine}", "nowhere", "out=p"], "nowhere has no finished run, and is no pack"),
-        (["unpack", "{mine}", "out=p"], "is no pack"),
-        (["unpack"], "no pack is named: fairbench store unpack PACK out=FOLDER"),
-        (["unpack", "{pack}", "out={pack}"], "is a pack, which stays as it is"),
-        (["unpack", "{pack}", "out={file}"], "README is a file; name another place"),
-        (["verify"], "nothing is named: fairbench store verify RUN, or verify PACK"),
-        (["verify", "{mine}"], "is no pack, and a run is named by its id"),
+        (["store", "pack", "nowhere"], "nowhere has no finished run"),
+        (["store", "pack", "{mine}"], "mine.zip is there already"),
+        (["store", "pack", "{mine}", "out=new", "datset=a"], "did you mean dataset"),
+        (["store", "pack", "{mine}", "out=new", "dataset=a"], "no run has dataset=a"),
+        (["store", "pack", "{mine}", "out={pack}/p"], "mine.zip is a file; name another place"),
+        (["store", "pack", "{pack}"], "mine.zip is a pack: fairbench store unpack"),
+        (["store", "unpack"], "name the pack and the folder: fairbench store unpack FILE out="),
+        (["store", "unpack", "{pack}"], "name the pack and the folder"),
+        (["store", "unpack", "{pack}", "out={pack}"], "mine.zip is a file; name another place"),
+        (["store", "unpack", "{mine}", "out=new"], "mine cannot be read: it is no regular file"),
+        (["store", "unpack", "{text}", "out=new"], "README is no whole pack"),
+        (["store", "unpack", "nowhere.zip", "out=new"], "nowhere.zip cannot be read: No such file"),
+        (["store", "verify"], "nothing is named: fairbench store verify RUN"),
+        (["store", "verify", "{mine}"], "mine is no run, which is named by its id"),
+        *(
+            (words, "mine.zip is a pack: fairbench store unpack")
+            for words in (
+                ["store", "verify", "{pack}"], ["rank", "{pack}"],
+                *([*verb, "results={pack}"] for verb in (
+                    ["store", "ls"], ["store", "gc"], ["store", "rm", "a"], ["report"], ["table"],
+                    ["store", "evaluate"], ["choose", "dataset=a"], ["audit", "3f2a"],
+                    ["sync"], ["leaderboard"],
+                )),
+                ["leaderboard", "results={mine}", "add=[{pack}]"],
+            )
+        ),
+        *(
+            (words, "old is a pack of the last version, which is not read any longer")
+            for words in (
+                ["store", "unpack", "{old}", "out=new"], ["store", "ls", "results={old}"],
+                ["rank", "{old}"],
+            )
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_bad_input_is_refused_in_one_line(folder, words, said):
-    places = {"mine": folder, "pack": packed(folder), "file": folder.with_name("README")}
-    places["file"].touch()
+)  # fmt: skip
+def test_bad_input_is_refused_in_one_line(folder, packed, words, said):
+    places = {name: folder.with_name(name) for name in ("mine", "old", "text")}
+    places |= {"pack": packed, "text": folder.with_name("README")}
+    places["old"].mkdir()
+    (places["old"] / "pack.json").write_text("{}")
+    places["text"].write_text("mine")
     assert said in refused(*(word.format(**places) for word in words))
-    assert not list(places["pack"].glob("locks"))
+    assert not (folder.parent / "new").exists()
 
 
-def test_a_pack_of_a_later_format_is_refused(folder):
-    pack = packed(folder)
-    about = unsealed_json((pack / "pack.json").read_bytes())
-    (pack / "pack.json").write_text(sealed_json({**about, "format": 2}))
-    assert "a pack of format 2, and this version" in refused("ls", f"results={pack}")
+def test_a_pack_of_a_later_version_is_refused(tmp_path):
+    manifest = {"format": "fairbench pack", "version": 3, "files": []}
+    (tmp_path / "p.zip").write_bytes(pack_of({}, manifest))
+    said = refused("store", "unpack", tmp_path / "p.zip", f"out={tmp_path / 'out'}")
+    assert "is a pack of version 3, and this fairbench reads version 2: update it" in said
 
 
-def test_an_unpacked_folder_is_finished_and_packs_to_the_same_tables(folder):
-    pack = packed(folder)
-    out = folder.with_name("unpacked")
-    assert unpack(open_pack(pack), out) == (3, 7, [])
-    assert unpack(open_pack(pack), out) == (0, 0, [])
-    assert RunWriter(out / "runs" / RUNS[0]).finished("x")
-    again = contents(packed(out, "again"))
-    for name, content in contents(pack).items():
-        if not name.startswith(("runs", "pack")):  # which have the sums of files
-            assert again[name] == content
-
-
-def test_a_column_without_any_value_comes_back_as_it_was(folder, make_dataset):
-    run = ALL_RUNS[4]
-    write(folder, run, ["a1"], make_dataset(), 4, reason=None)
-    mine = Catalogue(folder).one(run)
-    assert str(mine.table("metrics").schema.field("reason").type) == "null"
-    result, out = packed(folder), folder.with_name("unpacked")
-    unpack(open_pack(result), out)
-    for other in (Catalogue(result), Catalogue(out)):
-        assert other.one(run).table("metrics").equals(mine.table("metrics"), check_metadata=True)
-        pd.testing.assert_frame_equal(other.one(run).all_metrics(), mine.all_metrics())
-
-
-def test_categories_without_any_value_come_back_as_they_were():
-    nothing = pa.nulls(3, pa.dictionary(pa.int8(), pa.null()))
-    table = pa.table({"kind": nothing, "n": [1, 2, 3]})
-    assert unpacked(pack_tables.packed(table)).equals(table)
-
-
-def test_merged_folders_have_what_each_has_once(folder, make_dataset, capsys):
-    other = folder.with_name("yours")
-    write(other, RUNS[1], ["a1", "b1", "shared"], make_dataset(), 1)
-    write(other, ALL_RUNS[3], ["a3", "shared"], make_dataset(), 3)
-    out = folder.with_name("ours")
-    run_command(["store", "merge", str(packed(folder)), str(other), f"out={out}", "people=true"])
-    assert list(Catalogue(out).runs) == ALL_RUNS[:4]
-    said = capsys.readouterr().out
-    assert "4 runs and 8 cells" in said
-    assert "4 runs and cells were in several folders, and the same in all" in said
-    assert not list(damages(open_pack(out)))
-
-
-@pytest.mark.parametrize("what", ["cell", "metrics", "code"])
-def test_what_differs_is_refused_by_name_or_the_first_is_kept(folder, make_dataset, what):
-    other, data = folder.with_name("yours"), make_dataset()
-    seed = 5 if what == "metrics" else 1
-    known = {"fingerprint": "y"} if what == "code" else None
-    write(other, RUNS[1], ["a1", "b1", "shared"], data, seed, known=known)
-    if what == "cell":
-        Store(other).write("a1", {"row": np.arange(5, dtype=np.int32), "score": np.zeros(5)}, {})
-    out = folder.with_name("ours")
-    said = refused("merge", folder, other, f"out={out}")
-    expected = {"cell": "cell a1 (", "metrics": "its metrics: value", "code": "other code or"}
-    assert expected[what] in said
-    assert "differing=first" in said
-    run_command(["store", "merge", str(folder), str(other), f"out={out}", "differing=first"])
-    mine, kept = Catalogue(folder), Catalogue(out)
-    pd.testing.assert_frame_equal(mine.one(RUNS[1]).all_metrics(), kept.one(RUNS[1]).all_metrics())
-    assert Store(out).read("a1").columns["score"].dtype == np.float32
-
-
-def test_a_run_that_misses_a_file_is_not_packed(folder):
-    (folder / "runs" / RUNS[1] / "metrics.parquet").unlink()
-    assert f"{RUNS[1]}/metrics.parquet is missing" in refused(
-        "pack", f"results={folder}", f"out={folder.with_name('out')}"
-    )
-
-
-def test_damaged_rows_of_a_split_are_not_packed(folder):
-    path = min((folder / "splits").iterdir())
-    path.write_text("mine")
-    with pytest.raises(UserError, match=f"{path.stem}.parquet is damaged"):
-        packed(folder)
-
-
-def test_what_is_no_half_pack_is_in_the_way_and_stays(folder):
-    half = folder.with_name(".pack.half")
-    half.mkdir()
-    (half / "thesis.docx").write_text("somebody's own")
-    with pytest.raises(UserError, match="is in the way, and is not half a pack"):
-        packed(folder)
-    assert (half / "thesis.docx").read_text() == "somebody's own"
+@pytest.mark.parametrize("kind", ["runs/*/metrics.parquet", "cells/*/*", "splits/*", "data/*"])
+def test_what_is_damaged_is_not_packed_and_leaves_no_pack(folder, kind):
+    path = min(folder.glob(kind))
+    content = path.read_bytes()
+    path.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+    said = refused("store", "pack", folder, "people=true")
+    assert path.name in said and "damaged" in said
+    assert [path.name for path in folder.parent.glob("*")] == ["mine"]

@@ -32,7 +32,7 @@ def results(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pack(results, tmp_path_factory):
     """Return the same as a pack."""
-    out = tmp_path_factory.mktemp("packed") / "results"
+    out = tmp_path_factory.mktemp("packed") / "results.zip"
     run_command(["store", "pack", f"results={results[0]}", f"out={out}"])
     return out
 
@@ -70,45 +70,8 @@ def test_a_copy_says_what_the_original_says(words, results, capsys, nothing_load
     assert "left out" not in mine
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("compare", "runs=all", "draws=200"),
-        ("store", "ls"),
-        ("table", "all"),
-        *(
-            pytest.param(words, marks=pytest.mark.thorough)
-            for words in (
-                ("report",),
-                ("tradeoff", "dataset=simulated"),
-                ("choose", "method=baseline,binomial_nll"),
-            )
-        ),
-    ],
-    ids=" ".join,
-)
-def test_a_pack_says_what_the_folder_says(words, results, pack, capsys, nothing_loads):
-    mine = printed(capsys, *words, results=results[0]).replace("RESULTS/report", "RESULTS-report")
-    assert printed(capsys, *words, results=pack) == mine
-    assert {path.suffix for path in pack.iterdir()} == {".json", ".parquet"}
-
-
-def test_runs_of_a_pack_are_shown_audited_and_exported(results, pack, capsys, nothing_loads):
-    run = next((results[0] / "runs").iterdir()).name
-    assert "protects" in printed(capsys, "store", "show", run, results=pack)
-    for words in (("audit", run), ("store", "export", run, "RUN.csv")):
-        here = [word.replace("RUN", str(pack.parent / "run")) for word in words]
-        mine = printed(capsys, *here, results=results[0])
-        assert printed(capsys, *here, results=pack) == mine.replace("RESULTS/rep", "RESULTS-rep")
-
-
-def test_cells_of_a_pack_are_verified_by_computing_them_again(pack, results, capsys):
-    run = next((results[0] / "runs").iterdir()).name
-    assert "computed again are the same" in printed(capsys, "store", "verify", run, results=pack)
-
-
 def test_no_run_is_made_in_a_pack(pack, capsys):
-    with pytest.raises(UserError, match="is a pack, which is only read"):
+    with pytest.raises(UserError, match="is a pack: fairbench store unpack .* out=FOLDER"):
         protect_from_collection([pack], ExitStack(), make=True)
 
 

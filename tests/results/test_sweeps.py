@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fairbench.experiments.configuration import IDENTITY
-from fairbench.results.sweeps import Sweep, keep_sweep, read_sweeps, sweep_name
+from fairbench.results.upkeep import Sweep, keep_sweep, read_sweeps, sweep_name
 
 DONE = [
     {"job": "seed=1 dataset=adult", "status": "finished", "run": "a", "message": ""},

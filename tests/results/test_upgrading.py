@@ -9,16 +9,13 @@ import pytest
 
 from benchmarks.stored import configured, run_of
 from fairbench import Evaluator, evaluate
-from fairbench.evaluation.columns import IN_STRATUM, STANDARDISED, STATISTICS, VALUE
 from fairbench.evaluation.summary import summarise
+from fairbench.evaluation.table import IN_STRATUM, STANDARDISED, STATISTICS
 from fairbench.metrics.registry import declared
-from fairbench.results import upgrading
+from fairbench.results import tables as tables_of_runs
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.packing import Contents, write_pack
 from fairbench.results.run_writer import RunTables, RunWriter
-from fairbench.results.runs import Run
-from fairbench.results.upgrading import upgraded
-from tests.harness import ROOT
+from fairbench.results.tables import upgraded
 from tests.results.test_run_folder import PREDICTIONS
 from tests.studies import RECORD
 
@@ -83,28 +80,23 @@ def test_a_name_is_taken_apart_only_where_it_said_a_statistic(monkeypatch):
     assert upgraded(table)["metric"].to_pylist() == [names[0], "equalized_odds", *names[2:]]
     known = {metric.name for metric in declared()}
     every = {"equalized_odds_pairs": SimpleNamespace(name="equalized_odds_pairs")}
-    monkeypatch.setattr(upgrading, "find", lambda name: every.get(name) if name not in known else 1)
-    upgrading._earlier_names.cache_clear()
+    monkeypatch.setattr(
+        tables_of_runs, "find", lambda name: every.get(name) if name not in known else 1
+    )
+    tables_of_runs._earlier_names.cache_clear()
     try:  # a metric of one's own that is called so
         assert upgraded(table)["metric"].to_pylist() == names
     finally:
-        upgrading._earlier_names.cache_clear()
+        tables_of_runs._earlier_names.cache_clear()
 
 
-@pytest.mark.parametrize("place", ["folder", "pack"])
-def test_runs_and_packs_of_the_last_version_are_read_as_those_of_this_one(
-    metrics, place, tmp_path, make_dataset
-):
+def test_runs_of_the_last_version_are_read_as_those_of_this_one(metrics, tmp_path, make_dataset):
     summary, result = summarise(metrics), []
     for name, as_written in (("old", earlier), ("new", lambda table: table)):
         tables = RunTables(as_written(metrics), as_written(summary), PREDICTIONS)
         path = tmp_path / name / "runs" / run_of(RECORD)
         RunWriter(path).write(RECORD["config"], ["c0"], tables, make_dataset(), RECORD)
-        results = tmp_path / name
-        if place == "pack":
-            results = tmp_path / f"{name}-pack"
-            write_pack([[Run(path)]], results, Contents(cells=False))
-        result.append(Catalogue(results))
+        result.append(Catalogue(tmp_path / name))
     old, new = result
     (one,), (other,) = old, new
     pd.testing.assert_frame_equal(one.all_metrics(), other.all_metrics())
@@ -114,24 +106,14 @@ def test_runs_and_packs_of_the_last_version_are_read_as_those_of_this_one(
     assert set(new.metrics["statistic"]) == set(STATISTICS) - WITHIN
 
 
-def test_the_committed_atlas_is_read():
-    runs = Catalogue(ROOT / "results" / "atlas")
-    one = next(iter(runs))
-    for table in (one.all_metrics(), one.summary(), runs.only([one]).metrics):
-        assert set(table["statistic"]) == {VALUE}
-        assert "equalized_odds" in set(table["metric"])
-
-
-def test_runs_of_both_versions_are_packed_together(metrics, tmp_path, make_dataset):
+def test_runs_of_both_versions_are_read_together(metrics, tmp_path, make_dataset):
     for seed, table in enumerate((earlier(metrics), metrics)):
         record = configured(RECORD, {"seed": seed})
         tables = RunTables(table, table.assign(mean=0.5, sd=0.1), PREDICTIONS)
         path = tmp_path / "mine" / "runs" / run_of(record)
         RunWriter(path).write(record["config"], ["c0"], tables, make_dataset(), record)
-    folder = Catalogue(tmp_path / "mine")
-    pack = Catalogue(write_pack([list(folder)], tmp_path / "pack", Contents(cells=False)).path)
-    for result in (folder, pack):
-        one, other = result
-        pd.testing.assert_frame_equal(one.all_metrics(), other.all_metrics())
-        counts = result.metrics["statistic"].astype(str).value_counts()
-        assert set(counts.index) == set(STATISTICS) - WITHIN and counts.min() >= 2
+    result = Catalogue(tmp_path / "mine")
+    one, other = result
+    pd.testing.assert_frame_equal(one.all_metrics(), other.all_metrics())
+    counts = result.metrics["statistic"].astype(str).value_counts()
+    assert set(counts.index) == set(STATISTICS) - WITHIN and counts.min() >= 2

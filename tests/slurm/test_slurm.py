@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.harness import command, comparable, run_py
+from tests.harness import command, comparable, ran, run_py
 
 HERE = Path(__file__).parent
 SWEEP = (
@@ -107,8 +107,7 @@ def test_killed_task_is_run_again_and_all_equals_the_local_sweep(slurm, tmp_path
         command(*SWEEP, *SLURM), cwd=cluster, env=slurm, text=True, stdout=subprocess.PIPE
     )
     kill_first_task(cluster, slurm)
-    done = run_py(*SWEEP, cwd=local)
-    assert done.returncode == 0, done.stderr
+    ran(*SWEEP, cwd=local)
 
     printed, _ = process.communicate(timeout=240)
     assert process.returncode == 1

@@ -8,21 +8,22 @@ import pandas as pd
 import pytest
 
 from fairbench import Evaluator, evaluate
-from fairbench.evaluation.headlines import HEADLINES
-from fairbench.evaluation.summary import summarise
-from fairbench.tracking.metrics import (
+from fairbench.evaluation.summary import HEADLINES, summarise
+from fairbench.tracking.entries import (
     HEADLINE,
     PARITY,
     abstention_curves,
     aligned_values,
+    columns,
     consistency_curves,
     means_of,
     metric_values,
     opening_names,
+    sweep_mark,
     values_of_evaluation,
+    view,
+    with_sweeps,
 )
-from fairbench.tracking.run_entry import sweep_mark, with_sweeps
-from fairbench.tracking.views import columns, view
 
 # mlflow.utils.validation: on Windows, too, a name has these characters and is a normal path.
 ALLOWED, LONGEST = re.compile(r"[/\w.\- ]*"), 250

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from fairbench.tracking.ui import comparison, latest_sweep, ui
+from fairbench.tracking.importer import comparison, latest_sweep, ui
 
 
 def sweep(results, name, *outcomes):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from fairbench.metrics.group import gap
-from fairbench.metrics.rates import Rate
-from fairbench.metrics.registry import BINARY, Metric
+from fairbench.metrics.registry import BINARY, Metric, Rate
 
 # Weights of the counts TN, FP, FN, TP: false negatives among all who are predicted 0.
 false_omission_rate = Rate(

@@ -11,9 +11,8 @@ import pandas as pd
 from fairbench.audits import question, report
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table
-from fairbench.data.columns import name_rows_in_errors
+from fairbench.data.columns import are_classes, are_numbers, name_rows_in_errors
 from fairbench.data.groups import has_many_groups
-from fairbench.data.prediction_kinds import are_classes, are_numbers
 from fairbench.reporting.document.model import Document
 
 

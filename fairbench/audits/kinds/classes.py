@@ -23,29 +23,29 @@ from fairbench.audits.findings import (
     lowest_of,
 )
 from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
-from fairbench.audits.label_selection import Classes, check_labels_at_random
+from fairbench.audits.labels import Classes, check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
-from fairbench.audits.sentences import listed
+from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
-from fairbench.core.formats import count, interval, number
-from fairbench.core.seeds import rng
-from fairbench.data.class_scores import (
+from fairbench.core.text import count, interval, listed, number
+from fairbench.data.columns import (
     UNKNOWN,
+    ColumnRef,
     MulticlassScores,
     class_names,
+    marks_of,
     read_class_scores,
-    read_costs,
 )
-from fairbench.data.columns import ColumnRef, marks_of
 from fairbench.data.groups import notes_on_groups, read_groups
-from fairbench.evaluation.class_estimates import (
+from fairbench.data.tables import read_costs
+from fairbench.evaluation.by_group import (
     counts_of,
     estimates_by_group,
     frequent_mistakes,
-    in_long_form,
     reliability_bins,
 )
+from fairbench.evaluation.by_group import estimates_in_long_form as in_long_form
 from fairbench.inference.gaps import GroupLimits
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart

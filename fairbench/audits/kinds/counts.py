@@ -18,24 +18,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.dossiers.categories import Category, section_of, with_rules_ratio
-from fairbench.audits.dossiers.unknown import says_nothing
+from fairbench.audits.assessment import attributes_with_small_groups, impact_findings
+from fairbench.audits.categories import Category, says_nothing, section_of, with_rules_ratio
 from fairbench.audits.findings import LEVEL, OPEN, ErrorBudget, Finding, one_sided_level
-from fairbench.audits.impact import attributes_with_small_groups, impact_findings
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
-from fairbench.audits.sentences import listed
 from fairbench.core.errors import UserError
-from fairbench.core.formats import count, quoted
+from fairbench.core.text import count, listed, quoted
+from fairbench.data.columns import spelled
 from fairbench.data.groups import CROSSED, references_of
-from fairbench.data.tabular import spelled
-from fairbench.evaluation.impact_ratios import (
+from fairbench.evaluation.by_group import (
     FEWEST_ROWS,
     ImpactRatio,
     impact_ratios_at,
     may_be_compared_with,
 )
-from fairbench.inference.impact import FOUR_FIFTHS
+from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.document.model import Column, Section
 from fairbench.reporting.group_tables import MOST_ROWS, OF_GROUP, table_of

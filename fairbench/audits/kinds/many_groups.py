@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import compress
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,12 +30,11 @@ from fairbench.audits.gaps import RATE_OF, TOO_FEW
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Floats
-from fairbench.core.formats import count, csv_text
-from fairbench.core.seeds import rng
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.text import count, csv_text
 from fairbench.data.groups import codes_of
-from fairbench.evaluation.group_intervals import GapInterval
-from fairbench.evaluation.pooled_rates import (
+from fairbench.evaluation.intervals import GapInterval
+from fairbench.evaluation.many_groups import (
     BEYOND,
     UNSURE,
     WITHIN,
@@ -88,26 +87,9 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
     )
 
 
-class GroupEstimates(NamedTuple):
-    """Rates of so many groups that they are estimated together.
-
-    Attributes
-    ----------
-    groups : a row for each rate and group: counts, its raw rate, the pooled estimate, and what is
-        sure.
-    rates : a row for each rate: that of everyone, how many groups are flagged, which share of the
-        groups is surely within epsilon of everyone, beyond it, or neither, and the largest gap.
-    findings : which groups are unlike everyone else, and the largest gap of each rate.
-    """
-
-    groups: pd.DataFrame
-    rates: list[Row]
-    findings: list[Finding]
-
-
 def estimate_groups(
     table: AuditTable, options: Options, codes: NDArray[np.intp], groups: Sequence[str]
-) -> GroupEstimates:
+) -> tuple[pd.DataFrame, list[Row], list[Finding]]:
     """Estimate the rates of groups together, and find those that stand out.
 
     Half of the error rate is for which groups are unlike everyone else, half for the largest gaps.
@@ -116,6 +98,14 @@ def estimate_groups(
     ----------
     codes : (n,) the position of each row's group in `groups`.
     groups : the names of the groups.
+
+    Returns
+    -------
+    groups : a row for each rate and group: counts, its raw rate, the pooled estimate, and what is
+        sure.
+    rates : a row for each rate: that of everyone, how many groups are flagged, which share of the
+        groups is surely within epsilon of everyone, beyond it, or neither, and the largest gap.
+    findings : which groups are unlike everyone else, and the largest gap of each rate.
     """
     attribute = " x ".join(options.group)
     names, successes, sizes = counts_of_rates(table.label, table.prediction, codes)
@@ -158,7 +148,7 @@ def estimate_groups(
             }
         )
         findings += gaps
-    return GroupEstimates(frame, rates, findings)
+    return frame, rates, findings
 
 
 def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Finding]:

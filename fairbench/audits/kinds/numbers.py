@@ -20,22 +20,20 @@ from fairbench.audits.findings import (
     Finding,
     answer_gap,
 )
-from fairbench.audits.label_selection import check_labels_at_random
+from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.table import design_of_options
 from fairbench.core.errors import UserError
-from fairbench.core.formats import count, number
-from fairbench.data.columns import ColumnRef, marks_of, numbers_of
+from fairbench.core.text import count, number
+from fairbench.data.columns import ColumnRef, is_given, marks_of, numbers_of
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, cross_columns, notes_on_groups, read_groups
-from fairbench.data.prediction_kinds import is_given
-from fairbench.evaluation.columns import records, values_of
-from fairbench.evaluation.group_intervals import GapInterval
+from fairbench.evaluation.by_group import GroupScores, group_means, score_distributions
+from fairbench.evaluation.intervals import GapInterval
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
-from fairbench.evaluation.score_distributions import GroupScores, group_means, score_distributions
-from fairbench.evaluation.table import MetricTable
+from fairbench.evaluation.table import MetricTable, records, values_of
 from fairbench.inference.gaps import gap_of_noise
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import label

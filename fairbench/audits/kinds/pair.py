@@ -28,10 +28,10 @@ from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, on_labels
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.arrays import Floats
-from fairbench.core.formats import count
-from fairbench.inference.paired import cells_of, difference, gap_change, rates_of
+from fairbench.core.text import count
+from fairbench.inference.gaps import cells_of, difference, gap_change, rates_of
 from fairbench.inference.rates import Limits
-from fairbench.metrics.rates import Rate, accuracy
+from fairbench.metrics.registry import Rate, accuracy
 from fairbench.reporting.document.model import Column, Section, Table, TableCell
 from fairbench.reporting.group_tables import bars, table_of
 

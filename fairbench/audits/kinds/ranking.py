@@ -7,24 +7,24 @@ from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.findings import ERROR_RATE, LARGE, LEVEL, OPEN, SHARE, Finding
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats
 from fairbench.core.errors import UserError
-from fairbench.core.formats import count
+from fairbench.core.text import count
 from fairbench.data.columns import ColumnRef, numbers_of
 from fairbench.data.groups import codes_of, notes_on_groups, read_groups
-from fairbench.evaluation.ranking_shares import (
+from fairbench.evaluation.by_group import (
     EXPOSURE,
     TOP,
+    GroupScores,
     in_long_form,
+    score_distributions,
     shares_by_length,
     shares_of_places,
 )
-from fairbench.evaluation.score_distributions import GroupScores, score_distributions
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table
 from fairbench.reporting.group_tables import (
@@ -35,8 +35,6 @@ from fairbench.reporting.group_tables import (
     score_table,
     table_of,
 )
-
-Codes = NDArray[np.intp]
 
 
 def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:

@@ -8,15 +8,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from fairbench.audits.findings import GAP, LEVEL, NOT_MEASURED, ErrorBudget, Finding, compare_groups
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
-from fairbench.core.arrays import Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
-from fairbench.core.formats import count
+from fairbench.core.text import count
 from fairbench.data.columns import ColumnRef, marks_of, numbers_of, scores_of
 from fairbench.data.groups import codes_of, notes_on_groups, read_groups
 from fairbench.inference.gaps import GroupLimits, simultaneous_level
@@ -24,7 +23,6 @@ from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits, quantile
 from fairbench.reporting.document.model import Column, Section, Table
 
-Codes = NDArray[np.intp]
 Measure: TypeAlias = Callable[[float], GroupLimits]
 CONCORDANCE, BRIER = "concordance", "Brier score at the horizon"
 FEWEST_EVENTS = 20  # of a group whose concordance has an interval

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import floor
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -31,14 +31,21 @@ from fairbench.audits.kinds import binary
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.audits.table import AuditTable, read_audit_table
-from fairbench.core.formats import count, interval
-from fairbench.core.seeds import rng
-from fairbench.data.class_scores import read_group_shares
-from fairbench.evaluation.group_intervals import GapInterval
-from fairbench.inference.partial.bounds import GapBounds, RateBounds, gap_bounds, gap_size
-from fairbench.inference.partial.proxy import ProxyRows
-from fairbench.inference.partial.selected import NOTHING, SelectedLabels, largest_factor
-from fairbench.metrics.rates import Rate, base_rate
+from fairbench.core.arrays import rng
+from fairbench.core.text import count, interval
+from fairbench.data.columns import read_group_shares
+from fairbench.evaluation.intervals import GapInterval
+from fairbench.inference.partial import (
+    NOTHING,
+    GapBounds,
+    ProxyRows,
+    RateBounds,
+    SelectedLabels,
+    gap_bounds,
+    gap_size,
+    largest_factor,
+)
+from fairbench.metrics.registry import Rate, base_rate
 from fairbench.reporting.document.model import (
     Block,
     Column,
@@ -120,7 +127,7 @@ def _verdict(name: str) -> Callable[[Row], TableCell]:
 def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
     assessment = assess_selected(table, options)
-    everyone = bound_everyone(table, options, assessment.bounds.risk)
+    findings, gaps, rates = bound_everyone(table, options, assessment.bounds.risk)
     audit = binary.audit_of(assessment)
     first, *others = audit.sections
     people = f"{count(len(table))} people"
@@ -138,19 +145,14 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
     )
     by_group = Details(
         "Rates of everyone, by group",
-        [_rates_of_everyone(everyone.rates, options, table.direction)],
+        [_rates_of_everyone(rates, options, table.direction)],
     )
-    blocks: list[Block] = [Paragraph(unknown), _gaps_of_everyone(everyone.gaps, options), by_group]
+    blocks: list[Block] = [Paragraph(unknown), _gaps_of_everyone(gaps, options), by_group]
     labelled = "all" if audit.labels == audit.rows else count(audit.labels)
-    data = {
-        "rows": len(table),
-        "selected": audit.rows,
-        "gaps": everyone.gaps,
-        "rates": everyone.rates,
-    }
+    data = {"rows": len(table), "selected": audit.rows, "gaps": gaps, "rates": rates}
     return replace(
         audit,
-        findings=[*audit.findings, *everyone.findings],
+        findings=[*audit.findings, *findings],
         basis=[on_selected, *audit.basis],
         sections=[first, Section(TITLE, blocks), *others],
         unseen=[on_selected, *audit.unseen],
@@ -170,27 +172,20 @@ def assess_selected(
     return assess(table.of_selected(), options, others=questions, only_findings=only_findings)
 
 
-class BoundsOfEveryone(NamedTuple):
-    """What follows for all rows of a table, selected or not.
-
-    Attributes
-    ----------
-    findings : the findings, on no assumption.
-    gaps : a row for each gap.
-    rates : a row for each rate and group.
-    """
-
-    findings: list[Finding]
-    gaps: list[Row]
-    rates: list[Row]
-
-
-def bound_everyone(table: AuditTable, options: Options, risk: float) -> BoundsOfEveryone:
+def bound_everyone(
+    table: AuditTable, options: Options, risk: float
+) -> tuple[list[Finding], list[Row], list[Row]]:
     """Bound the rates and gaps of everyone, selected or not.
 
     Parameters
     ----------
     risk : the error rate of the statement about a gap.
+
+    Returns
+    -------
+    findings : the findings, on no assumption.
+    gaps : a row for each gap.
+    rates : a row for each rate and group.
     """
     selected = np.ones(len(table), bool) if table.selected is None else table.selected
     findings: list[Finding] = []
@@ -223,7 +218,7 @@ def bound_everyone(table: AuditTable, options: Options, risk: float) -> BoundsOf
             assumed = {f"assumed_{end}": values for end, values in ends.items()}
             bounds = pd.DataFrame({**about, **labels.bounds(rate).columns(), **assumed})
             rates += bounds.to_dict("records")
-    return BoundsOfEveryone(findings, gaps, rates)
+    return findings, gaps, rates
 
 
 def _gap(

@@ -1,27 +1,31 @@
-"""The audit of a data frame, as Python code and notebooks ask for it: ``fairbench.audit(...)``."""
+"""The audit of a data frame, as Python code and notebooks ask for it: ``fairbench.audit(...)``.
+
+Its figures for a paper or a notebook are drawn with matplotlib, from the audit's data alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from fairbench.audits.columns import read_frame
 from fairbench.audits.findings import frame_of
-from fairbench.audits.gate.options import GatedOptions, options_with
-from fairbench.audits.gate.policy import policy_of
-from fairbench.audits.gate.verdict import gate_of
+from fairbench.audits.gaps import RATE_NAMES
+from fairbench.audits.gate import gate_of, policy_of
 from fairbench.audits.kinds import document_of
-from fairbench.audits.question import Options
+from fairbench.audits.question import GatedOptions, Options, options_with
+from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.typed_options import typed_values
+from fairbench.core.options import declared_names, typed_values
 from fairbench.data.in_memory import is_column, is_table, names_of_table, with_columns
 from fairbench.evaluation.gate import Gate
-from fairbench.reporting.document.report import DocumentReport
+from fairbench.evaluation.table import values_of
+from fairbench.reporting.document.writing import DocumentReport
 from fairbench.reporting.gate_files import with_gate
 
 if TYPE_CHECKING:
@@ -100,8 +104,8 @@ def _check_option_names(options: Iterable[str]) -> None:
     UserError : there is one; the message names the nearest options.
     """
     own_parameters = ("path", "target", "score", "scores", "prediction", "group", "out")
-    shown = [field.name for field in fields(GatedOptions) if not field.metadata.get("hidden")]
-    valid = [option for option in shown if option not in own_parameters]
+    declared = declared_names(GatedOptions)
+    valid = [option for option in declared if option not in own_parameters]
     for option in options:
         if option not in valid:
             raise unknown_name("option of audit", option, [*valid, "groups", "target", "score"])
@@ -230,8 +234,8 @@ def _can_be_typed(value: Any) -> bool:
 class AuditReport(DocumentReport):
     """The report of an audit, which :func:`fairbench.audit` returns.
 
-    A notebook shows its summary as a page, and ``print(report)`` prints all of it.
-    ``report.save("audit.html")`` writes it; other endings give other forms, such as ``.docx``,
+    A notebook and ``print(report)`` show its summary, and ``report.save("audit.html")`` writes all
+    of it; other endings give other forms, such as ``.docx``,
     ``.pdf``, ``.tex``, ``.md``, ``.json`` and ``.csv``.
 
     Attributes
@@ -292,6 +296,52 @@ class AuditReport(DocumentReport):
     @cached_property
     def figures(self) -> dict[str, Figure]:
         """Figures for a paper, drawn with matplotlib: save one with ``.savefig("gaps.pdf")``."""
-        from fairbench.audits.pages.figures import figures_of
-
         return dict(figures_of(self.document.data))
+
+
+_JOINED = " x "  # between the attributes of a combination
+_MOST = 40  # rows of a figure
+_OF_A_GAP = ["attribute", "metric", "value", "difference", "lower", "upper"]
+
+
+def figures_of(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
+    """Yield (name, figure) for every figure that an audit's data allow.
+
+    Parameters
+    ----------
+    data : the data of the document of an audit, as in its JSON.
+    """
+    from fairbench.reporting.figures import (
+        group_rates_figure,
+        group_reliability_figure,
+        intervals_figure,
+    )
+
+    epsilon = float(data.get("options", {}).get("epsilon", 0))
+    for name, label in (("gaps", "gap between groups"), ("comparison", "difference of the gaps")):
+        gaps = pd.DataFrame(data.get(name, [])).reindex(columns=_OF_A_GAP)
+        gaps = gaps.fillna({"attribute": "", "metric": ""})
+        ends = gaps[["lower", "upper"]].apply(pd.to_numeric, errors="coerce")
+        gaps = gaps[np.isfinite(ends).all(axis=1)].head(_MOST)
+        if len(gaps):
+            titles = [
+                ": ".join(filter(None, (of, RATE_NAMES.get(metric, metric.replace("_", " ")))))
+                for of, metric in zip(gaps["attribute"], gaps["metric"], strict=True)
+            ]
+            values = gaps["value"].fillna(gaps["difference"]).astype(float)
+            yield name, intervals_figure(gaps.assign(title=titles, value=values), epsilon, label)
+    metrics = pd.DataFrame(data.get("metrics", []))
+    if len(metrics):
+        metrics = values_of(metrics)
+        rates = metrics[metrics["metric"] == "selection_rate"]
+        for attribute in rates["attribute"].unique():
+            if attribute and _JOINED not in attribute:
+                drawn = group_rates_figure(metrics, "", attribute, label="rate, with 95 % interval")
+                yield f"rates_{attribute}", drawn
+    groups = {
+        f"{group['attribute']}: {group['group']}": pd.DataFrame(list(group["bins"]))
+        for group in data.get("calibration", [])
+        if len(group["bins"]) and _JOINED not in group["attribute"]
+    }
+    if groups:
+        yield "calibration", group_reliability_figure(dict(list(groups.items())[:_MOST]))

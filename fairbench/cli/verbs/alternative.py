@@ -22,15 +22,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Printed, Results
-from fairbench.core.errors import UserError, check_minimum, check_share
+from fairbench.cli.command import Command, Results, formats
+from fairbench.core.errors import UserError, check_share
 from fairbench.core.options import option
 
 SECTION = "Audit predictions"
 
 
 @dataclass(frozen=True)
-class AlternativeOptions(Results, Printed):
+class AlternativeOptions(Results):
     """What is searched, what the model in use is, and when the search ends."""
 
     ids: tuple[str, ...] = option(
@@ -58,23 +58,19 @@ class AlternativeOptions(Results, Printed):
         None, "After how many CPU seconds of fitting no further candidate is begun."
     )
     worth: float = option(
-        0.005, "The search ends when one more candidate surely lowers the gap by less on average."
+        0.005,
+        "The search ends when one more candidate surely lowers the gap by less on average.",
+        share=True,
     )
     level: float = option(0.95, "How sure the intervals and the bound are.", share=True)
     stored: bool = option(False, "Search finished runs, and fit nothing.")
     study: str = option("", "A name, to begin another search beside the first.", shown="NAME")
-    formats: tuple[str, ...] = option(
-        ("html", "json"), "In which forms the page is written: html, json, latex, markdown, word "
-        "or pdf.", shown="[FORM,...]",
-    )  # fmt: skip
+    formats: tuple[str, ...] = formats("html", "json")
     out: str = option("", "Where the page and the log are written.", shown="FOLDER")
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing, before anything is composed or read."""
         check_share("within", self.within, zero=True)
-        check_share("worth", self.worth)
-        check_share("level", self.level)
-        check_minimum("trials", self.trials, 1)
         if self.cpu_seconds is not None and not self.cpu_seconds > 0:
             raise UserError(f"cpu_seconds is {self.cpu_seconds:g}; it must be above 0")
 

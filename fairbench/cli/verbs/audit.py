@@ -13,35 +13,30 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from fairbench.audits.gate.options import GatedOptions, Gating
-from fairbench.audits.question import Options, PlanOptions
-from fairbench.cli.command import (
-    ALL,
-    SUMMARY,
-    Command,
-    Printed,
-    Results,
-    narrow_options,
-    typed_command,
-)
+from fairbench.audits.question import GatedOptions, Gating, Options, PlanOptions
+from fairbench.audits.table import read_frame
+from fairbench.cli.command import Command, Results, formats, narrow_options, typed_command
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, note, refused
-from fairbench.core.formats import quoted
-from fairbench.core.memory import keep_freed_memory
-from fairbench.core.options import hidden, option
-from fairbench.core.safe_open import make_folder
+from fairbench.core.files import make_folder
+from fairbench.core.options import option
+from fairbench.core.processes import keep_freed_memory
+from fairbench.core.text import quoted
+from fairbench.data.tables import check_file, names_in, near_files
+from fairbench.reporting.document.model import Document
+from fairbench.reporting.document.writing import check_forms, write_document
+from fairbench.results.catalogue import Catalogue
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fairbench.reporting.document.model import Document
 
 SECTION = "Audit predictions"
 
 
 @dataclass(frozen=True)
-class AuditedOptions(Results, Printed, Options):
+class AuditedOptions(Results, Options):
     """What is asked of predictions, and which of a run's repeats they are of."""
 
     path: Path = option(
@@ -51,13 +46,8 @@ class AuditedOptions(Results, Printed, Options):
         argument="PREDICTIONS|RUN",
     )
     repeat: int = option(0, "Of a run: which repeat of its split.")
-    formats: tuple[str, ...] = option(
-        ("html", "json"),
-        "What is written: html, json, latex, markdown, pdf, word; or summary, the first page by "
-        "itself. A PDF is printed by a browser; without one, summary is HTML.",
-        shown="[FORM,...]",
-    )
-    given: frozenset[str] = hidden(frozenset(), given=True)
+    formats: tuple[str, ...] = formats("html", "json")
+    given: frozenset[str] = frozenset()  # the options that the command line has
 
     def __post_init__(self) -> None:
         """Check nothing yet: of a run no column need be named."""
@@ -67,7 +57,7 @@ class AuditedOptions(Results, Printed, Options):
 class AuditOptions(GateFiles, Gating, AuditedOptions):
     """The options of an audit, and what its gate passes by."""
 
-    usual: ClassVar[tuple[str, ...]] = (*Options.usual, "detail", "formats", "fail_if")
+    usual: ClassVar[tuple[str, ...]] = (*Options.usual, "formats", "fail_if")
 
 
 def audit(options: AuditOptions) -> int:
@@ -77,22 +67,22 @@ def audit(options: AuditOptions) -> int:
     check_asked(options)
     kind = GatedOptions if options.fail_if else Options
     asked, frame = read_input(options, kind, distinct=not options.fail_if)
-    from fairbench.audits.folders import own_folder
     from fairbench.audits.kinds import document_of
+    from fairbench.audits.report import own_folder
 
     gate = None
     document = document_of(asked, frame)
     if part := frame.attrs["part"]:
         document = replace(document, title=f"{document.title}, {part}")
     if isinstance(asked, GatedOptions):
-        from fairbench.audits.gate.verdict import gate_of
+        from fairbench.audits.gate import gate_of
         from fairbench.reporting.gate_files import with_gate
 
         gate = gate_of(asked, frame)
         document = with_gate(document, gate)
     folder = partial(own_folder, asked, options.results)
     name = "pair" if asked.against else "audit"
-    print_and_write(document, folder, name, options.formats, detail=options.detail)
+    print_and_write(document, folder, name, options.formats)
     return 0 if gate is None else settle(gate, options, options.path)
 
 
@@ -110,16 +100,12 @@ def read_input(
     Parameters
     ----------
     kind : the dataclass of what is asked for, from which that of the options inherits.
-    distinct : as in :func:`fairbench.audits.columns.read_frame`.
+    distinct : as in :func:`fairbench.audits.table.read_frame`.
 
     Raises
     ------
     UserError : no such file or run, or a column that is not there.
     """
-    from fairbench.audits.columns import read_frame
-    from fairbench.data.any_table import check_file
-    from fairbench.reporting.document.writing import check_forms
-
     check_forms(options.formats)
     if options.path == Path():
         raise UserError("nothing to audit: give a file of predictions, or the id of a finished run")
@@ -138,8 +124,6 @@ def read_input(
 
 def _which_columns(path: Path) -> str:
     """Return a sentence that asks what the columns of a file are, of which none was named."""
-    from fairbench.data.any_table import names_in
-
     column_names = list(map(quoted, names_in(path, [])))
     unnamed_text = f" and {len(column_names) - _SHOWN} more" if len(column_names) > _SHOWN else ""
     return (
@@ -153,16 +137,12 @@ _SHOWN = 20  # columns that a message lists
 
 def _input_of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame]:
     """Return what is asked for, with what a finished run tells, and the run's predictions."""
-    from fairbench.comparison.run_predictions import (
-        group_columns,
-        load_predictions,
-        predictions_frame,
-    )
-    from fairbench.results.catalogue import Catalogue
+    from fairbench.comparison.runs import group_columns, load_predictions, predictions_frame
 
     catalogue = Catalogue(options.results) if options.results.is_dir() else None
     if catalogue is None or not catalogue.runs:
-        raise UserError(_neither(options))
+        where = f"and {options.results} has no finished runs{near_files(options.path)}"
+        raise UserError(f"{options.path} is not a file, {where}")
     try:
         stored = catalogue.one(str(options.path))
     except UserError as error:
@@ -188,36 +168,26 @@ def _input_of_run(options: AuditedOptions) -> tuple[AuditedOptions, pd.DataFrame
     return replace(options, path=Path(run.id), group=group, **missing_values), frame  # type: ignore[arg-type]
 
 
-def _neither(options: AuditedOptions) -> str:
-    from fairbench.data.any_table import near_files
-
-    hint = near_files(options.path)
-    return f"{options.path} is not a file, and {options.results} has no finished runs{hint}"
-
-
 def print_and_write(
     document: Document,
     folder: Callable[[], Path],
     name: str,
     formats: Sequence[str] = ("html", "json"),
     *,
-    detail: str = SUMMARY,
     more: str = "",
 ) -> None:
-    """Print a document, write it in the forms that are asked for, and say where.
+    """Print the summary of a document, write all of it in the forms that are asked for, say where.
 
     Parameters
     ----------
-    detail : whether its summary is printed, or all of it.
     folder : finds or makes the folder, once the document is printed.
     more : further files that were written.
     """
-    from fairbench.reporting.document.terminal import print_document, print_summary
-    from fairbench.reporting.document.writing import write_document
+    from fairbench.reporting.document.terminal import print_document
 
     if document.made is not None:
         document = replace(document, made=replace(document.made, command=typed_command()))
-    (print_document if detail == ALL else print_summary)(document)
+    print_document(document)
     try:
         report_folder = folder()
         # Reports are about people: only their author may read them.
@@ -225,8 +195,8 @@ def print_and_write(
         names = write_document(document, report_folder, name, formats, mode=0o600)
     except OSError as error:
         raise UserError(f"not written: {refused(error)}") from error
-    detail_hint = f" (print it all: detail={ALL})" if document.summary and detail != ALL else ""
-    print_line(f"\nwritten: {report_folder / ', '.join(names)}{more}{detail_hint}")
+    all_of_it = "all of it is " if document.summary else ""
+    print_line(f"\n{all_of_it}written: {report_folder / ', '.join(names)}{more}")
 
 
 @dataclass(frozen=True)
@@ -236,7 +206,7 @@ class PlannedOptions(Results, PlanOptions):
 
 def plan(options: PlannedOptions) -> None:
     """Print how many labels an audit will take."""
-    from fairbench.audits.plan import AuditPlan
+    from fairbench.audits.labels_needed import AuditPlan
     from fairbench.reporting.document.terminal import print_document
 
     print_document(AuditPlan(options).document())

@@ -21,14 +21,19 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results, components_folder, with_note
+from fairbench.cli.command import Command, Selection, components_folder, with_note
 from fairbench.cli.output import print_as
 from fairbench.comparison.choice import choose_run
-from fairbench.comparison.differences import CannotChooseError, selection_words, works
-from fairbench.comparison.settings import Bound, minimised_metric
-from fairbench.core.errors import UserError, check_share, unknown_name
+from fairbench.comparison.runs import (
+    Bound,
+    CannotChooseError,
+    minimised_metric,
+    selection_words,
+    works,
+)
+from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
-from fairbench.reporting.choice import choice_document
+from fairbench.reporting.comparisons import choice_document
 from fairbench.results.catalogue import KEYS, Catalogue
 
 _FROM, _PURPOSE = "from", "purpose"
@@ -37,14 +42,9 @@ SECTION = "Compare finished runs"
 
 
 @dataclass(frozen=True)
-class ChooseOptions(Results):
+class ChooseOptions(Selection):
     """Among which runs is chosen, and by what."""
 
-    ids: tuple[str, ...] = option((), "Runs whose ids begin so; all by default.", argument="RUN")
-    keys: tuple[tuple[str, str], ...] = option(
-        (), "Runs with these values, such as dataset=adult; from=EXPERIMENT: those of it.",
-        argument="KEY=VALUE", pairs=lambda name: True,
-    )  # fmt: skip
     minimise: str = option(
         "equalized_odds", "What is to be small: a gap between groups, or a rate better low.",
         shown="METRIC",
@@ -53,14 +53,13 @@ class ChooseOptions(Results):
         (), "What a run must keep to: rates compared by <=, <, >= or > with a number, in quotes.",
         shown="'[RATE<=NUMBER,...]'",
     )  # fmt: skip
-    level: float = option(0.95, "How sure the intervals are.")
+    level: float = option(0.95, "How sure the intervals are.", share=True)
     format: str = option(
         "text", "How the result is printed.", choices=("text", "json", "html", "markdown", "latex")
     )
 
     def __post_init__(self) -> None:
-        """Refuse values that mean nothing, before any run is read."""
-        check_share("level", self.level)
+        """Refuse unknown keys, before any run is read."""
         for name, text in self.keys:
             if name.rstrip("<>") != name:
                 raise UserError(f"'{name}={text}' is a comparison: write where='{name}={text}'")
@@ -79,7 +78,9 @@ def choose(options: ChooseOptions) -> None:
     metric = minimised_metric(options.minimise)
     bounds = tuple(Bound.read(text) for text in options.where)
     among = _candidates(options)
-    catalogue = _selected(options, among)
+    catalogue = among.matching([*options.ids, *_selection(options)])
+    if not options.ids and _PURPOSE not in dict(options.keys):
+        catalogue = with_note(*catalogue.counted())
     try:
         choice = choose_run(list(catalogue), metric, bounds, level=options.level)
     except CannotChooseError as error:
@@ -89,20 +90,12 @@ def choose(options: ChooseOptions) -> None:
 
 def _candidates(options: ChooseOptions) -> Catalogue:
     """Return the runs from which words select: those of an experiment, where one is named."""
-    from fairbench.experiments.presets import Presets
+    from fairbench.experiments.configuration import Presets
 
     catalogue = Catalogue(options.results)
     for name in (text for key, text in options.keys if key == _FROM):
         presets = Presets(components_folder() / "conf")
         catalogue = catalogue.only(presets.runs_of_all(name, catalogue.runs))
-    return catalogue
-
-
-def _selected(options: ChooseOptions, among: Catalogue) -> Catalogue:
-    """Return the runs that the words select."""
-    catalogue = among.matching([*options.ids, *_selection(options)])
-    if not options.ids and _PURPOSE not in dict(options.keys):
-        catalogue = with_note(*catalogue.counted())
     return catalogue
 
 
@@ -118,19 +111,13 @@ def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> 
     if len(chosen) < 2:
         return f"no two finished runs of {options.results} can be; run another on the same splits"
     words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
-    options_typed = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
+    typed = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
+    typed += [f"where=[{','.join(options.where)}]"] * bool(options.where)
     defaults = ChooseOptions()
-    if options.minimise != defaults.minimise:
-        options_typed.append(f"minimise={options.minimise}")
-    if options.where:
-        options_typed.append(f"where=[{','.join(options.where)}]")
-    if options.level != defaults.level:
-        options_typed.append(f"level={options.level:g}")
-    if options.results != defaults.results:
-        options_typed.append(f"results={options.results}")
-    line = shlex.join(
-        ["fairbench", "choose", *selection_words(chosen, among, words), *options_typed]
-    )
+    for name in ("minimise", "level", "results"):
+        if getattr(options, name) != getattr(defaults, name):
+            typed.append(f"{name}={getattr(options, name)}")
+    line = shlex.join(["fairbench", "choose", *selection_words(chosen, among, words), *typed])
     return f"{len(chosen)} runs can be chosen from: {line}"
 
 

@@ -7,31 +7,34 @@ each metric. Three runs or more are ranked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.cli.command import ALL, SUMMARY, Command, Results, components_folder
+from fairbench.cli.command import Command, Results, components_folder
 from fairbench.cli.output import print_line
-from fairbench.comparison.differences import without_copies
-from fairbench.comparison.run_predictions import RunPredictions, load_predictions
 from fairbench.comparison.runs import (
+    TYPICAL,
+    HalfRuns,
     Ratios,
+    RunPredictions,
+    Settings,
+    VarianceRatios,
     compare_pair,
     effective_sample_fraction,
+    load_predictions,
     observed_values,
     outperformance,
     typical_repeat,
+    without_copies,
 )
-from fairbench.comparison.settings import TYPICAL, Settings
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
-from fairbench.core.formats import csv_text
 from fairbench.core.options import option
-from fairbench.inference.comparing.ranking import ranking
+from fairbench.core.text import csv_text
+from fairbench.inference.selection import ranking
 from fairbench.reporting.comparisons import (
     PairFindings,
     pair_document,
@@ -39,8 +42,9 @@ from fairbench.reporting.comparisons import (
     ranking_title,
 )
 from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.document.writing import write_document
+from fairbench.reporting.page.pairs import load_all
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.packs import written_beside
 from fairbench.results.runs import Run
 
 SECTION = "Compare finished runs"
@@ -57,26 +61,13 @@ class CompareOptions(Results, Settings):
         argument="RUN", shown="[RUN,RUN,...]|all",
     )  # fmt: skip
     certainty: float = option(0.95, "From which probability on one run ranks above another.")
-    detail: str = option(
-        SUMMARY,
-        "What is printed of two runs: the answer and its figures, or also the probabilities inside "
-        "the region of the most credible differences, its size, and how folds are pooled.",
-        choices=(SUMMARY, ALL),
-    )
-
-    def settings(self) -> Settings:
-        """Return how runs are compared."""
-        return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
 
 
 def compare(options: CompareOptions) -> None:
     """Compare the runs that the options name."""
     if not options.runs:
         raise UserError("nothing to compare: name runs=[A,B], or runs=all")
-    settings = options.settings()
-    certainty = options.certainty
     results = options.results
-    conf = components_folder() / "conf"
     if options.runs == EVERY_RUN:
         sets = Catalogue(results).comparable()
         if not sets:
@@ -90,7 +81,7 @@ def compare(options: CompareOptions) -> None:
                 "the same groups can be compared.\n"
             )
         for comparable_runs in sets:
-            _matrix(_told_once(list(comparable_runs)), settings, certainty, conf, results)
+            _matrix(_told_once(list(comparable_runs)), options)
         return
     catalogue = Catalogue(results)
     folders = [catalogue.one(word) for word in options.runs]
@@ -100,11 +91,10 @@ def compare(options: CompareOptions) -> None:
     if len(folders) < 2:
         raise UserError("there is nothing to compare: name runs of different models")
     if len(folders) == 2:
-        first, second = (load_predictions(folder) for folder in folders)
-        ratios = _ratios([first, second], settings, conf, results)
-        _pair(first, second, settings, ratios, results, detailed=options.detail == ALL)
+        first, second = map(load_predictions, folders)
+        _pair(first, second, options)
     else:
-        _matrix(folders, settings, certainty, conf, results)
+        _matrix(folders, options)
 
 
 def _told_once(folders: list[Run]) -> list[Run]:
@@ -115,30 +105,19 @@ def _told_once(folders: list[Run]) -> list[Run]:
     return distinct
 
 
-def _ratios(
-    runs: Sequence[RunPredictions], settings: Settings, conf: Path, results: Path
-) -> Ratios | None:
+def _ratios(runs: Sequence[RunPredictions], options: CompareOptions) -> Ratios | None:
     """Return the variance ratios behind a relative rho; all half-split runs must be there."""
-    if not settings.relative:
+    if not options.relative:
         return None
-    # Here, as the figure below, and not above: help works without the packages behind them.
-    from fairbench.comparison.half_runs import HalfRuns, VarianceRatios
-
-    half_runs = HalfRuns(conf, Catalogue(results), settings.reference)
+    conf = components_folder() / "conf"
+    half_runs = HalfRuns(conf, Catalogue(options.results), options.reference)
     half_runs.check(runs)
-    return cache(VarianceRatios(half_runs, settings.objectives, settings.rho_per, settings.protect))
+    return cache(VarianceRatios(half_runs, options.objectives, options.rho_per, options.protect))
 
 
-def _pair(
-    first: RunPredictions,
-    second: RunPredictions,
-    settings: Settings,
-    ratios: Ratios | None,
-    results: Path,
-    *,
-    detailed: bool,
-) -> None:
-    """Print the comparison of two runs, and write its probabilities and its figure."""
+def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOptions) -> None:
+    """Print the comparison of two runs, and write its page, its probabilities and its figure."""
+    ratios = _ratios([first, second], settings)
     compared = compare_pair(first, second, settings, ratios)
     regions = compared.regions(settings.level)
     everywhere, inside = compared.events(), compared.events(regions)
@@ -153,12 +132,19 @@ def _pair(
         level=settings.level,
         tested=_tested(first, settings),
     )
-    print_document(pair_document(findings, regions=detailed))
-    stem = written_beside(results) / "comparison" / f"{first.id}_{second.id}"
+    print_document(pair_document(findings))
+    several = len(regions) > 1
+    where = f" of repeat {shown_repeat}, the nearest to the medians," if several else ""
+    size = f"{regions[shown_repeat].size:.4g}"
+    region = f"The {settings.level:.0%} region{where} has the size {size}."
+    computed = " ".join([*_pooled([first, second], settings, ratios), region])
+    stem = settings.results / "report" / "comparison" / f"{first.id}_{second.id}"
     probabilities = inside if settings.repeats == TYPICAL else inside.set_axis(["all"])
+    write_document(pair_document(findings, computed=computed), stem.parent, stem.name, ["html"])
     write_text(stem.with_suffix(".csv"), csv_text(probabilities, index_label="repeat"))
-    written = [f"{stem}.csv"]
+    written = [f"{stem}.html", f"{stem}.csv"]
     if len(settings.objectives) == 2:
+        # Help works without matplotlib.
         from fairbench.reporting.comparison_figures import comparison_figure
 
         by = " x ".join(settings.protect or first.protect)
@@ -169,14 +155,7 @@ def _pair(
         with atomic(stem.with_suffix(".png")) as file:
             figure.savefig(file, format="png")
         written.append(f"{stem}.png")
-    if detailed:
-        several = len(regions) > 1
-        where = f" of repeat {shown_repeat}, the nearest to the medians," if several else ""
-        size = f"{regions[shown_repeat].size:.4g}"
-        region = f"The {settings.level:.0%} region{where} has the size {size}."
-        print(" ".join([*_pooled([first, second], settings, ratios), region]))
-    hint = "" if detailed else f" (print how it was computed: detail={ALL})"
-    print_line(f"written: {', '.join(written)}{hint}")
+    print_line(f"all of it, and how it was computed, is written: {', '.join(written)}")
 
 
 def _tested(run: RunPredictions, settings: Settings) -> str:
@@ -214,31 +193,21 @@ def _numbers(values: NDArray[np.float64]) -> str:
     return "/".join(f"{value:.3f}" for value in values.ravel())
 
 
-def _matrix(
-    folders: Sequence[Run], settings: Settings, certainty: float, conf: Path, results: Path
-) -> None:
+def _matrix(folders: Sequence[Run], options: CompareOptions) -> None:
     """Print the matrix of all pairs of three runs or more."""
-    runs = _classifiers(folders, conf)
+    runs, left_out = load_all(folders)
+    for reason in left_out:
+        print_line(f"left out: {reason}")
     if len(runs) < 2:
         return
-    outperforms = outperformance(runs, settings, _ratios(runs, settings, conf, results))
-    ranks = ranking(outperforms, certainty)
-    by = " x ".join(settings.protect or runs[0].protect)
+    outperforms = outperformance(runs, options, _ratios(runs, options))
+    ranks = ranking(outperforms, options.certainty)
+    by = " x ".join(options.protect or runs[0].protect)
     names, ids = [run.name for run in runs], [run.id for run in runs]
-    title = ranking_title(runs[0].people.name, by, settings.objectives)
-    document = ranking_document(outperforms, ranks, names, ids, title, certainty=certainty)
-    print_document(document)
-
-
-def _classifiers(folders: Sequence[Run], conf: Path) -> list[RunPredictions]:
-    """Return the runs that can be compared, and say of the others why they are left out."""
-    runs = []
-    for folder in folders:
-        try:
-            runs.append(load_predictions(folder))
-        except UserError as error:
-            print_line(f"left out: {error}")
-    return runs
+    title = ranking_title(runs[0].people.name, by, options.objectives)
+    print_document(
+        ranking_document(outperforms, ranks, names, ids, title, certainty=options.certainty)
+    )
 
 
 COMMAND = Command(

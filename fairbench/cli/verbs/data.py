@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairbench.cli.command import Command, Results, components_folder, table
 from fairbench.cli.output import print_line
 from fairbench.core.errors import unknown_name
+from fairbench.core.files import write_text
 from fairbench.core.options import option
-
-if TYPE_CHECKING:
-    from fairbench.data.catalogue import DatasetEntry
-    from fairbench.data.download import Archive
+from fairbench.data.catalogue import DatasetEntry, check, entries, facts_of, page, sources_of
+from fairbench.data.download import Archive
 
 SECTION = "Run and tune"
 
@@ -31,8 +29,6 @@ class DataOptions(Results):
 
     def archive(self, *, download: bool) -> Archive:
         """Return the raw files."""
-        from fairbench.data.download import Archive
-
         folders = [str(folder) for folder in self.search_path]
         return Archive.of(folders or None, download=download)
 
@@ -59,8 +55,6 @@ def list_data_sets(options: DatasheetOptions) -> None:
     ------
     UserError : there is none of this name.
     """
-    from fairbench.data.catalogue import entries, facts_of
-
     archive = options.archive(download=False)
     data_sets = {entry.name: entry for entry in entries(components_folder() / "conf")}
     if not options.name:
@@ -89,8 +83,6 @@ def list_data_sets(options: DatasheetOptions) -> None:
 
 def _missing(entry: DatasetEntry, archive: Archive) -> str:
     """Return how many of a data set's raw files are not here; empty if all are."""
-    from fairbench.data.catalogue import sources_of
-
     sources = sources_of(entry.module)
     missing = sum(archive.locate(source) is None for source in sources)
     return f"{missing} of {len(sources)} files missing; " if missing else ""
@@ -98,8 +90,6 @@ def _missing(entry: DatasetEntry, archive: Archive) -> str:
 
 def check_files(options: DataOptions) -> int:
     """Check every raw file; the exit status is 1 if one is wrong."""
-    from fairbench.data.catalogue import check, entries, sources_of
-
     data_entries = entries(components_folder() / "conf")
     modules = dict.fromkeys(entry.module for entry in data_entries)
     sources = dict.fromkeys(source for module in modules for source in sources_of(module))
@@ -109,9 +99,6 @@ def check_files(options: DataOptions) -> int:
 
 def write_page(options: PageOptions) -> None:
     """Write the page that documents the data sets."""
-    from fairbench.core.files import write_text
-    from fairbench.data.catalogue import entries, page
-
     root = components_folder(writing="" if options.output else "the page of data sets")
     page_path = Path(options.output) if options.output else root / "docs" / "datasets.md"
     write_text(page_path, page(options.archive(download=False), entries(root / "conf")))

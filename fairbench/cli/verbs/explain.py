@@ -8,17 +8,16 @@ intervention or method lists all of them. Without a term, all terms are listed b
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.cli import choices
-from fairbench.cli.command import Command, table
+from fairbench.cli import command as choices
+from fairbench.cli.command import Command, filled, table
 from fairbench.components import HOME
 from fairbench.core.errors import UserError, did_you_mean, unknown_name
-from fairbench.core.formats import shortened
 from fairbench.core.options import option
+from fairbench.core.text import shortened
 
 SECTION = "Results, MLflow and terms"
 
@@ -79,12 +78,6 @@ def _choice(group: str, name: str) -> tuple[str, str]:
     return f"{group}={name}", f"{sentence}. Options: fairbench run {group}={name} --help"
 
 
-def _choices(name: str) -> list[tuple[str, str]]:
-    """Return the choices of a run that have a name, of any group, with sentences."""
-    name = name.replace(" ", "_")
-    return [_choice(group, name) for group in choices.groups_with(name)]
-
-
 def _metrics(key: str) -> list[tuple[str, str]]:
     """Return the metrics that have a name or a label, with what each is."""
     from fairbench.metrics.registry import BINARY, declared
@@ -102,7 +95,8 @@ def explained(name: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
     """Return the terms, choices of a run and metrics that have this name, with a sentence each."""
     key, choice = _key(name), name.lower().replace("-", " ").replace("_", " ")
     rows = [(term.name, term.sentence) for term in terms if key in map(_key, term.names)]
-    rows += _choices(choice)
+    name = choice.replace(" ", "_")
+    rows += [_choice(group, name) for group in choices.groups_with(name)]
     if choice in choices.GROUPS:
         rows += choices.sentences(choice)
     return rows or _metrics(key)
@@ -166,23 +160,14 @@ def _overview(terms: Sequence[Term]) -> str:
     parts = ["fairbench explain TERM says what one of these terms means:"]
     for theme in sorted(by_theme):
         names_text = "; ".join(by_theme[theme])
-        parts.append(f"{theme}\n{_filled(names_text, '  ')}")
+        parts.append(f"{theme}\n{filled(names_text, '  ', '  ')}")
     parts.append(
-        _filled(
+        filled(
             "It also explains every metric and every choice of a run; fairbench explain GROUP "
             f"lists the choices of a group: {', '.join(choices.GROUPS)}."
         )
     )
     return "\n\n".join(parts)
-
-
-def _filled(text: str, indent: str = "") -> str:
-    return textwrap.fill(
-        text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-    )
-
-
-_WIDTH = 100
 
 
 COMMAND = Command(

@@ -1,28 +1,102 @@
-"""Label only what matters: which rows to label next, and why.
-
-No labels yet, and each one costs somebody's time? Groups are chosen by what is known so far (each
-gets at least half of an equal share), rows within a group at random: so the report's intervals
-hold whenever you stop; they are narrower at a number of labels that you say before the first
-(stop=300). Label what next names, and all of it; a row whose label you cannot tell gets ?, such as
-17=?. Rows count from 1. The score and the decision are not shown, so that they do not sway you.
-Everything is kept in one file of plain JSON, and neither a kill nor a second person loses a label.
-"""
+"""A person at a terminal labels one row after the other; every label is stored before the next."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from fairbench.audits.labelling.page import row_document
+from fairbench.audits.labelling.questions import next_rows, store
+from fairbench.audits.labelling.session import (
+    CANNOT_TELL,
+    Session,
+    StateFile,
+    check_labels,
+    open_session,
+)
 from fairbench.audits.question import Options
-from fairbench.cli.command import ALL, EXPORTED, Command, Results, check_predictions, narrow_options
+from fairbench.audits.table import read_frame
+from fairbench.cli.command import EXPORTED, Command, Results, check_predictions, narrow_options
 from fairbench.cli.output import print_line
-from fairbench.core.errors import UserError, check_minimum
-from fairbench.core.options import hidden, option
+from fairbench.core.errors import UserError
+from fairbench.core.options import option
+from fairbench.reporting.document.terminal import print_document
 
-if TYPE_CHECKING:
-    from fairbench.audits.labelling.state import StateFile
+Ask = Callable[[str], str]
+STOP = ("q", "quit", "exit")
+
+
+def label_in_turn(
+    file: StateFile, session: Session, part: tuple[int, int], ask: Ask = input
+) -> None:
+    """Show rows and ask for their labels until the person stops or none is left.
+
+    Parameters
+    ----------
+    part : (k, m): rows of the k-th of m people.
+    ask : shows a prompt and returns a line; raises EOFError at the end of the input.
+    """
+    options = session.state.options
+    frame = read_frame(options, every=True)
+    # The score and the decision would sway a person.
+    hidden = {options.target, options.score, options.prediction, options.labelled, *options.scores}
+    visible_columns = frame[[name for name in frame if name not in hidden]]
+    ended = "No row is left to label"
+    while len(rows := next_rows(session, 1, part)):
+        position = int(rows[0])
+        row = {str(name): str(value) for name, value in visible_columns.iloc[position].items()}
+        print()
+        print_document(row_document(session, position, row))
+        answered = _ask_until_stored(file, session, position + 1, ask)
+        # As it is now, with the labels of others.
+        session = open_session(replace(file.read(), options=options), frame)
+        if not answered:
+            ended = "Stopped"
+            break
+    print_line(f"{ended}: {session.progress}; all labels are stored in {file.path}.")
+
+
+def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> bool:
+    """Ask until there is an answer and it is stored; say whether to go on."""
+    prompt = (
+        f"label of {session.name(row)} ({session.expected}; {CANNOT_TELL} cannot tell; q stops): "
+    )
+    while True:
+        try:
+            text = ask(prompt).strip()
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return False
+        if text.lower() in STOP and text not in session.table.labels + session.classes:
+            return False
+        try:
+            if not store(file, session, check_labels(session, {row: text})):
+                print(f"Row {row} had this label by now, from another person: it counts once.")
+        except UserError as error:
+            stored_labels = file.read().labels
+            if row not in stored_labels:
+                print_line(str(error))
+                continue
+            print_line(
+                f"Row {row} was given {stored_labels[row] or CANNOT_TELL} meanwhile, by another "
+                "person, "
+                f"which stays: your {text} was not stored. To replace it: fairbench label ask "
+                f"state={file.path} {row}=LABEL overwrite=true"
+            )
+        return True
+
+
+# Label only what matters: which rows to label next, and why.
+#
+# No labels yet, and each one costs somebody's time? Groups are chosen by what is known so far
+# (each gets at least half of an equal share), rows within a group at random: so the report's
+# intervals hold whenever you stop; they are narrower at a number of labels that you say before
+# the first (stop=300). Label what next names, and all of it; a row whose label you cannot tell
+# gets ?, such as 17=?. Rows count from 1. The score and the decision are not shown, so that they
+# do not sway you. Everything is kept in one file of plain JSON, and neither a kill nor a second
+# person loses a label.
 
 SECTION = "Audit predictions"
 
@@ -46,8 +120,6 @@ class _State(Results):
         ------
         UserError : none is named.
         """
-        from fairbench.audits.labelling.state import StateFile
-
         if not self.state:
             raise UserError(
                 "no state file is named, in which labels are kept: give state=audit.json, or "
@@ -60,7 +132,7 @@ class _State(Results):
 class NextOptions(_State, Options):
     """The options of an audit when labelling starts; later only the question may change."""
 
-    n: int = option(1, "How many rows to name.")
+    n: int = option(1, "How many rows to name.", least=1)
     question: str | None = option(
         None,
         "What labels are to find out: worst (in which group the metric is worst; the usual one), "
@@ -93,11 +165,10 @@ class NextOptions(_State, Options):
         shown="[COLUMN,...]",
     )  # fmt: skip
     part: str = option("1/1", _PART, shown="1/2")
-    given: frozenset[str] = hidden(frozenset(), given=True)
+    given: frozenset[str] = frozenset()  # the options that the command line has
 
     def __post_init__(self) -> None:
         """Check no column yet: the state may have them."""
-        check_minimum("n", self.n, 1)
 
     def audit(self) -> Options:
         """Return the options of the audit that is started.
@@ -158,10 +229,8 @@ class LabelReportOptions(_State):
 
 def label_next(options: NextOptions) -> None:
     """Name the rows to label next; start the state if there is none."""
-    from fairbench.audits.labelling.answering import ASKED, begin, go_on
-    from fairbench.audits.labelling.questions import next_rows
-    from fairbench.audits.pages.labelling import next_rows_document
-    from fairbench.reporting.document.terminal import print_document
+    from fairbench.audits.labelling.page import next_rows_document
+    from fairbench.audits.labelling.questions import ASKED, begin, go_on, next_rows
 
     part = _part(options.part)
     file = options.file
@@ -175,9 +244,8 @@ def label_next(options: NextOptions) -> None:
 
 def ask(options: AskOptions) -> None:
     """Store the labels that are given; without any, show rows and ask for theirs."""
-    from fairbench.audits.labelling.answering import pairs_in, resume, row_labels, store
+    from fairbench.audits.labelling.questions import pairs_in, resume, row_labels, store
     from fairbench.audits.labelling.session import check_labels, open_session
-    from fairbench.cli.label_in_turn import label_in_turn
 
     part = _part(options.part)
     file = options.file
@@ -195,10 +263,10 @@ def ask(options: AskOptions) -> None:
 
 def report(options: LabelReportOptions) -> None:
     """Print and write the report of an audit, with the labels so far."""
-    from fairbench.audits.folders import own_folder
     from fairbench.audits.kinds import document_of_table
-    from fairbench.audits.labelling.answering import resume
-    from fairbench.audits.pages.labelling import session_document, with_answer
+    from fairbench.audits.labelling.page import session_document, with_answer
+    from fairbench.audits.labelling.questions import resume
+    from fairbench.audits.report import own_folder
     from fairbench.cli.verbs.audit import print_and_write
 
     session = resume(options.file, options.path)
@@ -210,8 +278,10 @@ def report(options: LabelReportOptions) -> None:
         document = session_document(session)
     else:
         document = with_answer(document_of_table(audit_options, session.audited()), session)
+    answer = document.data["labelling"]
+    print_line(" ".join([answer["asked"], *answer["sentences"]]))
     folder = partial(own_folder, audit_options, options.results)
-    print_and_write(document, folder, "audit", detail=ALL)
+    print_and_write(document, folder, "audit")
 
 
 def _part(text: str) -> tuple[int, int]:

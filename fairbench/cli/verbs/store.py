@@ -9,33 +9,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.cli import packs
-from fairbench.cli.command import Command, Results, check_keys, components_folder
+from fairbench.cli.command import (
+    Command,
+    Results,
+    Selection,
+    check_folder,
+    components_folder,
+    default_results,
+)
 from fairbench.cli.output import print_line
-from fairbench.core.errors import UserError, check_minimum
-from fairbench.core.formats import count, visible
+from fairbench.core.errors import UserError
+from fairbench.core.locks import alone, using
 from fairbench.core.options import option
+from fairbench.core.text import count, visible
+from fairbench.reporting.document.model import Column, Document, Section, Table
+from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.runs import document_of, where_from
+from fairbench.results import packs, upkeep
+from fairbench.results.catalogue import Catalogue, differing_options
+from fairbench.results.cells import Store
+from fairbench.results.record import GROUPS, refuse_pack
+from fairbench.results.runs import damaged_files
 
 if TYPE_CHECKING:
     from fairbench.experiments.verification import Difference
-    from fairbench.results.catalogue import Catalogue
-    from fairbench.results.garbage import Garbage
 
 SECTION = "Results, MLflow and terms"
 
 _WIDTH = 100
 _RUN = "The beginning of the run's id."
-
-
-@dataclass(frozen=True)
-class ListOptions(Results):
-    """Which runs are listed."""
-
-    ids: tuple[str, ...] = option((), "Runs whose ids begin so; all by default.", argument="RUN")
-    keys: tuple[tuple[str, str], ...] = option(
-        (), "Runs with these values, such as dataset=adult,german or learner.max_depth=6.",
-        argument="KEY=VALUE", pairs=lambda name: True,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,56 +58,65 @@ class ExportOptions(Results):
 
 
 @dataclass(frozen=True)
-class GarbageOptions(Results):
+class _Cleaning:
+    """How files are removed."""
+
+    dry_run: bool = option(False, "Only say what would go.")
+    wait: float = option(10.0, "How many seconds to wait for commands that use the folder.")
+
+
+@dataclass(frozen=True)
+class GarbageOptions(_Cleaning, Results):
     """Which files are kept although no run refers to them."""
 
-    dry_run: bool = option(False, "Only say what would go.")
     hours: float = option(24.0, "Spare what was written in the last so many hours.")
-    wait: float = option(10.0, "How many seconds to wait for commands that use the folder.")
 
 
 @dataclass(frozen=True)
-class EvaluateOptions(Results):
-    """Which runs are evaluated again."""
-
-    ids: tuple[str, ...] = option((), _RUN, argument="RUN")
-    keys: tuple[tuple[str, str], ...] = option(
-        (), "Runs with these values, such as purpose=demo or dataset=adult.",
-        argument="KEY=VALUE", pairs=lambda name: True,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class RemoveOptions(EvaluateOptions):
+class RemoveOptions(_Cleaning, Selection):
     """Which runs are removed."""
 
-    dry_run: bool = option(False, "Only say what would go.")
-    wait: float = option(10.0, "How many seconds to wait for commands that use the folder.")
+    ids: tuple[str, ...] = option((), "Runs whose ids begin so.", argument="RUN")
 
 
 @dataclass(frozen=True)
 class VerifyOptions(Results):
     """Which cells are computed again."""
 
-    run: str = option("", f"{_RUN} Or a pack, all of which is checked.", argument="RUN|PACK")
-    cells: int = option(3, "How many cells to compute again.")
+    run: str = option("", _RUN, argument="RUN")
+    cells: int = option(3, "How many cells to compute again.", least=0)
     seed: int = option(0, "The seed with which they are drawn.", least=0)
     keys: tuple[tuple[str, str], ...] = option(
         (), "The file that the run was made with, such as dataset.path=FILE.",
         argument="dataset.path=FILE", pairs=lambda name: "." in name,
     )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        """Refuse numbers that mean nothing."""
-        check_minimum("cells", self.cells, 0)
+
+@dataclass(frozen=True)
+class PackOptions(Selection):
+    """Which runs are packed, and what of each."""
+
+    ids: tuple[str, ...] = ()  # the word that has no name is the folder
+
+    results: Path = option(default_results, "The results folder.", argument="FOLDER")
+    out: Path = option(Path(), "The pack that is written; by default FOLDER.zip.", shown="FILE")
+    cells: bool = option(True, "Pack the cells: without them no run is computed again.")
+    people: bool = option(
+        False, "Pack target and groups of all data, also of data that may not be passed on."
+    )
 
 
-def ls(options: ListOptions) -> None:
+@dataclass(frozen=True)
+class UnpackOptions:
+    """Which pack is made a results folder again."""
+
+    file: Path = option(Path(), "The pack.", argument="FILE")
+    out: Path = option(Path(), "A results folder, which may be there.", shown="FOLDER")
+
+
+def ls(options: Selection) -> None:
     """Print a line for each run."""
-    from fairbench.results.catalogue import Catalogue
-
-    check_keys(options.keys)
-    words = [*options.ids, *(f"{name}={text}" for name, text in options.keys)]
+    words = [*options.ids, *options.words]
     catalogue = Catalogue(options.results)
     runs = catalogue.matching(words)
     if runs.runs:
@@ -123,9 +134,6 @@ def runs_lines(catalogue: Catalogue) -> list[str]:
 
     Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
     """
-    from fairbench.results.catalogue import differing_options
-    from fairbench.results.record import GROUPS
-
     runs = sorted(catalogue, key=lambda run: (run.finished, run.id))
     choices_of_runs = [
         run.choices | {"protect": run.protect, "seed": str(run.seed)} for run in runs
@@ -166,24 +174,15 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def show(options: ShowOptions) -> None:
     """Print a run's configuration, where it was computed, and its table."""
-    from rich.console import Console
-
-    from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.runs import document_of, where_from
-    from fairbench.results.catalogue import Catalogue
-
     folder = Catalogue(options.results).one(options.run)
-    config = folder.content("config.yaml").decode(errors="replace")
-    console = Console(width=_WIDTH)
-    print_line(config)
-    console.print(where_from(folder))
+    print_line(folder.content("config.yaml").decode(errors="replace"))
+    print_document(where_from(folder))
     print_document(document_of(folder))
 
 
 def export_run(options: ExportOptions) -> None:
     """Write one repeat's test rows, and print how they are audited."""
-    from fairbench.comparison.run_predictions import export, group_columns, load_predictions
-    from fairbench.results.catalogue import Catalogue
+    from fairbench.comparison.runs import export, group_columns, load_predictions
 
     stored = Catalogue(options.results).one(options.run)
     run = load_predictions(stored, participle="exported", numbers=True)
@@ -206,60 +205,46 @@ def export_run(options: ExportOptions) -> None:
 
 def gc(options: GarbageOptions) -> None:
     """Remove what no run refers to."""
-    from fairbench.core.locks import alone
-    from fairbench.results import garbage
-    from fairbench.results.cells import Store
-    from fairbench.results.packs import refuse_pack
-
-    refuse_pack(options.results, "collecting garbage")
     store = Store(options.results)
     with alone(options.results, options.wait):
-        files = garbage.garbage(store, options.hours)
+        files = upkeep.garbage(store, options.hours)
         if not options.dry_run:
-            garbage.remove(files)
+            upkeep.remove(files)
     _print_garbage(files)
     size = sum(file.bytes for file in files)
     print_line(f"{'would free' if options.dry_run else 'freed'} {size / 1e6:.2f} MB")
     for file in files:
-        if file.kind in garbage.STRAY:
+        if file.kind in upkeep.STRAY:
             print_line(f"{file.kind}: {file.path}")
 
 
-def _print_garbage(items: Sequence[Garbage]) -> None:
+def _print_garbage(items: Sequence[upkeep.Garbage]) -> None:
     """Print the number and the size of files of each kind."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("what", "number", "MB")
-    for kind, number in Counter(item.kind for item in items).items():
-        size = sum(item.bytes for item in items if item.kind == kind)
-        table.add_row(kind, str(number), f"{size / 1e6:.2f}")
-    if items:
-        Console(width=_WIDTH).print(table)
+    rows = [
+        [kind, number, sum(item.bytes for item in items if item.kind == kind) / 1e6]
+        for kind, number in Counter(item.kind for item in items).items()
+    ]
+    columns = [Column("what"), Column("number", "count"), Column("MB", "number", decimals=2)]
+    if rows:
+        print_document(Document("", [Section("", [Table(columns, rows)])]))
 
 
 def rm(options: RemoveOptions) -> None:
     """Remove runs, and the cells that no other run uses."""
-    from fairbench.core.locks import alone
-    from fairbench.results import garbage
-    from fairbench.results.cells import Store
-    from fairbench.results.packs import refuse_pack
-
-    refuse_pack(options.results, "removing runs")
     if not options.ids and not options.keys:
         raise UserError("nothing is named: fairbench store rm RUN, or purpose=demo")
     store = Store(options.results)
     with alone(options.results, options.wait):
-        runs = _selected_runs(options)
-        removed = garbage.garbage_of_runs(store, list(runs))
+        runs = options.selected()
+        removed = upkeep.garbage_of_runs(store, list(runs))
         lines = runs_lines(runs)
-        cells = {cell for run in runs for cell in garbage.cells_of(run) if store.has(cell)}
+        cells = {cell for run in runs for cell in upkeep.cells_of(run) if store.has(cell)}
         if not options.dry_run:
-            garbage.remove(removed)
+            upkeep.remove(removed)
     for line in lines:
         print_line(line)
     _print_garbage(removed)
-    if stay := len(cells) - sum(item.kind == garbage.OWN_CELL for item in removed):
+    if stay := len(cells) - sum(item.kind == upkeep.OWN_CELL for item in removed):
         print_line(f"{stay} of {len(cells)} cells stay, as other runs share them")
     size = sum(item.bytes for item in removed)
     verb, freed = ("would remove", "free") if options.dry_run else ("removed", "freed")
@@ -267,15 +252,13 @@ def rm(options: RemoveOptions) -> None:
     print_line(f"{verb} {runs_text} and {freed} {size / 1e6:.2f} MB ({size:,} bytes)")
 
 
-def evaluate(options: EvaluateOptions) -> int:
+def evaluate(options: Selection) -> int:
     """Evaluate runs from their cells with the code as it is; return 1 if some cannot be."""
     from fairbench.cli.jobs import draw_figures
     from fairbench.experiments.verification import evaluate_again
-    from fairbench.results.packs import refuse_pack
 
-    refuse_pack(options.results, "evaluating runs again")
     conf = components_folder() / "conf"
-    runs = list(_selected_runs(options))
+    runs = list(options.selected())
     evaluated = 0
     failed = 0
     for run in runs:
@@ -292,52 +275,21 @@ def evaluate(options: EvaluateOptions) -> int:
     return 1 if failed else 0
 
 
-def _selected_runs(options: RemoveOptions | EvaluateOptions) -> Catalogue:
-    """Return the selected runs.
-
-    Raises
-    ------
-    UserError : an id means no run or several, or no run has these values.
-    """
-    from fairbench.results.catalogue import Catalogue
-
-    check_keys(options.keys)
-    all_runs = Catalogue(options.results)
-    catalogue = (
-        all_runs.only([all_runs.one(run_id) for run_id in options.ids]) if options.ids else all_runs
-    )
-    words = [f"{name}={text}" for name, text in options.keys]
-    selected = catalogue.matching(words)
-    if not selected.runs:
-        raise UserError(catalogue.why_none(words))
-    return selected
-
-
 def verify(options: VerifyOptions) -> int:
     """Read a run's cells, compute some again, and compare bit for bit."""
     from fairbench.cli.jobs import draw_figures
     from fairbench.experiments import verification
-    from fairbench.results.catalogue import Catalogue
-    from fairbench.results.cells import Store
-    from fairbench.results.packs import is_pack
-    from fairbench.results.runs import damaged_files
 
-    if is_pack(path := Path(options.run) if options.run else options.results):
-        return packs.verify_pack(path)
     if not options.run:
-        raise UserError("nothing is named: fairbench store verify RUN, or verify PACK")
-    if path.exists():
+        raise UserError("nothing is named: fairbench store verify RUN")
+    if (path := Path(options.run)).exists():
+        refuse_pack(path)
         raise UserError(
-            f"{path} is no pack, and a run is named by its id: fairbench store verify RUN "
+            f"{path} is no run, which is named by its id: fairbench store verify RUN "
             f"results=FOLDER, and fairbench store ls lists the ids"
         )
     store = Store(options.results)
     folder = Catalogue(options.results).one(options.run)
-    if store.pack and not store.pack.count("cells"):
-        raise UserError(
-            f"{options.results} holds no cells, so that nothing of run {folder.id} can be computed "
-            f"again: fairbench store verify {options.results} checks what it holds"
-        )
     conf = components_folder() / "conf"
     has_list = "cells.txt" not in damaged_files(folder)
     if has_list and (damaged := verification.damaged_cells(folder, store)):
@@ -383,9 +335,41 @@ def _verdict(differences: Sequence[Difference], changes: Mapping[str, str]) -> i
     return 1
 
 
+def pack(options: PackOptions) -> None:
+    """Write the runs that match as a pack."""
+    runs = list(options.selected())
+    folder = options.results.resolve()
+    out = options.out if options.out != Path() else folder.with_name(f"{folder.name}.zip")
+    check_folder(out, new=True)
+    if out.exists():
+        raise UserError(f"out={out} is there already: name another place, or remove it first")
+    report = packs.pack(runs, out, cells=options.cells, people=options.people)
+    size = out.stat().st_size / 1e6
+    print_line(f"{out}: {len(runs)} runs and {report.cells} cells, {size:.2f} MB")
+    if report.missing:
+        print_line(f"{report.missing} cells of these runs are not there, and not in the pack")
+    if report.left_out:
+        print_line(
+            f"left out, since they may not be given away: target and groups of "
+            f"{', '.join(sorted(report.left_out))}; without them their runs cannot be compared, "
+            "traded off or audited, nor their metrics computed again from predictions "
+            "(people=true packs them)"
+        )
+
+
+def unpack(options: UnpackOptions) -> None:
+    """Write the runs of a pack into a results folder."""
+    if Path() in (options.file, options.out):
+        raise UserError("name the pack and the folder: fairbench store unpack FILE out=FOLDER")
+    check_folder(options.out)
+    with using(options.out):
+        runs, cells = packs.unpack(options.file, options.out)
+    print_line(f"{runs} runs and {cells} cells of {options.file} were written to {options.out}")
+
+
 COMMANDS = {
     "ls": Command(
-        ListOptions,
+        Selection,
         ls,
         sentence="List the finished runs that match.",
         examples=("fairbench store ls dataset=adult,german method=ensemble",),
@@ -410,7 +394,7 @@ COMMANDS = {
         examples=("fairbench store gc dry_run=true",),
     ),
     "evaluate": Command(
-        EvaluateOptions,
+        Selection,
         evaluate,
         sentence="Evaluate runs again with the code as it is, such as a new metric; fit nothing.",
         examples=("fairbench store evaluate dataset=german", "fairbench store evaluate"),
@@ -425,8 +409,22 @@ COMMANDS = {
     "verify": Command(
         VerifyOptions,
         verify,
-        sentence="Compute some of a run's cells again and compare them, or check all of a pack.",
-        examples=("fairbench store verify 3f2a cells=10", "fairbench store verify results/atlas"),
+        sentence="Check every file of a run, compute some of its cells again and compare them.",
+        examples=("fairbench store verify 3f2a cells=10",),
     ),
-    **packs.COMMANDS,
+    "pack": Command(
+        PackOptions,
+        pack,
+        sentence="Write finished runs, and what they need, as one sealed zip file to pass on.",
+        examples=(
+            "fairbench store pack",
+            "fairbench store pack results dataset=adult out=adult.zip",
+        ),
+    ),
+    "unpack": Command(
+        UnpackOptions,
+        unpack,
+        sentence="Check a pack, and write its runs into a results folder, where they are read.",
+        examples=("fairbench store unpack mine.zip out=mine",),
+    ),
 }

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from fairbench.cli.command import Command, Results, check_keys
+from fairbench.cli.command import Command, Selection
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
+from fairbench.core.files import write_text
 from fairbench.core.options import option
-
-if TYPE_CHECKING:
-    from fairbench.results.catalogue import Catalogue
+from fairbench.core.text import csv_text
+from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.document.writing import FORMS
+from fairbench.reporting.runs import document_of, runs_document, tidy
+from fairbench.results.catalogue import Catalogue
 
 SECTION = "Compare finished runs"
 
@@ -25,16 +27,12 @@ _TERMINAL = "terminal"
 
 
 @dataclass(frozen=True)
-class TableOptions(Results):
+class TableOptions(Selection):
     """Which runs are in the table, and how it is written."""
 
     ids: tuple[str, ...] = option(
         (), "Runs whose ids begin so, or all; the run that finished last by default.",
         argument="RUN",
-    )  # fmt: skip
-    keys: tuple[tuple[str, str], ...] = option(
-        (), "Runs with these values, such as dataset=adult,german or learner.max_depth=6.",
-        argument="KEY=VALUE", pairs=lambda name: True,
     )  # fmt: skip
     metrics: tuple[str, ...] = option(
         (), "What is shown of each run; error, log loss and gap by default.",
@@ -65,8 +63,6 @@ class TableOptions(Results):
 
 def table(options: TableOptions) -> None:
     """Print or write the table of the runs that are asked for."""
-    from fairbench.core.files import write_text
-
     written_as = options.written_as
     runs = _selected(options)
     if written_as == _TERMINAL and options.out == Path():
@@ -87,19 +83,16 @@ def _selected(options: TableOptions) -> Catalogue:
     ------
     UserError : there is none.
     """
-    from fairbench.results.catalogue import Catalogue
-
-    check_keys(options.keys, "metrics", "format", "out")
+    ids = () if options.ids == ("all",) else options.ids
+    words = [*ids, *options.words]
     catalogue = Catalogue(options.results)
     if not catalogue.runs:
         raise UserError(f"{options.results} has no finished run")
-    ids = () if options.ids == ("all",) else options.ids
     if not options.ids and not options.keys:
         return catalogue.only([max(catalogue, key=lambda run: run.finished)])
     for run_id in ids:
         if not any(id_.startswith(run_id) for id_ in catalogue.runs):
             catalogue.one(run_id)  # refused, with the nearest
-    words = [*ids, *(f"{name}={text}" for name, text in options.keys)]
     matching = catalogue.matching(words)
     if not matching.runs:
         raise UserError(catalogue.why_none(words))
@@ -108,10 +101,6 @@ def _selected(options: TableOptions) -> Catalogue:
 
 def _print(runs: Catalogue, options: TableOptions) -> None:
     """Print one run with its files, or the table of several."""
-    from fairbench.reporting.document.terminal import print_document
-    from fairbench.reporting.run_tables import runs_document
-    from fairbench.reporting.runs import document_of
-
     if len(runs) == 1 and not options.metrics:
         (run,) = runs
         print_document(document_of(run))
@@ -122,16 +111,11 @@ def _print(runs: Catalogue, options: TableOptions) -> None:
 
 def _text(runs: Catalogue, options: TableOptions, written_as: str) -> str:
     """Return the table as a file has it."""
-    from fairbench.core.formats import csv_text
-    from fairbench.reporting.document.plain_text import to_latex, to_markdown
-    from fairbench.reporting.run_tables import runs_document, tidy
-    from fairbench.reporting.runs import document_of
-
     if written_as == "csv":
         return csv_text(tidy(runs, options.metrics))
     is_single = len(runs) == 1 and not options.metrics
     document = document_of(next(iter(runs))) if is_single else runs_document(runs, options.metrics)
-    return to_markdown(document) if written_as == "markdown" else to_latex(document)
+    return str(FORMS[written_as].write(document))
 
 
 COMMAND = Command(

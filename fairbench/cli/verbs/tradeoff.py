@@ -9,19 +9,16 @@ from dataclasses import dataclass
 
 from fairbench.cli.command import Command, Results, purposes, with_note
 from fairbench.cli.output import print_line
-from fairbench.comparison.run_predictions import load_predictions
-from fairbench.comparison.settings import AVERAGED, SPREADS, TYPICAL
+from fairbench.comparison.runs import AVERAGED, SPREADS, TYPICAL, load_predictions
 from fairbench.comparison.tradeoff_runs import Candidate, candidates, tradeoff
 from fairbench.core.errors import UserError
-from fairbench.core.escaping import file_name
 from fairbench.core.files import atomic, write_text
-from fairbench.core.formats import csv_text
 from fairbench.core.options import option
-from fairbench.inference.comparing.objectives import METRICS, frontier
+from fairbench.core.text import csv_text, file_name
+from fairbench.inference.comparing import METRICS, frontier
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import tradeoff_document
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.packs import written_beside
 
 SECTION = "Compare finished runs"
 
@@ -76,7 +73,7 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
         tradeoff_document(table, METRICS, title=title, base=base, spread=SPREADS[options.repeats])
     )
     name = file_name(f"{options.dataset}_{protect.replace(' ', '')}")
-    stem = written_beside(results) / "tradeoff" / name
+    stem = results / "report" / "tradeoff" / name
     write_text(stem.with_suffix(".csv"), csv_text(table))
     figure = tradeoff_figure(table, curve, title, base, SPREADS[options.repeats])
     with atomic(stem.with_suffix(".png")) as file:

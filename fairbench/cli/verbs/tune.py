@@ -17,16 +17,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import (
-    Command,
-    Results,
-    check_run_words,
-    components_folder,
-)
+from fairbench.cli.command import Command, Results, check_run_words, components_folder
 from fairbench.core.errors import UserError
-from fairbench.core.hydra_words import hydra_word
-from fairbench.core.options import option
-from fairbench.experiments.tuning_settings import TuningOptions
+from fairbench.core.options import hydra_word, option
+from fairbench.evaluation.tuning_goals import TuningOptions
 
 SECTION = "Run and tune"
 

@@ -19,7 +19,7 @@ class ServerOptions(Results):
 
 def serve(options: ServerOptions) -> int:
     """Print where the runs are to be seen, and serve them until interrupted."""
-    from fairbench.tracking.ui import ui
+    from fairbench.tracking.importer import ui
 
     return ui(str(options.port), str(options.results))
 

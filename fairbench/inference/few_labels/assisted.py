@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats
 from fairbench.inference.survey import sums
-from fairbench.metrics.rates import Rate
+from fairbench.metrics.registry import Rate
 
-Codes = NDArray[np.int64]
 # This many mean squared weights are added to the squared errors with and without scores. With few
 # labels, which hardly show how well scores predict, it shrinks what scores explain towards 0.
 UNSEEN = 2.0
@@ -131,11 +129,10 @@ class LabelledRows:
             influence += factor[self.group[self.rows]] * estimate.influence
             expected = expected.plus(estimate.expected, factor[self.group])
         events = np.minimum.reduce([estimate.events for estimate in from_labels])
-        reduction = self._variance_reduction(influence, expected, events)
-        shares = _move_together(
-            np.array([estimate.share for estimate in from_labels]), reduction.moved / smallest
-        )
-        sizes = np.array([estimate.size for estimate in from_labels]) / reduction.remaining
+        moved, remaining = self._variance_reduction(influence, expected, events)
+        shares = np.array([estimate.share for estimate in from_labels])
+        shares = _move_together(shares, moved / smallest)
+        sizes = np.array([estimate.size for estimate in from_labels]) / remaining
         return shares * sizes, sizes
 
     def rows_of(self, rates: Sequence[Rate]) -> Floats:
@@ -158,9 +155,11 @@ class LabelledRows:
     def _effective_counts(self, rate: Rate) -> tuple[Floats, Floats]:
         """Return the effective successes and sizes (G,) of a rate, from labels and scores."""
         estimate = self._from_labels(rate)
-        reduction = self._variance_reduction(estimate.influence, estimate.expected, estimate.events)
-        size = estimate.size / reduction.remaining
-        share = np.clip(estimate.share + reduction.moved / estimate.denominator, 0, 1)
+        moved, remaining = self._variance_reduction(
+            estimate.influence, estimate.expected, estimate.events
+        )
+        size = estimate.size / remaining
+        share = np.clip(estimate.share + moved / estimate.denominator, 0, 1)
         return share * size, size
 
     def _from_labels(self, rate: Rate) -> _FromLabels:
@@ -205,8 +204,10 @@ class LabelledRows:
 
     def _variance_reduction(
         self, influence: Floats, expected: _Expected, events: Floats
-    ) -> _VarianceReduction:
+    ) -> tuple[Floats, Floats]:
         """Return how far scores move each group's rate, and how much of its variance remains.
+
+        That is (G,) what they add to the sum of influences, and the share of the variance.
 
         Parameters
         ----------
@@ -237,12 +238,10 @@ class LabelledRows:
         slope = slope * kept
         remaining = 1 - (1 - remaining) * kept * (2 - kept)
         labelled_share = n_labels / np.maximum(self._group_sizes, 1)
-        return _VarianceReduction(
-            moved=slope * (fit.mean_of_all - fit.mean_of_labelled) * fit.total_weight,
-            remaining=remaining + (1 - remaining) * labelled_share,
-        )
+        moved = slope * (fit.mean_of_all - fit.mean_of_labelled) * fit.total_weight
+        return moved, remaining + (1 - remaining) * labelled_share
 
-    def _shrinkage(self, fit: _SlopeFit, left_out: _LeftOutErrors) -> Floats:
+    def _shrinkage(self, fit: _SlopeFit, left_out: tuple[Floats, Floats]) -> Floats:
         """Return the factors (G,) from 0 to 1 that slopes are shrunk by against overfitting.
 
         Notes
@@ -251,13 +250,14 @@ class LabelledRows:
         errors of the rows in the fit, E_in and E0_in, the factor is
         (1 - E / E0) / (1 - E_in / E0_in), limited to [0, 1].
         """
-        explained_left_out = 1 - left_out.with_scores / np.maximum(left_out.without_scores, _TINY)
+        with_scores, without_scores = left_out
+        explained_left_out = 1 - with_scores / np.maximum(without_scores, _TINY)
         group = self.group[self.rows]
         error_in_fit = self._sum((fit.response - fit.slope[group] * fit.predictor) ** 2)
         explained_in_fit = 1 - error_in_fit / np.maximum(self._sum(fit.response**2), _TINY)
         return np.clip(explained_left_out / np.maximum(explained_in_fit, _TINY), 0, 1)
 
-    def _remaining_variance(self, fit: _SlopeFit, left_out: _LeftOutErrors) -> Floats:
+    def _remaining_variance(self, fit: _SlopeFit, left_out: tuple[Floats, Floats]) -> Floats:
         """Return the shares (G,) of the rates' variance that the fitted scores leave.
 
         Notes
@@ -266,11 +266,9 @@ class LabelledRows:
         and without scores, E and E0, and with u = UNSEEN times the mean squared weight.
         """
         unseen = UNSEEN * fit.squared_weights / np.maximum(self._labels, 1)
-        return np.clip(
-            (left_out.with_scores + unseen) / np.maximum(left_out.without_scores + unseen, _TINY),
-            _TINY,
-            1,
-        )
+        with_scores, without_scores = left_out
+        share = (with_scores + unseen) / np.maximum(without_scores + unseen, _TINY)
+        return np.clip(share, _TINY, 1)
 
     def _fit_slope(self, influence: Floats, expected: _Expected) -> _SlopeFit:
         """Regress the influences of labelled rows on their predictions, in every group.
@@ -312,8 +310,8 @@ class LabelledRows:
             squared_weights=squared_weights,
         )
 
-    def _leave_one_out(self, fit: _SlopeFit) -> _LeftOutErrors:
-        """Return the squared errors of labelled rows that are left out of means and slopes.
+    def _leave_one_out(self, fit: _SlopeFit) -> tuple[Floats, Floats]:
+        """Return the sums (G,) of squared errors of rows left out, with scores and without.
 
         Notes
         -----
@@ -330,10 +328,7 @@ class LabelledRows:
         products_of_others = fit.products[group] - jackknife[group] * predictor * response
         slope_of_others = products_of_others / squares_of_others
         error = jackknife[group] * (response - slope_of_others * predictor)
-        return _LeftOutErrors(
-            with_scores=self._sum(error**2),
-            without_scores=self._sum((jackknife[group] * response) ** 2),
-        )
+        return self._sum(error**2), self._sum((jackknife[group] * response) ** 2)
 
     @property
     def _weights(self) -> Floats:
@@ -396,19 +391,6 @@ class _Expected(NamedTuple):
         )
 
 
-class _VarianceReduction(NamedTuple):
-    """What scores change in the rates of G groups.
-
-    Attributes
-    ----------
-    moved : (G,) what the scores add to the sum of influences.
-    remaining : (G,) the share of the rate's variance that remains.
-    """
-
-    moved: Floats
-    remaining: Floats
-
-
 class _SlopeFit(NamedTuple):
     """A fit of influences by predictions, and the sums that it was made from.
 
@@ -434,13 +416,6 @@ class _SlopeFit(NamedTuple):
     mean_of_labelled: Floats
     total_weight: Floats
     squared_weights: Floats
-
-
-class _LeftOutErrors(NamedTuple):
-    """Sums (G,) of squared errors of rows left out, predicted with scores and without."""
-
-    with_scores: Floats
-    without_scores: Floats
 
 
 class _FromLabels(NamedTuple):

@@ -1,14 +1,22 @@
-"""Hierarchical calibration of scores: the link, its features and its priors (Ji et al. 2020)."""
+"""Hierarchical calibration of scores, from few labels (Ji et al. 2020).
+
+The link, its features and priors (:class:`Calibration`); posterior draws of its parameters, by
+importance sampling or, where that cannot be trusted, by a slice sampler (:func:`sample`); and
+whether labels that come are those that calibration foresees (:func:`calibration_p_values`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri, ndtri
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats
+from fairbench.core.errors import UserError, check_minimum
 
 CLIP = 0.01
 _CACHED = 1 << 14
@@ -169,4 +177,576 @@ LLO = Calibration(1, (0.4, 2.0), (0.15, 0.75))
 SEPARATE = replace(BETA, spread_sd=None)
 # Of an audit: scores may be wrong in any way, and differ between groups as labels show.
 SIGNED = Calibration(2, (0.5, 0.5, 2.0), (0.3, 0.3, 0.75), signed=True)
-CALIBRATIONS = {"beta": BETA, "llo": LLO, "separate": SEPARATE}
+# Draws of calibration parameters: Gaussian approximations, and importance sampling from them.
+
+# The range of spreads, in units of the prior's scale.
+_SMALLEST_SPREAD, _LARGEST = 1e-3, 10.0
+_DEGREES = 5  # of the Student t that nodes are moved by: heavy tails keep their weights bounded
+# Variance added to that of the logarithms of spreads when nodes are moved. The evidence of 64 nodes
+# may lie on a few of them, or on one: the new nodes then still spread beyond them, and the
+# covariance has a Cholesky factor.
+_WIDENING = 0.1
+_MOST_STEPS, _LONGEST_STEP, _TOLERANCE = 30, 1.0, 1e-2  # of Fisher scoring
+
+
+Fill: TypeAlias = Callable[[int, int, np.random.Generator], Floats]
+
+
+def sobol(columns: int, rows: int, generator: np.random.Generator) -> Floats:
+    """Return (rows, columns) numbers that fill (0, 1) evenly: a scrambled Sobol set."""
+    from scipy.stats import qmc
+
+    return np.asarray(qmc.Sobol(columns, rng=generator).random(rows))
+
+
+def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats:
+    """Return (rows, columns) numbers that fill (0, 1) evenly: multiples of irrational numbers.
+
+    Notes
+    -----
+    Roberts (2018), a Kronecker sequence by powers of the root of x^(d+1) = x + 1, shifted at random
+    (Cranley & Patterson 1976). Sobol's set fills many columns better, but ``scipy.stats`` takes
+    longer to import than a million rows to count.
+    """
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (columns + 1))
+    steps = root ** -np.arange(1.0, columns + 1)
+    points = generator.random(columns) + np.outer(np.arange(1, rows + 1), steps)
+    inside: Floats = np.clip(points % 1, 1e-12, 1 - 1e-12)
+    return inside
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The prior of all groups' parameters at J values of the spreads, the means integrated out.
+
+    Attributes
+    ----------
+    spread : (J, D) the spreads sigma; a model whose groups share nothing has one node of NaN.
+    log_weight : (J,) log of the spreads' prior density over that the nodes were drawn from.
+    precision : (J, P, P) prior precisions of the P = G D parameters, group by group.
+    log_determinant : (J,) of the precisions.
+    """
+
+    spread: Floats
+    log_weight: Floats
+    precision: Floats
+    log_determinant: Floats
+
+    @classmethod
+    def of(
+        cls,
+        model: Calibration,
+        n_groups: int,
+        count: int,
+        generator: np.random.Generator,
+        fill: Fill = sobol,
+    ) -> Nodes:
+        """Place nodes evenly on the half-normal priors of the spreads."""
+        if model.spread_sd is None:
+            return cls._of_spreads(model, n_groups, np.full((1, model.size), np.nan), np.zeros(1))
+        uniform = fill(model.size, count, generator)
+        spread = np.maximum(ndtri((1 + uniform) / 2), _SMALLEST_SPREAD)
+        return cls._of_spreads(model, n_groups, spread * np.array(model.spread_sd), np.zeros(count))
+
+    @classmethod
+    def _of_spreads(
+        cls, model: Calibration, n_groups: int, spread: Floats, log_weight: Floats
+    ) -> Nodes:
+        """Return the nodes at given spreads."""
+        precision = _precisions(model, n_groups, spread)
+        return cls(spread, log_weight, precision, np.linalg.slogdet(precision)[1])
+
+    def refine(
+        self,
+        model: Calibration,
+        evidence: Floats,
+        generator: np.random.Generator,
+        fill: Fill = sobol,
+    ) -> Nodes:
+        """Return as many nodes where the evidence is, Student t in the logarithms of spreads.
+
+        Parameters
+        ----------
+        evidence : (J,) share of the posterior found at each node, summing to 1.
+        """
+        if model.spread_sd is None:
+            return self
+        scale = np.array(model.spread_sd)
+        logs = np.log(self.spread / scale)
+        centre = evidence @ logs
+        covariance = (logs - centre).T @ (evidence[:, None] * (logs - centre))
+        factor = np.linalg.cholesky(covariance + _WIDENING * np.eye(model.size))
+        uniform = fill(model.size + 1, len(logs), generator)
+        stretch = np.sqrt(_DEGREES / chdtri(_DEGREES, uniform[:, -1:]))
+        standard = ndtri(uniform[:, :-1]) * stretch
+        logs = np.clip(centre + standard @ factor.T, np.log(_SMALLEST_SPREAD), np.log(_LARGEST))
+        distance = (standard**2).sum(axis=1)
+        log_prior = (logs - np.exp(2 * logs) / 2).sum(axis=1)
+        log_weight = log_prior + (_DEGREES + model.size) / 2 * np.log1p(distance / _DEGREES)
+        n_groups = self.precision.shape[1] // model.size
+        return self._of_spreads(model, n_groups, np.exp(logs) * scale, log_weight)
+
+
+def _precisions(model: Calibration, n_groups: int, spread: Floats) -> Floats:
+    """Return the inverse of sigma^2 I + mean_sd^2 11' for each parameter, interleaved."""
+    mean_variance = np.array(model.mean_sd) ** 2
+    if model.spread_sd is None:
+        return np.diag(np.tile(1 / mean_variance, n_groups))[None]
+    within = 1 / spread**2
+    shared = within**2 * mean_variance / (1 + n_groups * mean_variance * within)
+    size = n_groups * model.size
+    precision = np.zeros((len(spread), n_groups, model.size, n_groups, model.size))
+    for k in range(model.size):
+        precision[:, :, k, :, k] = -shared[:, k, None, None]
+        precision[:, range(n_groups), k, range(n_groups), k] += within[:, k, None]
+    return precision.reshape(len(spread), size, size)
+
+
+def modes(
+    model: Calibration,
+    nodes: Nodes,
+    design: Floats,
+    label: Floats,
+    weight: Floats | None = None,
+) -> tuple[Floats, Floats]:
+    """Return the posterior mode and precision at every node, by Fisher scoring.
+
+    Parameters
+    ----------
+    design : (P, L) design matrix of the labelled rows.
+    label : (L,) their labels.
+    weight : (L,) rows that each label stands for; one each, if left out.
+
+    Returns
+    -------
+    mode : (J, P)
+    precision : (J, P, P)
+    """
+    theta = np.zeros(nodes.precision.shape[:2])
+    for _ in range(_MOST_STEPS):
+        gradient, precision = _local(model, nodes, theta, design, label, weight)
+        step = np.linalg.solve(precision, gradient[..., None])[..., 0]
+        theta = theta + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        if np.abs(step).max() < _TOLERANCE:
+            break
+    return theta, _local(model, nodes, theta, design, label, weight)[1]
+
+
+def _local(
+    model: Calibration,
+    nodes: Nodes,
+    theta: Floats,
+    design: Floats,
+    label: Floats,
+    weight: Floats | None,
+) -> tuple[Floats, Floats]:
+    """Return gradient and curvature of the log posterior at (J, P) parameters.
+
+    The curvature is the Fisher information, plus those terms of the observed information that are
+    positive: so it is always positive definite.
+    """
+    coefficients = model.flat_coefficients(theta)
+    # The derivative of a coefficient: itself for a slope exp(theta), 1 for others.
+    scale = np.ones_like(coefficients) if model.signed else coefficients.copy()
+    scale[:, model.size - 1 :: model.size] = 1
+    probability = sigmoid(coefficients @ design)
+    variance = probability * (1 - probability)
+    residual = label - probability
+    if weight is not None:
+        variance, residual = variance * weight, residual * weight
+    pull = np.matmul(nodes.precision, theta[..., None])[..., 0]
+    push = scale * (residual @ design.T)
+    information = np.matmul(design * variance[:, None, :], design.T)
+    information *= scale[:, :, None] * scale[:, None, :]
+    # exp(theta) is convex: where the labels push a slope down, that adds to the curvature.
+    push_down = np.zeros_like(push) if model.signed else np.maximum(-push, 0)
+    push_down[:, model.size - 1 :: model.size] = 0
+    diagonal = np.arange(theta.shape[1])
+    information[:, diagonal, diagonal] += push_down
+    return push - pull, nodes.precision + information
+
+
+def effective_size(weights: Floats) -> float:
+    """Return the effective number of draws behind weights (T,), (sum w)^2 / sum w^2."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def smooth_tail(weights: Floats) -> tuple[Floats, float]:
+    """Return importance weights (T,) with a smoothed tail, and the tail's Pareto shape k.
+
+    The largest min(T / 5, 3 sqrt T) weights give way to quantiles of a generalised Pareto
+    distribution fitted to them, none beyond the largest (Vehtari et al. 2024). Above k = 0.7 an
+    estimate is not to be trusted. A tail of equal weights has k = -inf.
+    """
+    size = len(weights)
+    tail = int(min(size / 5, 3 * np.sqrt(size)))
+    order = np.argsort(weights)
+    cutoff, largest = weights[order[-tail - 1]], order[-tail:]
+    excesses = np.maximum(weights[largest] - cutoff, 1e-300)
+    if tail < 5 or excesses[-1] <= 1e-12 * weights.max():
+        return weights, float("-inf")
+    shape, scale = _fit_pareto(excesses)
+    # A weak prior around 1/2 steadies the fit of a short tail.
+    shape = (tail * shape + 10 * 0.5) / (tail + 10)
+    level = (np.arange(tail) + 0.5) / tail
+    quantiles = scale * np.expm1(-shape * np.log1p(-level)) / shape
+    result = weights.copy()
+    result[largest] = np.minimum(cutoff + quantiles, weights.max())
+    return result, float(shape)
+
+
+def _fit_pareto(excesses: Floats) -> tuple[float, float]:
+    """Fit a generalised Pareto to sorted excesses (Zhang, Stephens 2009): shape and scale."""
+    n = len(excesses)
+    candidates = 30 + int(np.sqrt(n))
+    quartile = excesses[int(n / 4 + 0.5) - 1]
+    steps = 1 - np.sqrt(candidates / (np.arange(1, candidates + 1) - 0.5))
+    theta = 1 / excesses[-1] + steps / (3 * max(quartile, 1e-300))
+    shapes = np.log1p(-theta[:, None] * excesses).mean(axis=1)
+    profile = n * (np.log(-theta / shapes) - shapes - 1)
+    posterior = np.exp(profile - profile.max())
+    best = (theta * posterior).sum() / posterior.sum()
+    shape = float(np.log1p(-best * excesses).mean())
+    return shape, float(-shape / best)
+
+
+_SPREAD_NODES = 64
+_PROPOSAL_DEGREES = 7  # of the Student t that draws come from: tails heavier than the posterior's
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The proposal distribution shared by all posteriors of one model and number of groups.
+
+    Attributes
+    ----------
+    nodes : J nodes of the spreads.
+    normal : (J, M, P) standard normals on an even set, with T = J M draws in all.
+    stretch : (J, M, 1) factors that turn them into Student t.
+    """
+
+    model: Calibration
+    nodes: Nodes
+    normal: Floats
+    stretch: Floats
+    fill: Fill = sobol
+
+    @classmethod
+    def of(
+        cls,
+        model: Calibration,
+        n_groups: int,
+        draws: int,
+        generator: np.random.Generator,
+        fill: Fill = sobol,
+    ) -> Proposal:
+        """Draw the shared even set.
+
+        Raises
+        ------
+        UserError : a number of draws that is no power of two, or under 128.
+        """
+        check_minimum("draws", draws, 2 * _SPREAD_NODES)
+        if draws & (draws - 1):
+            raise UserError(f"draws is {draws}; it must be a power of two, such as 2048")
+        nodes = Nodes.of(model, n_groups, _SPREAD_NODES, generator, fill)
+        size = n_groups * model.size
+        uniform = fill(size + 1, draws, generator)
+        uniform = np.clip(uniform, 1e-12, 1 - 1e-12).reshape(len(nodes.spread), -1, size + 1)
+        stretch = np.sqrt(_PROPOSAL_DEGREES / chdtri(_PROPOSAL_DEGREES, uniform[..., -1:]))
+        return cls(model, nodes, ndtri(uniform[..., :-1]), stretch, fill)
+
+    def refine(self, weights: Floats, generator: np.random.Generator) -> Proposal:
+        """Return the proposal with its nodes moved to where weights (T,) are."""
+        evidence = weights.reshape(len(self.nodes.spread), -1).sum(axis=1) / weights.sum()
+        return replace(self, nodes=self.nodes.refine(self.model, evidence, generator, self.fill))
+
+    def spread(self, positions: NDArray[np.int64]) -> Floats:
+        """Return the spreads (C, D) behind draws at `positions` of all T."""
+        spread: Floats = self.nodes.spread[positions // self.normal.shape[1]]
+        return spread
+
+
+def propose(
+    proposal: Proposal, design: Floats, label: Floats, weight: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Return parameters (T, P) and their log weights (T,): posterior over proposal."""
+    mode, precision = modes(proposal.model, proposal.nodes, design, label, weight)
+    factor = np.linalg.cholesky(precision)
+    offset = np.matmul(proposal.normal * proposal.stretch, np.linalg.inv(factor))
+    theta = mode[:, None, :] + offset
+    pull = (np.matmul(theta, proposal.nodes.precision) * theta).sum(axis=-1)
+    log_prior = (proposal.nodes.log_determinant[:, None] - pull) / 2
+    size = theta.shape[-1]
+    distance = ((proposal.normal * proposal.stretch) ** 2).sum(axis=-1)
+    log_density = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=-1)[:, None]
+    log_density = log_density - (_PROPOSAL_DEGREES + size) / 2 * np.log1p(
+        distance / _PROPOSAL_DEGREES
+    )
+    log_density = log_density - proposal.nodes.log_weight[:, None]
+    flat = theta.reshape(-1, size)
+    coefficients = proposal.model.flat_coefficients(flat)
+    likelihood = log_likelihood(coefficients, design, label, weight)
+    return flat, likelihood + (log_prior - log_density).ravel()
+
+
+def resample(weights: Floats, draws: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return positions drawn in proportion to weights, systematically, in random order."""
+    cumulative = np.cumsum(weights)
+    levels = (np.arange(draws) + generator.random()) / draws * cumulative[-1]
+    positions = np.minimum(np.searchsorted(cumulative, levels), len(weights) - 1)
+    return generator.permutation(positions).astype(np.int64)
+
+
+# Posterior draws of calibration parameters: importance draws, or a slice sampler's at need.
+
+
+def elliptical_slice(
+    log_likelihood: Callable[[Floats], Floats],
+    state: Floats,
+    generator: np.random.Generator,
+    *,
+    warmup: int,
+    keep: int,
+    thin: int,
+) -> Floats:
+    """Draw from a posterior whose prior is independent standard normals.
+
+    Parameters
+    ----------
+    log_likelihood : (C, Z) states -> (C,).
+    state : (C, Z) where the chains start.
+    warmup, keep, thin : steps before the first draw, draws of each chain, steps between them.
+
+    Returns
+    -------
+    (keep, C, Z) draws.
+    """
+    level = log_likelihood(state)
+    kept = []
+    for step in range(warmup + keep * thin):
+        state, level = _step(log_likelihood, state, level, generator)
+        if step >= warmup and (step - warmup + 1) % thin == 0:
+            kept.append(state)
+    return np.stack(kept)
+
+
+def chain_effective_size(chains: Floats) -> float:
+    """Return the effective number of draws (K, C, P) of the worst parameter.
+
+    From the variance of the chains' means, of which many chains give a good estimate.
+    """
+    kept, n_chains, _ = chains.shape
+    of_means = chains.mean(axis=0).var(axis=0, ddof=1)
+    total = chains.reshape(kept * n_chains, -1).var(axis=0, ddof=1)
+    return float(min(kept * n_chains, (n_chains * total / of_means).min()))
+
+
+def _step(
+    log_likelihood: Callable[[Floats], Floats],
+    state: Floats,
+    level: Floats,
+    generator: np.random.Generator,
+) -> tuple[Floats, Floats]:
+    """Move every chain along its own ellipse, shrinking the bracket of those not yet accepted."""
+    other = generator.standard_normal(state.shape)
+    threshold = level - generator.standard_exponential(len(state))
+    angle = generator.uniform(0, 2 * np.pi, len(state))
+    lower, upper = angle - 2 * np.pi, angle.copy()
+    state, level, start = state.copy(), level.copy(), state
+    open_ = np.arange(len(state))
+    while open_.size:
+        turn = angle[open_, None]
+        proposed = start[open_] * np.cos(turn) + other[open_] * np.sin(turn)
+        value = log_likelihood(proposed)
+        fits = value > threshold[open_]
+        state[open_[fits]], level[open_[fits]] = proposed[fits], value[fits]
+        open_ = open_[~fits]
+        behind = angle[open_] < 0
+        lower[open_[behind]], upper[open_[~behind]] = angle[open_[behind]], angle[open_[~behind]]
+        angle[open_] = generator.uniform(lower[open_], upper[open_])
+    return state, level
+
+
+_ROUNDS = 3
+_LARGEST_SHAPE, _SMALLEST_SHARE = 0.7, 0.2
+_CHAINS, _WARMUP, _THIN = 128, 200, 20
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Equally weighted posterior draws of the parameters, (T, G D), with their effective size.
+
+    Attributes
+    ----------
+    pareto_shape : tail of the importance weights.
+    effective_size : how many independent draws these are worth.
+    sampler : ``importance``, or ``elliptical_slice`` where importance draws cannot be trusted.
+    """
+
+    theta: Floats
+    pareto_shape: float
+    effective_size: float
+    sampler: str
+
+
+def sample(
+    proposal: Proposal,
+    design: Floats,
+    label: Floats,
+    generator: np.random.Generator,
+    *,
+    weight: Floats | None = None,
+    chains: bool = True,
+) -> Sample:
+    """Draw the parameters given labels (L,) of rows with a (G D, L) design matrix.
+
+    Importance draws count where the Pareto shape is at most 0.7 and the effective size a fifth of
+    the draws; else the nodes of the spreads are moved, twice, before chains take over.
+
+    Parameters
+    ----------
+    weight : (L,) rows that each label stands for; one each, if left out.
+    chains : without them the first importance draws count, whatever they are worth.
+    """
+    for _ in range(_ROUNDS):
+        theta, log_weights = propose(proposal, design, label, weight)
+        weights, shape = smooth_tail(np.exp(log_weights - log_weights.max()))
+        size = effective_size(weights)
+        kept = resample(weights, len(theta), generator)
+        trusted = shape <= _LARGEST_SHAPE and size >= _SMALLEST_SHARE * len(theta)
+        if trusted or not chains:
+            return Sample(theta[kept], shape, size, "importance")
+        start, spread = theta[kept[:_CHAINS]], proposal.spread(kept[:_CHAINS])
+        proposal = proposal.refine(weights, generator)
+    model, draws = proposal.model, len(theta)
+
+    def likelihood(theta: Floats) -> Floats:
+        return log_likelihood(model.flat_coefficients(theta), design, label, weight)
+
+    theta, size = _slice_draws(model, start, spread, likelihood, draws, generator)
+    return Sample(theta, shape, size, "elliptical_slice")
+
+
+def _slice_draws(
+    model: Calibration,
+    start: Floats,
+    spread: Floats,
+    likelihood: Callable[[Floats], Floats],
+    draws: int,
+    generator: np.random.Generator,
+) -> tuple[Floats, float]:
+    """Return (T, G D) draws of chains on the prior's normals, and their effective size.
+
+    Parameters
+    ----------
+    start, spread : (C, G D) and (C, D) parameters the chains start from.
+    likelihood : parameters (C, G D) -> log likelihood (C,).
+    """
+    chains, n_groups = len(start), start.shape[1] // model.size
+
+    def parameters(z: Floats) -> Floats:
+        return model.from_normals(z, n_groups).reshape(*z.shape[:-1], -1)
+
+    z = elliptical_slice(
+        lambda z: likelihood(parameters(z)),
+        model.to_normals(start.reshape(chains, n_groups, model.size), spread, generator),
+        generator,
+        warmup=_WARMUP,
+        keep=draws // chains,
+        thin=_THIN,
+    )
+    theta = parameters(z)
+    return theta.reshape(draws, -1), chain_effective_size(theta)
+
+
+# Whether scores are calibrated alike everywhere: labels that are foreseen, and those that come.
+#
+# Labels of one group are foreseen from the calibration that all other groups' labels show. What
+# comes out is compared with what was foreseen, in the number of positives and in how they rise
+# with the score: a posterior-predictive check (Gelman, Meng & Stern 1996) of labels that were
+# left out of the posterior (Vehtari & Lampinen 2002). It finds scores that are wrong by much,
+# such as inverted ones; that it finds nothing is no proof that there is nothing.
+
+
+FEWEST_DRAWS = 2048
+# What all groups have in common may be anything; what counts as alike differs by little between
+# them (log slopes, intercept).
+ALIKE = replace(BETA, mean_sd=(1.0, 1.0, 3.0), spread_sd=(0.05, 0.05, 0.25))
+_OTHERS = 500  # labels of other groups, which show well enough how they are calibrated
+_AT_ONCE = 1 << 14  # rows that are looked through for them
+_GRID = 100  # scores are rounded to so many values
+_ONE, _OTHER = 0, 1
+
+
+def calibration_p_values(
+    score: Floats, label: Codes, group: Codes, n_groups: int, generator: np.random.Generator
+) -> Floats:
+    """Return a p-value for every group: how often labels as strange as its own are predicted.
+
+    Parameters
+    ----------
+    score, label, group : (L,) scores in [0, 1], labels 0 or 1, and groups 0 .. G - 1 of the
+        labelled rows.
+    n_groups : G, the number of groups.
+    generator : draws.
+
+    Returns
+    -------
+    (G,) p-values of each group by itself, of which the smallest of many is small by chance. NaN of
+    groups without a label.
+    """
+    draws = max(FEWEST_DRAWS, 1 << int(np.ceil(np.log2(100 * n_groups))))
+    proposal = Proposal.of(ALIKE, 2, draws, generator, kronecker)
+    order = generator.permutation(len(score))
+    values = np.full(n_groups, np.nan)
+    cell = 2 * (group * (_GRID + 1) + np.round(score * _GRID).astype(np.intp)) + label
+    counts = np.bincount(cell, minlength=2 * n_groups * (_GRID + 1)).reshape(n_groups, -1, 2)
+    for g in np.flatnonzero(counts.any(axis=(1, 2))):
+        other_rows = _first_of_others(order, group, int(g))
+        coefficients = _predict_calibration(
+            proposal, score[other_rows], label[other_rows].astype(np.float64), generator
+        )
+        values[g] = _p_value(counts[g], coefficients, generator)
+    return values
+
+
+def _first_of_others(order: Codes, group: Codes, group_code: int) -> Codes:
+    """Return the first rows in an order that are in other groups, `_OTHERS` at most."""
+    positions: list[Codes] = []
+    for start in range(0, len(order), _AT_ONCE):
+        some = order[start : start + _AT_ONCE]
+        positions.append(some[group[some] != group_code])
+        if sum(map(len, positions)) >= _OTHERS:
+            break
+    return np.concatenate([*positions, order[:0]])[:_OTHERS]
+
+
+def _predict_calibration(
+    proposal: Proposal, score: Floats, label: Floats, generator: np.random.Generator
+) -> Floats:
+    """Return draws (T, D) of the calibration of a group that none of these labels is in."""
+    model = proposal.model
+    design = model.design(score, np.full(len(score), _OTHER), 2)
+    theta = sample(proposal, design, label, generator, chains=False).theta
+    return model.coefficients(theta.reshape(len(theta), 2, -1))[:, _ONE]
+
+
+def _p_value(counts: Codes, coefficients: Floats, generator: np.random.Generator) -> float:
+    """Return the p-value of a group's labels 0 and 1 at each rounded score, (S, 2)."""
+    n_labels = counts.sum(axis=1)
+    present = np.flatnonzero(n_labels)
+    score, sizes = present / _GRID, n_labels[present]
+    features = ALIKE.features(score)
+    probability = sigmoid(coefficients @ features)
+    drawn = generator.binomial(sizes, probability) - probability.mean(axis=0) * sizes
+    excess = counts[present, 1] - probability.mean(axis=0) * sizes
+    # The positives, and how they rise with the score.
+    directions = np.stack([np.ones_like(score), features[:-1].sum(axis=0)], axis=1)
+    sums = np.vstack([excess, drawn]) @ directions
+    inverse = np.linalg.pinv(np.cov(sums[1:].T))
+    distance = np.einsum("ti,ij,tj->t", sums, inverse, sums)
+    as_strange = distance[1:] >= distance[0] * (1 - 1e-9)
+    return float((1 + as_strange.sum()) / (1 + len(as_strange)))

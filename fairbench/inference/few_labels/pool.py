@@ -1,17 +1,153 @@
-"""Expected confusion counts of unlabelled rows, given how their scores are calibrated."""
+"""A pool of predictions of which some, all or none have a label, and its confusion counts.
+
+The rows are a :class:`PartlyLabelled`. Counts follow from scores taken at their word
+(:func:`plug_in`), from calibrated ones (:func:`bayesian_calibration`, Ji et al. 2020), or from many
+random completions of the missing labels (:func:`complete`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import logit
 
-from fairbench.core.arrays import Floats
-from fairbench.inference.few_labels.calibration import CLIP, Calibration, blocks, sigmoid
-from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.core.arrays import Codes, Floats, Rows, rng
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.inference.few_labels.calibration import (
+    BETA,
+    CLIP,
+    Calibration,
+    Proposal,
+    Sample,
+    blocks,
+    sample,
+    sigmoid,
+)
+from fairbench.inference.posterior import posterior_draws
+from fairbench.metrics.registry import binary_confusion
+
+
+@dataclass(frozen=True)
+class PartlyLabelled:
+    """A pool of rows with scores, decisions and groups; labels where they are known.
+
+    Attributes
+    ----------
+    score : (n,) probability of label 1 that the classifier gave, in [0, 1].
+    prediction : (n,) its decision, 0 or 1.
+    group : (n,) codes into `groups`, whose first entry is the reference of every difference.
+    label : (n,) 0 or 1, NaN where it is unknown.
+    """
+
+    score: Floats
+    prediction: Codes
+    group: Codes
+    label: Floats
+    groups: tuple[Hashable, ...]
+
+    @classmethod
+    def of(
+        cls,
+        score: ArrayLike,
+        group: ArrayLike,
+        label: ArrayLike | None = None,
+        *,
+        prediction: ArrayLike | None = None,
+        reference: Hashable | None = None,
+    ) -> PartlyLabelled:
+        """Check columns and code the groups.
+
+        Parameters
+        ----------
+        label : NaN or None where unknown; none at all if left out.
+        prediction : `score` > 0.5 if left out.
+        reference : the group differences start from; the largest if left out.
+
+        Raises
+        ------
+        UserError : unequal lengths, a value that cannot be, an unknown reference group.
+        """
+        scores = _numbers(score, "score")
+        labels = np.full(len(scores), np.nan) if label is None else _numbers(label, "label")
+        decisions = scores > 0.5 if prediction is None else _numbers(prediction, "prediction")
+        column = pd.Series(np.asarray(group, dtype=object))
+        _check_lengths(score=scores, group=column, label=labels, prediction=decisions)
+        _refuse("score", scores, ~((scores >= 0) & (scores <= 1)), "a probability")
+        _refuse("label", labels, ~np.isin(labels, (0, 1)) & ~np.isnan(labels), "0, 1 or missing")
+        _refuse("prediction", decisions, ~np.isin(decisions, (0, 1)), "0 or 1")
+        _refuse("group", column.to_numpy(), column.isna().to_numpy(), "a label")
+        groups = _reference_first(column, reference)
+        codes = pd.Categorical(column, categories=list(groups)).codes
+        return cls(scores, decisions.astype(np.int64), codes.astype(np.int64), labels, groups)
+
+    @property
+    def n_groups(self) -> int:
+        """Return the number of groups."""
+        return len(self.groups)
+
+    @property
+    def labelled(self) -> Codes:
+        """Return the positions of the rows with a label."""
+        return np.flatnonzero(~np.isnan(self.label))
+
+    def counts(self, rows: Codes | None = None) -> Codes:
+        """Return the (G, 4) counts TN, FP, FN, TP of labelled rows, or of those among `rows`."""
+        rows = self.labelled if rows is None else rows
+        return binary_confusion(
+            self.label[rows], self.prediction[rows], self.group[rows], n_groups=self.n_groups
+        )
+
+    def sizes(self) -> Codes:
+        """Return the (G, 2) numbers of rows per group and prediction, labelled or not."""
+        cell = self.group * 2 + self.prediction
+        return np.bincount(cell, minlength=2 * self.n_groups).reshape(-1, 2).astype(np.int64)
+
+    def showing(self, rows: Codes) -> PartlyLabelled:
+        """Return the pool with the labels of `rows` alone; all other rows have none."""
+        label = np.full(len(self.label), np.nan)
+        label[rows] = self.label[rows]
+        return PartlyLabelled(self.score, self.prediction, self.group, label, self.groups)
+
+
+def _numbers(values: ArrayLike, name: str) -> Floats:
+    try:
+        return np.asarray(pd.to_numeric(pd.Series(values)), np.float64)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"column '{name}': {str(error).splitlines()[0]}; give numbers") from error
+
+
+def _check_lengths(**columns: NDArray[np.generic] | pd.Series) -> None:
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise UserError(f"columns of unequal lengths ({listed}); give one value a row to each")
+    if not lengths["score"]:
+        raise UserError("no rows: give at least one prediction")
+
+
+def _refuse(
+    name: str, values: NDArray[np.generic], wrong: NDArray[np.bool_], expected: str
+) -> None:
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise UserError(f"column '{name}' is {values[row]} in row {row + 1}; it must be {expected}")
+
+
+def _reference_first(column: pd.Series, reference: Hashable | None) -> tuple[Hashable, ...]:
+    sizes = column.value_counts()
+    reference_group = sizes.index[0] if reference is None else reference
+    if reference_group not in sizes.index:
+        raise unknown_name("reference group", str(reference), map(str, sizes.index))
+    other_groups = sorted((name for name in sizes.index if name != reference_group), key=str)
+    return (reference_group, *other_groups)
+
+
+# Expected confusion counts of unlabelled rows, given how their scores are calibrated.
 
 
 def gauss_rule(values: Floats, nodes: int) -> tuple[Floats, Floats]:
@@ -235,3 +371,292 @@ def _moments(table: PartlyLabelled) -> tuple[Floats, Floats, Floats]:
 
 def _counts(positives: Floats, size: Floats) -> Floats:
     return np.concatenate([size - positives, positives], axis=-1)
+
+
+# The posterior of confusion counts under hierarchical calibration of scores (Ji et al. 2020).
+
+
+@dataclass(frozen=True)
+class CalibrationPosterior:
+    """Equally weighted draws of the pool's counts.
+
+    Attributes
+    ----------
+    counts : (T, G, 4) TN, FP, FN, TP of the whole pool; with pool noise what they may turn out to
+        be, without it what is expected of each calibration map.
+    parameters : the calibration parameters behind them, and how well they were drawn.
+    """
+
+    counts: Floats
+    parameters: Sample
+    n_groups: int
+
+    @property
+    def theta(self) -> Floats:
+        """Return the parameters as (T, G, D)."""
+        return self.parameters.theta.reshape(len(self.counts), self.n_groups, -1)
+
+
+def bayesian_calibration(
+    table: PartlyLabelled,
+    generator: np.random.Generator,
+    *,
+    model: Calibration = BETA,
+    draws: int = 2048,
+    pool_noise: bool = True,
+) -> CalibrationPosterior:
+    """Return the posterior of the pool's counts given the labels there are, none included.
+
+    Parameters
+    ----------
+    draws : a power of two.
+    pool_noise : whether unlabelled labels scatter around their calibrated probability. False is
+        the paper's posterior, which is too narrow for the pool's own metrics.
+    """
+    subsets = [table.labelled]
+    return next(
+        bayesian_calibrations(
+            table, subsets, generator, model=model, draws=draws, pool_noise=pool_noise
+        )
+    )
+
+
+def bayesian_calibrations(
+    table: PartlyLabelled,
+    subsets: Iterable[Rows],
+    generator: np.random.Generator,
+    *,
+    model: Calibration = BETA,
+    draws: int = 2048,
+    pool_noise: bool = True,
+    label_nodes: int | None = None,
+) -> Iterator[CalibrationPosterior]:
+    """Yield a posterior for each subset of labelled rows, what they share computed once.
+
+    Parameters
+    ----------
+    subsets : positions of the rows whose labels are shown; all others count as unlabelled.
+    label_nodes : points that stand for the labelled rows of one cell and label (`ShownLabels.of`):
+        from a few hundred labels on it takes a fraction of the time.
+    """
+    family = PosteriorFamily.of(
+        table,
+        generator,
+        model=model,
+        draws=draws,
+        pool_noise=pool_noise,
+        label_nodes=label_nodes,
+    )
+    for rows in subsets:
+        yield family.posterior(rows, generator)
+
+
+@dataclass(frozen=True)
+class PosteriorFamily:
+    """What the posteriors of one table share; only labels of rows that are shown are read.
+
+    Attributes
+    ----------
+    table : the rows.
+    pool : the points that stand for them.
+    proposal : the proposal distribution of the calibration parameters.
+    pool_noise : whether unlabelled labels scatter around their calibrated probability.
+    label_nodes : points that stand for the labelled rows of one cell and label; None keeps all.
+    """
+
+    table: PartlyLabelled
+    pool: Pool
+    proposal: Proposal
+    pool_noise: bool
+    label_nodes: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: PartlyLabelled,
+        generator: np.random.Generator,
+        *,
+        model: Calibration = BETA,
+        draws: int = 2048,
+        pool_noise: bool = True,
+        label_nodes: int | None = None,
+    ) -> PosteriorFamily:
+        """Compute what no label changes; parameters are those of `bayesian_calibrations`."""
+        pool = Pool.of(table, model)
+        proposal = Proposal.of(model, table.n_groups, draws, generator)
+        return cls(table, pool, proposal, pool_noise, label_nodes)
+
+    def labels(self, rows: Rows) -> ShownLabels:
+        """Return what the labels of some rows say of the calibration."""
+        return ShownLabels.of(self.table, rows, self.proposal.model, self.label_nodes)
+
+    def posterior(
+        self, rows: Rows, generator: np.random.Generator, *, chains: bool = True
+    ) -> CalibrationPosterior:
+        """Return the posterior given the labels of `rows`; `chains` as in `sample`."""
+        labels, model = self.labels(rows), self.proposal.model
+        drawn = sample(
+            self.proposal,
+            labels.design,
+            labels.label,
+            generator,
+            weight=labels.weight,
+            chains=chains,
+        )
+        coefficients = model.flat_coefficients(drawn.theta)
+        counts = _pool_counts(self, rows, coefficients, labels, generator)
+        return CalibrationPosterior(counts, drawn, self.table.n_groups)
+
+    def counts(self, rows: Rows, coefficients: Floats, generator: np.random.Generator) -> Floats:
+        """Return the pool's counts (T, G, 4) if calibration has these coefficients (T, G D).
+
+        Parameters
+        ----------
+        rows : the positions of the rows whose labels are known, and are counted as they are.
+        coefficients : (T, G D) slopes and intercepts.
+        generator : draws.
+        """
+        return _pool_counts(self, rows, coefficients, self.labels(rows), generator)
+
+
+def _pool_counts(
+    family: PosteriorFamily,
+    rows: Rows,
+    coefficients: Floats,
+    labels: ShownLabels,
+    generator: np.random.Generator,
+) -> Floats:
+    """Return the pool's counts (T, G, 4): known labels, and the unlabelled rows' expected ones."""
+    table = family.table
+    positives, variance, size = family.pool.unlabelled(
+        coefficients, labels.design, labels.cell, labels.weight
+    )
+    if family.pool_noise:
+        positives = draw_positives(positives, variance, size, generator)
+    by_prediction = (len(positives), table.n_groups, 2)
+    positives, size = positives.reshape(by_prediction), size.reshape(by_prediction[1:])
+    counts: Floats = np.concatenate([size - positives, positives], axis=-1) + table.counts(rows)
+    return counts
+
+
+# Missing labels, filled in by many random draws so that intervals show how little is known.
+
+DRAWS = 2048
+# The cost of calibration grows with labels x groups; with more labels, those of the same group and
+# decision say nearly as much.
+MOST_CALIBRATED, MOST_BY_GROUP = 1000, 10_000
+_LARGE_POOL = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """The confusion counts of all rows, with or without a label.
+
+    Attributes
+    ----------
+    counts : (T, G, 4) draws of TN, FP, FN, TP of all rows; T is 1 where they are known.
+    """
+
+    counts: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated(Completion):
+    """Counts from few labels: hierarchical calibration of the scores, with the pool's own noise.
+
+    Attributes
+    ----------
+    family : what posteriors of this pool share.
+    rows : the positions of the rows with a label.
+    posterior : the posterior given their labels.
+    """
+
+    family: PosteriorFamily
+    rows: Rows
+    posterior: CalibrationPosterior
+
+    def with_slopes(self, factors: Floats, seed: int) -> Floats:
+        """Return the draws of counts if each group's slopes are multiplied by a factor (G,)."""
+        model, theta = self.family.proposal.model, self.posterior.theta
+        coefficients = model.coefficients(theta)
+        coefficients[..., :-1] *= factors[:, None]
+        flat = coefficients.reshape(len(theta), -1)
+        return self.family.counts(self.rows, flat, rng(seed, "other slopes"))
+
+
+def complete(
+    table: PartlyLabelled,
+    generator: np.random.Generator,
+    *,
+    has_score: bool,
+    model: Calibration = BETA,
+) -> Completion:
+    """Return the counts of all rows, by the method that suits the number of labels.
+
+    Parameters
+    ----------
+    table : the rows, some of them labelled.
+    generator : draws.
+    has_score : whether there are scores.
+    model : the calibration model that is used where there are few labels; the papers' by default.
+    """
+    rows = table.labelled
+    labelled_counts = table.counts().astype(np.float64)
+    if len(rows) == len(table.score):
+        return Completion(labelled_counts[None])
+    if not len(rows):  # scores are taken for true probabilities
+        return Completion(plug_in_draws(table, generator, draws=DRAWS))
+    few = len(rows) <= MOST_CALIBRATED and len(rows) * table.n_groups <= MOST_BY_GROUP
+    if not (has_score and few):
+        sizes = table.sizes().astype(np.float64)
+        return Completion(_draw_stratified(labelled_counts, sizes, generator))
+    if len(table.score) > _LARGE_POOL:
+        # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
+        table = replace(table, score=np.round(table.score, 4))
+    family = PosteriorFamily.of(table, generator, model=model, draws=DRAWS)
+    posterior = family.posterior(rows, generator)
+    return Calibrated(posterior.counts, family, rows, posterior)
+
+
+def _draw_stratified(labelled: Floats, size: Floats, generator: np.random.Generator) -> Floats:
+    """Draw counts: the share of label 1 in every group and decision has a Beta posterior.
+
+    Its prior weighs two labels, divided as those of everyone with that decision: many groups of
+    few labels would else look further apart than they are.
+
+    Parameters
+    ----------
+    labelled : (G, 4) counts of labelled rows.
+    size : (G, 2) all rows by group and decision.
+    """
+    negative, positive = labelled[:, :2], labelled[:, 2:]
+    centre = (positive + 0.5).sum(axis=0) / (positive + negative + 1).sum(axis=0)
+    shape = (DRAWS, *size.shape)
+    share = generator.beta(positive + 2 * centre, negative + 2 * (1 - centre), shape)
+    unknown = np.rint(size - negative - positive).astype(np.int64)
+    positives = generator.binomial(unknown, share)
+    return np.concatenate([unknown - positives, positives], axis=-1) + labelled
+
+
+def union(cells: pd.Series, labels: pd.Series) -> Floats:
+    """Return whether each of G cells belongs to each of A groups, (A, G) of 0 and 1."""
+    members = np.zeros((len(labels.cat.categories), len(cells.cat.categories)))
+    members[labels.cat.codes, cells.cat.codes] = 1
+    return members
+
+
+def population_draws(
+    counts: Floats, union: Floats, draws: int, generator: np.random.Generator
+) -> Floats:
+    """Draw cell probabilities (T, A, 4) of the population that rows with these counts come from.
+
+    Parameters
+    ----------
+    counts : (T, G, 4) draws of counts, each followed by one draw of its own posterior; or
+        (1, G, 4) known ones, followed by `draws`.
+    """
+    merged = np.einsum("ag,tgc->tac", union, counts)
+    if len(merged) == 1:
+        return posterior_draws(merged[0], draws, generator)
+    drawn: Floats = posterior_draws(merged, 1, generator)[0]
+    return drawn

@@ -1,19 +1,28 @@
-"""A document as one HTML page that needs nothing else; every text is escaped."""
+"""A document as one HTML page that needs nothing else, and as PDF, printed by a browser.
+
+Every text is escaped. The browser is one that is on this machine.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from fairbench.core.escaping import html as escape
-from fairbench.core.formats import interval, number
+from fairbench.core.errors import UserError
+from fairbench.core.files import write_text
+from fairbench.core.text import html as escape
+from fairbench.core.text import interval, number
 from fairbench.reporting.document.model import (
     Bar,
     Code,
@@ -27,9 +36,11 @@ from fairbench.reporting.document.model import (
     Tags,
     Text,
     as_cell,
+    cell_text,
+    exact,
     plain,
+    value_text,
 )
-from fairbench.reporting.document.values import cell_text, exact, value_text
 
 _UNSORTED = ("text", "interval", "bar")
 
@@ -52,7 +63,8 @@ _LETTER_SIZE, _SMALLEST, _ROOM = 8.5, 4.5, 2600  # points, points, letters of th
 
 def _letter_size(document: Document) -> str:
     """Return how large the letters of the first page are on paper, so that they fit on one page."""
-    sentences = [sentence for _, part in document.on_first_page.parts for sentence in part]
+    parts = document.on_first_page.named_parts.values()
+    sentences = [sentence for _, part in parts for sentence in part]
     audited_texts = [plain(text) for _, text in document.audited]
     warning = document.verdict.warning if document.verdict else ""
     letters = sum(map(len, [document.title, warning, *sentences, *audited_texts]))
@@ -220,26 +232,20 @@ def _content(cell: TableCell, column: Column) -> str:
         return ""
     if column.kind == "bar":
         return _bar(cell.value, narrow=column.narrow)
-    text = str(escape(f"{cell.before}{_written(cell, column)}"))
     if isinstance(cell.value, tuple) and column.kind == "text":
         text = str(inline(cell.value))
     elif column.kind == "estimate":
-        text = _with_interval(cell.value, column)
+        value, lower, upper = cell.value
+        ends = interval(lower, upper, column.decimals)
+        text = f'{number(value, column.decimals)}<br><span class="i">{ends}</span>'
+    else:
+        text = str(escape(f"{cell.before}{value_text(cell.value, column)}"))
     if cell.mark:
         text = f'<span class="mark {escape(cell.mark)}">{text}</span>'
     if cell.link:
         text = f'<a href="{escape(cell.link)}">{text}</a>'
     note = f"<br><small>{inline(cell.note)}</small>" if cell.note else ""
     return f"{text}{inline(cell.after)}{note}"
-
-
-def _written(cell: TableCell, column: Column) -> str:
-    return "" if column.kind == "estimate" else value_text(cell.value, column)
-
-
-def _with_interval(parts: tuple[float, float, float], column: Column) -> str:
-    ends = interval(parts[1], parts[2], column.decimals)
-    return f'{number(parts[0], column.decimals)}<br><span class="i">{ends}</span>'
 
 
 def _bar(bar: Bar, *, narrow: bool) -> str:
@@ -290,3 +296,79 @@ def to_fragment(document: Document) -> str:
         "@media print { :scope { max-height: none; } }\n}</style>"
         f"{content}</div>"
     )
+
+
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+    "microsoft-edge",
+)
+# Only the page itself is loaded, which allows neither scripts of others nor requests: no sandbox is
+# needed, and none can be had by root or in a container.
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--no-pdf-header-footer",
+)
+_SECONDS = 120
+_DATES = re.compile(rb"(/(?:CreationDate|ModDate) \(D:)\d{14}[^)]{0,20}\)")
+
+
+def browser() -> str | None:
+    """Return the path of a browser that can print to PDF, if there is one."""
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+def no_browser() -> str:
+    """Return a sentence on what is missing to make a PDF; empty if nothing is."""
+    if browser():
+        return ""
+    return (
+        "a PDF is printed by a browser, and none is on PATH (chromium, google-chrome or msedge): "
+        "install one, or ask for formats=[html] and print the page"
+    )
+
+
+def to_pdf(document: Document) -> bytes:
+    """Return a document as PDF, with everything unfolded.
+
+    The same document is the same to the last byte with the same browser and fonts: the dates in
+    the file are those of the document.
+
+    Raises
+    ------
+    UserError : there is no browser, or it could not print.
+    """
+    path = browser()
+    if path is None:
+        raise UserError(no_browser())
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        write_text(folder / "page.html", to_html(document.on_paper), mode=0o600)
+        printed = folder / "page.pdf"
+        paths = [f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={printed}"]
+        line = [path, *_FLAGS, *paths, (folder / "page.html").as_uri()]
+        try:
+            subprocess.run(line, capture_output=True, timeout=_SECONDS, check=True)
+            content = printed.read_bytes()
+        except (OSError, subprocess.SubprocessError) as error:
+            raise UserError(
+                f"{path} could not print the page as PDF ({type(error).__name__}): ask for "
+                "formats=[html] and print it"
+            ) from error
+    return _DATES.sub(rb"\g<1>" + _date(document) + rb"+00'00')", content)
+
+
+def _date(document: Document) -> bytes:
+    """Return the date of a document as PDF writes it; always of the same length."""
+    digits = re.sub(r"\D", "", document.made.when) if document.made else ""
+    return f"{digits:0<14.14}".encode() if digits else b"20000101000000"

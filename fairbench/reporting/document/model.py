@@ -1,10 +1,23 @@
-"""The parts of a document: a title, a verdict, and sections of sentences, tables and figures."""
+"""The parts of a document, the texts of its values, and the record of how it was made.
+
+A `Document` has a title, a verdict, a summary and sections of sentences, tables and figures. Begin
+with it; `value_text` and `cell_text` format what stands in a table, for every form alike.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from math import isnan
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
+
+from fairbench.core import VERSION
+from fairbench.core import text as formats
+from fairbench.core.files import file_sha256
+from fairbench.core.processes import source_date
 
 # The kind of values in a column, by which every renderer formats them.
 Kind: TypeAlias = Literal[
@@ -165,6 +178,13 @@ class Table:
         parts = [text.rstrip(".") for text in (self.caption, self.reading) if text]
         return "".join(f"{part}. " for part in parts).rstrip()
 
+    @property
+    def without_bars(self) -> Table:
+        """The table without its drawings, for forms that have none."""
+        shown = [i for i, column in enumerate(self.columns) if column.kind != "bar"]
+        rows = [[row[i] for i in shown] for row in self.rows]
+        return replace(self, columns=[self.columns[i] for i in shown], rows=rows)
+
 
 @dataclass(frozen=True)
 class Paragraph:
@@ -180,6 +200,11 @@ class Items:
 
     items: Sequence[Text]
     nothing: str = ""
+
+    @property
+    def shown(self) -> Sequence[Text]:
+        """The sentences, or what is shown in their place."""
+        return self.items or ([self.nothing] if self.nothing else [])
 
 
 @dataclass(frozen=True)
@@ -329,11 +354,6 @@ class ExecutiveSummary:
         }
         return {name: part for name, part in parts.items() if part[1]}
 
-    @property
-    def parts(self) -> list[tuple[str, Sequence[str]]]:
-        """The headings, each with its sentences; those without any are left out."""
-        return list(self.named_parts.values())
-
     def shortened(self, most: int = 3) -> ExecutiveSummary:
         """Return the summary with a limited number of findings and open questions.
 
@@ -451,7 +471,7 @@ class Document:
             return
         summary = self.on_first_page
         beside = [block for block in (summary.key_figures, summary.chart) if block]
-        for index, (title, sentences) in enumerate(summary.parts):
+        for index, (title, sentences) in enumerate(summary.named_parts.values()):
             yield _listed(title, sentences)
             if index == 0:
                 yield from beside
@@ -486,12 +506,6 @@ class Document:
         """Terms and texts: what was looked at, how it was read, and how the document was made."""
         made_terms = self.made.terms if self.made else []
         return [*made_terms[:1], *(self.summary.audited if self.summary else []), *made_terms[1:]]
-
-    @property
-    def summary_alone(self) -> Document:
-        """The first page, as a document of its own."""
-        verdict = Verdict((), (), warning=self.verdict.warning) if self.verdict else None
-        return Document(self.title, [], verdict, summary=self.summary, made=self.made)
 
     @property
     def blocks(self) -> Iterator[Block]:
@@ -547,3 +561,76 @@ def plain(text: Text) -> str:
 def as_cell(value: Any) -> TableCell:
     """Return a value as a cell."""
     return value if isinstance(value, TableCell) else TableCell(value)
+
+
+def _as_text(value: Any, decimals: int) -> str:
+    return plain(value) if isinstance(value, tuple) else str(value)
+
+
+def _estimate(parts: tuple[float, float, float], decimals: int) -> str:
+    """Return a value, and its interval in brackets."""
+    value, lower, upper = parts
+    ends = formats.interval(lower, upper, decimals)
+    return formats.number(value, decimals) + (f" ({ends})" if ends else "")
+
+
+def _spread(parts: tuple[float, float], decimals: int) -> str:
+    """Return a mean, and an sd in brackets."""
+    mean, sd = parts
+    return f"{formats.number(mean, decimals)} ({formats.number(sd, decimals)})"
+
+
+_FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
+    {
+        "text": _as_text,
+        "number": formats.number,
+        "signed": formats.signed,
+        "general": lambda value, decimals: f"{value:g}",
+        "count": lambda value, decimals: formats.count(value),
+        "probability": lambda value, decimals: formats.probability(value),
+        "percent": lambda value, decimals: formats.percent(value),
+        "interval": lambda ends, decimals: formats.interval(ends[0], ends[1], decimals),
+        "estimate": _estimate,
+        "spread": _spread,
+    }
+)
+
+
+def value_text(value: Any, column: Column) -> str:
+    """Return a value of a column as text; empty for a missing value, and for a bar."""
+    if value is None or column.kind == "bar":
+        return ""
+    return _FORMATS[column.kind](value, column.decimals)
+
+
+def cell_text(value: Any, column: Column) -> str:
+    """Return a cell of a table as text, with the texts around its value."""
+    cell = as_cell(value)
+    return f"{cell.before}{plain(value_text(cell.value, column))}{plain(cell.after)}"
+
+
+def exact(value: Any) -> str:
+    """Return the number by which a cell is sorted, the first of several; empty if undefined."""
+    if isinstance(value, tuple):
+        value = value[0]
+    return "" if value is None or isnan(value) else f"{value:.8g}"
+
+
+def made_from(path: Path, seed: int) -> Made:
+    """Return how this document is made: from a file, a run or a table in memory.
+
+    ``SOURCE_DATE_EPOCH`` says what time it is, where it is set: the same document is then written
+    to the last byte when it is made again.
+
+    Parameters
+    ----------
+    path : the path of the file. For a run or a table in memory, the last part of the path is its
+        name, and there is no digest.
+    """
+    digest = file_sha256(path) if path.is_file() else ""
+    return Made(_now().strftime("%Y-%m-%d %H:%M UTC"), VERSION, seed, path.name, digest)
+
+
+def _now() -> datetime:
+    epoch = source_date()
+    return datetime.now(UTC) if epoch is None else datetime.fromtimestamp(epoch, UTC)

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fairbench.core.escaping import terminal as shown_text
-from fairbench.core.formats import half_width, visible
+from fairbench.core.text import half_width, visible
+from fairbench.core.text import terminal as shown_text
 from fairbench.reporting.document.model import (
     COMMAND,
     Block,
@@ -31,8 +31,8 @@ from fairbench.reporting.document.model import (
     Verdict,
     as_cell,
     plain,
+    value_text,
 )
-from fairbench.reporting.document.values import value_text
 
 DEFAULT_WIDTH = 100  # columns, if the output is not a terminal
 _NARROWEST = 80
@@ -48,60 +48,20 @@ def terminal(width: int = 0) -> Console:
     return console if console.width >= _NARROWEST else Console(width=_NARROWEST, highlight=False)
 
 
-def print_document(document: Document, console: Console | None = None) -> None:
-    """Print a document; tables that are too wide leave out the columns that matter least."""
-    console = console or terminal()
-    if document.title:
-        console.print(shown_text(document.title, style="bold"))
-    verdict, summary = document.verdict or Verdict((), ()), document.summary
-    if verdict.warning:
-        console.print(shown_text(f"WARNING: {verdict.warning}", style="bold red"))
-    if summary is not None:
-        _print_conclusions(console, verdict)
-        # Conclusions hold all that the findings and open questions of a summary say in short.
-        told = ("found", "still_open") if verdict.can or verdict.cannot else ()
-        for name, (title, sentences) in summary.named_parts.items():
-            if name not in told:
-                _print_list(console, title, sentences)
-        console.print(shown_text(summary.audited_title, style="bold"))
-        _print_sentences(console, [f"{term}: {plain(text)}" for term, text in document.audited])
-        console.print()
-    _print_sentences(console, verdict.basis)
-    for block in (*document.lead, *document.sections):
-        _print_block(console, block)
-    _print_list(console, "Notes", document.notes)
-    if summary is None:  # the end of an output is seen first
-        _print_conclusions(console, verdict)
-
-
 MOST_LINES = 60  # of a summary, with the lines that the command prints after it
 _LINES_AFTER = 3  # lines that the command prints after a summary: the path of the page
 _LONGEST = 8  # lines of a sentence, at most
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Lines that a summary shows together, or leaves out together.
-
-    Attributes
-    ----------
-    order : the smaller, the longer they stay.
-    heading : the text before them.
-    """
-
-    order: tuple[int, int]
-    heading: str
-    lines: Sequence[Text]
-
-
-def print_summary(document: Document, console: Console | None = None) -> None:
+def print_document(document: Document, console: Console | None = None) -> None:
     """Print the summary of a document in at most `MOST_LINES` lines; all of it without a summary.
 
-    What has no room is left out, what matters least first: it is on the page.
+    Parts of a summary that have no room are left out, what matters least first: they are on the
+    page. Tables that are too wide leave out the columns that matter least.
     """
     console = console or terminal()
     if document.summary is None:
-        print_document(document, console)
+        _print_all(document, console)
         return
     parts = list(_summary_parts(document, console))
     printed_parts: list[_Part] = []
@@ -117,6 +77,36 @@ def print_summary(document: Document, console: Console | None = None) -> None:
             for line in part.lines:
                 console.print(line, soft_wrap=True)
             heading = part.heading
+
+
+def _print_all(document: Document, console: Console) -> None:
+    """Print all of a document that has no summary."""
+    if document.title:
+        console.print(shown_text(document.title, style="bold"))
+    verdict = document.verdict or Verdict((), ())
+    if verdict.warning:
+        console.print(shown_text(f"WARNING: {verdict.warning}", style="bold red"))
+    _print_sentences(console, verdict.basis)
+    for block in (*document.lead, *document.sections):
+        _print_block(console, block)
+    _print_list(console, "Notes", document.notes)
+    _print_list(console, "Can be concluded", verdict.can)  # the end of an output is seen first
+    _print_list(console, "Cannot be concluded", verdict.cannot)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Lines that a summary shows together, or leaves out together.
+
+    Attributes
+    ----------
+    order : the smaller, the longer they stay.
+    heading : the text before them.
+    """
+
+    order: tuple[int, int]
+    heading: str
+    lines: Sequence[Text]
 
 
 def _height(parts: Sequence[_Part]) -> int:
@@ -184,11 +174,6 @@ def _figure_lines(table: Table, console: Console) -> list[Text]:
     return [Text.from_ansi(line) for line in captured.get().splitlines()]
 
 
-def _print_conclusions(console: Console, verdict: Verdict) -> None:
-    _print_list(console, "Can be concluded", verdict.can)
-    _print_list(console, "Cannot be concluded", verdict.cannot)
-
-
 def _print_list(console: Console, title: str, sentences: Sequence[str]) -> None:
     if sentences:
         console.print(shown_text(title, style="bold"))
@@ -214,10 +199,7 @@ def _print_block(console: Console, block: Block) -> None:
         style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
         console.print(shown_text(plain(block.text), style=style))
     elif isinstance(block, Items):
-        sentences = [plain(item) for item in block.items] or (
-            [block.nothing] if block.nothing else []
-        )
-        _print_sentences(console, [f"- {sentence}" for sentence in sentences])
+        _print_sentences(console, [f"- {plain(item)}" for item in block.shown])
     elif isinstance(block, Definitions):
         _print_sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])
     elif isinstance(block, Commands):
@@ -294,18 +276,13 @@ def _split_columns(
     """Yield parts of as many columns as fit beside the first ones, which each part has."""
     repeated_places, remaining = list(widths)[:repeated], list(widths)[repeated:]
     while remaining:
-        size = 1
-        while size < len(remaining):
-            if (
-                _total_width(
-                    table, {i: widths[i] for i in [*repeated_places, *remaining[: size + 1]]}
-                )
-                > width
-            ):
+        shown = [*repeated_places, remaining.pop(0)]
+        while remaining:
+            with_next = [*shown, remaining[0]]
+            if _total_width(table, {i: widths[i] for i in with_next}) > width:
                 break
-            size += 1
-        yield _rich_table(table, [*repeated_places, *remaining[:size]])
-        remaining = remaining[size:]
+            shown.append(remaining.pop(0))
+        yield _rich_table(table, shown)
 
 
 def _is_shown(column: Column) -> bool:

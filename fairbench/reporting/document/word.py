@@ -1,14 +1,23 @@
-"""A document as a Word file, by python-docx."""
+"""A document as a Word file, by python-docx.
+
+Word files hold no SVG: the resvg library draws it as PNG, with the letters that matplotlib brings
+along, so that the same drawing looks the same on every machine.
+"""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from fairbench.core.escaping import word
+from fairbench.core.text import visible, word
+from fairbench.reporting.charts import STYLE_SHEET
 from fairbench.reporting.document.model import (
     Block,
+    Column,
     Commands,
     Definitions,
     Details,
@@ -20,11 +29,10 @@ from fairbench.reporting.document.model import (
     Section,
     Table,
     as_cell,
+    cell_text,
     plain,
 )
 from fairbench.reporting.document.plain_text import on_the_page
-from fairbench.reporting.document.raster import png_of
-from fairbench.reporting.document.values import cell_text
 
 _WIDE = 90  # letters in a row; wider tables get landscape pages
 _MARGIN, _SMALL, _TINY = 1.8, 8.0, 6.5  # centimetres, points, points
@@ -81,21 +89,22 @@ def _tighten(file: Any) -> None:
 
 def _letters(table: Table) -> int:
     """Return how many letters a table is about wide."""
-    return sum(
-        max(map(len, [column.title, *_texts(table, column_index, 50)]))
-        for column_index, column in enumerate(table.columns)
-        if column.kind != "bar"
-    )
+    columns = _columns(replace(table, rows=table.rows[:50]))
+    return sum(max(map(len, texts)) for texts in columns)
 
 
-def _texts(table: Table, column_index: int, most: int | None = None) -> list[str]:
-    """Return the cells of a column as they are written."""
-    return [_cell_text(row[column_index], table, column_index) for row in table.rows[:most]]
+def _columns(table: Table) -> list[list[str]]:
+    """Return the title and the cells of each column as they are written."""
+    table = table.without_bars
+    return [
+        [word(column.title), *(_cell_text(row[i], column) for row in table.rows)]
+        for i, column in enumerate(table.columns)
+    ]
 
 
-def _cell_text(value: Any, table: Table, column_index: int) -> str:
+def _cell_text(value: Any, column: Column) -> str:
     note = as_cell(value).note
-    text = cell_text(value, table.columns[column_index])
+    text = cell_text(value, column)
     return word(f"{text}\n{plain(note)}" if note else text)
 
 
@@ -130,7 +139,7 @@ def _block(file: Any, block: Block, level: int) -> None:
         case Paragraph():
             _paragraph(file, plain(block.text), bold=block.style == "warning")
         case Items():
-            for item in block.items or ([block.nothing] if block.nothing else []):
+            for item in block.shown:
                 _paragraph(file, plain(item), style="List Bullet")
         case Definitions():
             for term, text in block.items:
@@ -168,13 +177,7 @@ def _gallery(file: Any, figures: Sequence[Figure]) -> None:
         text_run = cell.paragraphs[0].add_run()
         for picture in _pictures(figure):
             _picture(text_run, figure, picture, _DRAWING - _GAP)
-        _fill(
-            cell.add_paragraph(),
-            word(plain(figure.caption) or figure.title),
-            _SMALL,
-            bold=False,
-            right=False,
-        )
+        _fill(cell.add_paragraph(), word(plain(figure.caption) or figure.title), _SMALL)
     for row in table.rows:
         _keep_together(row, head=False)
 
@@ -205,20 +208,17 @@ def _text_width(file: Any) -> float:
 
 def _table(file: Any, table: Table) -> None:
     """Add a table that repeats its header on every page and never splits a row."""
-    shown_columns = [i for i, column in enumerate(table.columns) if column.kind != "bar"]
-    word_table = file.add_table(
-        rows=1 + len(table.rows), cols=len(shown_columns), style="Table Grid"
-    )
+    columns = _columns(table)
+    aligned = [column.align for column in table.without_bars.columns]
+    word_table = file.add_table(rows=1 + len(table.rows), cols=len(columns), style="Table Grid")
     size = _SMALL if _letters(table) <= 1.6 * _WIDE else _TINY
-    columns = [[word(table.columns[i].title), *_texts(table, i)] for i in shown_columns]
     _share_width(file, word_table, columns)
     for number, (row, texts) in enumerate(
         zip(word_table.rows, zip(*columns, strict=True), strict=True)
     ):
         head = number == 0
-        for cell, text, column_index in zip(row.cells, texts, shown_columns, strict=True):
-            right = table.columns[column_index].align == "right"
-            _fill(cell.paragraphs[0], text, size, bold=head, right=right)
+        for cell, text, side in zip(row.cells, texts, aligned, strict=True):
+            _fill(cell.paragraphs[0], text, size, bold=head, right=side == "right")
         _keep_together(row, head=head)
 
 
@@ -232,7 +232,9 @@ def _share_width(file: Any, word_table: Any, columns: Sequence[Sequence[str]]) -
         column.width = Cm(width * size / sum(letters))
 
 
-def _fill(paragraph: Any, text: str, size: float, *, bold: bool, right: bool) -> None:
+def _fill(
+    paragraph: Any, text: str, size: float, *, bold: bool = False, right: bool = False
+) -> None:
     """Add a text to a paragraph, in a size and alignment."""
     from docx.enum.text import WD_ALIGN_PARAGRAPH
     from docx.shared import Pt
@@ -252,3 +254,48 @@ def _keep_together(row: Any, *, head: bool) -> None:
     properties.append(OxmlElement("w:cantSplit"))
     if head:
         properties.append(OxmlElement("w:tblHeader"))
+
+
+_DOTS = 220  # per inch
+_DRAWN_INCHES = 5.2  # inches, of a drawing as wide as a panel
+_PANEL = 374.0  # units
+_FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")
+# Drawings of a hundred units have finer marks.
+_SMALL_STYLE = (
+    ".range{stroke:#0072b2;stroke-width:1.5}.frame{stroke:#d5d5d5;stroke-width:.5;fill:none}"
+    "circle{fill:#0072b2}"
+)
+
+
+def png_of(svg: str) -> bytes:
+    """Return a drawing as PNG.
+
+    Raises
+    ------
+    ValueError : it is no drawing with a ``viewBox``.
+    """
+    import matplotlib
+    import resvg_py
+
+    text = visible(svg, lines=True)  # labels may hold any sign
+    box = re.match(r"<svg\b[^>]*\bviewBox=[\"'](?:[-\d.]+ ){2}([\d.]+) [\d.]+[\"']", text)
+    if box is None:
+        raise ValueError("this is no drawing with a viewBox")
+    is_small = 'class="chart"' not in text
+    inches = _DRAWN_INCHES if float(box[1]) >= _PANEL / 2 else _DRAWN_INCHES / 2
+    with_namespace = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    try:
+        return bytes(
+            resvg_py.svg_to_bytes(
+                svg_string=with_namespace if "xmlns=" not in text else text,
+                width=round(inches * _DOTS),
+                background="white",
+                style_sheet=STYLE_SHEET + _SMALL_STYLE if is_small else STYLE_SHEET,
+                skip_system_fonts=True,
+                font_files=[
+                    str(Path(matplotlib.get_data_path(), "fonts", "ttf", name)) for name in _FONTS
+                ],
+            )
+        )
+    except ValueError as error:
+        raise ValueError("this is no drawing that can be drawn") from error

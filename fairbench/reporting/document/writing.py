@@ -1,22 +1,42 @@
-"""Writing a document into a folder, in the requested forms."""
+"""A document as files in a folder, and as Python code and notebooks hold it.
+
+`write_document` writes the forms that a command is asked for. A `DocumentReport` is what a call
+returns: it is shown, printed, taken apart into data frames and figures, and saved.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.files import write_bytes, write_text
-from fairbench.core.safe_open import is_file, opened
-from fairbench.reporting.document.html import to_html
-from fairbench.reporting.document.json import to_json
-from fairbench.reporting.document.latex import to_latex_document
-from fairbench.reporting.document.model import Document
-from fairbench.reporting.document.pdf import no_browser, to_pdf
-from fairbench.reporting.document.plain_text import to_markdown
+import pandas as pd
+
+from fairbench.core.errors import UserError, refused, unknown_name
+from fairbench.core.files import is_file, opened, write_bytes, write_text
+from fairbench.core.text import csv_text, file_name, one_line
+from fairbench.reporting.document.html import no_browser, to_fragment, to_html, to_pdf
+from fairbench.reporting.document.model import (
+    Block,
+    Details,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    Verdict,
+    as_cell,
+    plain,
+)
+from fairbench.reporting.document.plain_text import to_json, to_latex, to_markdown
+from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.document.word import to_word
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -27,13 +47,11 @@ class Form:
     ----------
     ending : the ending of its files.
     write : makes the content of a file.
-    suffix : the end of its files' names, before the ending.
     missing : returns a sentence on what this machine lacks to write it; empty if nothing.
     """
 
     ending: str
     write: Callable[[Document], str | bytes]
-    suffix: str = ""
     missing: Callable[[], str] = str
 
 
@@ -42,22 +60,13 @@ FORMS: Mapping[str, Form] = MappingProxyType(
     {
         "html": Form("html", to_html),
         "json": Form("json", to_json),
-        "latex": Form("tex", to_latex_document),
+        "latex": Form("tex", to_latex),
         "markdown": Form("md", to_markdown),
         "pdf": Form("pdf", to_pdf, missing=no_browser),
-        "summary": Form("pdf", lambda document: to_pdf(document.summary_alone), "-summary"),
         "word": Form("docx", to_word),
     }
 )
-_WITHOUT_BROWSER = MappingProxyType(
-    {"summary": Form("html", lambda document: to_html(document.summary_alone), "-summary")}
-)
 USUAL = ("html", "json")
-
-
-def form_of(name: str) -> Form:
-    """Return how a form is written on this machine: without a browser, a summary is HTML."""
-    return _WITHOUT_BROWSER.get(name, FORMS[name]) if no_browser() else FORMS[name]
 
 
 def check_forms(forms: Sequence[str]) -> None:
@@ -113,9 +122,8 @@ def write_document(
     check_forms(forms)
     names = []
     for form in dict.fromkeys(forms):
-        how = form_of(form)
-        content = how.write(document)
-        file = f"{name}{how.suffix}.{how.ending}"
+        content = FORMS[form].write(document)
+        file = f"{name}.{FORMS[form].ending}"
         if isinstance(content, bytes):
             write_bytes(folder / file, content, mode=mode)
         else:
@@ -124,3 +132,163 @@ def write_document(
     for file, text in document.files.items():
         write_text(folder / file, text, mode=mode)
     return [*names, *document.files]
+
+
+_PARTS = {
+    "interval": ("lower", "upper"),
+    "estimate": ("", "lower", "upper"),
+    "spread": ("mean", "sd"),
+}
+
+
+def titled_tables(document: Document) -> dict[str, Table]:
+    """Return the tables by their titles, or by the titles of their sections."""
+    titled: dict[str, Table] = {}
+    for title, table in _tables(document.sections, document.title):
+        title = one_line(title)
+        again = sum(name.partition(" (")[0] == title for name in titled)
+        titled[f"{title} ({again + 1})" if again else title] = table
+    return titled
+
+
+def _tables(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Table]]:
+    """Yield the tables of blocks, each with its own title or that of its section."""
+    for block in blocks:
+        if isinstance(block, Table):
+            yield block.title or title, block
+        elif isinstance(block, Section):
+            yield from _tables(block.blocks, block.title or title)
+        elif isinstance(block, Details):
+            yield from _tables(block.blocks, plain(block.summary))
+
+
+def table_frame(table: Table) -> pd.DataFrame:
+    """Return a table with a column for each part of an interval or an estimate."""
+    columns: dict[str, list[Any]] = {}
+    for column_index, column in enumerate(table.columns):
+        values = [as_cell(row[column_index]).value for row in table.rows]
+        for part, name in enumerate(_PARTS.get(column.kind, ())):
+            numbers = [float("nan") if value is None else value[part] for value in values]
+            columns[f"{column.title} {name}".strip()] = numbers
+        if column.kind != "bar" and column.kind not in _PARTS:
+            columns[column.title] = [
+                plain(value) if isinstance(value, tuple) else value for value in values
+            ]
+    return pd.DataFrame(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentReport:
+    """A report: a notebook shows it, ``print`` prints it, and it can be saved.
+
+    Attributes
+    ----------
+    document : the report as headings, sentences, tables and figures.
+    name : the name of its files in a folder.
+    """
+
+    document: Document
+    name: ClassVar[str] = "report"
+
+    def __repr__(self) -> str:
+        """Return the summary as a terminal shows it, and where the rest is."""
+        console = terminal(100)
+        console.file = io.StringIO()
+        print_document(self.document, console)
+        return f"{console.file.getvalue()}\n{self._rest}"
+
+    def _repr_html_(self) -> str:
+        """Return the summary as a notebook shows it; its style stays within it."""
+        whole = self.document
+        if whole.summary is None:
+            return to_fragment(whole)
+        verdict = whole.verdict or Verdict((), ())
+        warning = [Paragraph(verdict.warning, "warning")] if verdict.warning else []
+        sections = [Section("", warning)] if warning else []
+        notes = [*verdict.basis, *whole.notes, self._rest]
+        return to_fragment(Document(whole.title, sections, notes=notes, summary=whole.summary))
+
+    @property
+    def _rest(self) -> str:
+        """A sentence on where all of the report is."""
+        return (
+            f"report.save('{self.name}.html') writes all of it; report.findings and report.table "
+            "are data frames, report.figures are drawings."
+        )
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Every figure of the report in one tidy table, one per row; none by default."""
+        return pd.DataFrame()
+
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The tables of the report as data frames, by their titles."""
+        titled = titled_tables(self.document)
+        return {title: table_frame(table) for title, table in titled.items()}
+
+    @cached_property
+    def figures(self) -> dict[str, Figure]:
+        """Figures for a paper, drawn with matplotlib, by their names; none by default."""
+        return {}
+
+    def to_html(self) -> str:
+        """Return the report as a page that needs no other file."""
+        return to_html(self.document)
+
+    def to_latex(self) -> str:
+        """Return the report in LaTeX, as a file that can be typeset as it is."""
+        return to_latex(self.document)
+
+    def to_markdown(self) -> str:
+        """Return the report in Markdown."""
+        return to_markdown(self.document)
+
+    def to_json(self) -> str:
+        """Return everything that was computed, as JSON."""
+        return to_json(self.document)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report, and return where.
+
+        Parameters
+        ----------
+        path : a file, whose ending says what is written: ``.html``, ``.tex``, ``.md``, ``.docx``,
+            ``.json``, ``.csv`` (the tidy table) or ``.pdf`` (printed by a browser); or a folder,
+            which gets all of these that can be written, and every figure as PNG, SVG and PDF.
+
+        Raises
+        ------
+        UserError : an ending that is none of these, or a place that cannot be written to.
+        """
+        path = Path(path)
+        if path.suffix and path.suffix not in _ENDINGS:
+            raise unknown_name("ending of a report", path.suffix, _ENDINGS)
+        try:
+            (self._write if path.suffix else self._write_folder)(path)
+        except OSError as error:
+            raise UserError(f"not written: {refused(error)}") from error
+        return path
+
+    def _write(self, path: Path) -> None:
+        is_table = path.suffix == ".csv"
+        content = csv_text(self.table) if is_table else _WRITERS[path.suffix](self.document)
+        write_bytes(path, content if isinstance(content, bytes) else content.encode(), mode=_MODE)
+
+    def _write_folder(self, folder: Path) -> None:
+        """Write the report in every form, with its further files and figures."""
+        for ending in _ENDINGS:
+            if ending != ".pdf" or not no_browser():
+                self._write(folder / f"{self.name}{ending}")
+        for name, text in self.document.files.items():
+            write_text(folder / name, text, mode=_MODE)
+        for name, figure in self.figures.items():
+            for kind in ("png", "svg", "pdf"):
+                buffer = io.BytesIO()
+                figure.savefig(buffer, format=kind)
+                write_bytes(folder / f"{file_name(name)}.{kind}", buffer.getvalue(), mode=_MODE)
+
+
+_MODE = 0o600  # reports are about people: only their author may read them
+_WRITERS = {f".{form.ending}": form.write for form in FORMS.values()}
+_ENDINGS = (*_WRITERS, ".csv")

@@ -9,13 +9,11 @@ from math import fsum
 import numpy as np
 import pandas as pd
 
-from fairbench.comparison.run_predictions import RunPredictions, load_predictions
-from fairbench.comparison.runs import every_pair
-from fairbench.comparison.settings import Settings
+from fairbench.comparison.runs import RunPredictions, Settings, every_pair, load_predictions
 from fairbench.core.errors import UserError
-from fairbench.core.formats import percent
-from fairbench.inference.comparing.objectives import objective
-from fairbench.inference.comparing.ranking import (
+from fairbench.core.text import percent
+from fairbench.inference.comparing import objective
+from fairbench.inference.selection import (
     BETTER,
     EQUIVALENT,
     OPEN,
@@ -39,22 +37,21 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.page.blocks import MeasuredBlock
-from fairbench.reporting.page.metric_table import CERTAIN
+from fairbench.reporting.page.tables import CERTAIN, MeasuredBlock
 from fairbench.results.runs import Run
 
 MOST = 8  # runs in the table of pairs: more would be hard to read
 DRAWS = 1000  # of the posterior, for each pair
 GAPS = ("equal_opportunity", "statistical_parity")
 _FEWEST = 2
-_SIGNS: Mapping[str, str] = {BETTER: "≫", WORSE: "≪", EQUIVALENT: "≈", TRADED: "⇄", OPEN: ""}
-_KEY = (
-    (BETTER, "outperforms"),
-    (WORSE, "is outperformed"),
-    (EQUIVALENT, "practically equivalent"),
-    (TRADED, "each better in one"),
-    (OPEN, "undecided"),
-)
+# The sign of a verdict in a square, and what it says.
+_SIGNS = {
+    BETTER: ("≫", "outperforms"),
+    WORSE: ("≪", "is outperformed"),
+    EQUIVALENT: ("≈", "practically equivalent"),
+    TRADED: ("⇄", "each better in one"),
+    OPEN: ("", "undecided"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +143,7 @@ def compare_block(block: MeasuredBlock) -> tuple[ComparedRuns | None, Sequence[s
     best = contenders(block)
     if best is None:
         return None, []
-    runs, left_out = _load_all([block.runs[id_] for id_ in best.accuracy])
+    runs, left_out = load_all([block.runs[id_] for id_ in best.accuracy])
     if len(runs) < _FEWEST:
         return None, left_out
     settings = Settings(("accuracy", best.gap), _epsilons(best.gap), draws=DRAWS)
@@ -157,7 +154,7 @@ def compare_block(block: MeasuredBlock) -> tuple[ComparedRuns | None, Sequence[s
     return ComparedRuns(best, [run.id for run in runs], pairs), left_out
 
 
-def _load_all(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
+def load_all(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
     """Return the predictions that can be read, and why the others cannot."""
     loaded, left_out = [], []
     for run in runs:
@@ -202,7 +199,7 @@ def _blocks(compared: ComparedRuns, labels: Mapping[str, str]) -> Iterator[Block
         "note",
     )
     yield _table(compared, labels)
-    marks = [Mark(f"{_SIGNS[kind]} {text}".strip(), f"pair {kind}") for kind, text in _KEY]
+    marks = [Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
     yield Paragraph((f"With a probability of at least {share}:", *marks), "note key")
     yield Paragraph(
         "Posterior of the differences on the same test rows, averaged over all repeats, whose "
@@ -249,5 +246,5 @@ def _cell(pairs: Pairs, i: int, j: int, verdict: str) -> TableCell:
         f"each better in one {percent(pairs.traded[i, j])} %"
     )
     shade = better if verdict == OPEN else None
-    sign = f"{_SIGNS[verdict]} "
+    sign = f"{_SIGNS[verdict][0]} "
     return TableCell(better, before=sign, style=f"pair {verdict}", shade=shade, hint=hint)

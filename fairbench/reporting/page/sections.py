@@ -1,4 +1,7 @@
-"""The sections of the page: an overview, and one for each block of comparable runs."""
+"""The sections of the page: an overview, and one for each block of comparable runs.
+
+The overview says what was run, how the papers compare, and how to read the tables.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,11 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-import pandas as pd
 
-from fairbench.core.formats import interval, number
-from fairbench.evaluation.columns import DEBIASED
-from fairbench.evaluation.headlines import DEBIASED_MEANS
-from fairbench.experiments.presets import Presets, Provenance, provenance
+from fairbench.core.text import counted, interval, number
+from fairbench.evaluation.summary import DEBIASED_MEANS
+from fairbench.evaluation.table import DEBIASED
+from fairbench.experiments.configuration import Presets, Provenance, provenance
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
     Bar,
@@ -23,8 +25,10 @@ from fairbench.reporting.document.model import (
     Column,
     Commands,
     Details,
+    ExecutiveSummary,
     Figure,
     Inline,
+    Items,
     Link,
     Mark,
     Paragraph,
@@ -33,11 +37,16 @@ from fairbench.reporting.document.model import (
     TableCell,
     Text,
 )
-from fairbench.reporting.page.blocks import RunBlock, name_runs
-from fairbench.reporting.page.metric_table import CERTAIN, EQUIVALENT, OPEN, RankedRuns
+from fairbench.reporting.group_tables import table_of
 from fairbench.reporting.page.pairs import ComparedRuns, pairs_section
-from fairbench.reporting.papers.mapping import UNANSWERED
-from fairbench.reporting.papers.matching import PaperTable
+from fairbench.reporting.page.tables import (
+    CERTAIN,
+    EQUIVALENT,
+    OPEN,
+    WORSE,
+    RankedRuns,
+    RunBlock,
+)
 from fairbench.results.runs import Run
 
 _GLANCE = (
@@ -58,28 +67,13 @@ class PageBlock:
     block: RunBlock
     tables: Sequence[RankedRuns]
     figures: Sequence[Figure]
-    papers: Sequence[PaperTable]
     compared: ComparedRuns | None = None
 
     @property
     def note(self) -> str:
         """A warning if there are few repeats; else empty."""
         repeats = self.block.repeats
-        return f"quick: {repeats} repeat{'s' if repeats > 1 else ''}" if repeats < _FEW else ""
-
-    @property
-    def published(self) -> list[dict[str, Any]]:
-        """The papers' numbers of this data set, with ours."""
-        return [
-            {**row, "paper": table.paper, "table": table.table, "note": table.note}
-            for table in self.papers
-            for row in records(table.rows[table.rows["own data set"] == self.block.dataset])
-        ]
-
-    @property
-    def answered(self) -> list[dict[str, Any]]:
-        """Those of the papers' numbers that a run answers."""
-        return [row for row in self.published if row["verdict"] not in UNANSWERED]
+        return f"quick: {counted(repeats, 'repeat')}" if repeats < _FEW else ""
 
     def options(self, group: str) -> str:
         """Return the options of a group that were run, such as the methods."""
@@ -145,7 +139,7 @@ def block_section(page: PageBlock, source: Source) -> Section:
         *_groups(page, source),
     ]
     blocks.append(Section("Metric by metric", details))
-    blocks += [*_published_tables(page, source), _runs(block)]
+    blocks.append(_runs(block))
     return Section(block.title, blocks, name=block.name)
 
 
@@ -171,16 +165,12 @@ def _at_a_glance(page: PageBlock, source: Source) -> Iterator[Block]:
     tables = [ranked[name] for name in _GLANCE if name in ranked and ranked[name].is_ranked]
     if not tables:
         return
-    columns = [Column("method"), *(Column(metric_label(t.metric), "spread") for t in tables)]
-    rows = [
-        [label, *(None if row is None else _standing_cell(row) for row in cells)]
-        for label, cells in side_by_side(tables).items()
-    ]
+    columns = [Column(metric_label(table.metric), "spread") for table in tables]
     caption = (
         f"mean (sd over repeats); bold: as good as the best with probability {CERTAIN}, by the "
         "overview's rules; *: not told apart from it"
     )
-    table = Table(columns, rows, caption=caption, sortable=True)
+    table = _side_by_side(tables, columns, _standing_cell, caption)
     yield Section("At a glance", [table, _block_source(page.block, source)])
 
 
@@ -197,25 +187,25 @@ def _block_source(block: RunBlock, source: Source) -> Details:
 
 def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
     """Return a metric's rows as a table; of a page, with bars and statuses."""
-    columns = [Column("method"), Column("mean", "number", decimals=4)]
-    columns += [Column("sd", "number", decimals=4)]
-    columns += [Column("95 % interval", "interval", decimals=4), Column("", "bar")]
-    columns += [Column("n", "count")]
-    names = ["label", "mean", "sd", "interval", "bar", "n"]
+    columns: list[tuple[str, Column]] = [
+        ("label", Column("method")),
+        ("mean", Column("mean", "number", decimals=4)),
+        ("sd", Column("sd", "number", decimals=4)),
+        ("interval", Column("95 % interval", "interval", decimals=4)),
+        ("bar", Column("", "bar")),
+        ("n", Column("n", "count")),
+    ]
     if table.is_ranked:
-        columns += [Column("P(best)", "probability"), Column("P(near)", "probability")]
-        columns += [Column("standing")]
-        names += ["best", "near", "standing"]
+        columns += [(name, Column(f"P({name})", "probability")) for name in ("best", "near")]
+        columns.append(("standing", Column("standing")))
     if on_page:
-        columns += [Column("status")]
-        names += ["status"]
+        columns.append(("status", Column("status")))
     caption = ""
     if any(isfinite(row[DEBIASED]) for row in table.rows):
-        columns.insert(2, Column(DEBIASED, "number", decimals=4))
-        names.insert(2, DEBIASED)
+        columns.insert(2, (DEBIASED, Column(DEBIASED, "number", decimals=4)))
         caption = DEBIASED_MEANS
-    rows = [[row[name] for name in names] for row in _with_bars(table.rows)]
-    return Table(columns, rows, caption=caption, sortable=True)
+    rows = _with_bars(table.rows)
+    return table_of(rows, columns, by="", caption=caption, sortable=True)
 
 
 def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -275,14 +265,9 @@ def _groups(page: PageBlock, source: Source) -> Iterator[Details]:
     group_tables = [table for table in page.tables if table.group]
     for metric in dict.fromkeys(table.metric for table in group_tables):
         tables = [table for table in group_tables if table.metric == metric]
-        columns = [Column("method")]
-        columns += [Column(table.group, "spread", decimals=4) for table in tables]
-        rows = [
-            [label, *(None if row is None else _group_cell(row) for row in cells)]
-            for label, cells in side_by_side(tables).items()
-        ]
+        columns = [Column(table.group, "spread", decimals=4) for table in tables]
         caption = "mean (sd over repeats), and the 95 % interval of the mean"
-        table = Table(columns, rows, caption=caption, sortable=True)
+        table = _side_by_side(tables, columns, _group_cell, caption)
         origin = rows_source(page.block, tables[0].rows, source)
         yield Details(
             f"{metric_label(metric)} of each group",
@@ -300,58 +285,20 @@ def _group_cell(row: Mapping[str, Any]) -> TableCell:
     return TableCell((row["mean"], row["sd"]), note=f"{ends}{less}{status}".removeprefix("; "))
 
 
-def side_by_side(tables: Sequence[RankedRuns]) -> dict[str, list[Mapping[str, Any] | None]]:
-    """Return the tables' rows by label, each table a column."""
-    columns = [{row["label"]: row for row in table.rows} for table in tables]
-    labels = dict.fromkeys(label for column in columns for label in column)
-    return {label: [column.get(label) for column in columns] for label in labels}
-
-
-def _published_tables(page: PageBlock, source: Source) -> Iterator[Section]:
-    """Yield the table of published numbers next to ours, if a paper has any."""
-    answered = page.answered
-    if not answered:
-        return
-    columns = [Column("table"), Column("metric"), Column("published method")]
-    columns += [Column("our method"), Column("published", "general"), Column("sd", "general")]
-    columns += [Column("ours", "number", decimals=4), Column("sd", "number", decimals=4)]
-    columns += [Column("difference", "number", decimals=4), Column("verdict")]
-    unanswered = len(page.published) - len(answered)
-    note = (
-        f"{unanswered} published numbers are left out: no run answers them."
-        if unanswered > 0
-        else ""
-    )
-    cells = [_published_row(row) for row in answered]
-    table = Table(columns, cells, caption=note, sortable=True)
-    answers = {
-        run.id: run
-        for paper in page.papers
-        for run in paper.runs
-        if run.choices["dataset"] == page.block.dataset
-    }
-    details = source_details(source(list(answers.values())))
-    yield Section("Compared with the papers", [table, details], name=f"{page.block.name}-beside")
-
-
-def _published_row(row: Mapping[str, Any]) -> list[Any]:
-    """Return the cells of a published number and of ours."""
-    return [
-        TableCell(f"{row['paper']} {row['table']}", note=row["note"]),
-        metric_label(row["metric"]),
-        row["published method"],
-        row["our method"],
-        row["published"],
-        row["published sd"],
-        row["ours"],
-        row["our sd"],
-        row["difference"],
-        TableCell(
-            row["verdict"],
-            mark=row["verdict"].replace(" ", "-"),
-            note="" if row["reproduces"] else "a correction",
-        ),
+def _side_by_side(
+    tables: Sequence[RankedRuns],
+    columns: Sequence[Column],
+    cell: Callable[[Mapping[str, Any]], TableCell],
+    caption: str,
+) -> Table:
+    """Return a row for each label, with a column for each of the tables that may have it."""
+    row_of = [{row["label"]: row for row in table.rows} for table in tables]
+    labels = dict.fromkeys(label for rows in row_of for label in rows)
+    cells = [
+        [label, *(cell(rows[label]) if label in rows else None for rows in row_of)]
+        for label in labels
     ]
+    return Table([Column("method"), *columns], cells, caption=caption, sortable=True)
 
 
 def _figures(page: PageBlock, source: Source) -> Iterator[Section]:
@@ -364,7 +311,7 @@ def _runs(block: RunBlock) -> Section:
     """Return the section that lists the runs of a block."""
     runs = list(block.runs.values())
     columns = [Column(name) for name in ("run", "method", "commit", "processor", "files")]
-    rows = [_run_row(run, label) for run, label in zip(runs, name_runs(runs), strict=True)]
+    rows = [_run_row(run, block.names[run.id]) for run in runs]
     return Section("Runs", [Table(columns, rows, sortable=True)])
 
 
@@ -384,8 +331,153 @@ def _run_row(run: Run, label: str) -> list[Any]:
     return [id_, label, (Code(commit),), environment.get("cpu", ""), files]
 
 
-def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows as name -> value; pandas' own way takes ten times as long."""
-    names = [str(name) for name in rows]
-    columns = [rows.iloc[:, column].tolist() for column in range(len(names))]
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+def overview_section(pages: Sequence[PageBlock]) -> Section:
+    """Return the overview of all blocks."""
+    reading = Section("How to read the tables", [_how_to_read()], name="reading")
+    blocks = [Section("What was run", [_runs_table(pages)]), reading]
+    return Section("Overview", blocks, name="overview")
+
+
+def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> ExecutiveSummary:
+    """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
+    return ExecutiveSummary(
+        list(_result_sentences(pages)),
+        list(_basis_sentences(pages)),
+        list(_unseen_sentences(pages, left_out)),
+        list(_advice_sentences(pages)),
+    )
+
+
+_ERRORS = ("error_rate", "rmse")
+_GAPS = (
+    "statistical_parity",
+    "equalized_odds",
+    "uncertainty_aware_statistical_parity",
+    "equal_opportunity_class_mean",
+)
+_MOST_TOLD, _MOST_NAMED = 6, 3
+
+
+def _result_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
+    """Yield the findings in the first blocks, and how many blocks have more."""
+    findings = [(page, sentences) for page in pages if (sentences := list(_winners(page)))]
+    for page, sentences in findings[:_MOST_TOLD]:
+        yield f"{page.block.title}: {' '.join(sentences)}"
+    if len(findings) > _MOST_TOLD:
+        yield f"{len(findings) - _MOST_TOLD} more data sets and splits have their own sections."
+    if not findings:
+        yield "No two runs can be compared: each stands alone."
+
+
+def _winners(page: PageBlock) -> Iterator[str]:
+    """Yield the sentences on the best run by the error, and by the gap between groups."""
+    tables = {table.metric: table for table in page.tables if table.is_ranked and not table.setting}
+    for names in (_ERRORS, _GAPS):
+        name = next((name for name in names if name in tables), "")
+        if name and len(tables[name].rows) > 1:
+            yield _winner(tables[name])
+
+
+def _winner(table: RankedRuns) -> str:
+    """Return the sentence on the run of the best mean, and on those that may be as good."""
+    best = table.rows[0]["label"]
+    mean = float(table.rows[0]["mean"])
+    metric_text = metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
+    clauses = []
+    for standing, text in (
+        (EQUIVALENT, "as good for practical purposes"),
+        (OPEN, "not told apart from it"),
+    ):
+        if names := [name for name in table.labels_with_standing(standing) if name != best]:
+            clauses.append(f"{_first_names(names)} {'is' if len(names) == 1 else 'are'} {text}")
+    ending = f"; {', and '.join(clauses)}" if clauses else "; every other run is worse"
+    return f"{best} has the best mean in {metric_text} ({number(mean)}){ending}."
+
+
+def _first_names(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    unnamed = len(names) - _MOST_NAMED
+    listed = ", ".join(names[:_MOST_NAMED])
+    return f"{listed} and {unnamed} more" if unnamed > 0 else listed
+
+
+def _basis_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
+    """Yield the basis of the statements: probabilities and repeats."""
+    yield (
+        f"A run is called as good, or worse, where that has a probability of at least {CERTAIN} "
+        "by the splits that the runs share."
+    )
+    quick = [page.block.title for page in pages if page.note]
+    if quick:
+        yield (
+            f"Few repeats were made of {_first_names(quick)}: take what is said of "
+            f"{'it' if len(quick) == 1 else 'them'} as a hint."
+        )
+
+
+def _unseen_sentences(pages: Sequence[PageBlock], left_out: Sequence[str]) -> Iterator[str]:
+    """Yield what the page does not show."""
+    protected = list(dict.fromkeys(page.block.protect for page in pages))
+    yield (
+        f"Gaps here are between groups by {_first_names(protected)}; gaps by other attributes are "
+        "in the metrics of each run."
+    )
+    if left_out:
+        yield f"{len(set(left_out))} runs or splits could not be compared by their predictions."
+    yield "Only the runs that are finished are here; what was not run may be better."
+
+
+def _advice_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
+    """Yield what to do next."""
+    if any(page.note for page in pages):
+        yield "Repeat the quick runs with more splits, such as split.repeats=10."
+    compared = [page for page in pages if page.compared is not None]
+    if compared:
+        yield (
+            "Before one is chosen, read “Which one is better?” of its data set: it weighs error "
+            "and gap together, pair by pair."
+        )
+    yield "fairbench choose picks a run under a limit on its gap; fairbench audit examines one."
+
+
+def _runs_table(pages: Sequence[PageBlock]) -> Table:
+    """Return the table of what was run, with a row for each block."""
+    columns: list[tuple[Any, Column]] = [
+        (lambda page: TableCell(page.block.title, link=f"#{page.block.name}"), Column("data set")),
+        (lambda page: len(page.block.runs), Column("runs", "count")),
+        (lambda page: page.block.repeats, Column("repeats", "count")),
+    ]
+    for group in ("learner", "intervention", "method"):
+        columns.append((lambda page, group=group: page.options(group), Column(f"{group}s")))
+    return table_of(pages, columns, by="", sortable=True)
+
+
+def _how_to_read() -> Items:
+    """Return explanations of the page's numbers."""
+    as_good, worse, undecided = (
+        Mark(standing, standing.replace(" ", "-")) for standing in (EQUIVALENT, WORSE, OPEN)
+    )
+    return Items(
+        [
+            "mean and sd are taken over the repeats. The 95 % interval is for the mean: for how "
+            "these fitted models perform on new people, on average. Rows that several repeats test "
+            "count once, and folds count as one test set (Bayle et al. 2020). Models fitted to "
+            "other training rows may lie outside it. For a gap, the interval is for the gap "
+            "between the groups' mean rates, because chance widens the gap of every single "
+            "repeat. Bars show the intervals, on one scale for the whole table.",
+            "P(best) is the probability that a run's fits are on average the best of the table on "
+            "new people; P(near), that they are within the rope (a difference that does not "
+            "matter) of the best. Both come from the Bayesian correlated t-test (Benavoli et al. "
+            "2017, JMLR 18) for all methods at once: runs are paired by their splits, and the "
+            "variance is Nadeau and Bengio's (2003) for splits that share rows.",
+            (
+                as_good,
+                f" where P(near) is at least {CERTAIN}; ",
+                worse,
+                f" where it is at most {1 - CERTAIN:.2g}; ",
+                undecided,
+                " where it lies between. Below five repeats little is known of how methods vary "
+                "together: take the probabilities as a hint.",
+            ),
+        ]
+    )

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, SquaredError
 from fairbench.core.errors import UserError
-from fairbench.metrics.group_means import variance_decomposition
+from fairbench.metrics.uncertainty import variance_decomposition
 from tests.harness import Lazily
 
 LOSSES = [Binomial(), SquaredError(), NormalLoss()]

@@ -10,8 +10,7 @@ from fairbench.components.algorithms.learners.sequence_transformer import Sequen
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
 from fairbench.components.datasets import simulated_sequences
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Encoder
-from fairbench.data.sequences import Sequences
+from fairbench.data.features import Encoder, Sequences
 from tests.harness import Lazily
 
 torch = Lazily("torch")

@@ -10,7 +10,8 @@ import pytest
 from fairbench.components.algorithms.learners.tabpfn import TabPFN
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
 from fairbench.core.errors import IncompatibleError, UserError
-from fairbench.experiments import compatibility, pipeline
+from fairbench.experiments import build as compatibility
+from fairbench.experiments import pipeline
 from fairbench.experiments.execute import carry_out
 from tests.harness import TINY, configuration
 

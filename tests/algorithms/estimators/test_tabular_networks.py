@@ -12,7 +12,7 @@ from fairbench.components.algorithms.learners.ft_transformer import FTTransforme
 from fairbench.components.algorithms.learners.tabm import TabM
 from fairbench.components.algorithms.losses import Binomial, NormalLoss, Softmax, SquaredError
 from fairbench.core.errors import UserError
-from tests.harness import TINY, Lazily, run_py
+from tests.harness import TINY, Lazily, ran
 
 torch = Lazily("torch")
 tabular_network = Lazily("fairbench.components.algorithms.estimators.tabular_network")
@@ -168,8 +168,7 @@ def test_two_workers_give_the_bits_of_one(tmp_path):
     words = ("-m", "learner=tabm,ft_transformer", "learner.epochs=2", "split.repeats=2", *TINY[::2])
     cells = []
     for jobs in (1, 2):
-        done = run_py(*words, f"n_jobs={jobs}", f"results=jobs{jobs}", cwd=tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
+        ran(*words, f"n_jobs={jobs}", f"results=jobs{jobs}", cwd=tmp_path)
         cells.append(sorted((tmp_path / f"jobs{jobs}" / "cells").rglob("*.parquet")))
     assert len(cells[0]) == 4
     for one, two in zip(*cells, strict=True):

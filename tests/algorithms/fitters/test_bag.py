@@ -10,7 +10,7 @@ from fairbench.components.algorithms.interventions.none import NoIntervention
 from fairbench.components.algorithms.learners.logistic_regression import LogisticRegression
 from fairbench.components.algorithms.losses import Binomial
 from fairbench.data.dataset import Task
-from fairbench.data.encoding import Encoder, Encoding
+from fairbench.data.features import Encoder, Encoding
 from fairbench.experiments.contracts import TrainingSet
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.components.datasets import simulated
-from fairbench.data.encoding import Encoder, Encoding, Frame
+from fairbench.data.features import Encoder, Encoding, Frame
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from fairbench.components.algorithms.interventions.disparate_impact_remover impo
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import Binomial
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Encoding, sparse_onehot
+from fairbench.data.features import Encoding, sparse_onehot
 from tests.algorithms.interventions.encoded import Rows, rows
 
 

@@ -9,7 +9,7 @@ from fairbench.components.algorithms.interventions.fairgbm import FairGBM
 from fairbench.components.algorithms.learners.lightgbm import LightGBM
 from fairbench.components.algorithms.losses import Binomial
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Encoding
+from fairbench.data.features import Encoding
 from tests.algorithms.interventions.encoded import Rows, rows
 
 

@@ -23,7 +23,7 @@ from fairbench.components.algorithms.learners.logistic_regression import Logisti
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import Binomial, SquaredError
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Encoding
+from fairbench.data.features import Encoding
 from fairbench.experiments.execute import carry_out
 from tests.algorithms.interventions.encoded import rows
 from tests.harness import TINY, configuration

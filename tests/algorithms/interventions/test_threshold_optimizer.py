@@ -9,7 +9,7 @@ from fairbench.components.algorithms.learners.logistic_regression import Logisti
 from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import Binomial
 from fairbench.core.errors import UserError
-from fairbench.data.encoding import Encoding
+from fairbench.data.features import Encoding
 from tests.algorithms.interventions.encoded import rows
 
 NAMES = {

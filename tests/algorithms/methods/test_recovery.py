@@ -13,7 +13,7 @@ from fairbench.components.algorithms.methods.constant_sd import ConstantSD
 from fairbench.components.algorithms.methods.deep_ensemble import DeepEnsemble
 from fairbench.components.algorithms.methods.normal_nll import NormalNLL
 from fairbench.components.datasets import simulated
-from fairbench.data.encoding import Encoder
+from fairbench.data.features import Encoder
 from fairbench.evaluation.predictions import read_predictions
 from fairbench.experiments.contracts import TrainingSet
 

@@ -7,8 +7,7 @@ import pandas as pd
 
 from fairbench.audits.direction import Direction
 from fairbench.audits.labelling.questions import next_rows
-from fairbench.audits.labelling.session import Session
-from fairbench.audits.labelling.state import Answer, State
+from fairbench.audits.labelling.session import Answer, Session, State
 from fairbench.audits.table import AuditTable
 from fairbench.data.dataset import combine
 from fairbench.data.groups import group_columns

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from fairbench.audits.labelling.answering import resume, store
-from fairbench.audits.labelling.session import check_labels
-from fairbench.audits.labelling.state import StateFile
-from fairbench.cli.label_in_turn import label_in_turn
+from fairbench.audits.labelling.questions import resume, store
+from fairbench.audits.labelling.session import StateFile, check_labels
 from fairbench.cli.main import main
+from fairbench.cli.verbs.label import label_in_turn
 from tests.audits.tables import predictions, written
 
 

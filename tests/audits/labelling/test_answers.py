@@ -8,8 +8,14 @@ import pytest
 
 from fairbench.audits.assessment import assess
 from fairbench.audits.gaps import SMALL
-from fairbench.audits.labelling.measures import askable, measure, metric_named
-from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
+from fairbench.audits.labelling.questions import (
+    QUESTIONS,
+    askable,
+    measure,
+    metric_named,
+    next_rows,
+    question_of,
+)
 from fairbench.core.errors import UserError
 from tests.audits.labelling.sessions import answer as answered
 from tests.audits.labelling.sessions import label_actively, pool, session

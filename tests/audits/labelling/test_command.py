@@ -183,8 +183,10 @@ def test_report_has_the_labels_so_far(words, begun, tmp_path, capsys):
     run(capsys, "ask", f"state={begun}", *(f"{row}={row % 2}" for row in rows))
     words = [word.format(table=tmp_path / "predictions.csv") for word in words]
     out = run(capsys, *words, f"state={begun}", f"out={tmp_path / 'r'}", "epsilon=0.2")
-    assert "300 rows, 33 of them with a label" in out
-    assert "decided while labelling" in " ".join(out.split())
+    assert out.startswith("In which group are predictions least often right?")
+    page = (tmp_path / "r" / "audit.html").read_text()
+    assert "300 rows, 33 of them with a label" in page
+    assert "decided while labelling" in " ".join(page.split())
     content = json.loads((tmp_path / "r" / "audit.json").read_text())
     assert (content["labels"], content["options"]["epsilon"]) == (33, 0.2)
 

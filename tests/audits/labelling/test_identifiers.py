@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.labelling.answering import resume
-from fairbench.audits.labelling.state import StateFile
-from fairbench.cli.label_in_turn import label_in_turn
+from fairbench.audits.labelling.questions import resume
+from fairbench.audits.labelling.session import StateFile
 from fairbench.cli.main import main
+from fairbench.cli.verbs.label import label_in_turn
 from fairbench.core.errors import UserError
 from tests.audits.tables import predictions
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fairbench.audits.labelling.questions import ONE_AT_A_TIME, QUESTIONS, next_rows
-from fairbench.audits.labelling.session import Session
-from fairbench.audits.labelling.state import Answer
+from fairbench.audits.labelling.session import Answer, Session
 from tests.audits.labelling.sessions import answer, label_actively, pool, session
 
 

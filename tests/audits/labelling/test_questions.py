@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from fairbench.audits.labelling.questions import QUESTIONS, question_of
-from fairbench.inference.active.arms import BetaArms
-from fairbench.inference.active.lookahead import DRAWS, GroupPosterior
-from fairbench.inference.active.rewards import ComparisonReward, WidestGap
-from fairbench.inference.beta import Beta, probability_less
+from fairbench.components.papers.black_box.estimation import probability_less
+from fairbench.inference.active import DRAWS, BetaArms, ComparisonReward, GroupPosterior, WidestGap
+from fairbench.inference.posterior import Beta
 from tests.audits.labelling.sessions import label_actively, pool, session
 
 

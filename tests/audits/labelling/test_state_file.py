@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.audits.labelling.state import Answer, State, StateFile
+from fairbench.audits.labelling.session import Answer, State, StateFile
 from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json, unsealed_json
 from tests.audits.tables import parse
@@ -22,8 +22,8 @@ ROWS = 10_000_000
 WRITER = """
 import sys
 from pathlib import Path
-from fairbench.audits.labelling.state import Answer
-from fairbench.audits.labelling.state import StateFile
+from fairbench.audits.labelling.session import Answer
+from fairbench.audits.labelling.session import StateFile
 file, first, step, number = Path(sys.argv[1]), *map(int, sys.argv[2:])
 for row in range(first, first + step * number, step):
     answer = Answer(row, str(row % 2), "")

@@ -10,15 +10,16 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.findings import LEVEL
-from fairbench.audits.labelling.measures import (
+from fairbench.audits.labelling.questions import (
+    QUESTIONS,
     askable,
     estimate_for_everyone,
     group_figures,
     measure,
+    next_rows,
+    question_of,
 )
-from fairbench.audits.labelling.questions import QUESTIONS, next_rows, question_of
-from fairbench.audits.labelling.session import PREDICTED, open_session
-from fairbench.audits.labelling.state import Answer, State
+from fairbench.audits.labelling.session import PREDICTED, Answer, State, open_session
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.metrics.regression import ERROR_ROWS
@@ -189,7 +190,8 @@ def test_several_classes_on_the_command_line(tmp_path, capsys):
     assert "did you mean emu" in run(capsys, "ask", state, "9=emo", status=2)
     assert "1 stored" in run(capsys, "ask", state, "9=okapi")
     out = run(capsys, "report", state, f"out={tmp_path / 'r'}")
-    assert "200 rows, 5 of them with a label" in out
+    assert "In which group are predictions least often right?" in out
+    assert "200 rows, 5 of them with a label" in (tmp_path / "r" / "audit.html").read_text()
     content = json.loads((tmp_path / "r" / "audit.json").read_text())
     assert content["labelling"]["metric"] == "accuracy"
     assert content["labelling"]["whenever"] is True
@@ -207,8 +209,10 @@ def test_numbers_on_the_command_line(tmp_path, capsys):
     assert "61 stored: 60 of 200" in run(capsys, "ask", state, *given, "70=?")
     assert "is no number" in run(capsys, "ask", state, "80=much", status=2)
     out = run(capsys, "report", state, f"out={tmp_path / 'r'}")
-    assert "MAE of each group" in out
-    assert "RMSE of each group" in out
+    assert "In which group is the MAE worst?" in out
+    page = (tmp_path / "r" / "audit.html").read_text()
+    assert "MAE of each group" in page
+    assert "RMSE of each group" in page
     assert "needs no" not in run(capsys, "next", state, "metric=rmse", "question=gap")
     assert "valid: mae, mean_residual, r2, rmse" in run(
         capsys, "next", state, "metric=accuracy", status=2

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.active.arms import (
-    BetaArms,
+from fairbench.components.papers.active_assessment.assessment import (
     LowestRate,
+    Queues,
     accuracy,
+    assess,
     false_positive_rate,
     true_positive_rate,
 )
-from fairbench.inference.active.strategies import STRATEGIES, Queues, assess, choose
-from fairbench.inference.beta import Beta, uniform
+from fairbench.inference.active import STRATEGIES, BetaArms, choose
+from fairbench.inference.posterior import Beta, uniform
 
 RATES = [accuracy, true_positive_rate, false_positive_rate]
 

@@ -7,14 +7,14 @@ import pytest
 from scipy import special
 from scipy.optimize import brentq
 
-from fairbench.inference.active.intervals import (
+from fairbench.inference.rates import rate_limits
+from fairbench.inference.sequential import (
     candidates,
     found_limits,
     lasting_level,
     sequence_limits,
     together,
 )
-from fairbench.inference.rates import rate_limits
 
 
 def ever_missed(limits, rate, most, first=1):

@@ -4,17 +4,21 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from fairbench.inference.active.arms import BetaArms, BinnedArms, DirichletArms
-from fairbench.inference.active.rewards import (
+from fairbench.components.papers.active_assessment.assessment import (
+    BinnedArms,
+    DirichletArms,
+    MostCostly,
+    OutcomeEstimation,
+)
+from fairbench.inference.active import (
+    BetaArms,
     ComparisonReward,
     Estimation,
     Highest,
     LeastCalibrated,
     Lowest,
-    MostCostly,
-    OutcomeEstimation,
 )
-from fairbench.inference.beta import Beta
+from fairbench.inference.posterior import Beta
 
 POSTERIOR = Beta(np.array([0.5, 3.0, 40.0]), np.array([1.5, 0.3, 9.0]))
 ARMS = BetaArms.of(POSTERIOR, [9, 9, 9])

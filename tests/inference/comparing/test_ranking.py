@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairbench.inference.comparing.ranking import ranking
+from fairbench.inference.selection import ranking
 
 
 def test_only_certain_differences_rank():

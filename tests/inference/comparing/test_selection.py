@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from fairbench.inference.comparing.ranking import larger_than, not_told_from_best
-from fairbench.inference.comparing.selection import (
+from fairbench.inference.selection import (
     Candidates,
     choose,
     correction,
     joint_noise,
+    larger_than,
+    not_told_from_best,
 )
 
 ONE = np.ones((1, 1))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.comparing.selection import Tails
-from fairbench.inference.comparing.tuned_gain import (
+from fairbench.inference.selection import Tails
+from fairbench.inference.tuned_gain import (
     GoalEstimate,
     JudgingRows,
     Trials,

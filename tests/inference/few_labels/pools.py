@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import norm
 
-from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.few_labels.pool import PartlyLabelled
 
 
 def pool(generator, *, rows=300, groups=2, score=None):

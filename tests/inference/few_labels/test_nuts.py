@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from fairbench.inference.few_labels.bayesian_calibration import bayesian_calibration
 from fairbench.inference.few_labels.calibration import BETA
-from fairbench.inference.few_labels.table import PartlyLabelled
-from fairbench.metrics.rates import accuracy, false_positive_rate, true_positive_rate
+from fairbench.inference.few_labels.pool import PartlyLabelled, bayesian_calibration
+from fairbench.metrics.registry import accuracy, false_positive_rate, true_positive_rate
 
 RATES = (accuracy, true_positive_rate, false_positive_rate)
 SCORES = {

@@ -1,19 +1,49 @@
 """Gauss rules and expected counts against sums over rows; the pool's noise against simulation."""
 
+from __future__ import annotations
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.stats import qmc
 
-from fairbench.inference.few_labels.calibration import BETA
+from benchmarks.coverage.labels import (
+    RATES,
+    ROWS,
+    Audited,
+    counts_alone,
+    counts_assisted,
+    drawn,
+    equally_likely_scores,
+)
+from fairbench.core.errors import UserError
+from fairbench.inference.few_labels.calibration import (
+    BETA,
+    LLO,
+    SEPARATE,
+    Proposal,
+    kronecker,
+    log_likelihood,
+    sample,
+)
 from fairbench.inference.few_labels.pool import (
+    NODES,
+    PartlyLabelled,
     Pool,
+    ShownLabels,
+    bayesian_calibration,
+    bayesian_calibrations,
     draw_positives,
     gauss_rule,
     plug_in,
     plug_in_draws,
 )
-from fairbench.inference.few_labels.table import PartlyLabelled
-from fairbench.metrics.rates import FN, TP
-from tests.inference.few_labels.pools import labelled, pool
+from fairbench.inference.posterior import central_interval
+from fairbench.inference.rates import rate_limits
+from fairbench.metrics.group import difference
+from fairbench.metrics.registry import FN, TP, accuracy
+from tests.inference.few_labels.pools import labelled, pool, quadrature
 
 
 def test_gauss_rule_integrates_polynomials_of_its_degree():
@@ -95,3 +125,258 @@ def test_plug_in_draws_scatter_as_labels_do_where_scores_are_true():
     ]
     np.testing.assert_allclose(positives.std(axis=0), np.std(actual, axis=0), rtol=0.12)
     np.testing.assert_allclose(positives.mean(axis=0), np.mean(actual, axis=0), atol=2)
+
+
+# Partly labelled tables: defaults, coding of groups, and what is refused.
+
+SCORE, GROUP = [0.2, 0.7, 0.6, 0.5], ["a", "b", "b", "c"]
+
+
+def test_defaults():
+    table = PartlyLabelled.of(SCORE, GROUP, [1, None, 0, np.nan])
+    assert table.groups == ("b", "a", "c")
+    np.testing.assert_array_equal(table.group, [1, 0, 0, 2])
+    np.testing.assert_array_equal(table.prediction, [0, 1, 1, 0])
+    np.testing.assert_array_equal(table.labelled, [0, 2])
+    np.testing.assert_array_equal(table.counts(), [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]])
+    np.testing.assert_array_equal(table.sizes(), [[0, 2], [1, 0], [1, 0]])
+
+
+def test_labels_can_be_hidden_and_left_out():
+    table = PartlyLabelled.of(SCORE, GROUP, [1, 0, 0, 1], reference="c")
+    assert table.groups == ("c", "a", "b")
+    np.testing.assert_array_equal(table.showing(np.array([3])).labelled, [3])
+    np.testing.assert_array_equal(table.showing(np.array([3])).counts(), table.counts([3]))
+    assert not PartlyLabelled.of(SCORE, GROUP).labelled.size
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"score": [0.2, 1.7, 0.6, 0.5]}, r"'score' is 1.7 in row 2"),
+        ({"score": [0.2, np.nan, 0.6, 0.5]}, r"'score' is nan in row 2"),
+        ({"score": ["x", 0.1, 0.1, 0.1]}, "give numbers"),
+        ({"label": [1, 0, 2, None]}, r"'label' is 2.0 in row 3"),
+        ({"prediction": [1, 0, 0.5, 1]}, r"'prediction' is 0.5 in row 3"),
+        ({"group": ["a", None, "b", "b"]}, r"'group' is nan in row 2"),
+        ({"group": ["a"]}, "unequal lengths"),
+        ({"score": [], "group": []}, "no rows"),
+        ({"reference": "z"}, "unknown reference group 'z'"),
+    ],
+)
+def test_bad_columns_are_refused_by_name_and_row(columns, words):
+    columns = {"score": SCORE, "group": GROUP, **columns}
+    with pytest.raises(UserError, match=words):
+        PartlyLabelled.of(columns.pop("score"), columns.pop("group"), **columns)
+
+
+# The calibration posterior: quadrature, limits, coverage where the model is true.
+
+LONE = replace(LLO, spread_sd=None)
+OPPOSITE = replace(LLO, mean_sd=(1.0, 2.0), signed=True)
+
+
+@pytest.mark.parametrize(
+    "model", [LLO, LONE, OPPOSITE], ids=["hierarchical", "separate", "of either sign"]
+)
+@pytest.mark.parametrize("labels", [0, 6, 60])
+@pytest.mark.parametrize("slope", [0.5, -3.0])
+def test_one_group_agrees_with_quadrature(model, labels, slope):
+    generator = np.random.default_rng(labels)
+    table = labelled(pool(generator, groups=1), np.array([[slope, -1.0]]), generator, model)
+    table = table.showing(np.arange(labels))
+    posterior = bayesian_calibration(table, generator, model=model)
+    exact = quadrature(model, table)
+    error = exact[:, 1] / np.sqrt(posterior.parameters.effective_size)
+    assert (np.abs(posterior.theta[:, 0].mean(axis=0) - exact[:, 0]) < 4.5 * error).all()
+    np.testing.assert_allclose(posterior.theta[:, 0].std(axis=0), exact[:, 1], rtol=0.12)
+
+
+def test_chains_agree_with_quadrature(monkeypatch):
+    monkeypatch.setattr("fairbench.inference.few_labels.calibration._SMALLEST_SHARE", 2.0)
+    generator = np.random.default_rng(5)
+    table = labelled(pool(generator, groups=1), np.array([[0.5, -1.0]]), generator, LLO)
+    table = table.showing(np.arange(30))
+    posterior = bayesian_calibration(table, generator, model=LLO)
+    assert posterior.parameters.sampler == "elliptical_slice"
+    exact = quadrature(LLO, table)
+    error = exact[:, 1] / np.sqrt(posterior.parameters.effective_size)
+    assert (np.abs(posterior.theta[:, 0].mean(axis=0) - exact[:, 0]) < 4.5 * error).all()
+    np.testing.assert_allclose(posterior.theta[:, 0].std(axis=0), exact[:, 1], rtol=0.12)
+
+
+def covered(table, generator, *, shown, pool_noise):
+    """Return whether the interval from `shown` labels holds the pool's true difference."""
+    truth = difference(accuracy, table.counts())[0]
+    part = table.showing(generator.permutation(len(table.score))[:shown])
+    posterior = bayesian_calibration(part, generator, draws=512, pool_noise=pool_noise)
+    lower, upper = central_interval(difference(accuracy, posterior.counts)[:, 0])
+    return lower <= truth <= upper
+
+
+def coverage(replications, *, shown, pool_noise, seed):
+    generator = np.random.default_rng(seed)
+    table = pool(generator, rows=400)
+    thetas = BETA.from_normals(generator.standard_normal((replications, BETA.normals(2))), 2)
+    tables = (labelled(table, theta, generator, BETA) for theta in thetas)
+    return np.mean([covered(t, generator, shown=shown, pool_noise=pool_noise) for t in tables])
+
+
+@pytest.mark.thorough
+def test_intervals_cover_where_the_model_is_true():
+    # The standard error of 400 replications is 1.1 %.
+    assert 0.91 < coverage(400, shown=10, pool_noise=True, seed=10) < 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shown", [10, 40, 200])
+def test_intervals_cover_at_their_nominal_level(shown):
+    # The standard error of 3000 replications is 0.4 %.
+    assert 0.935 < coverage(3000, shown=shown, pool_noise=True, seed=shown) < 0.965
+
+
+@pytest.mark.thorough
+def test_without_pool_noise_intervals_are_too_short():
+    assert coverage(200, shown=200, pool_noise=False, seed=1) < 0.88
+
+
+def test_all_labels_known_leaves_nothing_open():
+    generator = np.random.default_rng(3)
+    table = labelled(pool(generator), np.zeros((2, 3)), generator, BETA)
+    posterior = bayesian_calibration(table, generator, draws=128)
+    np.testing.assert_allclose(posterior.counts - table.counts(), 0, atol=1e-3)
+
+
+def test_counts_keep_the_sizes_of_every_group_and_prediction():
+    generator = np.random.default_rng(4)
+    table = labelled(pool(generator, groups=3), np.zeros((3, 3)), generator, BETA)
+    posterior = bayesian_calibration(table.showing(np.arange(12)), generator, draws=256)
+    assert posterior.counts.shape == (256, 3, 4)
+    sizes = posterior.counts[..., :2] + posterior.counts[..., 2:]
+    np.testing.assert_allclose(sizes, np.broadcast_to(table.sizes(), sizes.shape))
+
+
+def test_a_batch_gives_the_posterior_of_each_subset():
+    generator = np.random.default_rng(6)
+    table = labelled(pool(generator), np.zeros((2, 3)), generator, BETA)
+    subsets = [np.arange(5), np.arange(100, 160)]
+    batch = list(bayesian_calibrations(table, subsets, np.random.default_rng(0)))
+    for rows, posterior in zip(subsets, batch, strict=True):
+        alone = bayesian_calibration(table.showing(rows), np.random.default_rng(1))
+        error = alone.counts.std(axis=0) / np.sqrt(500)
+        assert (np.abs(alone.counts.mean(0) - posterior.counts.mean(0)) < 5 * error).all()
+
+
+def test_groups_that_share_nothing_learn_nothing_from_each_other():
+    generator = np.random.default_rng(7)
+    table = labelled(pool(generator), np.full((2, 3), 1.0), generator, BETA)
+    table = table.showing(np.flatnonzero(table.group == 0))
+    apart, shared = (
+        bayesian_calibration(table, np.random.default_rng(0), model=model).theta[:, 1].std(axis=0)
+        for model in (SEPARATE, BETA)
+    )
+    np.testing.assert_allclose(apart, SEPARATE.mean_sd, rtol=0.1)
+    assert shared[-1] < 0.8 * np.hypot(BETA.mean_sd[-1], BETA.spread_sd[-1])
+
+
+def test_inverted_scores_are_drawn_without_chains():
+    generator = np.random.default_rng(8)
+    table = pool(generator, rows=400)
+    label = (generator.random(400) > table.score).astype(float)
+    design = BETA.design(table.score, table.group, 2)
+    drawn = sample(Proposal.of(BETA, 2, 2048, generator), design, label, generator)
+    assert drawn.sampler == "importance"
+    assert drawn.theta[:, 0].mean() < -1
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(3, 64), (7, 2048)])
+def test_multiples_of_irrational_numbers_fill_the_cube_more_evenly_than_chance(columns, rows):
+    fills = (kronecker, lambda width, count, generator: generator.random((count, width)))
+    result = [
+        [qmc.discrepancy(fill(columns, rows, np.random.default_rng(seed))) for seed in range(9)]
+        for fill in fills
+    ]
+    assert max(result[0]) < min(result[1])
+    assert 3 * np.median(result[0]) < np.median(result[1])
+
+
+@pytest.mark.parametrize("draws", [64, 1000])
+def test_draws_fill_a_sobol_set(draws):
+    generator = np.random.default_rng(0)
+    with pytest.raises(UserError, match=f"draws is {draws}"):
+        bayesian_calibration(pool(generator), generator, draws=draws)
+
+
+@pytest.mark.parametrize("slope", [0.5, 3.0])
+def test_points_that_stand_for_labelled_rows_give_the_same_posterior(slope):
+    generator = np.random.default_rng(9)
+    table = labelled(
+        pool(generator, groups=2), np.full((2, 3), [np.log(slope), 0.0, 0.5]), generator, BETA
+    )
+    subsets = [np.arange(0), np.arange(9), np.arange(300)]
+    exact, condensed = (
+        list(bayesian_calibrations(table, subsets, np.random.default_rng(0), label_nodes=nodes))
+        for nodes in (None, NODES)
+    )
+    for one, other in zip(exact, condensed, strict=True):
+        np.testing.assert_allclose(other.counts.mean(axis=0), one.counts.mean(axis=0), rtol=1e-4)
+        np.testing.assert_allclose(other.theta.std(axis=0), one.theta.std(axis=0), rtol=1e-3)
+
+
+def test_points_stand_for_as_many_rows_as_there_are():
+    generator = np.random.default_rng(10)
+    table = labelled(pool(generator, rows=500), np.zeros((2, 3)), generator, BETA)
+    rows = np.arange(400)
+    labels = ShownLabels.of(table, rows, BETA, NODES)
+    assert len(labels.label) < 100
+    counts = np.zeros((table.n_groups, 2, 2))
+    np.add.at(
+        counts,
+        (labels.cell // 2, labels.label.astype(int), labels.cell % 2),
+        labels.weight,
+    )
+    np.testing.assert_allclose(counts.reshape(-1, 4), table.counts(rows))
+    coefficients = BETA.coefficients(generator.normal(0, 0.5, (20, 2, 3))).reshape(20, -1)
+    all_rows = ShownLabels.of(table, rows, BETA)
+    np.testing.assert_allclose(
+        log_likelihood(coefficients, labels.design, labels.label, labels.weight),
+        log_likelihood(coefficients, all_rows.design, all_rows.label),
+        atol=0.01,
+    )
+
+
+# Intervals from labels helped by calibrated scores are nearly as narrow as any can be.
+
+
+def least_ratio(rate, labels):
+    """Return the least ratio of widths to those of labels alone, for calibrated scores.
+
+    What is not known of a rate has the variance of its influence function: for the labelled rows
+    all of it, for the others what scores and decisions leave of it (Robins, Rotnitzky & Zhao 1994).
+    """
+    score = equally_likely_scores()
+    decision = (score > 0.5).astype(int)
+    chance = np.stack([1 - score, score])
+    cells = [
+        sum((chance[y] * (decision + 2 * y == cell)).mean() for y in (0, 1)) for cell in range(4)
+    ]
+    value = rate(np.array(cells))
+    top, bottom = (np.array(cells) > 0 for cells in (rate.numerator, rate.denominator))
+    influence = np.stack([(top - value * bottom)[decision + 2 * y] for y in (0, 1)])
+    whole = (chance * influence**2).sum(axis=0).mean()
+    left = (score * (1 - score) * (influence[1] - influence[0]) ** 2).mean()
+    known = labels / ROWS
+    return np.sqrt(known + (1 - known) * left / whole)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("labels", [300, 1000, 2000])
+def test_widths_are_within_a_tenth_of_the_least(labels):
+    pools = drawn(Audited((0.6, 0.4), "calibrated", labels, False), 200, np.random.default_rng(1))
+    widths = []
+    for successes, sizes in (counts_assisted(pools.data), counts_alone(pools.data)):
+        limits = rate_limits(successes, sizes, level=0.95)
+        widths.append((limits.upper - limits.lower).mean(axis=(1, 2)))
+    for rate, ours, alone in zip(RATES, *widths, strict=True):
+        assert ours / alone < 1.1 * least_ratio(rate, labels)
+        assert ours < alone

@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 
-from benchmarks.coverage.along_the_run import FAMILIES, Run
+from benchmarks.coverage.labels import FAMILIES_ALONG as FAMILIES
+from benchmarks.coverage.labels import Run
 from benchmarks.coverage.simulate import count
-from fairbench.evaluation.labelled_intervals import LabelledIntervals
+from fairbench.evaluation.intervals import LabelledIntervals
 from fairbench.inference.few_labels.assisted import LabelledRows
-from fairbench.metrics.rates import (
+from fairbench.metrics.registry import (
+    BINARY,
     accuracy,
     binary_confusion,
+    metrics_of,
     true_positive_rate,
 )
-from fairbench.metrics.registry import BINARY, metrics_of
 
 RUNS = 300
 

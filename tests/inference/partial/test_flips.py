@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fairbench.audits.gaps import RATE_OF
-from fairbench.inference.partial.flips import correct_counts, flip_bounds, tipping_point
-from fairbench.metrics.rates import FN, FP, TN, TP, base_rate
+from fairbench.inference.partial import correct_counts, tipping_point
+from fairbench.metrics.registry import FN, FP, TN, TP, base_rate
 from tests.inference.partial.linear import extremes
 
 RATES = {**RATE_OF, "base rate": base_rate}
@@ -24,6 +24,11 @@ def by_linear_programme(rate, counts, wrong):
         [(0, counts[cell]) for cell in SOURCES],
         upper=(np.ones((1, 4)), [wrong]),
     )
+
+
+def flip_bounds(rate, counts, wrong):
+    values = rate(correct_counts(counts, wrong))
+    return np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
 
 
 @pytest.mark.parametrize("name", RATES)

@@ -6,9 +6,12 @@ from scipy.optimize import linprog
 
 from benchmarks.coverage.bounds import Proxies, proxy_rows, proxy_truth
 from fairbench.audits.gaps import RATE_OF
-from fairbench.inference.partial.bounds import gap_bounds
-from fairbench.inference.partial.proxy import ProxyRows, cells_of_equal_probability, proxy_bounds
-from fairbench.metrics.rates import base_rate
+from fairbench.inference.partial import (
+    ProxyRows,
+    cells_of_equal_probability,
+    gap_bounds,
+)
+from fairbench.metrics.registry import base_rate
 from tests.inference.partial.linear import extremes
 
 RATES = {**RATE_OF, "base rate": base_rate}
@@ -43,6 +46,21 @@ def ratio(place, group):
     top[place[:, group, 0]] = 1
     whole[place[:, group, :2]] = 1
     return top, whole
+
+
+def proxy_bounds(group, success, failure, weight):
+    """Return the least and the largest rate (...) of groups (..., Z) in cells of equal shares."""
+
+    def least_and_most(share):
+        least = (weight * np.maximum(0, group + share - 1)).sum(axis=-1)
+        return least, (weight * np.minimum(group, share)).sum(axis=-1)
+
+    least_success, most_success = least_and_most(success)
+    least_failure, most_failure = least_and_most(failure)
+    return (
+        least_success / (least_success + most_failure),
+        most_success / (most_success + least_failure),
+    )
 
 
 @pytest.mark.parametrize("groups", [2, 3])

@@ -5,10 +5,9 @@ import pytest
 
 from benchmarks.coverage.bounds import Selection, draw_selection
 from fairbench.audits.gaps import RATE_OF
-from fairbench.inference.partial.bounds import RateBounds, gap_bounds
-from fairbench.inference.partial.selected import NOTHING, SelectedLabels
+from fairbench.inference.partial import NOTHING, RateBounds, SelectedLabels, gap_bounds
 from fairbench.inference.rates import rate_limits
-from fairbench.metrics.rates import base_rate
+from fairbench.metrics.registry import base_rate
 from tests.inference.partial.linear import extremes
 
 RATES = {**RATE_OF, "base rate": base_rate}

@@ -10,15 +10,13 @@ from fairbench.components.algorithms.learners.xgboost import XGBoost
 from fairbench.components.algorithms.losses import Binomial, NormalLoss
 from fairbench.components.algorithms.methods.binomial_nll import BinomialNLL
 from fairbench.components.algorithms.methods.ensemble import Ensemble
-from fairbench.components.papers.fairlyuncertain.abstention import (
+from fairbench.components.papers.fairlyuncertain.tables import (
     INCLUDED,
     RATES,
     chosen_metrics,
-    together,
-)
-from fairbench.components.papers.fairlyuncertain.likelihoods import (
     error_of_labels,
     probability_of_sd,
+    together,
     unclipped_nll,
 )
 from fairbench.data.dataset import Task
@@ -32,7 +30,7 @@ from fairbench.metrics.regression import (
     normal_nll_rows,
     uncertainty_aware_parity,
 )
-from fairbench.metrics.spread import spread_diagram
+from fairbench.metrics.uncertainty import spread_diagram
 
 # A bag of four: three members find 1 likelier, one 0.
 BAG = {"score": np.array([[0.9, 0.7, 0.6, 0.2]])}

@@ -6,14 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.components.papers.few_labels.study import measures, number
-from fairbench.inference.few_labels.bayesian_calibration import PosteriorFamily
+from fairbench.components.papers.few_labels.methods import (
+    beta_parameters,
+    measures,
+    number,
+)
 from fairbench.inference.few_labels.calibration import BETA, LLO, log_likelihood
-from fairbench.inference.few_labels.frequentist import beta_parameters, summarise
-from fairbench.inference.few_labels.pool import plug_in
-from fairbench.inference.few_labels.table import PartlyLabelled
+from fairbench.inference.few_labels.pool import PartlyLabelled, PosteriorFamily, plug_in
 from fairbench.metrics.group import difference
-from fairbench.metrics.rates import accuracy, true_positive_rate
+from fairbench.metrics.registry import accuracy, true_positive_rate
 
 
 def mapped(model, score, parameters):
@@ -109,13 +110,6 @@ def test_alpha_scales_both_widths_of_every_prior():
     """Section 4.9.4: alpha = 3 gives N(0, 3 x 0.4) and a half-normal of 3 x 0.15."""
     expected = 3 * 0.4 + 3 * 0.15 * 1
     assert BETA.scaled(3).from_normals(NORMALS, 2)[0, 0] == pytest.approx(expected)
-
-
-def test_a_posterior_is_summarised_by_its_mean_sign_and_share_within_epsilon():
-    """Section 4.7: mean of the draws, P(Delta > 0) and P(|Delta| < 0.02)."""
-    said = summarise(np.array([0.01, 0.03, -0.01, 0.05]), epsilon=0.02)
-    assert said.estimate == pytest.approx((0.01 + 0.03 - 0.01 + 0.05) / 4)
-    assert (said.certainty, said.practically_fair) == (3 / 4, 2 / 4)
 
 
 def test_an_error_is_the_mean_distance_and_a_coverage_the_share_of_intervals():

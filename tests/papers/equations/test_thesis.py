@@ -3,30 +3,32 @@
 import numpy as np
 import pytest
 
-from fairbench.components.papers.active_assessment.least_calibrated import class_errors
-from fairbench.components.papers.active_assessment.measures import (
+from fairbench.components.papers.active_assessment.assessment import (
+    ArmPool,
+    BinnedArms,
+    BinnedPool,
+    DirichletArms,
+    MostCostly,
+    OutcomeEstimation,
     accuracy_error,
     ece_error,
     mean_reciprocal_rank,
+    mean_scores,
 )
-from fairbench.components.papers.active_assessment.pools import ArmPool, BinnedPool, mean_scores
-from fairbench.components.papers.black_box.figures import regions
-from fairbench.data.class_scores import MulticlassScores
-from fairbench.inference.active.arms import BetaArms, BinnedArms, DirichletArms
-from fairbench.inference.active.rewards import (
-    ComparisonReward,
-    Estimation,
-    LeastCalibrated,
-    MostCostly,
-    OutcomeEstimation,
-)
-from fairbench.inference.beta import Beta, centred, uniform
-from fairbench.inference.confusion_matrix import (
+from fairbench.components.papers.active_assessment.tables import class_errors
+from fairbench.components.papers.black_box.estimation import regions
+from fairbench.data.columns import MulticlassScores
+from fairbench.inference.active import BetaArms, ComparisonReward, Estimation, LeastCalibrated
+from fairbench.inference.posterior import (
+    Beta,
+    accuracy_posterior,
+    centred,
     confusion_posterior,
     expected_cost,
+    reliability_diagram,
+    uniform,
     uninformative_prior,
 )
-from fairbench.inference.reliability import accuracy_posterior, reliability_diagram
 from fairbench.metrics.probability import reliability
 
 

@@ -12,14 +12,13 @@ from fairbench.components.algorithms.estimators.weight_posterior import (
     WeightPosterior,
 )
 from fairbench.components.datasets import kuzucu
-from fairbench.components.papers.uncertainty_fairness.networks import (
+from fairbench.components.papers.uncertainty_fairness.tables import (
     negative_log_likelihood,
     of_groups,
+    ratios,
 )
-from fairbench.components.papers.uncertainty_fairness.tables import ratios
 from fairbench.metrics.group import ratio
-from fairbench.metrics.group_means import Neighbours, individual_fairness, variance_decomposition
-from fairbench.metrics.rates import (
+from fairbench.metrics.registry import (
     accuracy,
     binary_confusion,
     false_negative_rate,
@@ -28,6 +27,7 @@ from fairbench.metrics.rates import (
     selection_rate,
     true_positive_rate,
 )
+from fairbench.metrics.uncertainty import Neighbours, individual_fairness, variance_decomposition
 
 # Group 1 (the reference) first: TN, FP, FN, TP of each.
 COUNTS = np.array([[5, 1, 1, 3], [4, 4, 1, 1]])

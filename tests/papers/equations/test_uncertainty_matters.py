@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from fairbench.inference.comparing.practical_difference import Comparison, highest_density_region
-from fairbench.inference.effective_counts import (
+from fairbench.inference.comparing import Comparison, highest_density_region
+from fairbench.inference.posterior import posterior_draws, table_draws
+from fairbench.inference.survey import (
     effective_counts,
     mean_shrinkage,
     overestimated_variance,
     relative_rho,
     shrinkage,
 )
-from fairbench.inference.posterior import posterior_draws, table_draws
 from fairbench.metrics.classes import one_vs_rest
 
 OBJECTIVES = ("accuracy", "equal_opportunity")

@@ -9,11 +9,11 @@ import pytest
 from sklearn.svm import SVC
 
 from fairbench.components.datasets import adult as dataset
+from fairbench.components.papers.engine.matching import Effort
 from fairbench.components.papers.uncertainty_matters import adult
 from fairbench.components.papers.uncertainty_matters.readings import ALONE, RIGHT
 from fairbench.components.papers.uncertainty_matters.tables import read_published
 from fairbench.data.download import Archive
-from fairbench.reporting.papers.running import Effort
 
 ROWS = read_published().query("table in @adult.TABLES")
 ROUNDING = 0.50001e-4  # half a unit of the last digit that adult.csv keeps

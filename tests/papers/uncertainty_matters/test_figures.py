@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from fairbench.components.papers import PAPERS
+from fairbench.components.papers.engine.mapping import Paper
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.engine.running import function_of
 from fairbench.components.papers.uncertainty_matters import grid
-from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.figures import (
     QUOTED,
     cases_figure,
@@ -18,12 +20,11 @@ from fairbench.components.papers.uncertainty_matters.figures import (
     ratio_figure,
     right_if_predicted,
 )
-from fairbench.components.papers.uncertainty_matters.one_partition import Pair
+from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS
 from fairbench.components.papers.uncertainty_matters.readings import ALONE
+from fairbench.components.papers.uncertainty_matters.tables import Pair
 from fairbench.inference.posterior import table_draws
-from fairbench.metrics.rates import true_positive_rate
-from fairbench.reporting.papers.mapping import Paper
-from fairbench.reporting.papers.running import Effort, function_of
+from fairbench.metrics.registry import true_positive_rate
 
 PAPER = Paper.read("uncertainty_matters", PAPERS)
 NEEDS_ADULT = ("14.1", "15.2")

@@ -8,7 +8,7 @@ import pytest
 from sklearn.svm import SVC
 
 from fairbench.components.papers.uncertainty_matters import grid
-from fairbench.components.papers.uncertainty_matters.solvers.folds import training
+from fairbench.components.papers.uncertainty_matters.solvers import training
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def rng_rows(rows):
 
 def test_machines_are_those_of_scikit_learn(rows):
     used = training(rows.fold)[3]
-    Z = rows._standard(used)
+    Z = grid.standardised(rows.X, used)
     margins = rows._kernel(1.0, 0.1)[3]
     plain = SVC(C=1.0, gamma=0.1).fit(Z[used], rows.y[used]).decision_function(Z)
     np.testing.assert_allclose(margins, plain, atol=5e-3)
@@ -74,7 +74,7 @@ def test_machines_are_those_of_scikit_learn(rows):
 
 def test_the_intercept_of_all_support_vectors_is_their_mean(rows):
     used = training(rows.fold)[0]
-    Z = rows._standard(used)
+    Z = grid.standardised(rows.X, used)
     machine = SVC(C=1.0, gamma=0.1, tol=1e-6).fit(Z[used], rows.y[used])
     plain = machine.decision_function(Z)
     sign = 2 * rows.y[used][machine.support_] - 1

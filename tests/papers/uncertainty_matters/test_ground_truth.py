@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.cli.options import read
+from fairbench.cli.command import read
 from fairbench.components.algorithms.fitters.single import Single
 from fairbench.components.algorithms.interventions.disparate_impact_remover import (
     DisparateImpactRemover,
@@ -23,19 +23,19 @@ from fairbench.components.algorithms.learners.logistic_regression import Logisti
 from fairbench.components.algorithms.learners.svm import SVM
 from fairbench.components.datasets import german, simulated
 from fairbench.components.papers.uncertainty_matters import ground_truth
-from fairbench.components.papers.uncertainty_matters.algorithms import ALGORITHMS, study
-from fairbench.components.papers.uncertainty_matters.cross_validation import (
+from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS, study
+from fairbench.components.papers.uncertainty_matters.solvers import (
     FOLDS,
     held_out_labels,
     partitions,
 )
 from fairbench.core.errors import UserError
 from fairbench.data.download import Archive
-from fairbench.data.encoding import onehot
+from fairbench.data.features import onehot
 from fairbench.data.splits import KFold
 from fairbench.experiments.compute import compute
-from fairbench.experiments.study import Study
-from fairbench.metrics.rates import binary_confusion
+from fairbench.experiments.contracts import Study
+from fairbench.metrics.registry import binary_confusion
 
 PUBLISHED = Path(__file__).parents[3] / "papers" / "uncertainty_matters" / "published.csv"
 LEARNERS = [LogisticRegression(tol=1e-9), LinearSVM(folds=0, tol=1e-9), SVM(folds=0)]

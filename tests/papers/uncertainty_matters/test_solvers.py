@@ -7,24 +7,19 @@ import sklearn.svm
 from sklearn.preprocessing import StandardScaler
 
 from fairbench.components.algorithms.interventions.hardt import equalised_odds
-from fairbench.components.papers.uncertainty_matters.solvers import (
-    hardt_cv,
-    logistic_cv,
-    rbf_svm_cv,
-    squared_hinge_cv,
-)
-from fairbench.components.papers.uncertainty_matters.solvers.folds import Folds, held_out, training
+from fairbench.components.papers.uncertainty_matters import solvers
+from fairbench.components.papers.uncertainty_matters.solvers import Folds, held_out, training
 
 LOGISTIC = sklearn.linear_model.LogisticRegression(tol=1e-9, max_iter=10_000)
 # Solver, scikit-learn's estimator at a tight tolerance, and how far margins may differ.
 SOLVERS = {
-    "logistic": (logistic_cv.margins, LOGISTIC, 2e-4),
+    "logistic": (solvers.logistic_margins, LOGISTIC, 2e-4),
     "squared hinge": (
-        squared_hinge_cv.margins,
+        solvers.squared_hinge_margins,
         sklearn.svm.LinearSVC(dual=False, tol=1e-9, max_iter=100_000),
         1e-5,
     ),
-    "rbf": (rbf_svm_cv.margins, sklearn.svm.SVC(tol=1e-6), 2e-4),
+    "rbf": (solvers.rbf_margins, sklearn.svm.SVC(tol=1e-6), 2e-4),
 }
 each_solver = pytest.mark.parametrize("name", SOLVERS)
 
@@ -112,7 +107,7 @@ def test_moments_of_training_rows_and_downdated_sums():
 
 
 def test_one_contradiction_at_a_time_ends_circles():
-    pivots = rbf_svm_cv.Pivots(10)
+    pivots = solvers.Pivots(10)
     wrong = np.arange(4)
     chosen = [len(pivots.choose(wrong)) for _ in range(6)]
     assert chosen == [4, 4, 4, 4, 1, 1]
@@ -126,7 +121,7 @@ def test_chances_are_those_of_the_linear_programme():
     positive[0, 1] = 0.3
     rates = np.stack([1 - positive, positive], axis=-1)
     value = draw.uniform(0.2, 1, (60, 2))
-    mine = hardt_cv.chances(rates, value)
+    mine = solvers.hardt_chances(rates, value)
     for own, rate, worth in zip(mine, rates, value, strict=True):
         theirs = equalised_odds(rate, worth)
         prices = [worth * [1, -1] @ (rate[0] @ solution[0]) for solution in (own, theirs)]
@@ -139,7 +134,7 @@ def test_rates_are_of_the_training_rows():
     draw = np.random.default_rng(9)
     labels, used = draw.random((3, 80)) < 0.4, draw.random((3, 80)) < 0.8
     y, groups = (draw.random((2, 80)) < 0.5).astype(int)
-    rates = hardt_cv.rates_of(labels, used, y, groups)
+    rates = solvers.hardt_rates(labels, used, y, groups)
     rows = used[1] & (groups == 1) & (y == 0)
     assert rates[1, 1, 0, 1] == pytest.approx(labels[1, rows].mean())
     np.testing.assert_allclose(rates.sum(axis=-1), 1)

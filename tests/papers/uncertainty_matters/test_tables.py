@@ -1,26 +1,54 @@
-"""Tables 1 and 12.1 of Uncertainty Matters, on a ground truth small enough to check by hand."""
+"""Tables on German: areas, the one cross-validation that a table rests on, and published ratios."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.components.papers.uncertainty_matters.measured import Measured
-from fairbench.components.papers.uncertainty_matters.posteriors import (
+from fairbench.components.datasets import german
+from fairbench.components.papers.uncertainty_matters import grid, ground_truth, readings
+from fairbench.components.papers.uncertainty_matters.ground_truth import (
+    ALGORITHMS,
+    overrides,
+    study,
+)
+from fairbench.components.papers.uncertainty_matters.readings import (
+    ALL,
+    ALONE,
+    NONE,
     OBJECTIVES,
+    ONE_HOT,
+    PAIRS,
+    READINGS,
+    RIGHT,
+    SIGNED_GAPS,
+    TEXT,
     Cloud,
+    Measured,
+    Reading,
+    Setting,
     events,
     favourable,
     values,
 )
-from fairbench.components.papers.uncertainty_matters.readings import ALONE, ONE_HOT, TEXT
 from fairbench.components.papers.uncertainty_matters.tables import (
+    ANSWERED,
     AREA,
+    AREA_READINGS,
+    AREAS,
     INSIDE,
-    KEPT,
-    READINGS,
+    NUMBERS,
+    TABLES,
+    Pair,
+    pairs,
+    partition_answers,
+    ratio_readings,
     read_published,
+    shares,
     table_12_1,
 )
+from fairbench.data.download import Archive
 
 PUBLISHED = read_published()
 ROWS = PUBLISHED[PUBLISHED["table"].isin(["1", "12.1"])]
@@ -112,11 +140,11 @@ def test_table_1_has_the_numbers_of_table_12_1_but_for_linear_ferm():
 
 
 def test_kept_numbers_answer_every_published_one_by_the_text_first():
-    kept = pd.read_csv(KEPT, keep_default_na=False)
+    kept = pd.read_csv(AREAS, keep_default_na=False)
     first = kept.drop_duplicates("row")
     assert set(first["row"]) == set(ROWS.index)
     assert set(first["cause"]) == {""}
-    assert set(kept["cause"]) == {reading.cause for reading in READINGS}
+    assert set(kept["cause"]) == {reading.cause for reading in AREA_READINGS}
     areas = ROWS.loc[(ROWS["metric"] == AREA) & (ROWS["setting"] == "rho=1/K")].index
     text, alone = (
         kept[kept["cause"] == reading.cause].set_index("row")["mean"].loc[areas]
@@ -124,3 +152,210 @@ def test_kept_numbers_answer_every_published_one_by_the_text_first():
     )
     assert (text / alone).between(1.5, 2.2).all()
     assert ONE_HOT.cause in set(kept["cause"])
+
+
+NAMES = ("Linear SVM + Hardt", "FERM")
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Four partitions: B is more accurate by 2 points, 3 and 11, and in one less by 5."""
+    second = np.array([[[600, 100, 50, 60], [120, 20, 20, 30]]] * 4)
+    first = second.copy()
+    for cv, moved in enumerate((-20, -30, 50, -110)):
+        first[cv, 0, 0] += moved
+        first[cv, 0, 1] -= moved
+    return Pair(ALONE, NAMES, (first, second))
+
+
+def test_settings_are_read_as_printed():
+    assert Setting.read("ground truth; no rope") == Setting("ground truth", level=0, rope=0.0)
+    text = "rho_rel_up, 80 % hdr; rope=0.02; prior Dir(1/2)"
+    assert Setting.read(text) == Setting("rho_rel_up", 0.8, 0.02, 0.5)
+    assert Setting.read("rho_rel_up, no hdr; rope=0.01") == Setting("rho_rel_up", 0.0)
+    three = Setting.read(
+        "rho in [0,1/K]; objectives accuracy, equal opportunity, demographic parity"
+    )
+    assert (three.rho, three.level, three.objectives) == ("rho in [0,1/K]", 0.95, 3)
+
+
+def test_the_partition_is_near_the_mean_or_far_with_another_conclusion(pair):
+    """The last one is further from the mean than the third, but its conclusion is the mean's."""
+    accuracy = pair.delta[:, 0]
+    np.testing.assert_allclose(accuracy, [-0.02, -0.03, 0.05, -0.11])
+    assert (pair.nearest, pair.furthest) == (1, 2)
+    shown = pair.reading.conclusions(pair.delta)
+    assert shown[0] == shown[3] != shown[2]
+
+
+def test_each_outcome_may_be_a_conclusion_of_its_own():
+    """More accurate, and fairer besides: one event, two outcomes."""
+    delta = np.array([[0.05, 0.0], [0.05, 0.05], [-0.05, 0.05]])
+    one, own = (replace(ALONE, nine=nine).conclusions(delta) for nine in (False, True))
+    assert (len(set(one)), len(set(own))) == (2, 3)
+    assert SIGNED_GAPS.nine and not TEXT.nine
+
+
+def test_a_gap_in_favour_of_the_other_group_is_a_gap():
+    counts = np.array([[60, 20, 5, 15], [30, 3, 10, 30]])
+    signed, size = (Reading("", signed=is_signed).values(counts) for is_signed in (True, False))
+    assert signed[0] == size[0]
+    assert abs(signed[1]) == pytest.approx(-size[1])
+
+
+def test_events_sum_to_one_inside_a_region_too(pair):
+    inside = pair.probabilities(Setting("rho=1/K", 0.8), furthest=True)
+    whole = pair.probabilities(Setting("rho=1/K", 0.0), furthest=True)
+    assert sum(inside.values()) == pytest.approx(1) == sum(whole.values())
+    # The region has four in five of the draws: none of its events can be had more often.
+    assert all(0.8 * share <= whole[event] + 0.01 for event, share in inside.items())
+    assert inside != whole
+
+
+def test_a_third_objective_leaves_fewer_conclusions_of_one_over_the_other(pair):
+    two, three = (
+        pair.probabilities(Setting("rho=1/K", 0.0, objectives=count), furthest=False)
+        for count in (2, 3)
+    )
+    assert three["p_b_outperforms_a"] < two["p_b_outperforms_a"]
+    assert three["p_equivalent"] <= two["p_equivalent"]
+
+
+def test_a_table_drawn_after_its_probabilities_makes_a_conclusion_less_sure(pair):
+    text = Pair(TEXT, NAMES, pair.counts)
+    setting = Setting("rho=1/K", 0.0)
+    mine, less = (posterior.probabilities(setting, furthest=False) for posterior in (pair, text))
+    assert less["p_b_outperforms_a"] < mine["p_b_outperforms_a"] - 0.02
+    assert text.drawn_at(0, setting).var(axis=0) == pytest.approx(
+        2 * pair.drawn_at(0, setting).var(axis=0), rel=0.15
+    )
+
+
+def test_each_group_has_a_ratio_of_its_own():
+    ratio = ALONE.variance_ratio("FERM", 0)
+    assert ratio.shape == (2, 1) and ratio[0, 0] != ratio[1, 0]
+    assert (ALONE.variance_ratio("SVM", 0) == 1).all()
+    assert (ALONE.variance_ratio("FERM", 1) != ratio).all()
+    assert (replace(ALONE, ratio=NONE).variance_ratio("FERM", 0) == 1).all()
+    pooled = replace(ALONE, ratio="mean").variance_ratio("FERM", 0)
+    assert pooled[0, 0] == pooled[1, 0] == pytest.approx(ratio.mean())
+
+
+def test_another_C_stands_behind_a_name():
+    assert "learner.C=0.4" in overrides("FERM, C = 0.4")
+    assert "learner.C=1.0" not in overrides("FERM, C = 0.4")
+    assert {"intervention.label=0", "learner.C=1.0"} <= set(overrides("FERM"))
+
+
+def test_what_is_packed_is_of_german():
+    for name in ALL:
+        tables = readings.packed_counts(name)
+        assert len(tables) >= 400 and tables.min() >= 0
+        assert (tables.sum(axis=-1) == [810, 190]).all()
+    for method in PAIRS[:2]:
+        joint = readings.packed_joint(RIGHT.names(method))
+        assert joint.shape == (readings.PARTITIONS, 2, 8)
+        assert (joint.sum(axis=(1, 2)) == 1000).all()
+    assert readings.packed_counts("FERM, C = 0.5") is None
+    assert all(len(readings.packed_counts(name)) >= readings.FEW for name in ALGORITHMS)
+
+
+def test_kept_numbers_answer_every_published_one():
+    published = read_published()
+    rows = published[published["table"].isin(ANSWERED)]
+    kept = pd.read_csv(NUMBERS, keep_default_na=False)
+    assert len(rows[rows["table"].isin(TABLES)]) == 430
+    first = kept.drop_duplicates("row")
+    assert (first["cause"] == "").all() and (first["label"] == "").all()
+    for reading in READINGS:
+        mine = kept[(kept["label"] == reading.label) & (kept["cause"] == reading.cause)]
+        assert len(mine) and not mine["row"].duplicated().any()
+        if not reading.paired:
+            assert {*rows.index} == {*mine["row"]}
+
+
+def test_a_share_within_its_error_agrees():
+    rows = pd.DataFrame({"table": ["2", "2", "3"], "value": ["0.50", "0.80", "0.10"]})
+    found = pd.DataFrame({"row": [0, 1, 2], "mean": [0.54, 0.70, 0.10], "error": [0.02, 0.01, 0]})
+    result = shares(found, rows)
+    assert result.loc["2"].tolist() == [0.5, 0.5, 1.0]
+    assert result.loc["all", "agrees"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=lambda each: each.label or each.cause or "text")
+def test_kept_numbers_are_those_of_the_packed_counts(reading):
+    published = read_published()
+    text = "rho_rel_up, no hdr; rope=0.01"
+    rows = published[(published["table"] == "12.5") & (published["setting"] == text)]
+    result = pd.DataFrame(partition_answers([pairs(reading)], rows)).set_index("row")["mean"]
+    kept = pd.read_csv(NUMBERS, keep_default_na=False)
+    kept = kept[(kept["label"] == reading.label) & (kept["cause"] == reading.cause)]
+    np.testing.assert_allclose(result, kept.set_index("row")["mean"][result.index], atol=1e-4)
+
+
+def test_the_truth_of_case_2_is_that_of_another_pair():
+    """Proof: the printed 0.83 is Table 2's, of FERM with a kernel, and the case has linear FERM."""
+    published = read_published()
+    truth = published[(published["setting"] == "ground truth")]
+    truth = truth[truth["metric"] == "p_b_outperforms_a"].set_index("table")
+    assert truth.loc["14.2.2", "value"] == "0.83"
+    assert truth.loc["14.2.2", "method"] == "Linear SVM + Hardt vs Linear FERM"
+    table_2 = truth.loc["2"].set_index("method")["value"]
+    assert table_2["Linear SVM + Hardt vs FERM"] == "0.83"
+
+
+def test_hardts_rule_does_not_err_more_than_calling_everybody_good():
+    """Proof: 700 of 1000 loans are good, and one label for all is fair: 0.61 is far below 0.70."""
+    for choice in ("", grid.RULE_APART):
+        counts = grid.counts("Linear SVM + Hardt", choice).sum(axis=1)
+        right = (counts[:, 0] + counts[:, 3]) / counts.sum(axis=1)
+        assert (counts[:, :2].sum(axis=1) == 700).all()
+        assert right.min() > 0.61 + 0.04
+        assert (right.mean() - 0.61) / right.std() > 6
+
+
+@pytest.mark.data
+@pytest.mark.thorough
+def test_packed_counts_are_those_of_the_algorithms(monkeypatch):
+    """One partition of each, and the first half of the first halving."""
+    if Archive.of(download=False).locate(german.GERMAN) is None:
+        pytest.skip("not found")
+    monkeypatch.setattr(ground_truth, "BATCH", 1)
+    for name in ALL:
+        np.testing.assert_array_equal(
+            ground_truth.counts(name, 3)[0], readings.packed_counts(name)[3]
+        )
+    first, second = names = RIGHT.names(PAIRS[1])
+    np.testing.assert_array_equal(
+        readings.joint_counts(names, 1)[0], readings.packed_joint(names)[0]
+    )
+    assert study(second).learner.C == 0.4
+    own = readings.half_estimates(first, 1)
+    np.testing.assert_allclose(own[0], readings.half_split_estimates(first)[0], atol=1e-6)
+
+
+def areas(r, worths):
+    """Return areas proportional to the inflations that four choices of rho give."""
+    values = {"rho=1/K": 1.9, "rho in [0,1/K]": 0.9 / np.log(1.9), "rho_rel": 1.9 * r, **worths}
+    same = {"table": "12.1", "method": "any", "metric": AREA}
+    rows = [{**same, "setting": s, "value": v} for s, v in values.items()]
+    return pd.DataFrame(rows)
+
+
+def test_each_reading_predicts_its_own_areas():
+    r = 1.6
+    grid = np.linspace(0, (1.9 * r - 1) / 9, 20001)
+    up_to_rel = 1 / np.trapezoid(1 / (1 + 9 * grid), grid) * grid[-1]
+    (row,) = ratio_readings(areas(r, {"rho_rel_up": up_to_rel})).to_dict("records")
+    assert row["r"] == pytest.approx(r)
+    assert row["rho in [0,rho_rel]"] == pytest.approx(up_to_rel, rel=1e-6)
+    assert row["rho_0 in [0,1/K]"] == pytest.approx(r * 0.9 / np.log(1.9))
+
+
+def test_published_areas_have_rho_averaged_up_to_rho_rel():
+    result = ratio_readings(read_published())
+    assert len(result) == 13
+    errors = {
+        name: (result[name] / result["published"] - 1).abs().mean() for name in result.columns[2:]
+    }
+    assert errors["rho in [0,rho_rel]"] < 0.015 < 0.1 < errors["rho_0 in [0,1/K]"]

@@ -1,0 +1,732 @@
+"""The family of few labels: rates of groups of which some rows have a label, all a score.
+
+Scores are right in some populations and wrong in others, alike in all groups or in one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
+from fairbench.audits.labelling.questions import LEAST_SHARE
+from fairbench.core.arrays import Floats
+from fairbench.evaluation.intervals import LabelledIntervals
+from fairbench.inference.active import BetaArms, Lowest, choose
+from fairbench.inference.few_labels.assisted import LabelledRows
+from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.posterior import centred
+from fairbench.inference.rates import Limits, difference_limits, mean_limits, rate_limits
+from fairbench.inference.sequential import found_limits, sequence_limits, together
+from fairbench.metrics import registry as rates
+from fairbench.metrics.registry import (
+    BINARY,
+    Rate,
+    accuracy,
+    binary_confusion,
+    metrics_of,
+    true_positive_rate,
+)
+
+Codes = NDArray[np.int64]
+ROWS, GRID, BLOCK = 4000, 2001, 50
+RATES: tuple[Rate, ...] = (
+    rates.accuracy,
+    rates.true_positive_rate,
+    rates.false_positive_rate,
+    rates.positive_predictive_value,
+)
+OF_MEAN: tuple[Rate, ...] = (rates.true_positive_rate, rates.true_negative_rate)
+LABELS = (10, 20, 50, 100, 300, 1000, 2000)
+# The Beta distributions that scores are of, half of them each.
+TWO_HUMPS, HIDDEN = "two humps", "scores alike"
+SCORES: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
+    TWO_HUMPS: ((1, 5), (5, 1)),
+    "scores of beta(3, 3)": ((3, 3), (3, 3)),
+    "uniform scores": ((1, 1), (1, 1)),
+    "scores of beta(1, 1.5)": ((1, 1.5), (1, 1.5)),
+    "scores of beta(6, 2)": ((6, 2), (6, 2)),
+    # Decisions were made by scores that are not shown: those that are shown are all alike.
+    HIDDEN: ((1, 1.5), (1, 1.5)),
+}
+SHOWN = 0.4
+# What the log odds of a score are multiplied by, and moved by, to be those of the label; by group.
+# The last group of several has the second map. Steps are three levels instead.
+MAPS: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
+    "calibrated": ((1, 0), (1, 0)),
+    "slopes of 0.5": ((0.5, 0), (0.5, 0)),
+    "slopes of 2": ((2, 0), (2, 0)),
+    "slopes that differ": ((2, 0), (0.5, 0)),
+    "one group shifted": ((1, 0), (1, -1.5)),
+    "one group inverted": ((1, 0), (-1, 0)),
+    "one group overconfident": ((1, 0), (0.15, 0)),
+}
+STEPS, AMONG_TEN = "steps", "one group overconfident"
+# A tenth of the labels is the opposite of what calibrated scores would have.
+WRONG, WRONG_SHARE = "a tenth of labels wrong", 0.1
+OF_TWO = tuple(name for name in (*MAPS, STEPS) if name != AMONG_TEN)
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A pool of scores and decisions by group, and how many labels are bought, where.
+
+    Attributes
+    ----------
+    shares : of the rows, by group.
+    map : from scores to probabilities, of `MAPS`, `STEPS` or `WRONG`.
+    active : half of the labels go to groups at random, the others to the group whose labelled
+        rows were decided wrongly most often.
+    scores : of `SCORES`.
+    """
+
+    shares: tuple[float, ...]
+    map: str
+    labels: int
+    active: bool
+    scores: str = TWO_HUMPS
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        kind = "" if self.scores == TWO_HUMPS else f"{self.scores}, "
+        if len(self.shares) == 1:
+            return f"{kind}{self.map}, {self.labels} labels"
+        sizes = " : ".join(f"{100 * share:g} %" for share in self.shares[:2])
+        groups = sizes if len(self.shares) == 2 else f"{len(self.shares)} groups"
+        return f"{kind}{self.map}, {groups}, {self.labels} labels{', active' * self.active}"
+
+
+@dataclass(frozen=True)
+class Pools:
+    """R pools of N rows in G groups, (R, N) each; `known` says which rows' labels are bought."""
+
+    score: Floats
+    decision: Codes
+    group: Codes
+    label: Codes
+    known: NDArray[np.bool_]
+    groups: int
+
+
+def _populations(short: bool) -> Sequence[Audited]:
+    labels = (20, 300) if short else LABELS
+    two, rare, ten = (0.6, 0.4), (0.95, 0.05), (0.1,) * 10
+    shaped: list[tuple[tuple[float, ...], str]] = [(two, name) for name in OF_TWO]
+    shaped += [(rare, "calibrated"), (rare, "one group inverted"), (ten, "one group shifted")]
+    shaped += [(ten, AMONG_TEN)]
+    some = shaped[::3] if short else shaped
+    result = [Audited(*each, n, active) for each, n, active in product(some, labels, (False, True))]
+    return result + [
+        Audited(shares, name, n, False, scores)
+        for scores, name, (shares, n) in product(
+            [kind for kind in SCORES if kind != TWO_HUMPS],
+            ("calibrated", WRONG) if short else ("calibrated", "slopes of 0.5", WRONG),
+            # Of everyone, of two groups, and of four.
+            [((1.0,), 100)] if short else product([(1.0,), two, (0.25,) * 4], (30, 100, 300, 1000)),
+        )
+    ]
+
+
+def equally_likely_scores(kind: str = TWO_HUMPS) -> Floats:
+    """Return equally likely scores, of one of the kinds of `SCORES`."""
+    grid = (np.arange(GRID) + 0.5) / GRID
+    return np.concatenate([special.betaincinv(*shape, grid) for shape in SCORES[kind]])
+
+
+def _probability(population: Audited, score: Floats, last: Floats, moved: Floats) -> Floats:
+    """Return the probability of label 1; `last` says of which rows the group is the last."""
+    log_odds = special.logit(score)
+    if population.map == STEPS:
+        levels = np.select([score < 0.3, score < 0.7], [-2.2, 0.0], 2.2)
+        return np.asarray(special.expit(levels + moved))
+    if population.map == WRONG:
+        right = special.expit(log_odds + moved)
+        return np.asarray(WRONG_SHARE + (1 - 2 * WRONG_SHARE) * right)
+    (slope, shift), (other_slope, other_shift) = MAPS[population.map]
+    slopes, shifts = np.where(last, other_slope, slope), np.where(last, other_shift, shift)
+    return np.asarray(special.expit(slopes * log_odds + shifts + moved))
+
+
+def drawn(population: Audited, replications: int, draw: np.random.Generator) -> Sample:
+    """Draw pools of a population, and say what is true of it."""
+    groups, shape = len(population.shares), (replications, ROWS)
+    moved = draw.uniform(-0.1, 0.1, (replications, 1))
+    grid = equally_likely_scores(population.scores)
+    score = draw.choice(grid, shape)
+    group = draw.choice(groups, shape, p=population.shares)
+    decision = (score > 0.5).astype(np.int64)
+    chance = _probability(population, score, group == groups - 1, moved)
+    label = (draw.random(shape) < chance).astype(np.int64)
+    known = np.zeros(shape, bool)
+    for r in range(replications):
+        known[r, _chosen(population, group[r], label[r] != decision[r], draw)] = True
+    if population.scores == HIDDEN:
+        score = np.full(shape, SHOWN)
+    return Sample(
+        Pools(score, decision, group, label, known, groups), _truths(population, grid, moved)
+    )
+
+
+def _chosen(
+    population: Audited, group: Codes, wrong: NDArray[np.bool_], draw: np.random.Generator
+) -> Codes:
+    """Return which rows get a label."""
+    order = draw.permutation(ROWS)
+    if not population.active:
+        return order[: population.labels]
+    groups = len(population.shares)
+    first = [order[group[order] == g] for g in range(groups)]
+    each = max(1, population.labels // 2 // groups)
+    shares = [wrong[rows[:each]].mean() for rows in first]
+    worst = int(np.argmax(shares))
+    more = population.labels - each * groups
+    return np.concatenate(
+        [rows[: each + (more if g == worst else 0)] for g, rows in enumerate(first)]
+    )
+
+
+def _truths(population: Audited, grid: Floats, moved: Floats) -> Mapping[str, Floats]:
+    of_map = [_cells(population, grid, last, moved) for last in (False, True)]
+    cells = np.stack([*[of_map[0]] * (len(population.shares) - 1), of_map[1]], axis=-2)
+    several = len(population.shares) > 1
+    result: dict[str, Floats] = {}
+    for rate in RATES:
+        value = rate(cells)
+        result[_of_groups(rate)] = value
+        if several:
+            result[_difference(rate)] = value[:, -1] - value[:, 0]
+            result[_gap(rate)] = np.ptp(value, axis=-1)
+    everyone = np.einsum("rgc,g->rc", cells, np.array(population.shares))
+    return result | {
+        BALANCED: rates.balanced_accuracy(cells),
+        EVERYONE: rates.accuracy(everyone),
+    }
+
+
+def _cells(population: Audited, grid: Floats, last: bool, moved: Floats) -> Floats:
+    """Return the probabilities (R, 4) of TN, FP, FN, TP in a group."""
+    chance = _probability(population, grid[None], np.full((1, len(grid)), last), moved)
+    decided = (grid <= 0.5, grid > 0.5)
+    parts = [(each * mine).mean(axis=1) for each in (1 - chance, chance) for mine in decided]
+    return np.stack(parts, axis=-1)
+
+
+EVERYONE = "accuracy of everyone"
+BALANCED = "balanced accuracy of every group"
+
+
+def _of_groups(rate: Rate) -> str:
+    return f"{rate.name} of every group"
+
+
+def _difference(rate: Rate) -> str:
+    return f"{rate.name} of the last group minus the first's"
+
+
+def _gap(rate: Rate) -> str:
+    return f"largest gap in {rate.name}"
+
+
+def _intervals(successes: Floats, sizes: Floats) -> Mapping[str, Interval]:
+    """Return the intervals of counts (K, R, G) of every rate."""
+    result: dict[str, Interval] = {}
+    for rate, x, n in zip(RATES, successes, sizes, strict=True):
+        limits = rate_limits(x, n, level=LEVEL)
+        result[_of_groups(rate)] = limits
+        if x.shape[-1] == 1:
+            continue
+        value = np.where(n > 0, limits.value, 0.5)  # of no rows, all is possible
+        whole = Limits(value, limits.lower, limits.upper)
+        result[_difference(rate)] = difference_limits(whole.take(-1), whole.take(0))
+        result[_gap(rate)] = largest_gap(GroupLimits.of(x, n, level=LEVEL))
+    return result
+
+
+def _balanced(successes: Floats, sizes: Floats) -> Mapping[str, Interval]:
+    """Return the interval of balanced accuracy from counts (2, R, G) of its rates."""
+    parts = rate_limits(successes, sizes, level=LEVEL)
+    return {BALANCED: mean_limits(*(Limits(*(end[i] for end in parts)) for i in (0, 1)))}
+
+
+def _blocks(pools: Pools) -> Iterator[tuple[slice, Codes]]:
+    """Yield ranges of replications, small enough for the memory, with each row's (R, N) place."""
+    for start in range(0, len(pools.score), BLOCK):
+        block = slice(start, start + BLOCK)
+        count = len(pools.score[block])
+        yield block, pools.group[block] + pools.groups * np.arange(count)[:, None]
+
+
+def counts_assisted(pools: Pools, of: Sequence[Rate] = RATES) -> tuple[Floats, Floats]:
+    """Return what labels and scores are worth, successes and sizes (K, R, G) of every rate."""
+    return _in_blocks(pools, lambda labelled: labelled.effective_counts(of))
+
+
+def _in_blocks(
+    pools: Pools, worth: Callable[[LabelledRows], tuple[Floats, Floats]]
+) -> tuple[Floats, Floats]:
+    parts = []
+    for block, code in _blocks(pools):
+        result = worth(_labelled(pools, block, code, len(code) * pools.groups))
+        parts.append([each.reshape(len(each), len(code), pools.groups) for each in result])
+    successes, sizes = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+    return successes, sizes
+
+
+def _labelled(
+    pools: Pools, block: slice, code: Codes, groups: int, weight: Floats | None = None
+) -> LabelledRows:
+    rows = np.flatnonzero(pools.known[block].ravel())
+    score, decision = pools.score[block].ravel(), pools.decision[block].ravel()
+    label = pools.label[block].ravel()[rows]
+    return LabelledRows(score, decision, code.ravel(), groups, rows, label, weight)
+
+
+def _everyone(pools: Pools) -> Interval:
+    """Return the interval of everyone's accuracy, where labels stand for unequally many rows."""
+    parts = []
+    for block, code in _blocks(pools):
+        groups = len(code) * pools.groups
+        of = code.ravel()[np.flatnonzero(pools.known[block].ravel())]
+        rows, labels = (np.bincount(each, minlength=groups) for each in (code.ravel(), of))
+        weight = (rows / np.maximum(labels, 1))[of]
+        whole = np.repeat(np.arange(len(code)), ROWS)
+        labelled = _labelled(pools, block, whole, len(code), weight)
+        parts.append(labelled.effective_counts([rates.accuracy]))
+    successes, sizes = (np.concatenate([part[i][0] for part in parts]) for i in (0, 1))
+    return rate_limits(successes, sizes, level=LEVEL)
+
+
+def _assisted(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
+    of_mean = _in_blocks(pools, lambda labelled: labelled.effective_counts_of_mean(OF_MEAN))
+    result = _intervals(*counts_assisted(pools))
+    return {**result, **_balanced(*of_mean), EVERYONE: _everyone(pools)}
+
+
+def counts_alone(pools: Pools, of: Sequence[Rate] = RATES) -> tuple[Floats, Floats]:
+    """Return the counts of labelled rows by themselves, (K, R, G)."""
+    count, groups = len(pools.score), pools.groups
+    cell = 2 * pools.label + pools.decision
+    place = (np.arange(count)[:, None] * groups + pools.group) * 4 + cell
+    counted = np.bincount(place[pools.known], minlength=count * groups * 4)
+    return rates.shares_of(of, counted.reshape(count, groups, 4))
+
+
+def _alone(pools: Pools, _: np.random.Generator) -> Mapping[str, Interval]:
+    return {**_intervals(*counts_alone(pools)), **_balanced(*counts_alone(pools, OF_MEAN))}
+
+
+FAMILIES = (
+    Family(
+        "few_labels",
+        "Few labels",
+        f"A pool of {ROWS} rows has scores and decisions, and some of the rows have a label. The "
+        "scores are calibrated in all groups, or wrong in all groups, or wrong in one group "
+        "(*slopes*, *shifted* and *inverted* as under [Scores](#scores)). They have various "
+        "distributions, or are the same for all rows. In some settings a tenth of the labels is "
+        "wrong. *60 % : 40 %* are the shares of two groups. *active* means that half of the "
+        "labels are shared equally between the groups and the others go to the group whose "
+        "decisions were wrong most often. Our intervals rest on the labels; scores that predict "
+        "labels make them narrower, and scores that do not are hardly used. *labelled rows* are "
+        "intervals from the labelled rows alone.",
+        _populations,
+        drawn,
+        (Construction("ours", _assisted), Construction("labelled rows", _alone)),
+        replications=1000,
+    ),
+)
+
+
+# The family of active labelling: groups are chosen by what labels said, and one looks on.
+
+FIRST_LOOK, EVERY = 30, 10
+# What the log odds of a score are multiplied by, and moved by, to be those of the label; by group.
+TEN = (1.0,) * 9
+MAPS_ACTIVE: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "ten groups, all alike": ((*TEN, 1.0), (0.0,) * 10),
+    "ten groups, one overconfident": ((*TEN, 0.15), (0.0,) * 10),
+    "ten groups, one shifted": ((*TEN, 1.0), (*(0.0,) * 9, -1.5)),
+    "ten groups, more and more overconfident": (tuple(np.linspace(1, 0.3, 10)), (0.0,) * 10),
+    "two groups, alike": ((1.0, 1.0), (0.0, 0.0)),
+    "two groups, one inverted": ((1.0, -1.0), (0.0, 0.0)),
+}
+RANDOM, TOP_TWO, THOMPSON = "random", "top_two", "thompson"
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """A pool of groups of equal size, and how its rows are labelled.
+
+    Attributes
+    ----------
+    map : from scores to probabilities, of `MAPS`.
+    pleased : labelling stops at the first look at which the interval of the group that looks worst,
+        of the labelled rows by themselves, lies under the share of all labels that were right; one
+        looks at 30 labels, and then at every tenth. It stops at `labels` at the latest.
+    """
+
+    map: str
+    labels: int
+    strategy: str
+    pleased: bool
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        stop = "stopped when it pleases, at most" if self.pleased else "stopped at"
+        return f"{self.map}, {self.strategy}, {stop} {self.labels} labels"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the labels of R pools are worth, by group (R, G), helped by scores and by themselves."""
+
+    helped: tuple[Floats, Floats]
+    alone: tuple[Floats, Floats]
+
+    @property
+    def found(self) -> Codes:
+        """The group that looks worst, (R, 1)."""
+        with np.errstate(invalid="ignore"):
+            value = self.helped[0] / self.helped[1]
+        result: Codes = np.where(np.isnan(value), np.inf, value).argmin(axis=1)[:, None]
+        return result
+
+
+def _said(short: bool) -> Sequence[Labelling]:
+    maps, labels = _maps(short), (300,) if short else (50, 100, 300)
+    strategies = (TOP_TWO,) if short else (RANDOM, TOP_TWO, THOMPSON)
+    return [Labelling(*each, False) for each in product(maps, labels, strategies)]
+
+
+def _pleased(short: bool) -> Sequence[Labelling]:
+    return [Labelling(each, 300, TOP_TWO, True) for each in _maps(short)]
+
+
+def _maps(short: bool) -> Sequence[str]:
+    return list(MAPS_ACTIVE)[: 2 if short else None]
+
+
+def _draw(population: Labelling, replications: int, draw: np.random.Generator) -> Sample:
+    slopes, shifts = (np.array(each) for each in MAPS_ACTIVE[population.map])
+    grid = equally_likely_scores()
+    pools = _pools(slopes, shifts, grid, replications, draw)
+    pools = _labelled_active(population, pools, draw)
+    log_odds = special.logit(grid)[:, None]
+    chance = special.expit(slopes * log_odds + shifts)
+    truth = np.where(grid[:, None] > 0.5, chance, 1 - chance).mean(axis=0)
+    counted = Counted(
+        *(
+            (successes[0], sizes[0].astype(float))
+            for successes, sizes in (
+                counts_assisted(pools, [accuracy]),
+                counts_alone(pools, [accuracy]),
+            )
+        )
+    )
+    every = np.broadcast_to(truth, counted.alone[0].shape)
+    return Sample(counted, {OF_ALL: every, OF_FOUND: np.take_along_axis(every, counted.found, 1)})
+
+
+def _pools(
+    slopes: Floats, shifts: Floats, grid: Floats, replications: int, draw: np.random.Generator
+) -> Pools:
+    shape = (replications, ROWS)
+    score, group = draw.choice(grid, shape), draw.choice(len(slopes), shape)
+    chance = special.expit(slopes[group] * special.logit(score) + shifts[group])
+    label = (draw.random(shape) < chance).astype(np.int64)
+    decision, known = (score > 0.5).astype(np.int64), np.zeros(shape, bool)
+    return Pools(score, decision, group, label, known, len(slopes))
+
+
+def _labelled_active(population: Labelling, pools: Pools, draw: np.random.Generator) -> Pools:
+    """Return the pools with the labels that are bought: those of a group come in random order."""
+    count, groups = len(pools.score), pools.groups
+    order = np.argsort(pools.group + draw.random(pools.group.shape), axis=1)
+    right = np.take_along_axis(pools.label == pools.decision, order, axis=1)
+    sizes = _of_groups_active(pools, np.ones_like(pools.score))
+    first = np.cumsum(sizes, axis=1) - sizes
+    sure = _of_groups_active(pools, np.maximum(pools.score, 1 - pools.score)) / sizes
+    arms = BetaArms.of(centred(sure), sizes.astype(np.int64), replications=count)
+    given, each = np.zeros((count, groups), np.int64), np.arange(count)
+    won, going = np.zeros_like(given), np.ones(count, bool)
+    for turn in range(population.labels):
+        arm = choose(population.strategy, arms, Lowest(), draw)[:, 0]
+        if population.strategy != RANDOM:
+            behind = given.min(axis=1) < LEAST_SHARE * given.mean(axis=1)
+            arm = np.where(behind, given.argmin(axis=1), arm)
+        which = each[going]
+        mine = arm[going]
+        result = right[which, (first[which, mine] + given[which, mine]).astype(np.int64)]
+        arms.record(which, mine, result.astype(np.int64))
+        given[which, mine] += 1
+        won[which, mine] += result
+        looked = turn + 1 >= FIRST_LOOK and (turn + 1) % EVERY == 0
+        if population.pleased and looked:
+            going &= ~_pleases(won, given)
+    sorted_group = np.take_along_axis(pools.group, order, axis=1)
+    place = np.arange(order.shape[1]) - np.take_along_axis(first, sorted_group, axis=1)
+    known = np.zeros(order.shape, bool)
+    np.put_along_axis(known, order, place < np.take_along_axis(given, sorted_group, axis=1), 1)
+    return replace(pools, known=known)
+
+
+def _of_groups_active(pools: Pools, values: Floats) -> Floats:
+    groups = range(pools.groups)
+    return np.stack([np.where(pools.group == g, values, 0).sum(axis=1) for g in groups], axis=1)
+
+
+def _pleases(won: Codes, given: Codes) -> NDArray[np.bool_]:
+    """Say where the group that looks worst is surely so, to somebody who has looked just once."""
+    limits = rate_limits(won, given, level=LEVEL)
+    worst = np.where(given > 0, limits.value, np.inf).argmin(axis=1)[:, None]
+    share = won.sum(axis=1) / given.sum(axis=1)
+    pleased: NDArray[np.bool_] = np.take_along_axis(limits.upper, worst, 1)[:, 0] < share
+    return pleased
+
+
+OF_ALL, OF_FOUND = "accuracy of every group", "accuracy of the group that looks worst"
+
+
+def _searched(
+    data: Counted, _: np.random.Generator, *, limits: Callable[..., Limits]
+) -> Mapping[str, Interval]:
+    """Return intervals that are corrected for the search for the worst group."""
+    return _ends(data, *(limits(*data.helped, level=level) for level in _levels(data)))
+
+
+def _unsearched(data: Counted, _: np.random.Generator, *, of: str) -> Mapping[str, Interval]:
+    """Return uncorrected intervals, with the help of scores (``helped``) or without (``alone``)."""
+    limits = rate_limits(*getattr(data, of), level=LEVEL)
+    return _ends(data, limits, limits)
+
+
+def _levels(data: Counted) -> tuple[float, float]:
+    return LEVEL, together(LEVEL, data.alone[0].shape[1])
+
+
+def _ends(data: Counted, single: Limits, all_together: Limits) -> Mapping[str, Interval]:
+    result = found_limits(single, all_together, lowest=True)
+    lower, upper = (np.take_along_axis(each, data.found, 1) for each in result[1:])
+    return {OF_ALL: single, OF_FOUND: (lower, upper)}
+
+
+_FIXED, _ANY = (partial(_searched, limits=limits) for limits in (rate_limits, sequence_limits))
+_BESIDE = (
+    Construction("uncorrected", partial(_unsearched, of="helped")),
+    Construction("labelled rows", partial(_unsearched, of="alone")),
+)
+FAMILIES_ACTIVE = (
+    Family(
+        "active_labels",
+        "Active labelling, number of labels fixed in advance",
+        f"A pool of {ROWS} rows is in groups of equal size. The group that gets the next "
+        "label is drawn at random, or depends on the labels so far (*top_two* and *thompson*). In "
+        "the latter case, a group that has less than half of an equal share of the labels comes "
+        "first. The number of labels is fixed in advance. *any stopping time*: intervals that "
+        "hold whenever labelling stops. *uncorrected*: ours without the correction for having "
+        "searched for the worst group. *labelled rows*: intervals from the labelled rows alone.",
+        _said,
+        _draw,
+        (
+            Construction("ours", _FIXED),
+            Construction("any stopping time", _ANY),
+            *_BESIDE,
+        ),
+        replications=1000,
+    ),
+    Family(
+        "stopped_labels",
+        "Active labelling, stopped by what the labels say",
+        "Labels are given as above, but their number depends on what they say. Somebody looks at "
+        "them after the first 30 and after every ten more, and stops when the group that looks "
+        "worst seems surely worse than all labels together, by an interval for a fixed number of "
+        "labels. Ours are intervals that hold whenever labelling stops; *fixed number* are those "
+        "for a number of labels fixed in advance.",
+        _pleased,
+        _draw,
+        (Construction("ours", _ANY), Construction("fixed number", _FIXED), *_BESIDE),
+        replications=1000,
+    ),
+)
+
+
+# The family of intervals that are looked at all along a run of labels.
+#
+# An interval that holds whenever one stops has to hold at all numbers of labels together. So what
+# is simulated is what all looks have in common, from the first label to the last: it misses where
+# any look did.
+
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
+ROWS_ALONG, LABELS_ALONG, MANY = 600, 300, 2_000_000
+LOOKS = np.unique([*range(1, 31), *np.geomspace(30, LABELS_ALONG, 25).astype(int)])
+METRICS = ("accuracy", "base_rate", "positive_predictive_value", "balanced_accuracy")
+DIFFERENCES = (accuracy, true_positive_rate)
+APART = "difference in "
+
+
+def _few_extreme(spread: float, *, sides: int) -> Draw:
+    """Draw scores of a half, of which one in twenty is 0.99, or 0.01 or 0.99."""
+
+    def drawn(draw: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        extreme = np.where(draw.integers(0, sides, shape) == 0, 0.99, 0.01)
+        usual = np.clip(0.5 + spread * draw.standard_normal(shape), 0.01, 0.99)
+        return np.where(draw.random(shape) < 1 / 20, extreme, usual)
+
+    return drawn
+
+
+def _beta(first: float, second: float) -> Draw:
+    return lambda draw, shape: draw.beta(first, second, shape)
+
+
+def _sure(draw: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    return np.where(draw.random(shape) < 0.5, draw.beta(5, 1, shape), draw.beta(1, 5, shape))
+
+
+SCORES_ALONG: Mapping[str, Draw] = MappingProxyType(
+    {
+        "one score in twenty extreme": _few_extreme(0.001, sides=2),
+        "one in twenty extreme, one side": _few_extreme(0.001, sides=1),
+        "one in twenty extreme, others vary": _few_extreme(0.01, sides=2),
+        "Beta(3, 3)": _beta(3, 3),
+        "uniform": _beta(1, 1),
+        "Beta(1, 5) and Beta(5, 1)": _sure,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A pool of scores, labelled at random.
+
+    Attributes
+    ----------
+    scores : of `SCORES`.
+    second : what the labels of the second group are: ``alike``, or ``inverted``.
+    """
+
+    scores: str
+    second: str
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"{self.scores}, second group {self.second}"
+
+
+def _populations_along(short: bool) -> Sequence[Run]:
+    pairs = (
+        [("Beta(3, 3)", "inverted")]
+        if short
+        else [(scores, second) for scores in SCORES_ALONG for second in ("alike", "inverted")]
+    )
+    return [Run(*pair) for pair in pairs]
+
+
+@dataclass(frozen=True)
+class AlongPools:
+    """Rows in random order, (2 R, ROWS): R pools of the first group, then R of the second."""
+
+    score: Floats
+    label: Codes
+
+    def labelled(self, labels: int) -> LabelledIntervals:
+        """Return the intervals once the first rows of every pool have a label."""
+        pools = len(self.score)
+        decision = (self.score > 0.5).astype(np.int64).ravel()
+        group = np.repeat(np.arange(pools), ROWS_ALONG)
+        known = (np.arange(pools)[:, None] * ROWS_ALONG + np.arange(labels)).ravel()
+        label = self.label.ravel()[known]
+        rows = LabelledRows(self.score.ravel(), decision, group, pools, known, label)
+        counts = binary_confusion(label, decision[known], group[known], n_groups=pools)
+        return LabelledIntervals.of(rows, counts, LEVEL, np.random.default_rng(0))
+
+
+def _draw_along(run: Run, replications: int, draw: np.random.Generator) -> Sample:
+    pools, chances = [], []
+    for second in (False, True):
+        other = second and run.second == "inverted"
+        score, many = (
+            SCORES_ALONG[run.scores](draw, s) for s in ((replications, ROWS_ALONG), (MANY,))
+        )
+        chance = 1 - score if other else score
+        pools.append((score, (draw.random(score.shape) < chance).astype(np.int64)))
+        chances.append(_cells_along(many, 1 - many if other else many))
+    both = AlongPools(*(np.concatenate(parts) for parts in zip(*pools, strict=True)))
+    metrics = metrics_of(BINARY, "rate")
+    first, second_truth = np.array(chances)
+    truth = {name: np.full(replications, float(metrics[name](first))) for name in METRICS}
+    for rate in DIFFERENCES:
+        apart = float(rate(first) - rate(second_truth))
+        truth[APART + rate.name] = np.full(replications, apart)
+    return Sample(both, truth)
+
+
+def _cells_along(score: Floats, chance: Floats) -> Floats:
+    """Return the expected shares of TN, FP, FN, TP."""
+    decided = score > 0.5
+    return np.array(
+        [((1 - chance) * ~decided).mean(), ((1 - chance) * decided).mean(),
+         (chance * ~decided).mean(), (chance * decided).mean()]
+    )  # fmt: skip
+
+
+def along(
+    pools: AlongPools, _: np.random.Generator, *, anytime_valid: bool
+) -> Mapping[str, Interval]:
+    """Return what the intervals of all looks have in common, of each run (R,)."""
+    runs = len(pools.score) // 2
+    common = {
+        name: (np.full(runs, -np.inf), np.full(runs, np.inf))
+        for name in (*METRICS, *(APART + rate.name for rate in DIFFERENCES))
+    }
+    for labels in LOOKS:
+        intervals = pools.labelled(int(labels))
+        intervals = intervals.as_anytime_valid() if anytime_valid else intervals
+        for name, (lower, upper) in _at_once(intervals, runs).items():
+            low, high = common[name]
+            common[name] = np.fmax(low, lower), np.fmin(high, upper)
+    return common
+
+
+def _at_once(intervals: LabelledIntervals, runs: int) -> Mapping[str, tuple[Floats, Floats]]:
+    """Return the intervals of one look; of differences, as a report joins those of two groups."""
+    metrics = metrics_of(BINARY, "rate")
+    ends = intervals.rates([metrics[name] for name in METRICS])
+    result = {name: (ends[0][m, :runs], ends[1][m, :runs]) for m, name in enumerate(METRICS)}
+    for rate in DIFFERENCES:
+        rates = Limits(*(limit[0] for limit in intervals.limits([rate])))
+        shared = np.asarray(intervals.correlation(rate))
+        together = np.diagonal(shared, runs) if shared.ndim else shared
+        apart = difference_limits(rates.take(slice(runs)), rates.take(slice(runs, None)), together)
+        result[APART + rate.name] = apart.lower, apart.upper
+    return result
+
+
+FAMILIES_ALONG = (
+    Family(
+        "along_the_run",
+        "Intervals looked at while labels arrive",
+        f"Up to {LABELS_ALONG} of the {ROWS_ALONG} rows of a pool get labels at random. Intervals "
+        "are computed after each of the first 30 labels, and then less and less often. A run "
+        "counts as a miss if the interval misses at any of its looks. Ours are intervals that hold "
+        "whenever labelling stops; they may miss in one run of twenty. *fixed number* are "
+        "intervals for a number of labels fixed in advance.",
+        _populations_along,
+        _draw_along,
+        (
+            Construction("ours", partial(along, anytime_valid=True)),
+            Construction("fixed number", partial(along, anytime_valid=False), every=3),
+        ),
+        replications=1000,
+        one_row_each=True,
+    ),
+)

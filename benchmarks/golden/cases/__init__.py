@@ -1,1 +1,0 @@
-"""What both trees are asked, as data: nothing here knows any version of the code."""

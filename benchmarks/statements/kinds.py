@@ -1,0 +1,718 @@
+"""Populations of every kind of audit; those of two classes are in `two_classes`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from benchmarks.statements import two_classes
+from benchmarks.statements.simulate import EPSILON, Population, Question, Sample, Truth
+from benchmarks.statements.two_classes import (
+    DOZEN,
+    LOWEST_ROWS,
+    PATH,
+    THRESHOLD,
+    Cell,
+    by_size,
+    names,
+    parts,
+)
+from fairbench.audits.findings import GAP, SHARE, ErrorBudget, Finding
+from fairbench.audits.gaps import RATE_NAMES, RATE_OF, Gap
+from fairbench.audits.kinds import classes, numbers, ranking, survival, unknown
+from fairbench.audits.question import Options
+from fairbench.audits.table import read_frame
+from fairbench.core.arrays import Floats
+from fairbench.data.columns import UNKNOWN, MulticlassScores
+from fairbench.data.dataset import Task
+from fairbench.data.groups import group_columns
+from fairbench.evaluation.by_group import shares_of_places
+from fairbench.evaluation.predictions import Labelled
+from fairbench.inference.exposure import exposure_weights, top_weights
+from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.metrics.registry import label
+
+
+def by_name(values: Sequence[float] | Floats) -> dict[str, float]:
+    """Return values of groups by the groups' names."""
+    return dict(zip(names(len(values)), map(float, values), strict=True))
+
+
+def named(group: NDArray[np.int64], groups: int) -> NDArray[np.object_]:
+    """Return the name of each row's group."""
+    return np.array(names(groups), dtype=object)[group]
+
+
+# Populations of audits of three classes and more.
+
+
+@dataclass(frozen=True, eq=False)
+class Classified:
+    """People who are classified, and how often rightly.
+
+    Attributes
+    ----------
+    right : (G, C) the probability that a prediction is right, by group and predicted class.
+    predicted : (C,) how often each class is predicted, in every group.
+    shares : (G,) of the people.
+    """
+
+    right: Floats
+    predicted: Floats
+    shares: Floats
+    rows: int
+    labels: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        right: Floats,
+        rows: int,
+        *,
+        predicted: Sequence[float] = (),
+        shares: Sequence[float] = (),
+        labels: int | None = None,
+    ) -> Classified:
+        """Return people in equal groups who are predicted each class as often, or as is said."""
+        groups, count = right.shape
+        return cls(right, parts(predicted, count), parts(shares, groups), rows, labels)
+
+    def truth(self) -> Truth:
+        """Return the accuracies of groups and of predicted classes."""
+        of_classes = (self.shares @ self.right).tolist()
+        values: dict[Question, Mapping[str, float]] = {
+            (GAP, "sex", classes.ACCURACY, ""): by_name(self.right @ self.predicted),
+            (GAP, classes.CLASSES, classes.ACCURACY, ""): dict(
+                zip(class_names(len(of_classes)), of_classes, strict=True)
+            ),
+        }
+        return Truth(values, only_lowest=[classes.CLASSES])
+
+
+def class_names(count: int) -> list[str]:
+    """Return names of classes, in the order of the alphabet."""
+    return [f"C{number:03d}" for number in range(count)]
+
+
+def drawn_classes(people: Classified, generator: np.random.Generator) -> Sample:
+    """Draw a sample of people who are classified."""
+    groups, count = people.right.shape
+    group = generator.choice(groups, people.rows, p=people.shares)
+    predicted = generator.choice(count, people.rows, p=people.predicted)
+    is_right = generator.random(people.rows) < people.right[group, predicted]
+    other = (predicted + generator.integers(1, count, people.rows)) % count
+    label = np.where(is_right, predicted, other)
+    if people.labels is not None:
+        label[generator.permutation(people.rows) >= people.labels] = UNKNOWN
+    confidence = generator.uniform(1 / count, 1, people.rows)
+    options = Options(
+        path=PATH, group=("sex",), target="label", score="score", prediction="decision"
+    )
+
+    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+        read = _read(group, groups, label, predicted, confidence, count)
+        return classes.findings_of(*read, options), []
+
+    def frame() -> pd.DataFrame:
+        of_classes = np.array([*class_names(count), ""], dtype=object)
+        columns = {"label": of_classes[label], "decision": of_classes[predicted]}
+        return pd.DataFrame({"sex": named(group, groups), **columns, "score": confidence})
+
+    known = label != UNKNOWN
+    alone = partial(_alone, group[known], is_right[known], groups)
+    return Sample(options, findings, frame, alone)
+
+
+def _read(
+    group: NDArray[np.int64],
+    groups: int,
+    label: NDArray[np.int64],
+    predicted: NDArray[np.int64],
+    confidence: Floats,
+    count: int,
+) -> tuple[MulticlassScores, Mapping[str, pd.Series]]:
+    single = pd.DataFrame({"sex": by_size(group, names(groups))})
+    # Classes are those that a file has.
+    present = np.unique(np.r_[label[label != UNKNOWN], predicted])
+    code = np.full(count + 1, UNKNOWN)
+    code[present] = np.arange(len(present))
+    scores = MulticlassScores(
+        np.where(label == UNKNOWN, UNKNOWN, code[label]),
+        code[predicted],
+        confidence,
+        tuple(np.array(class_names(count))[present].tolist()),
+    )
+    return scores, group_columns(single, {"sex": single["sex"].cat.categories[0]}, 2)
+
+
+def _alone(group: NDArray[np.int64], is_right: NDArray[np.bool_], groups: int) -> Set[Question]:
+    """Return whether the labelled rows alone show a large gap between groups."""
+    size = np.bincount(group, minlength=groups).astype(float)
+    right = np.bincount(group, is_right, minlength=groups)
+    enough = size >= LOWEST_ROWS
+    if enough.sum() < 2:
+        return set()
+    limits = GroupLimits.of(right[enough], size[enough], level=1 - ErrorBudget(2).risk)
+    large = float(largest_gap(limits).lower) > EPSILON
+    return {(GAP, "sex", classes.ACCURACY, "")} if large else set()
+
+
+def populations_classes() -> Iterator[Population]:
+    """Yield the populations: groups and classes alike, and one or some that are not."""
+
+    def of(name: str, people: Classified, *, short: bool = False) -> Population:
+        return Population("classes", name, partial(drawn_classes, people), people.truth, short)
+
+    for groups, count, rows in (
+        (2, 3, 300),
+        (4, 3, 300),
+        (10, 5, 1000),
+        (30, 5, 3000),
+        (3, 20, 2000),
+        (3, 100, 3000),
+        (4, 4, 20_000),
+    ):
+        alike = Classified.of(np.full((groups, count), 0.8), rows)
+        yield of(
+            f"{groups} groups, {count} classes alike, {rows:,} rows",
+            alike,
+            short=rows in (300, 1000),
+        )
+    yield of(
+        "4 groups, 5 classes alike, rarely wrong, 2,000 rows",
+        Classified.of(np.full((4, 5), 0.99), 2000),
+    )
+    for labels in (60, 300):
+        few = Classified.of(np.full((4, 5), 0.8), 3000, labels=labels)
+        yield of(f"4 groups, 5 classes alike, {labels} labels of 3,000", few, short=labels == 60)
+    at = np.full((2, 3), 0.8)
+    at[1] = 0.75
+    yield of("2 groups at epsilon, 3 classes, 5,000 rows", Classified.of(at, 5000))
+    apart = np.full((4, 5), 0.8)
+    apart[3] -= 0.15
+    yield of("1 of 4 groups apart, 5 classes, 1,000 rows", Classified.of(apart, 1000), short=True)
+    lowest = np.full((4, 10), 0.8)
+    lowest[:, 0] = 0.6
+    rare = [0.3, *[1.0] * 9]
+    yield of(
+        "4 groups, 1 of 10 classes worse and rare, 3,000 rows",
+        Classified.of(lowest, 3000, predicted=rare),
+    )
+    lowest[:, 1] = 0.6
+    yield of("4 groups, 2 of 10 classes worst, 5,000 rows", Classified.of(lowest, 5000))
+    spread = np.linspace(0.7, 0.9, 10)[:, None] * np.ones((10, 4))
+    yield of("10 groups spread, 4 classes, 5,000 rows", Classified.of(spread, 5000))
+    apart = np.array([[0.8] * 4, [0.8] * 4, [0.4] * 4])
+    dozen = Classified.of(apart, 6000, shares=DOZEN)
+    yield of("2 alike, a dozen apart, 4 classes, 6,000 rows", dozen, short=True)
+
+
+# Populations of audits of predicted numbers.
+
+_GRID = 2_000_000  # quantiles of an error, of which its means are taken
+_EXACT = 0.8  # share of the predictions that are exact, in one of the shapes
+_CONTAMINATED, _FACTOR = 0.02, 10.0
+
+
+def quantiles(shape: str, grid: Floats) -> Floats:
+    """Return quantiles of errors of mean 0."""
+    if shape == "normal":
+        return np.asarray(special.ndtri(grid))
+    if shape.startswith("lognormal"):
+        sigma = float(shape.split()[1])
+        return np.asarray(np.exp(sigma * special.ndtri(grid)) - np.exp(sigma**2 / 2))
+    if shape.startswith("t"):
+        return np.asarray(stats.t.ppf(grid, float(shape.split()[1])))
+    # A mixture is drawn by which part the first digits of the grid fall in.
+    tail = _CONTAMINATED if shape == "contaminated" else 1 - _EXACT
+    inside = grid < tail
+    within = np.where(inside, grid / tail, (grid - tail) / (1 - tail))
+    spread = np.where(inside, _FACTOR, 1.0) if shape == "contaminated" else inside
+    return np.asarray(spread * special.ndtri(np.clip(within, 1e-12, 1 - 1e-12)))
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """People of whom a number is predicted.
+
+    Attributes
+    ----------
+    shape : of the errors. shares : (G,) of the people.
+    level, bias, scale : (G,) of each group: mean prediction, mean error, and what errors are
+        multiplied by.
+    reach : (G,) how far bounds of a prediction go to either side; nothing without bounds.
+    """
+
+    shape: str
+    rows: int
+    shares: Floats
+    level: Floats
+    bias: Floats
+    scale: Floats
+    reach: Floats | None = None
+
+    @classmethod
+    def of(
+        cls,
+        shape: str,
+        rows: int,
+        groups: int = 2,
+        *,
+        shares: Sequence[float] = (),
+        level: float = 0.0,
+        bias: float = 0.0,
+        scale: float = 1.0,
+        reach: float = 0.0,
+    ) -> Predicted:
+        """Return groups of which the last may have another mean prediction, error, or scale."""
+        last = np.arange(groups) == groups - 1
+        return cls(
+            shape,
+            rows,
+            parts(shares, groups),
+            np.where(last, level, 0.0),
+            np.where(last, bias, 0.0),
+            np.where(last, scale, 1.0),
+            np.full(groups, reach) if reach else None,
+        )
+
+    @property
+    def unit(self) -> float:
+        """The standard deviation of the targets, about, of which epsilon is a share."""
+        errors = quantiles(self.shape, (np.arange(100_000) + 0.5) / 100_000)
+        return float(np.sqrt(1 + errors.var()))
+
+    def truth(self) -> Truth:
+        """Return means of predictions, of errors and of their sizes, and coverage."""
+        errors = quantiles(self.shape, (np.arange(_GRID) + 0.5) / _GRID)
+        errors = errors - errors.mean()
+        own = [bias + scale * errors for bias, scale in zip(self.bias, self.scale, strict=True)]
+        measures = {
+            "mean_prediction": self.level.tolist(),
+            "mean_residual": self.bias.tolist(),
+            "mae": [float(np.abs(each).mean()) for each in own],
+        }
+        if self.reach is not None:
+            measures[numbers.COVERAGE] = [
+                float((np.abs(each) <= reach).mean())
+                for each, reach in zip(own, self.reach, strict=True)
+            ]
+        values: dict[Question, Mapping[str, float]] = {
+            (GAP, "sex", label(measure), ""): by_name(column)
+            for measure, column in measures.items()
+        }
+        bounds = {
+            label(measure): EPSILON * (1 if measure == numbers.COVERAGE else self.unit)
+            for measure in measures
+        }
+        return Truth(values, error=1e-4 * float(np.abs(errors).mean()), bounds=bounds)
+
+
+def drawn_numbers(people: Predicted, generator: np.random.Generator) -> Sample:
+    """Draw a sample of predictions."""
+    groups = len(people.shares)
+    group = generator.choice(groups, people.rows, p=people.shares)
+    prediction = people.level[group] + generator.standard_normal(people.rows)
+    error = quantiles(people.shape, generator.random(people.rows))
+    target = prediction + people.bias[group] + people.scale[group] * error
+    bounds = None
+    if people.reach is not None:
+        bounds = prediction - people.reach[group], prediction + people.reach[group]
+    options = Options(
+        path=PATH,
+        group=("sex",),
+        target="target",
+        prediction="prediction",
+        bounds=("lower", "upper") if bounds else (),
+    )
+
+    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+        single = pd.DataFrame({"sex": by_size(group, names(groups))})
+        columns = {"prediction": prediction}
+        if bounds is not None:
+            columns |= {"lower_90": bounds[0], "upper_90": bounds[1]}
+        by_sex = group_columns(single, {"sex": single["sex"].cat.categories[0]}, 2)
+        data = Labelled(target, pd.DataFrame(columns), by_sex, Task.REGRESSION)
+        return numbers.gap_findings(data, options), []
+
+    def frame() -> pd.DataFrame:
+        columns = {"sex": named(group, groups), "target": target, "prediction": prediction}
+        if bounds is not None:
+            columns |= {"lower": bounds[0], "upper": bounds[1]}
+        return pd.DataFrame(columns)
+
+    return Sample(options, findings, frame)
+
+
+def populations_numbers() -> Iterator[Population]:
+    """Yield the populations: errors of several shapes, alike in all groups or not."""
+
+    def of(name: str, people: Predicted, *, short: bool = False) -> Population:
+        return Population("numbers", name, partial(drawn_numbers, people), people.truth, short)
+
+    shapes = ("normal", "lognormal 1.0", "lognormal 1.5", "t 2.5", "contaminated", "mostly exact")
+    for shape in shapes:
+        for rows in (100, 1000):
+            yield of(
+                f"2 alike, {shape}, {rows:,} rows",
+                Predicted.of(shape, rows, reach=1.5),
+                short=rows == 100 and shape in ("normal", "lognormal 1.5"),
+            )
+    for shape in ("normal", "lognormal 1.5", "t 2.5"):
+        yield of(f"10 alike, {shape}, 1,000 rows", Predicted.of(shape, 1000, 10, reach=1.5))
+        yield of(
+            f"2 alike, {shape}, 20,000 rows",
+            Predicted.of(shape, 20_000, reach=1.5),
+        )
+        unequal = Predicted.of(shape, 1000, shares=(0.95, 0.05), reach=1.5)
+        yield of(f"2 alike, one of 5 %, {shape}, 1,000 rows", unequal)
+        apart = Predicted.of(shape, 1000, bias=-0.3, scale=1.4, reach=1.5)
+        yield of(f"2 apart, {shape}, 1,000 rows", apart, short=shape == "normal")
+        small = Predicted.of(shape, 1000, shares=(0.95, 0.05), level=0.2, bias=0.15, scale=1.2)
+        yield of(f"2 apart, one of 5 %, {shape}, 1,000 rows", small)
+    several = Predicted.of("normal", 20_000, 30, reach=1.5)
+    yield of("30 alike, normal, 20,000 rows", several)
+    at = Predicted.of("normal", 20_000, level=EPSILON * float(np.sqrt(2)))
+    yield of("2 at epsilon, normal, 20,000 rows", at)
+    dozen = Predicted.of("normal", 6000, 3, shares=DOZEN, level=0.6, bias=0.6, reach=1.5)
+    yield of("2 alike, a dozen apart, normal, 6,000 rows", dozen, short=True)
+
+
+# Populations of audits of rankings, of one list or of many.
+
+Codes = NDArray[np.intp]
+_PLACES = 400_000  # that the truth is counted in, where groups differ
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """People who are ranked.
+
+    Attributes
+    ----------
+    shares : (G,) of the people; of lists, their mean. shift : (G,) of the scores.
+    size, lists : how many are in a list, and how many lists there are; one of no lists.
+    mixed : how much groups' shares differ from list to list: 1 over Dirichlet's concentration.
+    digits : of the scores, so that some tie.
+    """
+
+    shares: Floats
+    shift: Floats
+    size: int
+    lists: int = 1
+    top: float = 10
+    mixed: float = 0.0
+    digits: int = 9
+
+    @classmethod
+    def of(cls, groups: int, size: int, *, shift: float = 0.0, rare: float = 0.0) -> Ranked:
+        """Return people in groups of which the last scores lower, and may be rare."""
+        shares = np.full(groups, 1 / groups)
+        if rare:
+            shares = np.r_[np.full(groups - 1, (1 - rare) / (groups - 1)), rare]
+        return cls(shares, np.where(np.arange(groups) == groups - 1, -shift, 0.0), size)
+
+    def rows(self, lists: int, generator: np.random.Generator) -> tuple[Floats, Codes, Codes]:
+        """Draw scores, groups and lists."""
+        of = np.repeat(np.arange(lists), self.size)
+        shares = np.tile(self.shares, (lists, 1))
+        if self.mixed:
+            shares = generator.dirichlet(self.shares / self.mixed, lists)
+        edges = np.cumsum(shares, axis=1)[of, :-1]
+        group = (generator.random(len(of))[:, None] > edges).sum(axis=1)
+        score = generator.standard_normal(len(of)) + self.shift[group]
+        return np.round(score, self.digits), group.astype(np.intp), of
+
+    def truth(self) -> Truth:
+        """Return what groups get of the places over their shares: 1 of all where they are alike."""
+        first = ranking.first_places(self.top, of_each=self.lists > 1)
+        kinds = {f"the {first}": "top", "the exposure": "exposure"}
+        groups = len(self.shares)
+        values: dict[Question, Mapping[str, float]] = {}
+        ratios = {kind: np.ones(groups) for kind in kinds.values()}
+        if self.shift.any():
+            lists = max(1, _PLACES // self.size)
+            score, group, of = self.rows(lists, np.random.default_rng(3))
+            for kind, weight in (
+                ("top", top_weights(score, of, self.top)),
+                ("exposure", exposure_weights(score, of)),
+            ):
+                share = np.bincount(group, weight, groups) / weight.sum()
+                ratios[kind] = share / (np.bincount(group, minlength=groups) / len(group))
+        for measure, kind in kinds.items():
+            values[SHARE, "sex", measure, ""] = by_name(ratios[kind])
+        return Truth(values, error=0.02 if self.shift.any() else 0.0)
+
+
+def drawn_ranking(people: Ranked, generator: np.random.Generator) -> Sample:
+    """Draw a ranking."""
+    score, group, of = people.rows(people.lists, generator)
+    groups = len(people.shares)
+    options = Options(
+        path=PATH,
+        group=("sex",),
+        score="score",
+        top=float(people.top),
+        lists="list" if people.lists > 1 else "",
+    )
+
+    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+        single = pd.Series(by_size(group, names(groups)))
+        lists = of if people.lists > 1 else None
+        first = ranking.first_places(people.top, of_each=people.lists > 1)
+        shares = shares_of_places(score, {"sex": single}, lists, people.top)
+        return ranking.findings_of(shares, first), []
+
+    def frame() -> pd.DataFrame:
+        lists = [f"L{which}" for which in of]
+        return pd.DataFrame({"sex": named(group, groups), "score": score, "list": lists})
+
+    return Sample(options, findings, frame)
+
+
+def populations_ranking() -> Iterator[Population]:
+    """Yield the populations: rankings without and with a shift, of one list and of many."""
+
+    def of(name: str, people: Ranked, *, short: bool = False) -> Population:
+        return Population("ranking", name, partial(drawn_ranking, people), people.truth, short)
+
+    for groups, size in ((2, 100), (2, 2000), (10, 300), (10, 3000)):
+        alike = Ranked.of(groups, size)
+        yield of(f"{groups} alike, {size:,} rows", alike, short=size in (100, 300))
+    rare = Ranked.of(3, 500, rare=0.03)
+    yield of("3 alike, one of 3 %, 500 rows", rare)
+    yield of("3 alike, first tenth of 500 rows", replace(Ranked.of(3, 500), top=0.1))
+    yield of("3 alike, scores that tie, 500 rows", replace(Ranked.of(3, 500), digits=0))
+    for lists in (3, 5, 10, 30, 200):
+        few = replace(Ranked.of(3, 10), lists=lists, top=3)
+        yield of(f"3 alike, {lists} lists of 10", few, short=lists in (5, 30))
+        yield of(f"3 alike, {lists} lists of 10, mixed otherwise", replace(few, mixed=0.5))
+    yield of("3 alike, one of 3 %, 30 lists of 10", replace(rare, size=10, lists=30, top=3))
+    yield of("10 alike, 20 lists of 50", replace(Ranked.of(10, 50), lists=20))
+    apart = Ranked.of(3, 1000, shift=0.8)
+    yield of("1 of 3 behind, 1,000 rows", replace(apart, top=0.1), short=True)
+    yield of("1 of 3 behind, 100 lists of 20", replace(apart, size=20, lists=100, top=5))
+
+
+# Populations of audits of times until an event.
+
+HORIZON = 6.0
+_LARGE = 10_000  # rows of a sample that a concordance is taken from, of which there are so many:
+_SAMPLES = 6
+_ERROR = 0.004  # of their mean, about twice its standard error
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """People with exponential times until an event, observed for an exponential time.
+
+    Attributes
+    ----------
+    shares : (G,) of the people. noise : (G,) standard deviation of the logarithm of what their
+        risks are off by. observed : (G,) mean time that each group is observed for.
+    """
+
+    rows: int
+    shares: Floats
+    noise: Floats
+    observed: Floats
+
+    @classmethod
+    def of(
+        cls,
+        rows: int,
+        groups: int = 2,
+        *,
+        shares: Sequence[float] = (),
+        noise: float = 0.0,
+        observed: float = 15.0,
+        last_observed: float = 15.0,
+    ) -> Observed:
+        """Return groups of which the last may have other risks, or be observed otherwise."""
+        last = np.arange(groups) == groups - 1
+        return cls(
+            rows,
+            parts(shares, groups),
+            np.where(last, noise, 0.0),
+            np.where(last & (last_observed != 15.0), last_observed, observed),
+        )
+
+    def truth(self) -> Truth:
+        """Return concordances, of large samples, and Brier scores."""
+        pairs = list(zip(self.noise.tolist(), self.observed.tolist(), strict=True))
+        columns = {
+            survival.CONCORDANCE: [_concordance(*pair) for pair in pairs],
+            survival.BRIER: [_brier(noise) for noise, _ in pairs],
+        }
+        values: dict[Question, Mapping[str, float]] = {
+            (GAP, "sex", measure, ""): by_name(column) for measure, column in columns.items()
+        }
+        return Truth(values, error=_ERROR if len(set(pairs)) > 1 else 0.0)
+
+
+def times(
+    noise: Floats, observed: Floats, generator: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """Draw times until the event, ends of observation, and risks, each (n,)."""
+    rate = np.exp(generator.normal(-2, 1, len(noise)))
+    off = np.exp(noise * generator.standard_normal(len(noise)))
+    ends = generator.exponential(observed)
+    return generator.exponential(1 / rate), ends, 1 - np.exp(-HORIZON * rate * off)
+
+
+@lru_cache
+def _concordance(noise: float, observed: float) -> float:
+    """Return a group's concordance, which depends on who is censored as well as on the risks."""
+    generator, shares = np.random.default_rng(5), []
+    for _ in range(_SAMPLES):
+        time, end, risk = times(np.full(_LARGE, noise), np.full(_LARGE, observed), generator)
+        rows = survival.Survival(np.minimum(time, end), time <= end, risk)
+        shares.append(survival.concordance(rows)[0])
+    return float(np.mean(shares))
+
+
+@lru_cache
+def _brier(noise: float) -> float:
+    """Return the mean squared distance of risks from who has the event by the horizon."""
+    people = np.full(1_000_000, noise)
+    time, _, risk = times(people, np.ones_like(people), np.random.default_rng(6))
+    return float(((time <= HORIZON) - risk) ** 2 @ np.full(len(people), 1 / len(people)))
+
+
+def drawn_survival(people: Observed, generator: np.random.Generator) -> Sample:
+    """Draw a sample of people, censored where observation ended before the event."""
+    groups = len(people.shares)
+    group = generator.choice(groups, people.rows, p=people.shares)
+    time, end, risk = times(people.noise[group], people.observed[group], generator)
+    table = pd.DataFrame(
+        {
+            "sex": named(group, groups),
+            "time": np.minimum(time, end),
+            "event": time <= end,
+            "risk": risk,
+        }
+    )
+    options = Options(
+        path=PATH, group=("sex",), target="time", event="event", score="risk", horizon=HORIZON
+    )
+
+    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+        return survival.audit_survival(options, table).findings, []
+
+    return Sample(options, findings, lambda: table)
+
+
+def populations_survival() -> Iterator[Population]:
+    """Yield the populations: groups alike, observed for other times, and with noisy risks."""
+
+    def of(name: str, people: Observed, *, short: bool = False) -> Population:
+        return Population("survival", name, partial(drawn_survival, people), people.truth, short)
+
+    for groups, rows in ((2, 150), (2, 1000), (4, 400), (10, 3000)):
+        yield of(f"{groups} alike, {rows:,} rows", Observed.of(rows, groups), short=rows == 400)
+    yield of("2 alike, one of 5 %, 1,000 rows", Observed.of(1000, shares=(0.95, 0.05)))
+    censored = Observed.of(1000, 4, observed=3.0, last_observed=3.0)
+    yield of("4 alike, most censored, 1,000 rows", censored)
+    yield of("2 observed for unlike times, 1,000 rows", Observed.of(1000, last_observed=4.0))
+    yield of("1 of 3 with noisy risks, 1,500 rows", Observed.of(1500, 3, noise=2.0))
+    dozen = Observed.of(6000, 3, shares=DOZEN, noise=20.0)
+    yield of("2 alike, a dozen with noisy risks, 6,000 rows", dozen)
+
+
+# Populations of audits where nobody's group is known, only how probable each is.
+
+
+@dataclass(frozen=True, eq=False)
+class Guessed:
+    """People whose group is one of two, known with a probability.
+
+    Attributes
+    ----------
+    first, second : the people of either group, whatever its probability was.
+    probability : values of that of the second group, equally frequent.
+    """
+
+    first: Cell
+    second: Cell
+    probability: Sequence[float]
+    rows: int
+
+    def truth(self) -> Truth:
+        """Return the rates of either group."""
+        values: dict[Question, Mapping[str, float]] = {}
+        every = np.ones(len(self.first.score))
+        for metric, rate in RATE_OF.items():
+            values[GAP, "", RATE_NAMES[metric], unknown.WHOEVER] = {
+                "not G1": float(rate(self.first.counts(self.first.score, every))),
+                "G1": float(rate(self.second.counts(self.second.score, every))),
+            }
+        return Truth(values)
+
+
+def drawn_proxy(people: Guessed, generator: np.random.Generator) -> Sample:
+    """Draw people whose groups are not shown."""
+    share = generator.choice(np.array(people.probability), people.rows)
+    second = generator.random(people.rows) < share
+    point = generator.integers(0, len(people.first.score), people.rows)
+    score, chance = (
+        np.where(second, getattr(people.second, name)[point], getattr(people.first, name)[point])
+        for name in ("score", "chance")
+    )
+    label = (generator.random(people.rows) < chance).astype(int)
+    options = Options(path=PATH, proxy=("G1",), target="label", score="score", threshold=THRESHOLD)
+
+    def frame() -> pd.DataFrame:
+        return pd.DataFrame({"G1": share, "label": label.astype(str), "score": score})
+
+    def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
+        table = read_frame(options, source=frame())
+        return unknown.audit_proxy(options, table).findings, []
+
+    return Sample(options, findings, frame)
+
+
+def populations_proxy() -> Iterator[Population]:
+    """Yield the populations: groups alike and apart, known well and hardly at all."""
+    sure, hardly = (0.0, 0.01, 0.99, 1.0), (0.1, 0.3, 0.5, 0.7, 0.9)
+    alike, apart = Cell.of(), Cell.of(mean=0.25)
+    for name, second, probability, rows in (
+        ("alike, known well", alike, sure, 2000),
+        ("alike, known exactly", alike, (0.0, 1.0), 400),
+        ("alike, known exactly", alike, (0.0, 1.0), 10_000),
+        ("alike, hardly known", alike, hardly, 2000),
+        ("apart, known well", apart, sure, 2000),
+        ("apart, hardly known", apart, hardly, 5000),
+    ):
+        people = Guessed(alike, second, probability, rows)
+        yield Population(
+            "proxy",
+            f"2 {name}, {rows:,} rows",
+            partial(drawn_proxy, people),
+            people.truth,
+            short=rows == 2000,
+        )
+
+
+_FAMILIES: Sequence[Callable[[], Iterator[Population]]] = (
+    two_classes.populations,
+    populations_classes,
+    populations_numbers,
+    populations_ranking,
+    populations_proxy,
+    populations_survival,
+)
+KINDS = ("binary", "selected", "pair", "many", "classes", "numbers", "ranking", "proxy", "survival")
+
+
+def populations(kind: str = "") -> Iterator[Population]:
+    """Yield the populations of a kind of audit, or of all."""
+    for family in _FAMILIES:
+        for population in family():
+            if kind in ("", population.kind):
+                yield population

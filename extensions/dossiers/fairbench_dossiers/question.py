@@ -1,0 +1,147 @@
+"""What a dossier is asked for: the options of an audit, and those of each law or format.
+
+Options that only one question has are those of the command; :class:`LendingQuestion` also has the
+columns that are read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairbench.audits.question import Options, column
+from fairbench.cli.verbs.audit import AuditedOptions
+from fairbench.core.errors import UserError
+from fairbench.core.options import option
+
+HIGH, LOW = "high", "low"  # which scores are good for a person
+
+
+def _day(verb: str) -> Any:
+    """Declare the day as of which rules are taken."""
+    sentence = f"{verb} the rules as they are on this day, such as 2026-11-23; by default today."
+    return option("", sentence, shown="DAY")
+
+
+@dataclass(frozen=True)
+class RuleListOptions:
+    """The day as of which rule packs are listed."""
+
+    as_of: str = _day("List")
+
+
+@dataclass(frozen=True)
+class DossierOptions(AuditedOptions):
+    """The options of an audit, and what people say of the model."""
+
+    facts: str = option(
+        "",
+        "A file of what no prediction can tell, in lines such as 'contact: us@example.org', or in "
+        "JSON. The dossier names what is missing.",
+        shown="FILE",
+    )
+    as_of: str = _day("Take")
+
+
+@dataclass(frozen=True)
+class SelectionOptions(DossierOptions):
+    """The same, of rules on categories of people."""
+
+    unknown: tuple[str, ...] = option(
+        (),
+        "Answers that mean that a category is not known, beside those that usually do, such as "
+        "'Prefer not to say' and 'N/A'. Such people are counted, and in no category.",
+        shown="[LABEL,...]",
+    )
+
+
+@dataclass(frozen=True)
+class HiringOptions(SelectionOptions):
+    """The same, with the columns that New York's rules are about."""
+
+    sex: str = option("", "The column of sex.", shown="COLUMN")
+    race: str = option("", "The column of race or ethnicity.", shown="COLUMN")
+    keep_small: bool = option(
+        True,
+        "Categories of under 2 % of the people of the file have impact ratios as all others. With "
+        "false they are excluded, as an independent auditor may decide and has to justify.",
+    )
+
+
+@dataclass(frozen=True)
+class LendingQuestion(Options):
+    """What is asked of a lender: an audit's options, and its own."""
+
+    price: tuple[str, ...] = option(
+        (),
+        "Columns of prices, such as the APR; blank where none was made. High is bad for a person.",
+        shown="[COLUMN,...]",
+    )
+    factors: tuple[str, ...] = option(
+        (),
+        "Columns of legitimate factors, numbers or categories: differences of scores and prices "
+        "are also given among people of the same factors, by least-squares regression.",
+        shown="[COLUMN,...]",
+    )
+    quantiles: tuple[float, ...] = option(
+        (0.1, 0.25, 0.5),
+        "Which shares of all, the best by score, are looked at: who would be granted at that cut.",
+        shown="[SHARE,...]",
+    )
+    good_scores: str = option(
+        "",
+        "With score= and prediction=: which scores are good for a person. Without prediction=, "
+        "favourable= says it.",
+        choices=(HIGH, LOW),
+    )
+    score: str = column(
+        "The column of scores: with prediction= any numbers, without it the probability of the "
+        "positive label, by which decisions are made at threshold=."
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse options that no file could satisfy. The first fault in this order is reported."""
+        super().__post_init__()
+        role_of = {
+            **{self.score: "score", self.prediction: "prediction", self.target: "target"},
+            **dict.fromkeys(self.group, "group"),
+        }
+        for option_name, names in {"price": self.price, "factors": self.factors}.items():
+            if len(set(names)) < len(names):
+                raise UserError(f"{option_name}=[{','.join(names)}] names a column twice")
+            if taken := [name for name in names if name in role_of]:
+                role = role_of[taken[0]]
+                raise UserError(
+                    f"{option_name}= names '{taken[0]}', which {role}= names: leave one out"
+                )
+            role_of |= dict.fromkeys(names, option_name)
+        if self.factors and not (self.score or self.price):
+            raise UserError(
+                "factors= are for differences of scores and prices: name score= or price= as well"
+            )
+        shares = self.quantiles
+        if not all(0 < share < 1 for share in shares) or len(set(shares)) < len(shares):
+            raise UserError(
+                f"quantiles=[{','.join(f'{share:g}' for share in shares)}]: they are different "
+                "shares above 0 and under 1, such as [0.1,0.25,0.5]"
+            )
+        if self.good_scores and not (self.score and self.prediction):
+            raise UserError(
+                "good_scores= is for scores beside decisions (score= and prediction=): without "
+                "prediction=, favourable= says which scores are good"
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read, each once."""
+        return list(dict.fromkeys([*super().columns, *self.price, *self.factors]))
+
+    @property
+    def numeric_columns(self) -> list[str]:
+        """The columns in which a comma is a decimal one."""
+        return [*super().numeric_columns, *self.price, *self.factors]
+
+
+@dataclass(frozen=True)
+class LendingOptions(SelectionOptions, LendingQuestion):
+    """The same, with what is asked of a lender."""

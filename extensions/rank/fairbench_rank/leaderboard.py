@@ -1,0 +1,1048 @@
+"""The leaderboard: which approach to use, on which data, and how sure that is.
+
+An approach is a learner with an intervention and an uncertainty method, a task a data set with the
+attribute whose groups are compared. The page has what holds across tasks (ranks with ties, the
+trade-off of error against gaps), every task by itself, what each approach costs, and all of it for
+download. It is one file that works without a server; the files beside it are its data. Nothing is
+fitted: the runs of a results folder are read, or a table of approaches, such as the one that the
+page of somebody else has beside it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isnan, log10
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from fairbench.cli.command import Command, Results, check_folder, default_results, purposes
+from fairbench.core import VERSION
+from fairbench.core.errors import UserError
+from fairbench.core.files import write_bytes
+from fairbench.core.options import option
+from fairbench.core.text import count, digest, interval, is_number, signed, spreadsheet_safe
+from fairbench.evaluation.table import COSTS
+from fairbench.inference.repeats import REPEATS, Splits, mean_limits
+from fairbench.metrics.registry import find, unknown_metric
+from fairbench.metrics.registry import label as metric_label
+from fairbench.reporting.charts import COLOURS, Panel, Series, chart, file_of
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Commands,
+    Details,
+    Document,
+    ExecutiveSummary,
+    Figure,
+    Items,
+    Link,
+    PageFilter,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+    Tags,
+    Text,
+)
+from fairbench.reporting.document.writing import write_document
+from fairbench.reporting.group_tables import table_of
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.record import refuse_pack
+from fairbench.results.runs import Run
+from fairbench_rank.approaches import (
+    ABOUT,
+    APPROACH,
+    APPROACHES,
+    ERROR,
+    FEWEST_FAMILIES,
+    NONE,
+    PARTS,
+    TASK,
+    approach_name,
+    approach_table,
+    approaches_bytes,
+    approaches_together,
+    name_with_group_need,
+    read_approaches,
+)
+from fairbench_rank.rank import rank_table
+from fairbench_rank.standings import (
+    MEAN_OVER_FAMILIES,
+    METRICS,
+    Findings,
+    MetricStandings,
+    few_tasks_sentences,
+    findings_of,
+    left_out_sentences,
+    pluralise,
+    ranks_sentence,
+)
+
+MADE_FOR = "0.1"
+
+
+@dataclass(frozen=True)
+class LeaderboardOptions(Results):
+    """Of what the page is made, where it goes, and what it opens with."""
+
+    results: Path = option(
+        default_results, "The results folder of the runs, or a table of approaches.",
+        shown="FOLDER|FILE.parquet",
+    )  # fmt: skip
+    add: tuple[Path, ...] = option(
+        (), "Further folders or tables of approaches, such as others' beside your own runs.",
+        shown="[FOLDER|FILE.parquet,...]",
+    )  # fmt: skip
+    out: Path = option(
+        Path(), "Where the page is written; by default report/leaderboard in the results folder.",
+        shown="FOLDER",
+    )  # fmt: skip
+    metric: str = option("", "The gap between groups that the page opens with.")
+    purpose: tuple[str, ...] = purposes()
+
+
+def leaderboard(options: LeaderboardOptions) -> None:
+    """Write the page, and print its summary and where it is.
+
+    Raises
+    ------
+    UserError : nothing finished, one task only, or an unknown metric.
+    """
+    from fairbench.reporting.document.terminal import print_document
+
+    beside = default_results() if options.results.is_file() else options.results
+    out = options.out if options.out != Path() else beside / "report" / "leaderboard"
+    check_folder(out)
+    path, short = write_leaderboard(
+        [options.results, *options.add],
+        out,
+        metric=options.metric,
+        purposes=options.purpose,
+        command=_command(options),
+    )
+    print_document(short)
+    print(path)
+
+
+def _command(options: LeaderboardOptions) -> str:
+    """Return the line that makes the page again."""
+    words = ["fairbench", "leaderboard", f"results={options.results}"]
+    for name, values in (("add", options.add), ("purpose", options.purpose)):
+        words += [f"{name}=[{','.join(map(str, values))}]"] if values else []
+    words += [f"metric={options.metric}"] if options.metric else []
+    return shlex.join(words)
+
+
+COMMAND = Command(
+    LeaderboardOptions,
+    leaderboard,
+    examples=(
+        "fairbench leaderboard",
+        "fairbench leaderboard add=[papers/atlas/approaches.parquet] out=board",
+        "fairbench leaderboard metric=equalized_odds",
+    ),
+)
+
+
+# The page, of what the approaches show.
+
+TITLES = ("What to use", "How sure this is", "What is not resolved", "")
+NEXT = (
+    "Before you choose, look under Data sets for a task that is like yours: what holds across "
+    "tasks need not hold there. To add your own method, which fits its own cells alone, follow "
+    "extensions/rank/README.md."
+)
+_LINES = 10  # of a ranking on a terminal
+# What adds to a page, given what it shows and the runs that it is of.
+Further: TypeAlias = Callable[[Document, Findings, Sequence[Run]], Document]
+
+
+def write_leaderboard(
+    folders: Sequence[Path],
+    out: Path,
+    *,
+    metric: str = "",
+    purposes: Sequence[str] = (),
+    command: str = "",
+    further: Further | None = None,
+) -> tuple[Path, Document]:
+    """Write ``index.html`` of everything that results folders and tables of approaches have.
+
+    Parameters
+    ----------
+    folders : results folders, and files of :func:`fairbench_rank.approaches.approaches_bytes`; a
+        run that several have counts once, and of folders and files the folders come first.
+    metric : the metric that the page opens with; the first gap between groups by default.
+    purposes : the purposes of the runs that count; all but demos and tuning by default.
+    command : the command that makes the page again.
+    further : what adds sections to the page, and sentences to its summary.
+
+    Returns
+    -------
+    The page's path, and the same in short for a terminal.
+
+    Raises
+    ------
+    UserError : nothing finished, one task only, or an unknown metric.
+    """
+    runs: dict[str, Run] = {}
+    hidden: list[Run] = []
+    notes: list[str] = []
+    for path in folders:
+        refuse_pack(path)
+    files = [path for path in folders if path.is_file()]
+    for folder in [path for path in folders if path not in files]:
+        counted, left_out = Catalogue(folder).counted(purposes)
+        if not (finished := counted.runs):
+            why = f" ({left_out})" if left_out else ""
+            raise UserError(f"{folder} has no finished run{why}: name a results folder")
+        notes += [f"Of the runs of {folder}, {left_out}."] if left_out else []
+        # Of the same id, but fitted by other code or versions.
+        both = [run for run in finished.values() if run.id in runs]
+        hidden += [run for run in both if set(run.cells()) != set(runs[run.id].cells())]
+        runs = finished | runs
+    tables = [*([approach_table([*runs.values()])] if runs else []), *map(read_approaches, files)]
+    table, left_out_rows = approaches_together(tables)
+    known = len({*runs}.union(*(each["run"] for each in tables)))
+    board = comparable_board(table, " and ".join(map(str, folders)), metric)
+    findings = board_findings(board, metric)
+    if hidden:
+        several = "runs of later folders are" if len(hidden) > 1 else "run of a later folder is"
+        notes.append(
+            f"{len(hidden)} {several} left out, such as {hidden[0].name}: the first folder has one "
+            "of the same name and options, which other code or versions fitted. A method that is "
+            "another one needs another name."
+        )
+    notes += [*left_out_rows, *left_out_sentences(findings, known)]
+    findings = replace(findings, notes=tuple(notes))
+    document = page_of(board, findings, metric, list(runs.values()), command, further)
+    names = write_document(document, out, "index", ("html", "json"))
+    write_bytes(out / TABLE, whole_table(board))
+    write_bytes(out / APPROACHES, approaches_bytes(board.table))
+    return out / names[0], short_of(document, findings, next(iter(board.gaps_from(metric)), ""))
+
+
+def board_findings(board: BoardTable, metric: str = "") -> Findings:
+    """Return the findings on a page's table, on the usual metrics and on the gaps that it shows."""
+    metrics = [*METRICS, *board.gaps_from(metric)]
+    ranked = [name for name in dict.fromkeys(metrics) if name in board.metrics]
+    return findings_of(board.table, metrics=ranked)
+
+
+def comparable_board(table: pd.DataFrame, folder_names: str, metric: str) -> BoardTable:
+    """Return the table of a page, if there is something to compare.
+
+    Raises
+    ------
+    UserError : one task only, or a metric that nothing has.
+    """
+    if ERROR not in table or table[ERROR].isna().all():
+        raise UserError(
+            f"no run of {folder_names} has an {ERROR}, by which a leaderboard ranks: tasks whose "
+            "target is a number have none, and fairbench report shows them"
+        )
+    judged = table.groupby([*TASK])[ERROR].transform("count") > 0
+    board = BoardTable(table[judged].reset_index(drop=True))
+    if len(board.tasks) < 2:
+        raise UserError(
+            f"{folder_names} has runs of {board.tasks[0].title} alone, and a leaderboard needs "
+            "several tasks: run another data set, or use fairbench report"
+        )
+    if metric and metric not in board.metrics:
+        raise unknown_metric("metric", metric, board.metrics)
+    return board
+
+
+def page_of(
+    board: BoardTable,
+    findings: Findings,
+    metric: str = "",
+    runs: Sequence[Run] = (),
+    command: str = "",
+    further: Further | None = None,
+) -> Document:
+    """Return the page; the parameters are those of :func:`write_leaderboard`."""
+    style_of = styles_of(board)
+    gap = next(iter(board.gaps_from(metric)), "")
+    points = sorted(findings.mean_frontiers, key=lambda point: point["gap_metric"] != gap)
+    picture = frontier_figure(points, style_of)
+    lead: list[Block] = [picture, _frontier_table(points)] if picture else []
+    document = Document(
+        f"Leaderboard: {pluralise(len(findings.approaches), 'approach', 'approaches')} on "
+        f"{pluralise(len(board.tasks), 'task', 'tasks')}",
+        [
+            ranks_section(findings, gap),
+            cost_section(findings, gap, style_of),
+            tasks_section(board),
+        ],
+        lead=[*lead, Paragraph(NEXT)],
+        tabs=True,
+        summary=summary_of(findings, gap),
+        filters=board.filters,
+        data=findings.to_dict(),
+    )
+    if further:
+        document = further(document, findings, runs)
+    drawings = {figure.name: file_of(figure.drawings) for figure in document.figures if figure.svg}
+    origin = origin_section(board, runs, list(drawings), command)
+    sections = [*document.sections, origin]
+    return replace(document, sections=sections, files=downloads(board, drawings))
+
+
+def short_of(document: Document, findings: Findings, gap: str) -> Document:
+    """Return the short form for a terminal: the best by the error rate and by a gap."""
+    tables = [
+        _ranks_table(standing, findings, most=_LINES, title=metric_label(standing.metric))
+        for standing in findings.standings
+        if standing.metric in (ERROR, gap)
+    ]
+    return Document(document.title, [Section("", tables)], summary=document.summary)
+
+
+def summary_of(findings: Findings, gap: str) -> ExecutiveSummary:
+    """Return the answer in plain words; `gap` is the metric that the page opens with."""
+    by_name = {standing.metric: standing for standing in findings.standings}
+    ranked = [by_name[name] for name in (ERROR, gap, "log_loss") if name in by_name]
+    found = []
+    for standing in ranked:
+        near = [row for row in standing.rows if row["near_best_on_new"] >= 0]  # not NaN
+        if near:
+            best = max(near, key=lambda row: row["near_best_on_new"])
+            found.append(
+                f"For a small {metric_label(standing.metric)}: {best['method']}. On a new task, "
+                f"the estimated chance that it scores within {standing.answer.epsilon:g} of "
+                f"whichever approach is best there is {best['near_percent']}."
+            )
+    for standing in ranked[:1]:
+        tied = [row for row in findings.approaches if row["name"] in standing.answer.best]
+        if len(tied) > 1:
+            least = min(tied, key=lambda row: (row["fit_seconds"], row["name"]))
+            found.append(
+                f"Of the {len(tied)} approaches that may have the smallest "
+                f"{metric_label(standing.metric)}, the cheapest is {least['name']}: "
+                f"{least['fit_seconds']:.2g} seconds of one processor for a fit."
+            )
+    basis, unseen = _basis_sentences(findings), _open_sentences(findings, ranked)
+    return ExecutiveSummary(found, list(basis), list(unseen), titles=TITLES)
+
+
+def _basis_sentences(findings: Findings) -> Iterator[str]:
+    """Yield the basis of the answer, and how it is to be read."""
+    repeats = f", {pluralise(findings.repeats, 'split', 'splits')} each" if findings.repeats else ""
+    yield (
+        f"It rests on {pluralise(len(findings.approaches), 'approach', 'approaches')} and "
+        f"{pluralise(len(findings.values.tasks), 'task', 'tasks')} of "
+        f"{pluralise(findings.families, 'family', 'families')} of data{repeats}. Data sets "
+        "from one source count as one family; results apply to new families of this kind."
+    )
+    if findings.standings:
+        yield ranks_sentence(findings)
+    yield MEAN_OVER_FAMILIES
+    yield from few_tasks_sentences(findings)
+    yield from findings.notes
+
+
+def _open_sentences(findings: Findings, ranked: Sequence[MetricStandings]) -> Iterator[str]:
+    """Yield the questions that the runs leave open."""
+    if not any(standing.metric == ERROR for standing in findings.standings):
+        if len(findings.approaches) < 2:
+            why = (
+                "there is one approach alone: run another on the same tasks, or add=[TABLE] those "
+                "of others"
+            )
+        elif findings.families < FEWEST_FAMILIES:
+            why = (
+                f"how much families of data differ cannot be told from {findings.families}: run "
+                f"data sets of at least {FEWEST_FAMILIES}"
+            )
+        elif findings.repeats < 2:
+            why = "one split does not show what is luck: run at least split.repeats=2"
+        else:
+            why = (
+                f"no approach shares splits with {findings.reference} on at least "
+                f"{findings.fewest_tasks} tasks of {FEWEST_FAMILIES} families: run the same ones"
+            )
+        yield f"Nothing is ranked, as {why}."
+    for index, standing in enumerate(ranked):
+        name, best = metric_label(standing.metric), standing.answer.best
+        if len(best) > 1:
+            which = f"Which of {len(best)} approaches has the smallest {name}"
+            yield f"{which} on average over families."
+        if index == 0:
+            yield from (f"On the {name}: {sentence}" for sentence in standing.resolving[:2])
+    yield "Only the approaches that were run are here; one that was not may be better."
+
+
+_CORNERS = 24
+Point: TypeAlias = Mapping[str, Any]
+
+
+def frontier_figure(points: Sequence[Point], style_of: Styles) -> Figure | None:
+    """Return a panel for each gap: one line per intervention, from its weakest to its strongest."""
+    gaps = list(dict.fromkeys(point["gap_metric"] for point in points))
+    if not gaps:
+        return None
+    panels = []
+    for gap in gaps:
+        own = [point for point in points if point["gap_metric"] == gap]
+        spans = {axis: span_of(np.array([p[end] for p in own])) for axis, end in _AXES}
+        panels.append(
+            Panel(
+                list(_lines(own, style_of)), "error rate, change", f"{gap_label(gap)}, change",
+                from_zero="", spans=spans,
+            )
+        )  # fmt: skip
+    shown = [NONE, *(_point_name(point)[0] for point in points)]
+    svg, *more = chart(panels, key=key_of(style_of, shown, {NONE: "no intervention"}))
+    caption = (
+        "What each intervention changes, the mean over families of data, against the same "
+        "learner without it: down is a smaller gap, right is more errors. Points of a line are "
+        "strengths; an ellipse is where a point lies at 95 %, each by itself; the widest leave the "
+        "frame. What was run on fewer than half of the tasks is left out. The pointer shows "
+        "numbers."
+    )
+    title = "Error against gap across data sets"
+    return Figure(title, svg=svg, more=more, caption=caption, name="frontier")
+
+
+_AXES = (("x", "error"), ("y", "gap"))
+
+
+def span_of(ends: np.ndarray) -> tuple[float, float]:
+    """Return an axis for points, 0, and all but the widest quarter of their ellipses, (n, 3)."""
+    value, lower, upper = ends.T
+    low = min(value.min(), 0.0, np.quantile(lower, 0.25))
+    high = max(value.max(), 0.0, np.quantile(upper, 0.75))
+    room = 0.05 * (high - low) or 0.01
+    return float(low - room), float(high + room)
+
+
+def _lines(points: Sequence[Point], style_of: Styles) -> Iterator[Series]:
+    """Yield a line for each intervention, a marker with its ellipse for each of its strengths."""
+    lines: dict[tuple[str, str], list[Point]] = {}
+    for point in points:
+        name, strength = _point_name(point)
+        words = [word for word in strength.split() if not is_number(word)]
+        lines.setdefault((name, " ".join(words)), []).append(point)
+    for (name, _), line in lines.items():
+        line.sort(key=_strength)
+        tags = _point_tags(line[0])
+        x, y = ([point[axis][0] for point in line] for axis in ("error", "gap"))
+        yield Series(name, x, y, style_of[name]["colour"], marked=False, tags=tags)
+        for point in line:
+            yield Series(
+                name, [point["error"][0]], [point["gap"][0]], **style_of[name], lined=False,
+                outline=_ellipse(point), hint=_hint(point), tags=tags,
+            )  # fmt: skip
+    yield Series("no intervention", [0.0], [0.0], **style_of[NONE], lined=False)
+
+
+def _point_name(point: Point) -> tuple[str, str]:
+    """Return an intervention and its strength; of thresholds, how large the gap may be."""
+    if point["setting"]:
+        return THRESHOLDS, point["setting"].partition("<=")[2]
+    name, _, strength = point["intervention"].partition(" ")
+    return name, strength
+
+
+def _strength(point: Point) -> list[float]:
+    return [float(word) for word in _point_name(point)[1].split() if is_number(word)]
+
+
+def _point_tags(point: Point) -> Tags:
+    name = _point_name(point)[0]
+    return {"intervention": NONE if name == THRESHOLDS else name}
+
+
+def _ellipse(point: Point) -> np.ndarray:
+    """Return the ends of both intervals as the axes of a curve, (m, 2)."""
+    turn = np.linspace(0, 2 * np.pi, _CORNERS, endpoint=False)
+    corners = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    centre, lower, upper = np.array([point["error"], point["gap"]]).T
+    curve: np.ndarray = centre + corners * np.where(corners > 0, upper - centre, centre - lower)
+    return curve
+
+
+def _hint(point: Point) -> str:
+    needs = point["group_at_prediction"]
+    name = name_with_group_need(" ".join(_point_name(point)), needs_group=needs)
+    error, gap = (
+        f"{signed(value)} ({interval(*ends)})" for value, *ends in (point["error"], point["gap"])
+    )
+    return f"{name}: error {error}, gap {gap}, {point['tasks']} tasks"
+
+
+def _frontier_table(points: Sequence[Point]) -> Details:
+    """Return the numbers of the picture."""
+    table = table_of(
+        points,
+        [
+            (lambda point: _point_name(point)[0], Column("intervention")),
+            (lambda point: _point_name(point)[1], Column("strength")),
+            (lambda point: gap_label(point["gap_metric"]), Column("gap of")),
+            ("error", Column("error, change", "estimate", decimals=4)),
+            ("gap", Column("gap, change", "estimate", decimals=4)),
+            ("tasks", Column("tasks", "count")),
+            ("families", Column("families", "count")),
+            (need_text, Column("group at prediction")),
+        ],
+        by="",
+        caption="change: the mean over families, both intervals of a row together at 95 %",
+        sortable=True,
+        tags=[{"metric": point["gap_metric"], **_point_tags(point)} for point in points],
+    )
+    return Details("The numbers of the picture", [table])
+
+
+def ranks_section(findings: Findings, first: str) -> Section:
+    """Return the ranking in every metric, that of `first` and of the error open."""
+    blocks: list[Block] = [
+        Items(
+            [
+                "An approach is a learner with an intervention and an uncertainty method.",
+                "Compared is the mean over families, each of which counts alike; the tasks of a "
+                "family are averaged, and the splits of a task, as they share its rows. Two "
+                "approaches are compared on the tasks that both were run on. Claims are about new "
+                "families like these.",
+                ranks_sentence(findings),
+            ]
+        )
+    ]
+    for standing in findings.standings:
+        metric = find(standing.metric)
+        direction = metric.direction if metric else ""
+        blocks.append(
+            Details(
+                metric_label(standing.metric),
+                [Items(standing.sentences), _ranks_table(standing, findings)],
+                remark=f"{direction}; {len(standing.answer.best)} may be the best",
+                name=f"ranks-{standing.metric}",
+                style="metric",
+                is_open=standing.metric in (ERROR, first),
+                tags={"metric": standing.metric},
+            )
+        )
+    few = [
+        {"metric": standing.metric, **row}
+        for standing in findings.standings
+        for row in standing.few
+    ]
+    return Section("Ranks", [*blocks, *([_few_tasks(findings, few)] if few else [])], name="ranks")
+
+
+def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) -> Table:
+    """Return the ranking in one metric, with what each approach costs."""
+    own = {row["name"]: row for row in findings.approaches}
+    return rank_table(
+        standing.answer,
+        standing.rows,
+        reference=standing.reference,
+        noun="approach",
+        more=[
+            ("tasks", Column("tasks", "count", left_out=1)),
+            (
+                lambda row: own[row["method"]]["relative_cost"],
+                Column("cost", "number", 2, left_out=7),
+            ),
+            (lambda row: need_text(own[row["method"]]), Column("group at prediction", left_out=8)),
+        ],
+        tags=[tags_of(own[row["method"]]) for row in standing.rows],
+        **{"most": 0, **about},
+    )
+
+
+def _few_tasks(findings: Findings, few: Sequence[Mapping[str, Any]]) -> Details:
+    """Return the results of approaches that were run on too few tasks to be ranked."""
+    own = {row["name"]: row for row in findings.approaches}
+    table = table_of(
+        few,
+        [
+            (lambda row: metric_label(row["metric"]), Column("metric")),
+            ("approach", Column("approach")),
+            (("difference", "lower", "upper"), Column("difference", "estimate")),
+            ("tasks", Column("tasks", "count")),
+            ("families", Column("families", "count")),
+        ],
+        by="",
+        caption=(
+            f"difference: from {findings.reference}, over the families of these tasks alone, with "
+            "the 95 % interval for new splits of them; approaches that were run on different tasks "
+            "cannot be compared by it"
+        ),
+        sortable=True,
+        tags=[{**tags_of(own[row["approach"]]), "metric": row["metric"]} for row in few],
+    )
+    return Details(
+        "Run on few tasks",
+        [*map(Paragraph, few_tasks_sentences(findings)), table],
+        remark="not ranked",
+        name="ranks-few-tasks",
+        style="metric",
+    )
+
+
+def cost_section(findings: Findings, gap: str, style_of: Styles) -> Section:
+    """Return the section on cost: seconds of every approach, beside its error and one gap."""
+    by_metric = {
+        standing.metric: {row["method"]: row for row in standing.rows}
+        for standing in findings.standings
+        if standing.metric in (ERROR, gap)
+    }
+    ordered = sorted(
+        findings.approaches,
+        key=lambda row: (isnan(row["relative_cost"]), row["relative_cost"], row["name"]),
+    )
+    columns: list[Any] = [
+        ("name", Column("approach")),
+        ("tasks", Column("tasks", "count")),
+        ("relative_cost", Column("cost", "number", decimals=2)),
+        ("fit_seconds", Column("fit seconds", "number")),
+        ("predict_seconds", Column("predict seconds", "number")),
+        (need_text, Column("group at prediction")),
+    ]
+    caption = (
+        "seconds of one processor for a split, medians over tasks; cost: over those of "
+        f"{findings.reference} on the same task, geometric mean; what it brings is in the ranks"
+    )
+    tags = [tags_of(row) for row in ordered]
+    table = table_of(ordered, columns, by="", caption=caption, sortable=True, tags=tags)
+    text = (
+        "What an approach brings stands beside what it costs: the seconds, and whether somebody's "
+        "group must be known when they are decided about, which law or data may forbid."
+    )
+    picture = _cost_figure(ordered, by_metric, style_of)
+    return Section("Cost and benefit", [Paragraph(text), picture, table], name="cost")
+
+
+def _cost_figure(
+    approaches: Sequence[Mapping[str, Any]],
+    by_metric: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    style_of: Styles,
+) -> Figure:
+    """Return a panel for each metric: the difference from the reference against the cost."""
+    panels = []
+    for metric, row_of in by_metric.items():
+        points = [
+            Series(
+                row["name"], [log10(row["relative_cost"])], [row_of[row["name"]]["difference"]],
+                **style_of[row["intervention"]], lined=False, tags=tags_of(row),
+            )
+            for row in approaches
+            if row["name"] in row_of and row["relative_cost"] > 0
+            and not isnan(row_of[row["name"]]["difference"])
+        ]  # fmt: skip
+        label = f"{metric_label(metric)}, difference"
+        axis = "cost: 0 as the reference, 1 ten times as much"
+        panels.append(Panel(points, axis, label, from_zero=""))
+    svg, *more = chart(panels, key=key_of(style_of, [row["intervention"] for row in approaches]))
+    caption = (
+        "Every point is an approach: its difference from the reference against its cost in powers "
+        "of ten. Lower left is better. The pointer shows its name."
+    )
+    return Figure("Benefit against cost", svg=svg, more=more, caption=caption, name="cost-figure")
+
+
+# The single tasks: the means of every approach over the repeats.
+
+SHOWN_GAPS = 3
+Styles: TypeAlias = Mapping[str, dict[str, Any]]
+_LONGEST = 50  # letters of a task's name, each of up to four bytes of a file's 255
+THRESHOLDS = "a threshold for each group"
+
+
+@dataclass(frozen=True, eq=False)
+class TaskMeans:
+    """One task: a data set with a protected attribute.
+
+    Attributes
+    ----------
+    first : a row of the task, for its facts.
+    rows : one row per approach: the columns of `APPROACH`, ``group_at_prediction``, and of every
+        metric the mean and the ends of its interval, ``name``, ``name lower`` and ``name upper``.
+    """
+
+    first: Mapping[str, Any]
+    rows: pd.DataFrame
+    repeats: int
+
+    @property
+    def title(self) -> str:
+        """The data set and whom it is about."""
+        return f"{self.first['dataset']} by {self.first['protect']}"
+
+    @property
+    def name(self) -> str:
+        """The task as a part of a link or of a file's name."""
+        name = "-".join("".join(c if c.isalnum() else " " for c in self.title).split())
+        if len(name) <= _LONGEST and all(c.isalnum() or c in "_ " for c in self.title):
+            return name
+        # Titles may differ in special characters alone.
+        return f"{name[:_LONGEST]}-{digest(self.title, 6)}"
+
+
+@dataclass(frozen=True, eq=False)
+class BoardTable:
+    """The table of approaches, and what is in it.
+
+    Attributes
+    ----------
+    table : the result of :func:`fairbench_rank.approaches.approach_table`.
+    """
+
+    table: pd.DataFrame
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics that have a value, those that are judged first, then by name."""
+        names = [n for n in self.table if n not in (*ABOUT, *COSTS)]
+        with_values = [str(n) for n in names if find(str(n)) and self.table[n].notna().any()]
+        return sorted(with_values, key=lambda name: (_place(name), name))
+
+    @cached_property
+    def gaps(self) -> list[str]:
+        """The metrics that compare groups and are shown: zero is fair."""
+        return [n for n in self.metrics if getattr(find(n), "is_gap", False)][:SHOWN_GAPS]
+
+    def gaps_from(self, metric: str) -> list[str]:
+        """Return the gaps, beginning with a metric if it is one of them."""
+        return sorted(self.gaps, key=lambda name: name != metric)
+
+    @cached_property
+    def tasks(self) -> list[TaskMeans]:
+        """Every task, in the order of the names."""
+        return [_task(rows, self.metrics) for _, rows in self.table.groupby([*TASK], sort=True)]
+
+    def shown(self, task: TaskMeans) -> pd.DataFrame:
+        """Return the approaches that a task's picture and table show; the files have all.
+
+        They abstain on nobody. Of thresholds for each group, those are shown that limit one of
+        these gaps of an unconstrained model, read by the commonest method: others would be
+        hundreds.
+        """
+        rows = task.rows
+        plain = rows["setting"] == ""
+        common = rows.loc[plain, "method"].mode().iloc[0] if plain.any() else ""
+        limits = rows["setting"].str.partition("<=")[0].isin(self.gaps)
+        relaxed = limits & (rows["intervention"] == NONE) & (rows["method"] == common)
+        return rows[plain | relaxed]
+
+    @cached_property
+    def filters(self) -> list[PageFilter]:
+        """The filters of the page: those with more than one value."""
+        columns = {"family": "family of data", **{part: part for part in PARTS}}
+        columns["method"] = "uncertainty method"
+        filters = [
+            PageFilter(name, label, [(value, value) for value in sorted(self.table[name].unique())])
+            for name, label in columns.items()
+        ]
+        metrics = [(name, metric_label(name)) for name in self.metrics]
+        filters.append(PageFilter("metric", "metric", metrics))
+        needs = [("no", "not needed"), ("yes", "needed")]
+        filters.append(PageFilter("group", "group at prediction", needs))
+        return [filter_ for filter_ in filters if len(filter_.values) > 1]
+
+
+# The metrics of a task's table, and the first of all others.
+_SHOWN = ("error_rate", "statistical_parity", "equalized_odds", "equal_opportunity", "log_loss")
+
+
+def _place(name: str) -> int:
+    return _SHOWN.index(name) if name in _SHOWN else len(_SHOWN)
+
+
+def _task(task_rows: pd.DataFrame, metrics: Sequence[str]) -> TaskMeans:
+    """Return the means of one task's approaches over its repeats."""
+    keys = task_rows[[*APPROACH]]
+    code = keys.groupby([*APPROACH], sort=True).ngroup().to_numpy()
+    repeat, splits = pd.factorize(task_rows["repeat"], sort=True)
+    names = [*metrics, *(cost for cost in COSTS if cost in task_rows)]
+    values = np.full((code.max() + 1, len(names), len(splits)), np.nan)
+    values[code, :, repeat] = task_rows[names].to_numpy(float)
+    shared = Splits(REPEATS, len(splits), float(task_rows["test_share"].mean()))
+    none = np.full_like(values, np.nan)
+    mean, lower, upper = mean_limits(values, none, none, shared)
+    least = np.array([_least(name) for name in names])
+    first_rows = np.unique(code, return_index=True)[1]
+    rows = task_rows.iloc[first_rows][[*APPROACH, "group_at_prediction"]].reset_index(drop=True)
+    ends = {"": mean, " lower": np.maximum(lower, least), " upper": upper}
+    columns = {
+        f"{name}{end}": values_of_end[:, i]
+        for end, values_of_end in ends.items()
+        for i, name in enumerate(names)
+    }
+    facts = task_rows.iloc[0].to_dict()
+    return TaskMeans(facts, pd.concat([rows, pd.DataFrame(columns)], axis=1), len(splits))
+
+
+def _least(name: str) -> float:
+    """Return the least value that a metric can have, where there is one."""
+    metric = find(name)
+    return 0.0 if metric is None or metric.is_gap else metric.least
+
+
+def gap_label(name: str) -> str:
+    """Return the name of a gap in a sentence and on an axis."""
+    label = metric_label(name)
+    return label if "gap" in label else f"{label} gap"
+
+
+def tags_of(row: Mapping[str, Any]) -> Tags:
+    """Return the tags by which the page's filters find an approach."""
+    needs = "yes" if row["group_at_prediction"] else "no"
+    return {**{part: str(row[part]) for part in PARTS}, "group": needs}
+
+
+def need_text(row: Mapping[str, Any]) -> str:
+    """Return whether somebody's group must be known to predict, in words."""
+    return "needed" if row["group_at_prediction"] else "not needed"
+
+
+# The tasks of the leaderboard, one by one: the facts, the picture and the table of each.
+
+
+def tasks_section(board: BoardTable) -> Section:
+    """Return the section of all tasks: their facts side by side, then each by itself."""
+    text = (
+        "A task is a data set with the attribute whose groups are compared. Data sets that share "
+        "their people or their source are of one family, and count as relatives, not as "
+        "independent evidence."
+    )
+    blocks: list[Block] = [Paragraph(text), _facts(board)]
+    blocks += [_details(task, board) for task in board.tasks]
+    return Section("Data sets", blocks, name="data-sets")
+
+
+def _facts(board: BoardTable) -> Table:
+    """Return the table of facts about the tasks."""
+
+    def fact(name: str) -> Callable[[TaskMeans], float | None]:
+        return lambda task: _fact_value(task, name)
+
+    return table_of(
+        board.tasks,
+        [
+            (lambda task: TableCell(task.title, link=f"#{task.name}"), Column("task")),
+            (lambda task: task.first["family"], Column("family")),
+            (fact("rows"), Column("rows", "count")),
+            (fact("features"), Column("features", "count")),
+            (fact("positive_share"), Column("base rate", "number", decimals=2)),
+            (fact("smallest_group_share"), Column("smallest group", "number", decimals=2)),
+            (fact("groups"), Column("groups", "count")),
+            (
+                lambda task: int(board.shown(task)["setting"].eq("").sum()),
+                Column("approaches", "count"),
+            ),
+            ("repeats", Column("repeats", "count")),
+        ],
+        by="",
+        caption="base rate: the share of label 1; smallest group: its share of the rows",
+        sortable=True,
+        tags=[{"family": str(task.first["family"])} for task in board.tasks],
+    )
+
+
+def _fact_value(task: TaskMeans, name: str) -> float | None:
+    value = task.first.get(name)
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def _details(task: TaskMeans, board: BoardTable) -> Details:
+    """Return a task with its facts, its figure, and the tables of its approaches."""
+    rows = board.shown(task).sort_values(ERROR, kind="stable")
+    blocks: list[Block] = []
+    picture = task_figure(task, board)
+    if picture is not None:
+        blocks.append(picture)
+    approaches, relaxed = (
+        rows[selection] for selection in (rows["setting"] == "", rows["setting"] != "")
+    )
+    blocks.append(_table(approaches, board))
+    if len(relaxed):
+        title = f"The {len(relaxed)} with {THRESHOLDS}"
+        blocks.append(Details(title, [_table(relaxed, board)]))
+    several = "s" if task.repeats != 1 else ""
+    remark = f"{len(approaches)} approaches, fitted on {task.repeats} split{several} each"
+    tags = {"family": str(task.first["family"])}
+    return Details(task.title, blocks, remark=remark, name=task.name, style="metric", tags=tags)
+
+
+def _table(rows: pd.DataFrame, board: BoardTable) -> Table:
+    """Return the table of approaches on a task."""
+    metrics = [name for name in _SHOWN if name in board.metrics and rows[name].notna().any()]
+    approaches: list[dict[str, Any]] = rows.to_dict("records")
+
+    def seconds(row: Mapping[str, Any]) -> float | None:
+        total = sum(row.get(name, float("nan")) for name in COSTS)
+        return total if total == total else None
+
+    columns: list[Any] = [
+        (approach_name, Column("approach")),
+        *(
+            ((name, f"{name} lower", f"{name} upper"), Column(metric_label(name), "estimate"))
+            for name in metrics
+        ),
+        (seconds, Column("CPU seconds", "number", decimals=2)),
+        (need_text, Column("group at prediction")),
+    ]
+    caption = (
+        "mean over the repeats, and its 95 % interval for these fits on new people (Nadeau and "
+        "Bengio 2003); CPU seconds: of one fit and its predictions"
+    )
+    tags = [tags_of(row) for row in approaches]
+    return table_of(approaches, columns, by="", caption=caption, sortable=True, tags=tags)
+
+
+def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
+    """Return error against every gap: one point per approach, one style per intervention."""
+    rows = board.shown(task)
+    style_of = styles_of(board)
+    panels = []
+    for gap in board.gaps:
+        points = list(_points(rows, gap, style_of))
+        if points:
+            panels.append(Panel(points, "error rate", gap_label(gap), from_zero="y"))
+    if not panels:
+        return None
+    relaxed = [THRESHOLDS] if rows["setting"].ne("").any() else []
+    svg, *more = chart(panels, key=key_of(style_of, [*rows["intervention"], *relaxed]))
+    caption = (
+        f"{task.title}: every point is an approach, the mean of its repeats; lower left is better. "
+        "The pointer shows its name."
+    )
+    title = f"Error against gaps, {task.title}"
+    return Figure(title, svg=svg, more=more, caption=caption, name=f"task-{task.name}")
+
+
+def _points(rows: pd.DataFrame, gap: str, style_of: Styles) -> Iterator[Series]:
+    """Yield the approaches as points; per-group thresholds only in the panel of their own gap."""
+    points: list[dict[str, Any]] = rows[[*_NAMING, ERROR, gap]].to_dict("records")
+    for row in points:
+        setting = str(row["setting"])
+        if row[gap] != row[gap] or (setting and not setting.startswith(f"{gap}<=")):
+            continue
+        style = style_of[THRESHOLDS if setting else str(row["intervention"])]
+        yield Series(
+            approach_name(row), [row[ERROR]], [row[gap]], **style, lined=False, tags=tags_of(row)
+        )
+
+
+_NAMING = (*APPROACH, "group_at_prediction")
+
+
+def key_of(
+    style_of: Styles, shown: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
+) -> list[Series]:
+    """Return the key of a chart of what is shown; some have other names in it."""
+    return [
+        Series(names.get(name, name), [], [], **style)
+        for name, style in style_of.items()
+        if name in {*shown}
+    ]
+
+
+def styles_of(board: BoardTable) -> Styles:
+    """Return the colour and the shape of every intervention, the same in all pictures of a page.
+
+    Approaches without an intervention are black.
+    """
+    names = sorted(set(board.table["intervention"].unique()) - {NONE})
+    style_of: dict[str, dict[str, Any]] = {NONE: {"colour": "black", "shape": 0, "filled": True}}
+    for i, name in enumerate(names):
+        style_of[name] = {"colour": COLOURS[i % (len(COLOURS) - 1)], "shape": 2 + i}
+    return style_of | {THRESHOLDS: {"colour": "black", "shape": 1}}
+
+
+# The origin of the leaderboard, and its files: fits, the command, downloads.
+
+TABLE, MEANS = "table.csv.gz", "means.csv"
+_DECIMALS = 6  # of numbers in files
+
+
+def origin_section(
+    board: BoardTable,
+    runs: Sequence[Run],
+    drawn: Sequence[str],
+    command: str,
+) -> Section:
+    """Return the section on how the page was made, and what can be downloaded."""
+    rows, several = count(len(board.table)), count(sum(len(task.rows) for task in board.tasks))
+    files: list[Text] = [
+        (
+            Link(TABLE, TABLE),
+            ", ",
+            Link(APPROACHES, APPROACHES),
+            f": every task, approach and repeat, {rows} rows; add=[{APPROACHES}] shows these "
+            "beside other runs.",
+        ),
+        (Link(MEANS, MEANS), f": means over the repeats with their intervals, {several} rows."),
+        (Link("index.json", "index.json"), ": the findings of this page."),
+    ]
+    pictures: list[Text] = [(Link(name, picture_file(name)),) for name in drawn]
+    blocks: list[Block] = [
+        Paragraph(
+            "The statistics rest on the files below alone: whoever doubts one can repeat it."
+        ),
+        Items(files),
+        Details(f"The {len(drawn)} pictures as SVG", [Items(pictures)]),
+        Section("How it was made", list(_making(board, runs, command))),
+    ]
+    return Section("Download and origin", blocks, name="origin")
+
+
+def picture_file(name: str) -> str:
+    """Return a link to a picture's file beside the page."""
+    return f"figures/{name}.svg"
+
+
+def _making(board: BoardTable, runs: Sequence[Run], command: str) -> Iterator[Block]:
+    """Yield what the fits cost, and the command that makes the page again."""
+    used = set(board.table["run"])
+    used_runs = [run for run in runs if run.id in used]
+    fits = len({cell for run in used_runs for cell in run.cells()})
+    seconds = float(board.table[[n for n in COSTS if n in board.table]].sum().sum())
+    hours = seconds / 3600
+    time = f"{hours:.1f} hours" if hours >= 2 else f"{count(60 * hours)} minutes"
+    others = len(used) - len({run.id for run in used_runs})
+    of_tables = f", and {count(others)} runs of tables" if others else ""
+    yield Paragraph(
+        f"{count(fits)} fits in {count(len(used_runs))} runs{of_tables}, {time} of one processor "
+        f"in fitting and predicting. Written with fairbench {VERSION}."
+    )
+    yield Commands([command])
+
+
+def downloads(board: BoardTable, drawings: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts beside the page: the means, and every picture."""
+    facts = ("family", *TASK)
+    means = pd.concat(
+        [task.rows.assign(**{n: task.first[n] for n in facts}) for task in board.tasks],
+        ignore_index=True,
+    )
+    means = means[[*facts, *means.columns[: -len(facts)]]]
+    pictures = {picture_file(name): svg for name, svg in drawings.items()}
+    return {MEANS: _csv(means).decode(), **pictures}
+
+
+def whole_table(board: BoardTable) -> bytes:
+    """Return the table, one row per repeat, as compressed CSV; equal tables give equal bytes."""
+    return gzip.compress(_csv(board.table), 6, mtime=0)
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    """Return a table as CSV with six digits; written by Arrow, as pandas is slow."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    short = spreadsheet_safe(table).round(_DECIMALS)
+    sink = io.BytesIO()
+    csv.write_csv(pa.Table.from_pandas(short, preserve_index=False), sink)
+    return sink.getvalue()

@@ -1,0 +1,464 @@
+"""Probabilities that each method is the best, or near the best, on a new task.
+
+Nothing is assumed of the scores: a new task is like one of those observed, and the share of them on
+which a method came near the best is counted. With few tasks such shares are too extreme. They are
+therefore shrunk towards those of the other methods by a beta-binomial model, whose two parameters
+are learned from all methods: the more similar the shares, the more they are shrunk. Few units
+cannot show how much to shrink: with fewer than :data:`FEW`, a probability over :data:`MOST_OF_FEW`
+is printed as that or more. The probabilities are about scores measured like those observed, with as
+many splits or questions.
+
+If a method was not run on a task, its difference from the others is drawn from the tasks that it
+was run on, so that every method has all rivals everywhere. A task with drawn rivals is less
+informative: a method's tasks are weighted by the share of the variance of its lead over the best
+rival that is not due to the draws, the share of information that is not missing (Orchard and
+Woodbury 1972).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fairbench.core.arrays import Floats
+from fairbench_rank.sign_flips import FEWEST, as_student
+
+FEW, MOST_OF_FEW = 9, 0.65
+_FILLINGS = 20  # draws of scores that are missing
+_STRENGTHS = np.geomspace(0.3, 300, 16)  # how many units the other methods are worth
+_MEANS = 24  # values of the mean of the beta distribution that are weighed
+_FEW_NEAR = 2  # a power by which few methods near the best are likelier than many
+
+
+@dataclass(frozen=True, eq=False)
+class OnNewTask:
+    """The probabilities of M methods on a new task.
+
+    Attributes
+    ----------
+    best : (M,) probabilities to be the best, which equal methods share.
+    near : (M,) probabilities to be near the best.
+    few : whether there were so few units that a probability of `MOST_OF_FEW` to be near stands for
+        that or more.
+    """
+
+    best: Floats
+    near: Floats
+    few: bool = False
+
+
+def on_new_task(
+    values: Floats, unit: NDArray[np.integer], *, epsilon: float, generator: np.random.Generator
+) -> OnNewTask:
+    """Return the probabilities to be the best on a task of a new unit, or within `epsilon` of it.
+
+    Parameters
+    ----------
+    values : (M, T) scores of methods on tasks, larger is better. Scores that are NaN are drawn from
+        how the method differs from the others on its other tasks.
+    unit : (T,) whole numbers from 0: the family of each task, or the task. Units have equal
+        weights.
+    epsilon : the difference from the best within which a method is near it.
+    generator : draws the scores that are missing.
+    """
+    measured = np.isfinite(values)
+    fillings = 1 if measured.all() else _FILLINGS
+    method_effects = None if fillings == 1 else _method_effects(values, measured)
+    # Means over fillings, (M, T): the shares in which each method is best and near the best, its
+    # lead over the best rival, and the square of the lead.
+    means = np.zeros((4, *values.shape))
+    for _ in range(fillings):
+        rivals = values
+        if method_effects is not None:
+            rivals = _fill_missing(values, measured, method_effects, generator)
+        largest = rivals.max(axis=0)
+        is_best = rivals >= largest
+        is_near = rivals >= largest - epsilon - 1e-12
+        lead = _lead(rivals)
+        means += np.stack([is_best / is_best.sum(axis=0), is_near, lead, lead**2]) / fillings
+    best_share, near_share, mean_lead, squared_lead = means
+    units = int(unit.max()) + 1
+    n_tasks = _sum_by_unit(measured.astype(float), unit, units)
+    n_units = (n_tasks > 0).sum(axis=1).astype(float)
+
+    def mean_over_units(share: Floats) -> Floats:
+        by_unit = _sum_by_unit(np.where(measured, share, 0.0), unit, units)
+        return np.asarray((by_unit / np.maximum(n_tasks, 1)).sum(axis=1) / np.maximum(n_units, 1))
+
+    size = n_units * _explained_share(mean_lead, squared_lead, measured, fillings)
+    near = _shrink_together(mean_over_units(near_share) * size, size)
+    if units < FEW:
+        near = np.minimum(near, MOST_OF_FEW)
+    return OnNewTask(
+        best=_best_probabilities(mean_over_units(best_share) * size, size),
+        near=near,
+        few=units < FEW,
+    )
+
+
+def _lead(rivals: Floats) -> Floats:
+    """Return by how much each method is ahead of the best of the others, (M, T); 0 of one alone."""
+    if len(rivals) < 2:
+        return np.zeros_like(rivals)
+    second_best, best = np.partition(rivals, len(rivals) - 2, axis=0)[-2:]
+    with np.errstate(invalid="ignore"):
+        ahead = rivals - np.where(rivals >= best, second_best, best)
+    return np.where(np.isfinite(ahead), ahead, 0.0)
+
+
+def _explained_share(
+    mean: Floats, square: Floats, measured: NDArray[np.bool_], fillings: int
+) -> Floats:
+    """Return the share of the variance of each method's lead that is not due to drawn rivals, (M,).
+
+    Parameters
+    ----------
+    mean, square : (M, T) means over the fillings of the lead on the best rival, and of its square.
+    measured : (M, T) where there are scores.
+    fillings : how often missing scores were drawn.
+    """
+    if fillings == 1:
+        return np.ones(len(mean))
+    n_tasks = np.maximum(measured.sum(axis=1), 1)
+
+    def mean_over_tasks(array: Floats) -> Floats:
+        return np.asarray(np.where(measured, array, 0.0).sum(axis=1) / n_tasks)
+
+    by_draws = mean_over_tasks((square - mean**2) * fillings / (fillings - 1))
+    variance = np.maximum(mean_over_tasks(square) - mean_over_tasks(mean) ** 2, by_draws)
+    share = np.divide(by_draws, variance, out=np.zeros_like(by_draws), where=variance > 0)
+    return np.asarray(1 - share)
+
+
+def _sum_by_unit(values: Floats, unit: NDArray[np.integer], units: int) -> Floats:
+    """Return the sums of the tasks (M, T) of each unit, (M, U)."""
+    return np.stack([np.bincount(unit, row, units) for row in values])
+
+
+def _method_effects(values: Floats, measured: NDArray[np.bool_]) -> Floats:
+    """Return the effects (M,) of methods, where a score is a method's effect plus a task's."""
+    filled = np.where(measured, values, 0.0)
+    n_methods = np.maximum(measured.sum(axis=0), 1)  # of each task
+    n_tasks = np.maximum(measured.sum(axis=1), 1)  # of each method
+    task_effects = filled.sum(axis=0) / n_methods
+    method_effects = np.zeros(len(values))
+    for _ in range(20):
+        method_effects = np.where(measured, filled - task_effects, 0.0).sum(axis=1) / n_tasks
+        above_methods = np.where(measured, filled - method_effects[:, None], 0.0)
+        task_effects = above_methods.sum(axis=0) / n_methods
+    return np.asarray(method_effects)
+
+
+def _fill_missing(
+    values: Floats,
+    measured: NDArray[np.bool_],
+    method_effects: Floats,
+    generator: np.random.Generator,
+) -> Floats:
+    """Return the scores, with a draw for each that is missing.
+
+    A draw is the method's effect, plus how much the methods that were run on the task are above
+    their own effects there, plus the method's lead on the same methods on another task, drawn at
+    random. A draw from a model's residuals would vary too little: a residual is a part of its
+    task's mean.
+    """
+    filled = values.copy()
+    above_effect = np.where(measured, values - method_effects[:, None], 0.0)
+    for method in np.flatnonzero(~measured.all(axis=1)):
+        present, missing = np.flatnonzero(measured[method]), np.flatnonzero(~measured[method])
+        if not len(present):
+            filled[method, missing] = -np.inf
+            continue
+        donor = generator.choice(present, len(missing))
+        on_both = measured[:, missing] & measured[:, donor]
+        n_methods = measured[:, missing].sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            task_effect = above_effect[:, missing].sum(axis=0) / n_methods
+            others_on_donor = np.where(on_both, above_effect[:, donor], 0.0)
+            donor_effect = others_on_donor.sum(axis=0) / on_both.sum(axis=0)
+        lead = above_effect[method, donor] - np.where(on_both.any(axis=0), donor_effect, 0.0)
+        level = method_effects[method] + np.where(n_methods > 0, task_effect, 0.0)
+        filled[method, missing] = level + lead
+    return filled
+
+
+def _shrink_together(count: Floats, size: Floats) -> Floats:
+    """Return probabilities of methods that succeeded `count` of `size` times, (M,).
+
+    Means and strengths of a beta prior are weighed by how well they explain all counts. Some method
+    is always near the best, so that the mean is at least 1 / M.
+    """
+    least = 1 / len(count)
+    mean = (least + (1 - least) * (np.arange(_MEANS) + 0.5) / _MEANS)[:, None]
+    of_success, of_failure = _STRENGTHS * mean, _STRENGTHS * (1 - mean)
+    success, failure = count[:, None, None], (size - count)[:, None, None]
+    likelihood = special.betaln(of_success + success, of_failure + failure) - special.betaln(
+        of_success, of_failure
+    )
+    likelihood = likelihood.sum(axis=0)
+    posterior = (of_success + success) / (_STRENGTHS + success + failure)
+    prior = (1 - mean) ** _FEW_NEAR * _STRENGTHS / (_STRENGTHS + 1)
+    weight = np.exp(likelihood - likelihood.max()) * prior
+    return np.asarray((posterior * weight).sum(axis=(1, 2)) / weight.sum())
+
+
+def _best_probabilities(count: Floats, size: Floats) -> Floats:
+    """Return probabilities that sum to 1, of methods that were the best `count` of `size` times.
+
+    With a symmetric Dirichlet prior, whose strength is weighed as above.
+    """
+    share = count / np.maximum(size, 1)
+    total = float(size.max())
+    wins = share * total / max(share.sum(), 1e-300)
+    pseudo_counts = _STRENGTHS / len(count)
+    likelihood = special.gammaln(_STRENGTHS) - special.gammaln(_STRENGTHS + total)
+    likelihood = likelihood + sum(
+        special.gammaln(pseudo_counts + won) - special.gammaln(pseudo_counts) for won in wins
+    )
+    weight = np.exp(likelihood - likelihood.max())
+    posterior = (wins[:, None] + pseudo_counts) / (total + _STRENGTHS)
+    return np.asarray((posterior * weight).sum(axis=1) / weight.sum())
+
+
+# How often another method has the best mean on fresh splits, tasks or questions.
+
+SPLITS, UNITS = "splits", "units"
+_HALVINGS = 100
+_FEWER = 20  # halvings if there are more than `_MANY` numbers
+_MANY = 10_000_000
+
+
+@dataclass(frozen=True)
+class FreshWinner:
+    """How often two random halves of the cells have different methods with the best mean.
+
+    Attributes
+    ----------
+    halved : what was halved: the splits of every task, or the units.
+    overall : the share of halvings in which the halves have different winners over all units.
+    within_task : the share of tasks and halvings in which the halves have different winners on the
+        task; NaN where units were halved.
+    methods : the number of methods that could win: those that were run everywhere.
+    """
+
+    halved: str
+    overall: float
+    within_task: float
+    methods: int
+
+
+def fresh_winner(
+    values: Floats,
+    group: NDArray[np.integer],
+    unit: NDArray[np.integer],
+    *,
+    generator: np.random.Generator,
+) -> FreshWinner | None:
+    """Halve the splits of all tasks at random, or the units where tasks have one cell each.
+
+    Parameters
+    ----------
+    values : (M, C) larger is better; methods that lack a cell are left out.
+    group : (C,) the task of each cell.
+    unit : (K,) the unit of each task.
+
+    Returns
+    -------
+    The shares; None with fewer than two complete methods or units.
+    """
+    full = values[np.isfinite(values).all(axis=1)]
+    n_cells = np.bincount(group, minlength=len(unit))
+    if len(full) < 2:
+        return None
+    order = np.argsort(group, kind="stable")
+    full, group = full[:, order], group[order]
+    full = full - full.mean(axis=0)
+    starts = np.searchsorted(group, np.arange(len(unit)))
+    halvings = _HALVINGS if full.size < _MANY else _FEWER
+    if (n_cells > 1).all():
+        shares = [
+            _halve_splits(full, group, n_cells, starts, unit, generator) for _ in range(halvings)
+        ]
+        overall, within = np.mean(shares, axis=0)
+        return FreshWinner(SPLITS, float(overall), float(within), len(full))
+    task_means = np.add.reduceat(full, starts, axis=1) / n_cells
+    unit_means = _average_tasks(task_means, unit)
+    if unit_means.shape[1] < 2:
+        return None
+    differs = []
+    for _ in range(halvings):
+        halves = np.array_split(generator.permutation(unit_means.shape[1]), 2)
+        winner, other_winner = (unit_means[:, half].mean(axis=1).argmax() for half in halves)
+        differs.append(winner != other_winner)
+    return FreshWinner(UNITS, float(np.mean(differs)), float("nan"), len(full))
+
+
+def _halve_splits(
+    values: Floats,
+    group: NDArray[np.integer],
+    n_cells: NDArray[np.integer],
+    starts: NDArray[np.integer],
+    unit: NDArray[np.integer],
+    generator: np.random.Generator,
+) -> tuple[float, float]:
+    """Return whether the winner over all units differs between halves, and on which share of tasks.
+
+    Parameters
+    ----------
+    values : (M, C) values of methods in cells, which are sorted by task.
+    group : (C,) the task of each cell.
+    n_cells, starts : (K,) how many cells each task has, and where they start.
+    unit : (K,) the unit of each task.
+    generator : draws the halves.
+    """
+    shuffled = np.lexsort((generator.random(len(group)), group))
+    position = np.arange(len(group)) - starts[group]
+    in_first, in_second = position < n_cells[group] // 2, position >= (n_cells[group] + 1) // 2
+    winners = []
+    for half in (in_first, in_second):
+        cells = np.sort(shuffled[half])
+        half_starts = np.searchsorted(group[cells], np.arange(len(n_cells)))
+        task_means = np.add.reduceat(values[:, cells], half_starts, axis=1) / (n_cells // 2)
+        over_units = _average_tasks(task_means, unit).mean(axis=1)
+        winners.append((over_units.argmax(), task_means.argmax(axis=0)))
+    (winner, task_winners), (other_winner, other_task_winners) = winners
+    return float(winner != other_winner), float((task_winners != other_task_winners).mean())
+
+
+def _average_tasks(task_means: Floats, unit: NDArray[np.integer]) -> Floats:
+    """Return the means of units, (M, U), from those of tasks, (M, K)."""
+    n_units = int(unit.max()) + 1
+    if len(unit) == n_units:
+        return task_means[:, np.argsort(unit)]
+    members = np.eye(n_units)[unit]
+    return np.asarray(task_means @ members / members.sum(axis=0))
+
+
+# How many more tasks, splits or questions would tell two methods apart.
+#
+# The variance of two methods' paired difference over units has two parts: the true differences
+# between units, and the noise of the splits or questions that are averaged. More units reduce
+# both, more splits only the noise. Splits that share rows have a part of their noise in common.
+# That part varies from unit to unit like the true differences, and no number of splits reduces
+# it.
+
+POWER = 0.8  # the probability with which a planned comparison tells the two methods apart
+MOST = 10_000_000  # the largest number of units that is planned
+_SURE = 0.05  # error probability of the bound on the spread between units
+
+
+def reach(units: Floats, critical: float) -> Floats:
+    """Return the difference that is told from 0 with the power 0.8 by a number of units.
+
+    It is in standard deviations of a unit's paired difference.
+
+    Parameters
+    ----------
+    units : (...) numbers of units.
+    critical : the normal quantile of the intervals.
+    """
+    freedom = np.maximum(units - 1, 1.0)
+    quantiles: Floats = as_student(critical, freedom) + special.stdtrit(freedom, POWER)
+    return np.asarray(quantiles / np.sqrt(units))
+
+
+def usual_spread(error: Floats | float, units: Floats | float) -> Floats:
+    """Return the sd of a unit's paired difference from the standard error of the mean.
+
+    It is a little larger than the sample's, which with few units is too small more often than too
+    large.
+    """
+    freedom = np.maximum(np.asarray(units, float) - 1, 1.0)
+    return np.asarray(error * np.sqrt(units * freedom / (freedom - 2 / 3)))
+
+
+def units_needed(spread: Floats, difference: float, critical: float) -> Floats:
+    """Return the numbers of units (P,) that tell a true difference from 0 with the power 0.8.
+
+    Parameters
+    ----------
+    spread : (P,) standard deviations of a unit's paired difference.
+    difference : the true difference.
+    critical : the normal quantile of the intervals.
+
+    Returns
+    -------
+    The numbers; infinite where `MOST` units are too few.
+    """
+    wanted = np.broadcast_to(difference / np.maximum(spread, 1e-300), spread.shape)
+    low, high = np.full(spread.shape, float(FEWEST) - 1), np.full(spread.shape, float(MOST))
+    while (high - low > 1).any():
+        middle = np.floor((low + high) / 2)
+        enough = reach(middle, critical) <= wanted
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return np.where(reach(high, critical) <= wanted, high, np.inf)
+
+
+@dataclass(frozen=True)
+class VarianceParts:
+    """The variance of a unit's paired difference, and the part of it that is noise.
+
+    Attributes
+    ----------
+    unit : the variance over units.
+    noise : the part of it that comes from splits or questions, at most `unit`.
+    """
+
+    unit: float
+    noise: float
+
+    def times_as_many(self, difference: float, units: float, critical: float) -> float:
+        """Return the factor by which the same units need more splits to tell a difference from 0.
+
+        Infinite where no number of splits is enough.
+        """
+        allowed = (difference / float(reach(np.asarray(units), critical))) ** 2
+        left = allowed - (self.unit - self.noise)
+        return self.noise / left if left > 0 else float("inf")
+
+    def least_half_width(self, units: int, critical: float) -> float:
+        """Return the smallest half width that an interval can surely have, whatever the splits.
+
+        The variance over units is bounded from below by a chi-square limit at 95 %, less what its
+        splits bring; what is left, no number of splits takes away.
+        """
+        freedom = max(units - 1, 1)
+        lower_limit = self.unit * freedom / float(special.chdtri(freedom, _SURE))
+        left = max(lower_limit - self.noise, 0.0)
+        return float(as_student(critical, freedom) * np.sqrt(left / units))
+
+
+def variance_parts(
+    difference: Floats, group: NDArray[np.integer], unit: NDArray[np.integer]
+) -> VarianceParts | None:
+    """Return the parts of the variance of one pair's difference; None without two cells a task.
+
+    Parameters
+    ----------
+    difference : (C,) the difference in every cell; NaN where there is none.
+    group : (C,) the task of each cell.
+    unit : (K,) the unit of each task.
+    """
+    measured = np.isfinite(difference)
+    values, task = difference[measured], group[measured]
+    cells = np.bincount(task, minlength=len(unit))
+    if not (cells > 1).any() or not measured.any():
+        return None
+    of_task = np.bincount(task, values, len(unit)) / np.maximum(cells, 1)
+    squares = np.bincount(task, (values - of_task[task]) ** 2, len(unit))
+    has, several = cells > 0, cells > 1
+    within = squares[several].sum() / (cells[several] - 1).sum()  # of tasks with one cell, too
+    task_noise = np.where(several, squares / np.maximum(cells - 1, 1), within) / np.maximum(
+        cells, 1
+    )
+    tasks = np.bincount(unit[has], minlength=int(unit.max()) + 1)
+    has_tasks = tasks > 0
+    of_unit = np.bincount(unit[has], of_task[has], len(tasks))[has_tasks] / tasks[has_tasks]
+    noise = np.bincount(unit[has], task_noise[has], len(tasks))[has_tasks] / tasks[has_tasks] ** 2
+    if len(of_unit) < 2:
+        return None
+    variance = float(of_unit.var(ddof=1))
+    return VarianceParts(variance, min(float(noise.mean()), variance))

@@ -1,0 +1,648 @@
+"""Rank the methods of any benchmark: which are better, which may be the best, and what is open.
+
+Give any table with a row for each score: methods by tasks, by splits or by questions, with holes.
+The page says which ranks each method can have, all at once; who may be the best on average; how
+probable it is that each is within a margin of the best on a new task; how any two differ; and how
+many more tasks, splits or questions would tell those apart that are not.
+Tasks of one source go together if you name their family; splits of a task share its rows, and are
+averaged. Columns that are called method, task, split, item or family need not be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from itertools import chain
+from math import isfinite, isnan, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairbench.cli.command import Command, Results, narrow_options
+from fairbench.cli.verbs.audit import print_and_write
+from fairbench.core import VERSION
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.options import option, typed_values
+from fairbench.core.text import count, csv_text, file_name, interval, shortened, two_digits
+from fairbench.reporting.charts import forest
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Details,
+    Document,
+    ExecutiveSummary,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+    Verdict,
+    made_from,
+)
+from fairbench.reporting.document.writing import DocumentReport
+from fairbench.reporting.group_tables import bars, table_of
+from fairbench_rank.new_tasks import FEW, MOST_OF_FEW
+from fairbench_rank.ranking import (
+    NAMED,
+    PLURALS,
+    PairedDifference,
+    Ranking,
+    answers,
+    found_sentences,
+    fresh_sentences,
+    near_in_words,
+    new_task_sentences,
+    open_sentences,
+    resolving_sentences,
+    simultaneous_sentences,
+    unseen_in_words,
+)
+from fairbench_rank.scores import (
+    THESE,
+    RankOptions,
+    ScoreTable,
+    as_read,
+    read_recognised,
+    read_scores,
+)
+
+MADE_FOR = "0.1"
+
+
+@dataclass(frozen=True)
+class _Options(Results, RankOptions):
+    """What is ranked, and in which forms the page is written."""
+
+    formats: tuple[str, ...] = option(
+        ("html", "json"), "What is written: html, json, latex, markdown, pdf or word.",
+        shown="[FORM,...]",
+    )  # fmt: skip
+
+
+def _print_ranking(options: _Options) -> None:
+    """Print what the scores say, and write it."""
+    from fairbench.reporting.document.writing import check_forms
+
+    check_forms(options.formats)
+    if options.path == Path():
+        raise UserError(
+            "nothing to rank: give a table of scores, such as scores.csv score=auc, or a folder by "
+            "its name"
+        )
+    report = report_of(narrow_options(options, RankOptions))
+    beside = options.path.parent / f"{options.path.name.partition('.')[0]}-rank"
+    folder = Path(options.out) if options.out else beside
+    print_and_write(report.document, lambda: folder, "rank", options.formats)
+
+
+COMMAND = Command(
+    _Options,
+    _print_ranking,
+    examples=(
+        "fairbench rank scores.csv method=model task=dataset score=auc split=fold",
+        "fairbench rank scores.csv score=auc family=source within=0.005",
+        "fairbench rank answers.parquet score=correct item=question family=document",
+        "fairbench rank scores.csv 'score=[auc,log_loss]' crashed=worst cost=seconds",
+        "fairbench rank lm_eval_output score=acc",
+    ),
+)
+
+
+# The ranking of a benchmark as a document, and as Python code asks for it.
+
+_DRAWN = 20  # methods in the figure
+_MOST_ROWS = 30  # rows that a terminal shows
+_MOST_PAIRS = 20_000  # more pairs are not written as a CSV file
+_SHOWN_PAIRS = 200  # pairs on the page
+
+
+def rank(
+    frame: Any,
+    *,
+    method: str = "",
+    task: str = "",
+    score: Any = (),
+    name: str = "scores",
+    **options: Any,
+) -> RankReport:
+    """Say which methods of a benchmark are better, and what its tasks cannot tell.
+
+    Parameters
+    ----------
+    frame : a row for each score: a pandas, polars or Arrow table, or the path of a file.
+    method, task : the columns of what is ranked, and of what it is ranked on.
+    score : the column of scores, or a list of them.
+    name : what the report calls the table.
+    options : any other option of ``fairbench rank``, which ``fairbench rank --help`` lists, such as
+        ``split="fold"``, ``family="source"``, ``better="lower"`` or ``within=0.02``.
+
+    Returns
+    -------
+    A report that a notebook shows as a page, and that can be saved.
+
+    Raises
+    ------
+    UserError : a column that is not there, or scores that cannot be ranked.
+
+    Examples
+    --------
+    >>> import fairbench, numpy as np, pandas as pd
+    >>> random = np.random.default_rng(0)
+    >>> scores = pd.DataFrame({
+    ...     "method": np.repeat(["forest", "linear", "nearest"], 40),
+    ...     "task": np.tile(np.arange(40), 3),
+    ...     "accuracy": np.repeat([0.85, 0.80, 0.80], 40) + random.normal(0, 0.02, 120),
+    ... })
+    >>> report = fairbench.rank(scores, score="accuracy")
+    >>> report.table[["method", "first_rank", "last_rank"]].values.tolist()
+    [['forest', 1, 1], ['linear', 2, 3], ['nearest', 2, 3]]
+    >>> report.difference("forest", "linear").verdict
+    'better'
+    """
+    declared = [field.name for field in fields(RankOptions) if field.name not in ("path", "out")]
+    for unknown in set(options) - {*declared}:
+        raise unknown_name("option of rank", unknown, declared)
+    stated = {"method": method, "task": task, "score": score, **options}
+    stated = {key: value for key, value in stated.items() if value is not None}
+    file = Path(frame) if isinstance(frame, str | Path) else None
+    rank_options = RankOptions(path=file or Path(name), **typed_values(RankOptions, stated))
+    return report_of(rank_options, None if file else frame)
+
+
+def report_of(options: RankOptions, source: Any = None) -> RankReport:
+    """Return the report of scores from a path, or of a table in memory."""
+    read = read_recognised(options) if source is None else None
+    if read is not None:
+        options = as_read(options, read)
+    table = read_scores(options, source, read)
+    rankings = tuple(answers(table, options))
+    return RankReport(rank_document(table, rankings, options), rankings)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankReport(DocumentReport):
+    """The report on a benchmark, which :func:`fairbench.rank` returns.
+
+    A notebook and ``print(report)`` show its summary, and ``report.save("rank.html")`` writes all
+    of it; other endings give other forms, such as ``.docx``,
+    ``.pdf``, ``.tex``, ``.md``, ``.json`` and ``.csv``.
+
+    Attributes
+    ----------
+    table : a data frame with a row for each method and score: its possible ranks, whether it may
+        be the best, and its difference from the method of the best mean, with an interval.
+    findings : a data frame with a row for each pair of methods and score: their difference, its
+        interval and the verdict (``better``, ``worse`` or ``open``). The intervals hold for all
+        pairs at once.
+    plans : a data frame with a row for each pair that matters most and is open: the leader and a
+        rival that may be the best, or neighbours in the ranking if the best is settled; and how
+        many tasks would tell them apart.
+    tables : the tables of the page as data frames, by their titles.
+    answers : the ranking by each score.
+    document : the report as headings, sentences, tables and figures.
+
+    Examples
+    --------
+    On 40 tasks, the forest is the best method; the other two cannot be told apart:
+
+    >>> import fairbench, numpy as np, pandas as pd
+    >>> random = np.random.default_rng(0)
+    >>> scores = pd.DataFrame({
+    ...     "method": np.repeat(["forest", "linear", "nearest"], 40),
+    ...     "task": np.tile(np.arange(40), 3),
+    ...     "accuracy": np.repeat([0.85, 0.80, 0.80], 40) + random.normal(0, 0.02, 120),
+    ... })
+    >>> report = fairbench.rank(scores, score="accuracy")
+    >>> report.findings[["first", "second", "verdict"]].values.tolist()
+    [['forest', 'linear', 'better'], ['forest', 'nearest', 'better'], ['linear', 'nearest', 'open']]
+    >>> difference = report.difference("forest", "nearest")
+    >>> round(difference.value, 2), difference.lower > 0.03
+    (0.05, True)
+    """
+
+    answers: tuple[Ranking, ...] = ()
+    name = "rank"
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for each method and score: ranks, mean, difference from the best-looking one."""
+        return pd.DataFrame([row for answer in self.answers for row in answer.rows()])
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """A row for each pair of methods and score: its difference, interval and verdict."""
+        return pd.concat([_pair_frame(answer) for answer in self.answers], ignore_index=True)
+
+    @cached_property
+    def plans(self) -> pd.DataFrame:
+        """A row for each pair that matters most and is open: what would tell the two apart."""
+        return pd.DataFrame(
+            [
+                {"score": answer.scores.score, **plan}
+                for answer in self.answers
+                for plan in answer.plans
+            ]
+        )
+
+    def difference(self, first: str, second: str, score: str = "") -> PairedDifference:
+        """Return the difference of two methods, with an interval that holds for all pairs at once.
+
+        Raises
+        ------
+        UserError : a method or a score that is not there.
+        """
+        by_score = {answer.scores.score: answer for answer in self.answers}
+        score = score or self.answers[0].scores.score
+        if score not in by_score:
+            raise unknown_name("score", score, by_score)
+        return by_score[score].difference(first, second)
+
+
+def rank_document(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> Document:
+    """Return the report on the rankings."""
+    several = len(rankings) > 1
+    summary = _summary(table, rankings, options)
+    sections: list[Section] = []
+    for answer in rankings:
+        prefix = f"{answer.scores.score}: " if several else ""
+        sections.append(
+            Section(f"{prefix}Ranks", [rank_table(answer, title=f"Ranks by {answer.scores.score}")])
+        )
+        if options.pair:
+            pair = _pair_table(answer, [asdict(answer.difference(*options.pair))])
+            sections.append(Section(f"{prefix}{' and '.join(options.pair)}", [pair]))
+        if answer.plans:
+            sections.append(
+                Section(f"{prefix}What is not resolved", list(_open_questions(answer, table)))
+            )
+        sections.append(Section(f"{prefix}Pairs", [_pairs(answer)]))
+    files = {}
+    for answer in rankings:
+        if len(answer.paired.first) <= _MOST_PAIRS:
+            name = f"pairs-{answer.scores.score}.csv" if several else "pairs.csv"
+            files[file_name(name)] = csv_text(_pair_frame(answer))
+    return Document(
+        f"Ranking of {options.path.name}: {shape(table, options)}",
+        sections,
+        verdict=_verdict(table, summary),
+        notes=[*_notes(table, rankings, options)],
+        origin=f"fairbench {VERSION}.",
+        data=_data(table, rankings, options),
+        files=files,
+        summary=summary,
+        made=made_from(options.path, options.seed),
+    )
+
+
+def _verdict(table: ScoreTable, summary: ExecutiveSummary) -> Verdict | None:
+    """Return the warnings, with all findings if the first page has no room for them."""
+    warning = " ".join(table.warnings)
+    first_page = summary.shortened()
+    if first_page.found == summary.found and first_page.still_open == summary.still_open:
+        return Verdict((), (), warning=warning) if warning else None
+    return Verdict(summary.found, summary.still_open, warning=warning)
+
+
+def _summary(
+    table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions
+) -> ExecutiveSummary:
+    """Return the first page: what was found, what is open, and what to do about it."""
+    leading = rankings[0]
+    several = len(rankings) > 1
+    findings: list[str] = []
+    still_open: list[str] = []
+    todo: list[str] = []
+    for answer in rankings:
+        prefix = f"{answer.scores.score}: " if several else ""
+        told = (found_sentences(answer), new_task_sentences(answer), fresh_sentences(answer))
+        findings += [f"{prefix}{sentence}" for sentence in chain(*told)]
+        still_open += [f"{prefix}{sentence}" for sentence in open_sentences(answer)]
+        todo += [f"{prefix}{sentence}" for sentence in resolving_sentences(answer, _cells(table))]
+    return ExecutiveSummary(
+        findings,
+        sure=[
+            simultaneous_sentences(
+                "all scores" if several else "",
+                on_new_tasks=any(answer.new is not None for answer in rankings),
+                unseen=map(unseen_in_words, rankings),
+            )
+        ],
+        todo=todo,
+        still_open=still_open,
+        key_figures=None if several else rank_table(leading, leading.rows()[:NAMED], short=True),
+        chart=_figure(leading),
+        audited_title="What was ranked",
+    )
+
+
+def shape(table: ScoreTable, options: RankOptions) -> str:
+    """Return a sentence with the size of a table of scores: methods, tasks, families and scores."""
+    methods = f"{count(len(table.methods))} methods"
+    scores = ", ".join(f"{scores.score} ({scores.better} is better)" for scores in table.scores)
+    family = f" from {count(len(table.families))} families" if table.families else ""
+    tasks = (
+        f"{count(len(table.tasks))} tasks" if table.tasks else f"{count(table.questions)} questions"
+    )
+    more = ""
+    if table.tasks and table.questions:
+        more = f", {count(table.questions)} questions in all"
+    elif table.splits > 1:
+        more = f", up to {count(table.splits)} splits each"
+    return f"{methods} on {tasks}{family}{more}; {scores}"
+
+
+def _cells(table: ScoreTable) -> str:
+    """Return the word for the repeated measurements of a task: questions or splits."""
+    return "questions" if table.questions else "splits"
+
+
+def rank_table(
+    answer: Ranking,
+    rows: Sequence[Mapping[str, Any]] = (),
+    *,
+    reference: str = "",
+    noun: str = "method",
+    short: bool = False,
+    more: Sequence[Any] = (),
+    **about: Any,
+) -> Table:
+    """Return the table of ranks; a short one, without caption and bars, is for a summary.
+
+    Parameters
+    ----------
+    rows : of the ranking; all of them by default.
+    reference : the method that the differences of the rows are from; the leader by default.
+    noun : the word for a method.
+    more : further columns, each with the function or field that fills it.
+    about : further fields of the :class:`Table`, such as its tags.
+    """
+    rows = rows or answer.rows()
+    base, named = reference or answer.leader, "reference" if reference else "first"
+    decimals, near, units = _decimals(answer), f"within {answer.epsilon:g}", PLURALS[answer.unit]
+    place = {name: index for index, name in enumerate(answer.methods)}
+    ends = np.array([(row["lower"], row["difference"], row["upper"]) for row in rows], float)
+    ends[~np.isfinite(ends).all(axis=1)] = np.nan
+    bar_of = dict(zip((row["method"] for row in rows),
+                      bars([*map(tuple, ends.tolist())], answer.epsilon), strict=True))  # fmt: skip
+
+    def rank_range(row: Mapping[str, Any]) -> str:
+        first, last = row["first_rank"], row["last_rank"]
+        return f"{first}" if first == last else f"{first}-{last}"
+
+    def difference(row: Mapping[str, Any]) -> Any:
+        return None if row["method"] == base else row["difference"]
+
+    def interval_text(row: Mapping[str, Any]) -> Any:
+        return (
+            None if row["method"] == base else ends_in_words(row["lower"], row["upper"], decimals)
+        )
+
+    def near_percent(row: Mapping[str, Any]) -> str:
+        return near_in_words(answer, place[row["method"]], " or more", "")
+
+    columns: list[Any] = [
+        (rank_range, Column("rank", right=True)),
+        ("method", Column(noun, heads=True)),
+        (lambda row: "yes" if row["may_be_best"] else "", Column("may be best", left_out=2)),
+        ("mean", Column(f"mean {answer.scores.score}", "number", decimals=decimals)),
+        (difference, Column(f"minus the {named}", "signed", decimals=decimals, left_out=3)),
+        (interval_text, Column("simultaneous 95 %", right=True, left_out=1)),
+    ]
+    if not short:
+        columns.append((lambda row: bar_of[row["method"]], Column("", "bar", page_only=True)))
+    if answer.new is not None:
+        columns.append((near_percent, Column(f"% {near}", right=True)))
+    if answer.new is not None and not short:
+        best = Column("% best", "number", decimals=0, left_out=5)
+        columns.append((lambda row: 100 * row["best_on_new"], best))
+    if len(np.unique(answer.ran)) > 1:
+        columns.append((units, Column(units, "count", left_out=4)))
+    caption = (
+        f"rank: the ranks that each {noun} can have, simultaneously; minus the {named}: mean "
+        f"difference from {shortened(base, 40)}"
+    )
+    if answer.new is not None:
+        caption += (
+            f"; % {near}, % best: probability of being so near the best, and the best, on a new "
+            "task"
+        )
+    about = {
+        "caption": "" if short else caption,
+        "most": _MOST_ROWS,
+        "sortable": not short,
+        **about,
+    }
+    return table_of(rows, [*columns, *more], by="", **about)
+
+
+def _decimals(answer: Ranking) -> int:
+    """Return the number of decimals that show a tenth of epsilon."""
+    if answer.epsilon == 0:
+        return 4
+    return int(np.clip(np.ceil(1 - np.log10(answer.epsilon)), 0, 6))
+
+
+def ends_in_words(lower: float, upper: float, decimals: int) -> str:
+    """Return an interval in words; one end or both may be unknown."""
+    if isfinite(lower) and isfinite(upper):
+        return interval(lower, upper, decimals)
+    if isfinite(lower):
+        return f"from {lower:.{decimals}f}"
+    if isfinite(upper):
+        return f"up to {upper:.{decimals}f}"
+    return "not known"
+
+
+def _pair_table(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the table of differences of pairs of methods."""
+    decimals = _decimals(answer)
+    units = PLURALS[answer.unit]
+    return table_of(
+        rows,
+        [
+            ("first", Column("first", heads=True)),
+            ("second", Column("second")),
+            ("value", Column("first - second", "signed", decimals=decimals)),
+            (
+                lambda row: ends_in_words(row["lower"], row["upper"], decimals),
+                Column("simultaneous 95 %", right=True),
+            ),
+            ("units", Column(units, "count", left_out=1)),
+            ("verdict", Column("the first is")),
+        ],
+        by="",
+        most=_MOST_ROWS,
+        sortable=True,
+    )
+
+
+def _pairs(answer: Ranking) -> Details:
+    """Return a folded table of the first pairs, and the file that holds all pairs."""
+    pairs = len(answer.paired.first)
+    rows: list[dict[str, Any]] = answer.pairs[:_SHOWN_PAIRS].to_dict("records")
+    remark = ""
+    if pairs > len(rows):
+        where = "pairs.csv" if pairs <= _MOST_PAIRS else "Python, report.difference(A, B)"
+        remark = f"The first {count(len(rows))} of {count(pairs)}; the others are in {where}."
+    note = [Paragraph(remark, "note")] if remark else []
+    return Details(f"All pairs ({count(pairs)})", [*note, _pair_table(answer, rows)])
+
+
+def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
+    """Yield the table of what would resolve each open pair, and the number of rivals left out."""
+    cells, decimals, units = _cells(table), _decimals(answer), PLURALS[answer.unit]
+    has_noise, has_cost = (
+        any(not isnan(plan[name]) for plan in answer.plans) for name in ("noise", "cost")
+    )
+
+    def units_needed(plan: Mapping[str, Any]) -> Any:
+        needed = plan["units_needed"]
+        if isnan(needed):
+            return None
+        return two_digits(needed) if isfinite(needed) else "over 10,000,000"
+
+    def times_as_many(plan: Mapping[str, Any]) -> Any:
+        times = plan["times_as_many"]
+        if isnan(times):
+            return None
+        return f"{max(times, 1):.2g} times" if isfinite(times) else "no number"
+
+    columns: list[Any] = [
+        ("first", Column("first", heads=True)),
+        ("second", Column("second", heads=True)),
+        ("difference", Column("first - second", "signed", decimals=decimals, left_out=4)),
+        (
+            lambda plan: ends_in_words(plan["lower"], plan["upper"], decimals),
+            Column("simultaneous 95 %", right=True, left_out=1),
+        ),
+        ("units", Column(f"{units} now", "count", left_out=2)),
+        (units_needed, Column(f"{units} needed", right=True)),
+    ]
+    caption = (
+        f"{units} needed: in all, to tell the two apart in four of five such benchmarks if they "
+        f"truly differ by {answer.epsilon:g}, with all pairs compared"
+    )
+    if has_noise:
+        share = Column(f"% of {cells}", "number", decimals=0, left_out=3)
+        columns += [
+            (times_as_many, Column(f"or {cells}", right=True)),
+            (lambda plan: 100 * plan["noise"], share),
+        ]
+        caption += (
+            f"; or {cells}: so many times as many {cells} of the same tasks; % of {cells}: as much "
+            "of the variance is their noise"
+        )
+    if has_cost:
+        columns.append(("cost", Column("cost", "count", left_out=1)))
+        caption += "; cost: of what is missing, for all methods named here"
+    several = len(answer.best) > 1
+    title = "What would settle which is the best" if several else "What would tell neighbours apart"
+    yield table_of(answer.plans, columns, by="", caption=caption, title=title)
+    hidden = len(answer.best) - 1 - len(answer.plans)
+    if hidden > 0:
+        yield Paragraph(f"{count(hidden)} more methods may be the best.", "note")
+
+
+def _figure(answer: Ranking) -> Figure | None:
+    """Draw differences from the best-looking method."""
+    rows = answer.rows()[1:_DRAWN]
+    ends = [(row["lower"], row["upper"]) for row in rows]
+    finite = [end for pair in ends for end in pair if isfinite(end)]
+    if not finite:
+        return None
+    low, high = min(*finite, -answer.epsilon), max(*finite, answer.epsilon)
+    room = 0.15 * (high - low)  # for the numbers below the ends of the shaded band
+    span = (min(low, -answer.epsilon - room), max(high, answer.epsilon + room))
+    estimates = [
+        (
+            row["method"],
+            row["difference"],
+            *(np.clip(pair, *span) if isfinite(pair[1]) else (nan, nan)),
+        )
+        for row, pair in zip(rows, ends, strict=True)
+    ]
+    title = f"{answer.scores.score}, less that of {shortened(answer.leader, 40)}"
+    span = (float(f"{span[0]:.2g}"), float(f"{span[1]:.2g}"))
+    svg = forest(
+        title, [estimates], span=span, mark=0.0, band=(-answer.epsilon, answer.epsilon),
+        decimals=_decimals(answer),
+    )  # fmt: skip
+    caption = "95 % intervals of all pairs at once; shaded: what makes no difference"
+    return Figure(title, svg=svg, name="differences", caption=caption)
+
+
+def _notes(table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions) -> Iterator[str]:
+    """Yield the basis of the results, and how they are to be read."""
+    ranking = rankings[0]
+    yield from table.notes
+    yield _estimand(ranking, table, options)
+    if options.within is None:
+        listed = ", ".join(dict.fromkeys(f"{answer.epsilon:g}" for answer in rankings))
+        yield f"A difference of up to {listed} is taken not to matter; within= says otherwise."
+    if ranking.held.flipped:
+        yield (
+            f"Pairs are told apart by flipping the signs of their differences on whole "
+            f"{PLURALS[ranking.unit]}, and by Hall's statistic where differences are skewed."
+        )
+    else:
+        yield "Pairs are told apart by Student's t with Bonferroni's correction."
+    if ranking.new is not None:
+        yield (
+            "Probabilities on a new task are how often a method was so near the best on these, "
+            f"drawn towards the other methods where {PLURALS[ranking.unit]} are few. They are of "
+            "scores measured as these are, with as many splits or questions."
+        )
+        if ranking.units < FEW:
+            yield (
+                f"Of fewer than {FEW} {PLURALS[ranking.unit]}, a probability of being near the "
+                f"best over {100 * MOST_OF_FEW:.0f} % is said to be that or more."
+            )
+
+
+def _estimand(answer: Ranking, table: ScoreTable, options: RankOptions) -> str:
+    """Return the sentence on what is compared, and on what claims are about."""
+    if options.about == THESE and answer.unit == "question":
+        return (
+            "Compared is the mean over these tasks, each of which counts alike, on new questions "
+            "like theirs; nothing is claimed of other tasks or families."
+        )
+    if answer.unit == "question":
+        return "Compared is the share or mean over questions, on new questions like these."
+    unit_names = PLURALS[answer.unit]
+    if options.mean == "tasks" and table.families:
+        inner = "tasks" if table.tasks else "questions"
+        return (
+            f"Compared is the mean over {inner}, each of which counts alike; {inner} of a family "
+            "go together, so that families are what the uncertainty comes from."
+        )
+    splits = (
+        "; the splits of a task are averaged, as they share its rows" if table.splits > 1 else ""
+    )
+    return (
+        f"Compared is the mean over {unit_names}, each of which counts alike{splits}. Claims are "
+        "about "
+        f"new {unit_names} like these."
+    )
+
+
+def _pair_frame(answer: Ranking) -> pd.DataFrame:
+    """Return all pairs, as Python code and a file have them."""
+    frame = answer.pairs.rename(columns={"value": "difference", "units": PLURALS[answer.unit]})
+    frame.insert(0, "score", answer.scores.score)
+    return frame
+
+
+def _data(
+    table: ScoreTable, rankings: Sequence[Ranking], options: RankOptions
+) -> Mapping[str, Any]:
+    """Return the document's content as plain values, for JSON."""
+    return {
+        "version": VERSION,
+        "options": {**asdict(options), "path": options.path.name},
+        "shape": shape(table, options),
+        "warnings": list(table.warnings),
+        "notes": list(table.notes),
+        "scores": [answer.plain() for answer in rankings],
+    }

@@ -1,0 +1,805 @@
+"""Rankings of the methods of a table of scores: ranks, candidates for the best, plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from math import ceil, inf, isfinite, isnan, log10, nan
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import special
+
+from fairbench.core.arrays import Floats
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.text import count, percent, shortened, two_digits
+from fairbench.inference.gaps import difference_of_shares
+from fairbench_rank.new_tasks import (
+    MOST_OF_FEW,
+    SPLITS,
+    FreshWinner,
+    OnNewTask,
+    fresh_winner,
+    on_new_task,
+    units_needed,
+    usual_spread,
+    variance_parts,
+)
+from fairbench_rank.scores import TASKS, THESE, RankOptions, Scores, ScoreTable
+from fairbench_rank.sign_flips import (
+    FEWEST,
+    PairedUnits,
+    Simultaneous,
+    agreeing,
+    fewest_units,
+    paired_units,
+    simultaneous,
+    unseen_share,
+)
+
+WRONG = 0.05  # the family-wise error rate of all simultaneous statements of a page
+_MOST_PLANNED = 10  # pairs for which the answer says what would resolve them
+# At most so many multiplications go into sign flips; tables that need more get fewer flips, so that
+# 2,000 methods on 50 tasks take about a minute of CPU (docs/scale.md).
+_WORK = 4e10
+_EACH = 200  # multiplications per flip and pair for everything else
+_FLIPS, _FEWEST_FLIPS = 1999, 499
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """The difference first - second of two methods, in the unit of the score.
+
+    Attributes
+    ----------
+    value, lower, upper : the mean difference with its interval, simultaneous over all pairs;
+        infinite limits if it was measured on too few units.
+    units : the number of units on which both methods were measured.
+    verdict : ``better`` or ``worse``, of the first, or ``open``.
+    """
+
+    first: str
+    second: str
+    value: float
+    lower: float
+    upper: float
+    units: int
+    verdict: str
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The ranking of methods by one score.
+
+    Attributes
+    ----------
+    methods : the names of the methods, best first.
+    order : the position of each in the table.
+    unit : the sampling unit: ``family``, ``task`` or ``question``.
+    units : the number of units.
+    means : (M,) the mean of each method, as ordered; adjusted for units on which it was not run.
+    ran : (M,) the number of units on which each method was run.
+    new : probabilities on a new task; None for questions without tasks.
+    held : what holds of all pairs of `paired`, in the table's order, with signs such that larger is
+        better.
+    plans : a row for each pair that matters most and is open: the ``first`` and the ``second``
+        method, their ``difference`` with ``lower`` and ``upper``; ``units``, on which both were
+        measured; ``units_needed``, which would be enough if they truly differ by epsilon, infinite
+        if none is; ``times_as_many``, the factor by which more splits, or questions, of the same
+        tasks would be enough, infinite if none is and NaN if tasks have one cell each; ``floor``,
+        the half width below which no number of splits surely brings the interval; ``noise``, the
+        share of the variance that is due to splits or questions, NaN likewise; and ``cost`` of
+        the further units, for all methods that have plans, NaN without costs.
+    error_rate : the share of the page's error rate that is spent on this score.
+    """
+
+    scores: Scores
+    epsilon: float
+    order: NDArray[np.intp]
+    methods: tuple[str, ...]
+    unit: str
+    units: int
+    means: Floats
+    ran: NDArray[np.int64]
+    new: OnNewTask | None
+    paired: PairedUnits
+    held: Simultaneous
+    fresh: FreshWinner | None
+    plans: Sequence[Mapping[str, Any]]
+    error_rate: float
+
+    @cached_property
+    def index_of(self) -> dict[str, int]:
+        """The index of each method in the table."""
+        return {name: int(index) for name, index in zip(self.methods, self.order, strict=True)}
+
+    @cached_property
+    def first_rank(self) -> NDArray[np.int64]:
+        """The simultaneous lower limit of the rank of each method, (M,)."""
+        return self.held.first_rank[self.order]
+
+    @cached_property
+    def last_rank(self) -> NDArray[np.int64]:
+        """The simultaneous upper limit of the rank of each method, (M,)."""
+        return self.held.last_rank[self.order]
+
+    @property
+    def leader(self) -> str:
+        """The method of the best mean."""
+        return self.methods[0]
+
+    @property
+    def best(self) -> list[str]:
+        """The methods that may be the best: a confidence set."""
+        return [name for name in self.methods if self.held.may_be_best[self.index_of[name]]]
+
+    @property
+    def unseen(self) -> float:
+        """The share of units on which a method may do what none of the units here shows.
+
+        It is 0 of right and wrong answers, which have no large losses.
+        """
+        if self.unit == "question" and is_binary(self.scores.values):
+            return 0.0
+        return unseen_share(self.units, len(self.methods), self.error_rate)
+
+    @property
+    def surely_near(self) -> list[str]:
+        """The methods whose mean is surely within epsilon of the best one, simultaneously."""
+        worst = np.full((self.paired.methods, self.paired.methods), 0.0)
+        worst[self.paired.first, self.paired.second] = self.held.lower
+        worst[self.paired.second, self.paired.first] = -self.held.upper
+        is_near = np.asarray((worst[:, self.held.may_be_best] >= -self.epsilon).all(axis=1))
+        return [name for name in self.best if is_near[self.index_of[name]]]
+
+    @property
+    def told_apart(self) -> int:
+        """The number of pairs that surely differ."""
+        return int(self.held.better.sum())
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame:
+        """A row for each pair, the better-looking method first: see :class:`PairedDifference`."""
+        places = np.argsort(self.order)
+        first, second = places[self.paired.first], places[self.paired.second]
+        turned = first > second
+        sign = self.scores.sign * np.where(turned, -1.0, 1.0)
+        lower, upper = np.sort(np.stack([sign * self.held.lower, sign * self.held.upper]), axis=0)
+        ahead = self.held.better[self.paired.first, self.paired.second]
+        behind = self.held.better[self.paired.second, self.paired.first]
+        names = np.array(self.methods, dtype=object)
+        frame = pd.DataFrame(
+            {
+                "first": names[np.minimum(first, second)],
+                "second": names[np.maximum(first, second)],
+                "value": sign * self.paired.means + 0.0,  # adding 0 turns -0 into 0
+                "lower": lower + 0.0,
+                "upper": upper + 0.0,
+                "units": self.paired.sizes.astype(int),
+                "verdict": np.select(
+                    [np.where(turned, behind, ahead), np.where(turned, ahead, behind)],
+                    ["better", "worse"],
+                    "open",
+                ),
+            }
+        )
+        order = np.lexsort((np.maximum(first, second), np.minimum(first, second)))
+        return frame.iloc[order].reset_index(drop=True)
+
+    def difference(self, first: str, second: str) -> PairedDifference:
+        """Return the difference of two methods.
+
+        Raises
+        ------
+        UserError : a method that the table does not have.
+        """
+        for name in (first, second):
+            if name not in self.index_of:
+                raise unknown_name("method", name, list(self.index_of))
+        one, other = self.methods.index(first), self.methods.index(second)
+        found = self.pairs.iloc[_position(one, other, len(self.methods))]
+        row = PairedDifference(**found.to_dict())
+        if one < other:
+            return row
+        turned = {"better": "worse", "worse": "better", "open": "open"}[row.verdict]
+        value, lower, upper = (0.0 - end for end in (row.value, row.upper, row.lower))
+        return PairedDifference(first, second, value, lower, upper, row.units, turned)
+
+    def pair(self, first: str, second: str) -> int:
+        """Return the position of a pair of methods in `paired`."""
+        return _position(self.index_of[first], self.index_of[second], self.paired.methods)
+
+    def rows(self, reference: str = "") -> list[dict[str, Any]]:
+        """Return a row for each method, best first: ranks, mean, and the chance of a new task.
+
+        Parameters
+        ----------
+        reference : the method that the differences are from; the leader by default.
+        """
+        reference = reference or self.leader
+        rows = []
+        for place, name in enumerate(self.methods):
+            difference = self.difference(name, reference) if name != reference else None
+            rows.append({
+                "score": self.scores.score,
+                "method": name,
+                "first_rank": int(self.first_rank[place]),
+                "last_rank": int(self.last_rank[place]),
+                "may_be_best": bool(self.held.may_be_best[self.order[place]]),
+                "mean": float(self.means[place]),
+                "difference": difference.value if difference else 0.0,
+                "lower": difference.lower if difference else 0.0,
+                "upper": difference.upper if difference else 0.0,
+                "near_best_on_new": float(self.new.near[place]) if self.new else nan,
+                "best_on_new": float(self.new.best[place]) if self.new else nan,
+                PLURALS[self.unit]: int(self.ran[place]),
+            })  # fmt: skip
+        return rows
+
+    def plain(self) -> dict[str, Any]:
+        """Return the ranking as plain values, for JSON."""
+        return {
+            "score": self.scores.score,
+            "better": self.scores.better,
+            "within": self.epsilon,
+            "unit": self.unit,
+            "units": self.units,
+            "pairs": len(self.paired.first),
+            "told_apart": self.told_apart,
+            "may_be_best": self.best,
+            "surely_near": self.surely_near,
+            "ranks": self.rows(),
+            "plans": list(self.plans),
+            "fresh": None if self.fresh is None else asdict(self.fresh),
+        }
+
+
+def _position(one: int, other: int, methods: int) -> int:
+    """Return the position of a pair among all pairs, each with the earlier one first."""
+    low, high = sorted([one, other])
+    return low * methods - low * (low + 1) // 2 + high - low - 1
+
+
+def answers(
+    table: ScoreTable,
+    options: RankOptions,
+    *,
+    error_rate: float = WRONG,
+    most_planned: int = _MOST_PLANNED,
+) -> list[Ranking]:
+    """Return the ranking by each score of a table, with family-wise error rate `error_rate`.
+
+    Parameters
+    ----------
+    most_planned : the most pairs for which there is a plan.
+
+    Raises
+    ------
+    UserError : a method of ``pair=`` that is not there, or questions that some methods lack where
+        the claim is of these tasks.
+    """
+    for name in options.pair:
+        if name not in table.methods:
+            raise unknown_name("method", name, table.methods)
+    units, of_score = units_of(table, options), error_rate / len(table.scores)
+    rankings = [_rank_by(table, scores, options, units, of_score) for scores in table.scores]
+    return [_with_plans(ranking, units, most_planned) for ranking in rankings]
+
+
+@dataclass(frozen=True, eq=False)
+class UnitsOfMean:
+    """The levels of a mean: cells are averaged into groups, and groups into units.
+
+    Attributes
+    ----------
+    group : (C,) the group of each cell, usually its task.
+    unit : (K,) the unit of each group.
+    equal_weights : whether units have equal weights, however many groups they have.
+    strata : (U,) strata within which units are drawn, or None.
+    name : the word for a unit, such as ``family``.
+    """
+
+    group: NDArray[np.intp]
+    unit: NDArray[np.intp]
+    equal_weights: bool
+    strata: NDArray[np.intp] | None
+    name: str
+
+
+def units_of(table: ScoreTable, options: RankOptions) -> UnitsOfMean:
+    """Return the units of a table: families, tasks or questions."""
+    cells = np.arange(len(table.task))
+    if options.about == THESE and table.questions and table.tasks:
+        return UnitsOfMean(cells, cells, True, table.task, "question")
+    name = "family" if table.families else "task" if table.tasks else "question"
+    if table.families and not table.tasks and options.mean != TASKS:
+        # Questions of a family without tasks: each family is a task of its questions.
+        families = np.arange(len(table.families))
+        return UnitsOfMean(table.family[table.task], families, True, None, name)
+    return UnitsOfMean(table.task, table.family, options.mean != TASKS, None, name)
+
+
+def _rank_by(
+    table: ScoreTable,
+    scores: Scores,
+    options: RankOptions,
+    units: UnitsOfMean,
+    error_rate: float,
+) -> Ranking:
+    """Return the ranking by one score, without plans, with family-wise error rate `error_rate`."""
+    generator = np.random.default_rng(options.seed)
+    values = scores.larger_is_better
+    if units.strata is not None:
+        _check_strata(values, table, units.strata)
+    binary = units.name == "question" and units.strata is None and is_binary(values)
+    paired = paired_units(
+        values,
+        units.group,
+        units.unit,
+        equal_unit_weights=units.equal_weights,
+        strata=units.strata,
+        binary=binary,
+        generator=generator,
+    )
+    work = float(len(paired.first)) * (len(paired.blocks) + _EACH)
+    flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
+    statements = simultaneous(paired, error_rate=error_rate, generator=generator, flips=flips)
+    if binary:
+        lower, upper = _binary_limits(values, paired, statements)
+        statements = replace(statements, lower=lower, upper=upper)
+    means, units_of_method = adjusted_means(
+        values, units.group, units.unit, alike=units.equal_weights
+    )
+    order = _best_first(means, units_of_method, statements.may_be_best)
+    epsilon = scores.epsilon if options.within is None else options.within
+    epsilon = usual_epsilon(scores.values) if epsilon is None else epsilon
+    new_task = None
+    if units.name != "question":
+        task_means = _task_means(values, units.group, len(units.unit))
+        new_task = on_new_task(task_means, units.unit, epsilon=epsilon, generator=generator)
+        new_task = replace(new_task, best=new_task.best[order], near=new_task.near[order])
+    return Ranking(
+        scores=scores,
+        epsilon=epsilon,
+        order=order,
+        methods=tuple(table.methods[index] for index in order),
+        unit=units.name,
+        units=int(units.unit.max()) + 1,
+        means=scores.sign * means[order],
+        ran=units_of_method[order],
+        new=new_task,
+        paired=paired,
+        held=statements,
+        fresh=fresh_winner(values, table.task, table.family, generator=generator),
+        plans=(),
+        error_rate=error_rate,
+    )
+
+
+def _best_first(
+    means: Floats, units_of_method: NDArray[np.int64], may_be_best: NDArray[np.bool_]
+) -> NDArray[np.intp]:
+    """Return the order in which methods are shown: the leader, then by mean, larger is better.
+
+    Methods that have fewer than half of the units of the most complete one come last. Where units
+    are missing, the method of the largest mean need not be one that may be the best: the leader is
+    the first that may.
+    """
+    has_half_of_units = units_of_method >= units_of_method.max() / 2
+    order = np.lexsort((-means, ~has_half_of_units))
+    leader = int(np.argmax(may_be_best[order]))
+    return np.asarray(np.r_[order[leader], np.delete(order, leader)])
+
+
+def _check_strata(values: Floats, table: ScoreTable, strata: NDArray[np.intp]) -> None:
+    """Refuse missing answers, and tasks with a single question."""
+    if (holes := ~np.isfinite(values)).any():
+        method = int(np.flatnonzero(holes.any(axis=1))[0])
+        raise UserError(
+            f"about=these compares methods on the same questions, and {table.methods[method]} "
+            f"lacks {count(holes[method].sum())}: leave it out of the table, or give crashed="
+        )
+    if (small := np.bincount(strata) < 2).any():
+        name = table.tasks[int(np.flatnonzero(small)[0])]
+        raise UserError(f"about=these needs two questions of each task, and '{name}' has one")
+
+
+def is_binary(values: Floats) -> bool:
+    """Return whether all finite scores (M, C) are 0 or 1 (right or wrong), or all are 0 or -1."""
+    finite = values[np.isfinite(values)]
+    size = np.abs(finite)
+    return bool(((size == 0) | (size == 1)).all() and (finite > 0).any() != (finite < 0).any())
+
+
+def _binary_limits(
+    values: Floats, paired: PairedUnits, statements: Simultaneous
+) -> tuple[Floats, Floats]:
+    """Return limits of differences of shares of right answers that hold for few questions, too.
+
+    Notes
+    -----
+    As in McNemar's test, they depend on the questions that just one method of a pair answers
+    correctly: `gained` by the first and `lost` by the second. With R_mq = 1 for a right answer and
+    P_mq = 1 for any answer of method m to question q, the first of a pair (a, b) gains
+    (R P')_ab - (R R')_ab questions, where ' is the transpose.
+    """
+    is_known = np.isfinite(values)
+    presence = is_known.astype(np.float32)
+    right = np.where(is_known, values if (values > 0).any() else 1 + values, 0).astype(np.float32)
+    # (M, M): how many questions the row answers rightly and the column, which was asked, does not.
+    alone = np.rint(right @ presence.T - right @ right.T).astype(float)
+    first, second = paired.first, paired.second
+    gained, lost = alone[first, second], alone[second, first]
+    level = 1 - 2 * float(special.ndtr(-statements.critical))
+    limits = difference_of_shares(gained, lost, np.maximum(paired.sizes, 1), level=level)
+    is_few = paired.sizes < FEWEST
+    lower = np.where(is_few, -np.inf, limits.lower)
+    upper = np.where(is_few, np.inf, limits.upper)
+    return agreeing(lower, upper, paired.means, statements.p_values <= statements.level)
+
+
+def usual_epsilon(values: Floats) -> float:
+    """Return a negligible difference: 0.01 for shares, 1 for percentages, else by the spread."""
+    finite = values[np.isfinite(values)]
+    if finite.size and finite.min() >= 0 and finite.max() <= 1:
+        return 0.01
+    if finite.size and finite.min() >= 0 and 1.5 < finite.max() <= 100:
+        return 1.0
+    spread = float(np.subtract(*np.quantile(finite, [0.95, 0.05]))) / 100 if finite.size else 0.0
+    if not spread > 0:
+        return 0.01
+    digit = 10.0 ** np.floor(log10(spread))
+    return float(f"{np.floor(spread / digit) * digit:.1g}")
+
+
+def _task_means(values: Floats, group: NDArray[np.intp], tasks: int) -> Floats:
+    """Return the means of each method's cells of each task, (M, K); NaN if there are none."""
+    is_known = np.isfinite(values)
+    sums = [np.bincount(group, row, tasks) for row in np.where(is_known, values, 0.0)]
+    counts = [np.bincount(group, row, tasks) for row in is_known.astype(float)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.stack(sums) / np.stack(counts)
+
+
+def adjusted_means(
+    values: Floats, group: NDArray[np.intp], unit: NDArray[np.intp], *, alike: bool
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Return each method's mean, adjusted for missing units, and the number of units it has.
+
+    Notes
+    -----
+    If no unit is missing, it is the plain mean. Otherwise the mean y_mu of method m on unit u is
+    modelled as a_m + b_u with effects of methods and of units, fitted by least squares with
+    weights w_mu: b_u is the weighted mean over methods of y_mu - a_m, and a_m that over units of
+    y_mu - b_u, in turn until they settle. The adjusted mean of a method is a_m plus the weighted
+    mean of b_u over units.
+    """
+    task_means = _task_means(values, group, len(unit))
+    units = int(unit.max()) + 1
+    is_measured = np.isfinite(task_means).astype(float)
+    filled = np.where(is_measured > 0, task_means, 0.0)
+    counts = np.stack([np.bincount(unit, row, units) for row in is_measured])
+    sums = np.stack([np.bincount(unit, row, units) for row in filled])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        unit_means = sums / counts
+    weight = np.where(counts > 0, 1.0 if alike else counts, 0.0)
+    filled_means = np.where(counts > 0, unit_means, 0.0)
+    ran = (counts > 0).sum(axis=1)
+    method_effects = np.zeros(len(values))
+    unit_shares = weight.max(axis=0) / weight.max(axis=0).sum()
+    of_unit, of_method = (np.maximum(weight.sum(axis=axis), 1e-300) for axis in (0, 1))
+
+    def unit_effects() -> Floats:
+        above = weight * (filled_means - method_effects[:, None])
+        return np.asarray(above.sum(axis=0) / of_unit)
+
+    for _ in range(1 if (counts > 0).all() else 200):
+        method_effects = (weight * (filled_means - unit_effects())).sum(axis=1) / of_method
+    return method_effects + float(unit_effects() @ unit_shares), ran
+
+
+def _with_plans(answer: Ranking, units: UnitsOfMean, most: int) -> Ranking:
+    """Return a ranking with plans for the pairs that matter most.
+
+    These are the leader and each rival that may be the best; or, if the best method is settled,
+    neighbours in the order of means that do not surely differ.
+    """
+    values = answer.scores.larger_is_better
+    pairs = [(answer.leader, name) for name in answer.best if name != answer.leader]
+    if not pairs:
+        neighbours = zip(answer.methods, answer.methods[1:], strict=False)
+        pairs = [pair for pair in neighbours if answer.difference(*pair).verdict == "open"]
+    pairs = pairs[:most]
+    planned = dict.fromkeys(name for pair in pairs for name in pair)
+    price = _price(answer, units, [answer.index_of[name] for name in planned]) if pairs else 0.0
+    plans = []
+    for first, rival in pairs:
+        difference, pair = answer.difference(first, rival), answer.pair(first, rival)
+        spread = usual_spread(answer.paired.errors[pair], answer.paired.sizes[pair])
+        needed = nan
+        if isfinite(spread) and spread > 0:
+            needed = float(units_needed(spread[None], answer.epsilon, answer.held.critical)[0])
+        parts = None
+        if units.name != "question":
+            cells = values[answer.index_of[first]] - values[answer.index_of[rival]]
+            parts = variance_parts(cells, units.group, units.unit)
+        times, floor = nan, 0.0
+        if parts is not None:
+            floor = parts.least_half_width(difference.units, answer.held.critical)
+        if parts is not None and difference.units >= FEWEST:
+            times = parts.times_as_many(answer.epsilon, difference.units, answer.held.critical)
+        plans.append(
+            {
+                "first": first,
+                "second": rival,
+                "difference": difference.value,
+                "lower": difference.lower,
+                "upper": difference.upper,
+                "units": difference.units,
+                "units_needed": needed,
+                "times_as_many": times,
+                "floor": floor,
+                "noise": parts.noise / parts.unit if parts and parts.unit > 0 else nan,
+                "cost": max(needed - difference.units, 0.0) * price,
+            }
+        )
+    return replace(answer, plans=plans)
+
+
+def _price(answer: Ranking, units: UnitsOfMean, places: list[int]) -> float:
+    """Return the cost of one further unit for these methods; NaN without costs."""
+    if answer.scores.cost is None:
+        return nan
+    cost = answer.scores.cost[places]
+    is_known = np.isfinite(cost)
+    if not is_known.any(axis=1).all():
+        return nan
+    cell_cost = (np.where(is_known, cost, 0.0).sum(axis=1) / is_known.sum(axis=1)).sum()
+    return float(cell_cost * cost.shape[1] / (int(units.unit.max()) + 1))
+
+
+# Sentences on a ranking: which methods differ, what is open, and what would resolve it.
+#
+# The page of ``fairbench rank``, the atlas and the leaderboard share them.
+
+NAMED = 6  # methods that a sentence lists
+_LENGTH = 110  # letters of a name in a sentence
+PLURALS = {"family": "families", "task": "tasks", "question": "questions"}
+
+
+def units_in_words(answer: Ranking, number: float | None = None) -> str:
+    """Return a number of units (by default, all of the ranking) with the word for them."""
+    number = answer.units if number is None else number
+    return f"{count(number)} {answer.unit if number == 1 else PLURALS[answer.unit]}"
+
+
+def short_name(name: str) -> str:
+    """Return a name that is not too long for a sentence."""
+    return shortened(name, _LENGTH)
+
+
+def join_words(names: Sequence[str], word: str = "and") -> str:
+    """Return a list in words; names that hold commas are divided by semicolons.
+
+    Examples
+    --------
+    >>> join_words(["forest", "linear", "nearest"]), join_words(["forest, plain", "linear"], "or")
+    ('forest, linear and nearest', 'forest, plain; or linear')
+    """
+    if len(names) == 1:
+        return names[0]
+    if any("," in name for name in names):
+        return f"{'; '.join(names[:-1])}; {word} {names[-1]}"
+    return f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def first_names(names: Sequence[str], word: str = "and") -> str:
+    """Return the first names of a list in words, and how many more there are."""
+    listed = [short_name(name) for name in names[:NAMED]]
+    if len(names) > NAMED:
+        mark = ";" if any("," in name for name in listed) else ","
+        return f"{f'{mark} '.join(listed)} {word} {count(len(names) - NAMED)} more"
+    return join_words(listed, word)
+
+
+def found_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
+    """Yield a sentence on which methods may be the best, and how many pairs surely differ.
+
+    Parameters
+    ----------
+    methods : the plural word for the methods.
+    """
+    total = len(answer.methods)
+    best = answer.best
+    pairs = len(answer.paired.first)
+    parts = [f"{count(answer.told_apart)} of {count(pairs)} pairs of {methods} surely differ"]
+    if len(best) > 1 and (near := answer.surely_near):
+        parts.insert(
+            0, f"surely within {answer.epsilon:g} of the best on average: {first_names(near)}"
+        )
+    if len(best) == 1:
+        parts.insert(0, f"{short_name(best[0])} is the best on average")
+    elif len(best) < total:
+        if len(best) > NAMED:
+            one_of = f"one of {count(len(best))} of {count(total)} {methods}: {first_names(best)}"
+        else:
+            one_of = f"{first_names(best, 'or')} (of {count(total)} {methods})"
+        parts.insert(0, f"the best on average is {one_of}")
+    if len(parts) > 1 or answer.told_apart:
+        first, *rest = parts
+        if len(best) != 1:
+            first = first[0].upper() + first[1:]
+        yield "; ".join([first, *rest]) + "."
+
+
+def new_task_sentences(answer: Ranking, method: str = "method") -> Iterator[str]:
+    """Yield the largest probabilities to be near the best on a new task."""
+    if answer.new is None:
+        return
+    order = np.argsort(-answer.new.near, kind="stable")[:3]
+    listed = [
+        f"{near_in_words(answer, int(method_index), ' % or more', ' %')} for "
+        f"{short_name(answer.methods[method_index])}"
+        for method_index in order
+    ]
+    remark = "" if len(listed) == len(answer.methods) else " (the table has all)"
+    yield (
+        f"On a new task, the estimated chance to score within {answer.epsilon:g} of whichever "
+        f"{method} is best there is {join_words(listed)}{remark}."
+    )
+
+
+def near_in_words(answer: Ranking, method_index: int, at_least: str, otherwise: str) -> str:
+    """Return the percentage of a method's chance to be near the best, with a text after it."""
+    if answer.new is None:
+        return ""
+    near = float(answer.new.near[method_index])
+    capped = answer.new.few and near >= MOST_OF_FEW
+    return percent(near) + (at_least if capped else otherwise)
+
+
+def fresh_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
+    """Yield how often halves of the splits, or of the units, disagree on which mean is best."""
+    fresh = answer.fresh
+    if fresh is None:
+        return
+    halved = "splits" if fresh.halved == SPLITS else PLURALS[answer.unit]
+    among = ""
+    if fresh.methods < len(answer.methods):
+        among = f" of the {count(fresh.methods)} {methods} that were run everywhere"
+    on_single_task = ""
+    if fresh.halved == SPLITS:
+        on_single_task = f", and on a single task {percent(fresh.within_task)} % of the time"
+    yield (
+        f"Where the {halved} are divided in two at random, the halves disagree on which "
+        f"mean{among} is best {percent(fresh.overall)} % of the time{on_single_task}."
+    )
+
+
+def open_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
+    """Yield the questions that the scores leave open."""
+    total, pairs = len(answer.methods), len(answer.paired.first)
+    if len(answer.best) == total:
+        yield f"Any of the {count(total)} {methods} may be the best on average."
+    elif len(answer.best) > 1:
+        best = first_names(answer.best, "or")
+        yield f"Which of {count(len(answer.best))} {methods} is the best on average: {best}."
+    open_ = pairs - answer.told_apart
+    if open_:
+        yield f"{count(open_)} of {count(pairs)} pairs: either of the two may be the better one."
+    needed = fewest_units(answer.held.level)  # for a sign-flip test to find a difference
+    if answer.units < FEWEST:
+        yield (f"With {units_in_words(answer)} nothing can be told apart; {FEWEST} are the fewest.")
+    elif answer.units < needed:
+        yield (
+            f"With fewer than {needed} {PLURALS[answer.unit]} only very large differences are "
+            "told apart, and only if they are normal."
+        )
+
+
+def resolving_sentences(answer: Ranking, cells: str = "splits") -> Iterator[str]:
+    """Yield sentences on how many more units, or cells, would resolve the hardest pair.
+
+    Parameters
+    ----------
+    cells : the plural word for the cells of a task: splits or questions.
+    """
+    plans = [plan for plan in answer.plans if not isnan(plan["units_needed"])]
+    if not plans:
+        return
+    hardest = max(plans, key=itemgetter("units_needed"))
+    pair = f"{short_name(hardest['first'])} and {short_name(hardest['second'])}"
+    if hardest["units_needed"] <= hardest["units"]:
+        yield (
+            f"If {pair} truly differed by {answer.epsilon:g}, the "
+            f"{units_in_words(answer, hardest['units'])} there are would show it; a smaller "
+            "difference needs more."
+        )
+        return
+    if isfinite(hardest["units_needed"]):
+        cost = f", at a cost of {two_digits(hardest['cost'])}" if hardest["cost"] > 0 else ""
+        yield (
+            f"If {pair} truly differ by {answer.epsilon:g}, about "
+            f"{two_digits(hardest['units_needed'])} {PLURALS[answer.unit]} would show it (now "
+            f"{count(hardest['units'])}){cost}; a smaller difference needs more."
+        )
+    if hardest["times_as_many"] == inf:
+        yield (
+            f"More {cells} of the same tasks would not do: {percent(1 - hardest['noise'])} % of "
+            f"the variance is between {PLURALS[answer.unit]}."
+        )
+    elif hardest["times_as_many"] > 1:
+        times = max(hardest["times_as_many"], 1.1)
+        in_words = two_digits(times) if times >= 10 else f"{times:.2g}"
+        yield f"Or {in_words} times as many {cells} of each task."
+
+
+def limits_of_cells(answer: Ranking) -> Iterator[str]:
+    """Yield sentences on rivals that no number of splits can distinguish from the leader.
+
+    The variance of paired differences between units remains, however many splits each unit has.
+    Nothing is yielded if some number of splits is enough for all rivals.
+    """
+    if len(answer.best) < 2:
+        return
+    plans = [plan for plan in answer.plans if plan["noise"] >= 0]  # not NaN
+    out_of_reach = sum(not isfinite(plan["times_as_many"]) for plan in plans)
+    if not out_of_reach:
+        return
+    units = PLURALS[answer.unit]
+    rivals = f"{count(out_of_reach)} of" if out_of_reach < len(plans) else "any of"
+    yield (
+        f"By these estimates, no number of splits of the same tasks would tell "
+        f"{short_name(answer.leader)} from {rivals} its {count(len(plans))} rivals if their true "
+        f"difference is {answer.epsilon:g}."
+    )
+    needed = np.sort([plan["units_needed"] for plan in plans])
+    for_half, for_all = float(needed[(len(needed) - 1) // 2]), float(needed[-1])
+    between = percent(1 - float(np.median([plan["noise"] for plan in plans])))
+    parts = []
+    if isfinite(for_half):
+        parts.append(f"about {two_digits(for_half)} would do for half of the rivals")
+    if isfinite(for_all):
+        parts.append(f"{two_digits(for_all)} for all")
+    enough = f": {' and '.join(parts)} (now {count(answer.units)})" if parts else ""
+    yield (
+        f"For half of the rivals, {between} % or more of the variance of the paired difference is "
+        f"between {units}, which only more {units} average out{enough}."
+    )
+
+
+def unseen_in_words(answer: Ranking) -> tuple[float, str]:
+    """Return the share of units that statements leave out, and a sentence that says so.
+
+    They are 0 and empty if nothing is left out.
+    """
+    share = ceil(1000 * answer.unseen) / 10  # rounded up: it would not hold for less
+    return answer.unseen, (
+        f"Left out is what a method does on fewer than {share:g} % of {PLURALS[answer.unit]}, such "
+        f"as failing badly: {units_in_words(answer)} may show none of it."
+    ) * bool(share)
+
+
+def simultaneous_sentences(
+    scores: str = "", *, on_new_tasks: bool, unseen: Iterable[tuple[float, str]] = ()
+) -> str:
+    """Return the sentences on which statements are simultaneous.
+
+    Parameters
+    ----------
+    scores : a phrase such as "all scores", if there are several; empty for one.
+    on_new_tasks : whether there are probabilities on new tasks.
+    unseen : what :func:`unseen_in_words` returns for each score; the largest share holds for all.
+    """
+    scores_text = f" of {scores}" if scores else ""
+    sentences = [
+        f"Ranks, who may be the best and all differences{scores_text} are valid simultaneously: "
+        f"the chance that any of them is wrong is at most {100 * WRONG:.0f} %.",
+        max(unseen, default=(0.0, ""))[1],
+        "Probabilities on a new task are estimates." * on_new_tasks,
+    ]
+    return " ".join(filter(None, sentences))

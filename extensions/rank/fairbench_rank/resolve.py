@@ -1,0 +1,582 @@
+"""Add splits to a sweep where they tell approaches apart, as long as there is time.
+
+The sweep's own runs are made first. Then, round after round, the approaches that still may be the
+best in the metric get further splits of the tasks whose splits scatter most for what they cost,
+until the time is over (budget=2h), one approach is left, or no number of splits can tell the others
+apart. The summary says what the rounds gained, and what only more tasks would tell.
+A small file keeps the rounds, so that the same command goes on; all else is in the runs.
+The other words are those of fairbench run, which need no -m.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairbench.cli.command import components_folder
+from fairbench.cli.jobs import Job, carry_out_jobs, protect_from_collection
+from fairbench.cli.output import print_line
+from fairbench.cli.run import run as run_words
+from fairbench.core import VERSION
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.files import (
+    TEXT,
+    DamagedError,
+    make_folder,
+    read_bytes,
+    sealed_json,
+    unsealed_json,
+    write_text,
+)
+from fairbench.core.text import count, digest, percent, two_digits
+from fairbench.metrics.registry import declared, find
+from fairbench.reporting.document.model import Document, ExecutiveSummary
+from fairbench.results.runs import Run
+from fairbench_rank.approaches import approach_table
+from fairbench_rank.ranking import (
+    PLURALS,
+    WRONG,
+    Ranking,
+    answers,
+    join_words,
+    units_in_words,
+    units_of,
+)
+from fairbench_rank.scores import (
+    LEFT_OUT,
+    RankOptions,
+    ScoreTable,
+    as_read,
+    independent_tasks,
+    read_scores,
+)
+from fairbench_rank.sources import (
+    approaches_as_methods,
+    select_approaches_with_enough_tasks,
+    with_methods_and_tasks,
+    with_scores,
+)
+
+if TYPE_CHECKING:
+    from fairbench.cli.command_line import CommandLine
+    from fairbench.cli.jobs import Outcome
+
+MADE_FOR = "0.1"
+SHRUNK = 0.8  # each round reduces the variance from splits to at most this share of it
+_STEP = 5  # each step gives a task one fifth more splits
+# Why there is no further round.
+RESOLVED, BOUND, BUDGET, ONE_SPLIT = "resolved", "bound", "budget", "one split"
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_USAGE = (
+    "fairbench resolve METRIC budget=TIME experiment=NAME [GROUP=CHOICE ...] [OPTION=VALUE ...]"
+)
+
+
+def main(words: Sequence[str]) -> int:
+    """Resolve the metric that the words name; Hydra reads those of the runs."""
+    if {*words} & {"-h", "--help", "help"}:
+        print(f"{_USAGE}\n\n{__doc__}\nfairbench run --help lists the options of the runs.")
+        return 0
+    others = [word for word in words if not word.startswith("budget=")]
+    times = [word.removeprefix("budget=") for word in words if word.startswith("budget=")]
+    metric = next((word for word in others if "=" not in word and word[:1] != "-"), "")
+    if not metric or not times:
+        missing = "budget= is missing" if metric else "no metric is named"
+        raise UserError(f"{missing}: fairbench resolve error_rate budget=2h experiment=NAME")
+    others.remove(metric)
+    resolved = partial(_resolve, metric=_known(metric), seconds=seconds_of_text(times[-1]))
+    return run_words(others, components_folder(), resolved)
+
+
+def seconds_of_text(text: str) -> float:
+    """Return the seconds of a text such as ``2h``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
+    if not match or not float(match[1]) > 0:
+        raise UserError(f"budget={text} is no time: write 90s, 30m, 2h or 1d")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def _known(name: str) -> str:
+    """Return the name of a metric; refuse an unknown one, or one without a better direction."""
+    metric = find(name)
+    if metric is None:
+        raise unknown_name("metric", name, [metric.name for metric in declared()])
+    if metric.better not in ("higher", "lower"):
+        raise UserError(f"{name} cannot be resolved: neither higher nor lower values are better")
+    return name
+
+
+def _resolve(lines: Sequence[CommandLine], locks: ExitStack, *, metric: str, seconds: float) -> int:
+    """Carry out an experiment and further rounds of it, and print what the time bought."""
+    from fairbench.cli.jobs import SweepProgress, varied_names
+
+    jobs = [(line, job) for line in lines for job in line.jobs]
+    if len(jobs) < 2:
+        raise UserError(
+            "resolve compares the runs of a sweep, and this is one run: give several choices, such "
+            "as method=baseline,ensemble"
+        )
+    deadline = time.monotonic() + seconds
+    settings = lines[0].settings()
+    with SweepProgress(jobs=len(jobs)) as progress:
+        composed: list[Job] = [
+            (job, line.compose(job)) for line, job in progress.show_composing(jobs)
+        ]
+        for _, config in composed:
+            if config["plan"]:
+                raise UserError("plan=true plans an experiment: give it to fairbench run")
+            if "repeats" not in config["split"]:
+                raise UserError(
+                    "resolve adds splits, and the split of this experiment has no repeats"
+                )
+        protect_from_collection([config["results"] for _, config in composed], locks, make=True)
+        varied = varied_names([job for job, _ in composed])
+
+        def run(part: Sequence[Job]) -> Sequence[Outcome]:
+            return carry_out_jobs(part, settings, progress, varied, whole=False)
+
+        return _Race(metric, jobs, composed, run, deadline).show()
+
+
+class _TimeIsOver(Exception):  # noqa: N818  (what it says is no error)
+    """The budget is spent; finished fits are kept."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round, as the record keeps it.
+
+    Attributes
+    ----------
+    number : the number of the round; 1 is the experiment as it stands.
+    wrong : the round's share of the error probability.
+    splits : task -> the number of its splits.
+    best : the approaches that may be the best after it.
+    fits, seconds : the number of fits that were made, and the seconds they took.
+    """
+
+    number: int
+    wrong: float
+    splits: Mapping[str, int]
+    best: Sequence[str]
+    fits: int
+    seconds: float
+
+
+@dataclass
+class _Race:
+    """The race between the approaches of an experiment: its jobs, its runs, and its rounds.
+
+    Attributes
+    ----------
+    first : position of a job -> its run as the experiment has it.
+    longest : position of a job -> its run with the most splits so far.
+    noise : the noise of the tasks in round 1, by which later rounds are planned.
+    """
+
+    metric: str
+    jobs: Sequence[tuple[CommandLine, tuple[str, ...]]]
+    composed: Sequence[Job]
+    run: Callable[[Sequence[Job]], Sequence[Outcome]]
+    deadline: float
+    first: dict[int, Run] = field(default_factory=dict)
+    longest: dict[int, Run] = field(default_factory=dict)
+    noise: list[TaskNoise] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+
+    def show(self) -> int:
+        """Carry out the experiment and its rounds, and show the page."""
+        from fairbench.cli.verbs.audit import print_and_write
+
+        began = time.monotonic()
+        try:
+            fits = self._carry_out(list(enumerate(self.composed)))
+        except _TimeIsOver:
+            print_line(
+                f"the time is over after {len(self.first)} of {len(self.composed)} runs of the "
+                "experiment itself: the same command goes on"
+            )
+            return 0
+        if not self.first:
+            raise UserError("no run of this experiment could be finished")
+        results = Path(str(self.composed[0][1]["results"]))
+        key = digest([sorted(run.id for run in self.first.values()), self.metric], 12)
+        folder = results / "resolve" / key
+        self._read(folder / "rounds.json")
+        if not self.rounds:
+            _, table, options = self._answer(wrong_of_round(1))
+            self.noise = noise_of_tasks(table, options, self._seconds_of_splits())
+            splits = {task.task: task.splits for task in self.noise}
+            self._close(folder / "rounds.json", splits, fits, began)
+        reason = self._go_on(folder / "rounds.json")
+        answer, *_ = self._answer(self.rounds[-1].wrong)
+        document = resolving_document(answer, self.rounds, self.noise, reason)
+        print_and_write(document, lambda: folder, "resolve")
+        return 0
+
+    def _go_on(self, record: Path) -> str:
+        """Carry out rounds until one of them is the last, and return why it is."""
+        try:
+            for before, after in zip(self.rounds, self.rounds[1:], strict=False):
+                self._at_least(after.splits, before.best)
+            while True:
+                last = self.rounds[-1]
+                if len(last.best) < 2:
+                    return RESOLVED
+                if not self.noise:
+                    return ONE_SPLIT
+                if all(map(is_out_of_reach, rivals_of(self._answer(last.wrong)[0], last.best))):
+                    return BOUND
+                number = last.number + 1
+                splits = splits_of_round(self.noise, number)
+                needed = seconds_of(self.noise, last.splits, splits, len(last.best))
+                if self.deadline - time.monotonic() < needed / self._workers:
+                    return BUDGET
+                began = time.monotonic()
+                fits = self._at_least(splits, last.best)
+                new = self._close(record, splits, fits, began)
+                print_line(
+                    f"round {number}: {len(new.best)} of {len(last.best)} may still be the best "
+                    f"({fits} fits, {new.seconds:.0f} s)"
+                )
+        except _TimeIsOver:
+            return BUDGET
+
+    def _close(self, record: Path, splits: Mapping[str, int], fits: int, began: float) -> Round:
+        """Add a round whose runs are made to the record, and return it."""
+        number = len(self.rounds) + 1
+        wrong = wrong_of_round(number)
+        may_be_best = self._answer(wrong)[0].best
+        before = self.rounds[-1].best if self.rounds else may_be_best
+        best = [name for name in before if name in may_be_best] or list(before)
+        seconds = time.monotonic() - began
+        self.rounds.append(Round(number, wrong, splits, best, fits, seconds))
+        make_folder(record.parent)
+        content = {"noise": [*map(asdict, self.noise)], "rounds": [*map(asdict, self.rounds)]}
+        write_text(record, sealed_json(content))
+        return self.rounds[-1]
+
+    @property
+    def _workers(self) -> int:
+        """How many fits are made at once."""
+        return max(int(self.composed[0][1]["n_jobs"]), 1)
+
+    def _carry_out(self, jobs: Sequence[tuple[int, Job]]) -> int:
+        """Carry out jobs, given with their indices; return how many cells were fitted.
+
+        Raises
+        ------
+        _TimeIsOver : before the last of them.
+        """
+        fits = 0
+        size = max(2 * self._workers, 8)
+        for start in range(0, len(jobs), size):
+            if time.monotonic() >= self.deadline:
+                raise _TimeIsOver
+            part = jobs[start : start + size]
+            for (index, _), outcome in zip(part, self.run([job for _, job in part]), strict=True):
+                if outcome.plan and outcome.status == "finished":
+                    run = Run(outcome.plan.store.run_path(outcome.plan.id))
+                    self.first.setdefault(index, run)
+                    self.longest[index] = run
+                fits += outcome.computed
+        return fits
+
+    def _at_least(self, splits: Mapping[str, int], approaches: Sequence[str]) -> int:
+        """Run approaches on a number of splits of each task; return the number of fits."""
+        further = list[tuple[int, Job]]()
+        for index, (method, task) in self._named.items():
+            needed = splits.get(task, 0)
+            repeats = int(self.longest[index].config["split"]["repeats"])
+            if method in approaches and needed > repeats:
+                line, job = self.jobs[index]
+                longer = (*job, f"split.repeats={needed}")
+                further.append((index, (longer, line.compose(longer))))
+        return self._carry_out(further)
+
+    @cached_property
+    def _named(self) -> dict[int, tuple[str, str]]:
+        """Each job's approach and task, as the ranking calls them."""
+        wide = with_methods_and_tasks(approach_table(list(self.first.values())))
+        about = wide.drop_duplicates("run").set_index("run")[["method", "task"]]
+        return {
+            index: (str(about.at[run.id, "method"]), str(about.at[run.id, "task"]))
+            for index, run in self.first.items()
+            if run.id in about.index
+        }
+
+    def _answer(self, error_rate: float) -> tuple[Ranking, ScoreTable, RankOptions]:
+        """Rank the approaches in all of their splits, with family-wise error rate `error_rate`."""
+        wide = approach_table(list(self.longest.values()))
+        read = with_scores(approaches_as_methods(wide), [self.metric])
+        read = independent_tasks(select_approaches_with_enough_tasks(read))
+        options = as_read(RankOptions(path=Path("experiment"), crashed=LEFT_OUT), read)
+        table = read_scores(options, None, read)
+        every = len(table.methods)
+        (answer,) = answers(table, options, error_rate=error_rate, most_planned=every)
+        return answer, table, options
+
+    def _seconds_of_splits(self) -> dict[str, float]:
+        """Return the mean seconds of a split of each task, over approaches."""
+        costs: dict[str, list[float]] = {}
+        for index, (_, task) in self._named.items():
+            run = self.first[index]
+            cost = float(run.environment["cost"]["seconds"])
+            costs.setdefault(task, []).append(cost / int(run.config["split"]["repeats"]))
+        return {task: sum(values) / len(values) for task, values in costs.items()}
+
+    def _read(self, path: Path) -> None:
+        """Read the record of earlier rounds, if there is one.
+
+        Raises
+        ------
+        UserError : the file is damaged.
+        """
+        try:
+            plain = unsealed_json(read_bytes(path, TEXT))
+            self.noise = [TaskNoise(**values) for values in plain["noise"]]
+            self.rounds = [Round(**values) for values in plain["rounds"]]
+        except FileNotFoundError:
+            pass
+        except (DamagedError, ValueError, TypeError, KeyError) as error:
+            raise UserError(
+                f"{path} is not as it was written: remove it, and rounds are counted anew from the "
+                "finished runs"
+            ) from error
+
+
+# A round gives every approach that still may be the best further splits of some tasks; then all
+# pairs of all approaches are compared again, and whatever is surely worse than another one is
+# dropped for good. Round r may be wrong with chance 5 % / (r (r + 1)), which adds up to 5 % over
+# all rounds, however many there are.
+#
+# Which tasks get splits in which round follows from the spread of the first round's splits around
+# each approach's mean, and from what a split costs, and from no later score. Spreads say nothing of
+# which approach is ahead, as long as splits scatter alike to either side: turning all deviations
+# round leaves them as they are. So the number of splits behind a comparison does not depend on how
+# it came out, and each round's comparison is what it would be of splits decided upon in advance.
+# Dropping approaches changes no comparison of those that remain, and pairs of dropped ones count
+# among those that are compared at once, so that levels do not depend on who is left.
+
+
+def wrong_of_round(number: int) -> float:
+    """Return the chance with which round `number`, from 1, may drop the best method."""
+    return WRONG / (number * (number + 1))
+
+
+@dataclass(frozen=True)
+class TaskNoise:
+    """How much of the variance of means is due to a task's splits, and what a split costs.
+
+    Attributes
+    ----------
+    task : the name of the task.
+    splits : the number of its splits in the first round.
+    noise : variance of one split's score around the method's mean, without what all methods share.
+    weight : the task's weight in the mean over families.
+    seconds : the seconds that one split of one method takes, the mean over methods.
+    """
+
+    task: str
+    splits: int
+    noise: float
+    weight: float
+    seconds: float
+
+    def variance(self, splits: int) -> float:
+        """Return the variance that the task adds to a mean if it has so many splits."""
+        return self.weight**2 * self.noise / splits
+
+
+def noise_of_tasks(
+    table: ScoreTable, options: RankOptions, seconds: Mapping[str, float]
+) -> list[TaskNoise]:
+    """Return the noise of every task that has two splits or more.
+
+    Parameters
+    ----------
+    seconds : task -> the seconds that a split of one method takes.
+
+    Notes
+    -----
+    In M methods' scores of one task, split s deviates by d_ms from the mean over methods in that
+    split. The noise is the mean over methods of the variance of d_ms over splits, times
+    M / (M - 1) as the mean over methods holds each method itself.
+    """
+    (scores,) = table.scores
+    units = units_of(table, options)
+    values = scores.larger_is_better
+    families = np.bincount(units.unit)
+    weights = 1 / len(families) / families[units.unit]
+    if not units.equal_weights:
+        weights = np.full(len(units.unit), 1 / len(units.unit))
+    noises = []
+    for number, name in enumerate(table.tasks):
+        task_values = values[:, units.group == number]
+        task_values = task_values[:, np.isfinite(task_values).any(axis=0)]
+        # Methods with every split of the first round.
+        task_values = task_values[np.isfinite(task_values).all(axis=1)]
+        if task_values.shape[1] < 2 or len(task_values) < 2:
+            continue
+        deviations = task_values - task_values.mean(axis=0)
+        noise = (
+            float(deviations.var(axis=1, ddof=1).mean()) * len(task_values) / (len(task_values) - 1)
+        )
+        splits = task_values.shape[1]
+        weight = float(weights[number])
+        noises.append(TaskNoise(name, splits, noise, weight, seconds[name]))
+    return noises
+
+
+def splits_of_round(tasks: Sequence[TaskNoise], number: int) -> dict[str, int]:
+    """Return the number of splits of each task after round `number`, counted from 1.
+
+    Every round leaves 80 % of the variance that splits bring to a mean, at the least cost: the
+    next splits are those that take most of it away for each second.
+    """
+    splits = {task.task: task.splits for task in tasks}
+    total_variance = sum(task.variance(task.splits) for task in tasks)
+    variance_left = total_variance
+    target = total_variance * SHRUNK ** (number - 1)
+    noisy = [task for task in tasks if task.noise > 0]
+    while variance_left > target * (1 + 1e-12) and noisy:
+
+        def gain(task: TaskNoise) -> float:
+            now = splits[task.task]
+            next_splits = now + -(-now // _STEP)
+            reduction = task.variance(now) - task.variance(next_splits)
+            return reduction / ((next_splits - now) * max(task.seconds, 1e-9))
+
+        best = max(noisy, key=gain)
+        now = splits[best.task]
+        splits[best.task] = now + -(-now // _STEP)
+        variance_left += best.variance(splits[best.task]) - best.variance(now)
+    return splits
+
+
+def seconds_of(
+    tasks: Sequence[TaskNoise], before: Mapping[str, int], after: Mapping[str, int], methods: int
+) -> float:
+    """Return about how many seconds of fits a round takes for so many methods."""
+    return methods * sum(
+        task.seconds * max(after[task.task] - before[task.task], 0) for task in tasks
+    )
+
+
+def rivals_of(answer: Ranking, best: Collection[str]) -> list[Mapping[str, Any]]:
+    """Return the plans of the leader and each rival that is left."""
+    plans = [plan for plan in answer.plans if plan["first"] == answer.leader]
+    return [plan for plan in plans if plan["second"] in best]
+
+
+def is_out_of_reach(plan: Mapping[str, Any]) -> bool:
+    """Return whether no number of splits tells two methods apart, if they differ as they seem to.
+
+    What is left of the variance of their difference then makes each interval wider than it.
+    """
+    return bool(abs(plan["difference"]) < plan["floor"])
+
+
+_SHOWN = 5  # approaches that a sentence names
+
+
+def resolving_document(
+    answer: Ranking,
+    rounds: Sequence[Round],
+    noise: Sequence[TaskNoise],
+    reason: str,
+) -> Document:
+    """Return a document on the rounds of further splits, and what they told apart.
+
+    Parameters
+    ----------
+    answer : the ranking after the last round.
+    reason : why there is no further round.
+    """
+    metric, rivals = answer.scores.score, rivals_of(answer, rounds[-1].best)
+    summary = ExecutiveSummary(
+        list(_findings(answer, rounds)),
+        sure=[
+            "The approach that is truly best was dropped in any round with a chance of at most "
+            f"{percent(WRONG)} %, if splits scatter alike to either side. What is compared are "
+            f"means over {units_in_words(answer)} like these, each of which counts alike."
+        ],
+        still_open=list(_open_questions(answer, rivals, reason)),
+        todo=list(_todo(answer, rivals, reason)),
+        audited_title="What was compared",
+    )
+    data = {
+        "version": VERSION,
+        "metric": metric,
+        "reason": reason,
+        "rounds": [*map(asdict, rounds)],
+        "tasks": [*map(asdict, noise)],
+        "rivals": [{**rival, "is_out_of_reach": is_out_of_reach(rival)} for rival in rivals],
+    }
+    title = f"Where fits were spent: {metric}"
+    return Document(title, [], origin=f"fairbench {VERSION}.", data=data, summary=summary)
+
+
+def _findings(answer: Ranking, rounds: Sequence[Round]) -> Iterator[str]:
+    """Yield which approaches may be the best, and what further fits were made."""
+    best, further = rounds[-1].best, rounds[1:]
+    least = "least" if answer.scores.better == "lower" else "largest"
+    yield (
+        f"{count(len(best))} of {count(len(answer.methods))} approaches may have the {least} "
+        f"{answer.scores.score} on average over {PLURALS[answer.unit]}; after the experiment "
+        f"itself it was {count(len(rounds[0].best))}."
+    )
+    if len(best) <= _SHOWN:
+        yield f"These are {join_words(best)}." if best[1:] else f"It is {best[0]}."
+    if not further:
+        yield "No further fit was made."
+        return
+    minutes = sum(each.seconds for each in further) / 60
+    time = f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
+    time = f"{60 * minutes:.0f} seconds" if minutes < 1.5 else time
+    yield (
+        f"{count(sum(each.fits for each in further))} further fits in {time} went to approaches "
+        "that could still be the best, on the tasks whose splits scatter most for what they cost."
+    )
+
+
+def _open_questions(
+    answer: Ranking, rivals: Sequence[Mapping[str, Any]], reason: str
+) -> Iterator[str]:
+    """Yield the questions that further splits cannot answer, and those that they may."""
+    out_of_reach = sum(map(is_out_of_reach, rivals))
+    if reason == RESOLVED:
+        return
+    if reason == ONE_SPLIT:
+        yield "Every task has one split, so that it is not known what further ones would bring."
+    if out_of_reach:
+        yield (
+            f"{count(out_of_reach)} of {count(len(rivals))} rivals cannot be told from the leader "
+            "by any number of splits, if they differ as they seem to: what "
+            f"{PLURALS[answer.unit]} differ by leaves each interval wider than the difference."
+        )
+    if reason == BUDGET and (left := len(rivals) - out_of_reach):
+        yield f"Further splits may tell the leader from {count(left)} rivals; the time was over."
+
+
+def _todo(answer: Ranking, rivals: Sequence[Mapping[str, Any]], reason: str) -> Iterator[str]:
+    """Yield what to do next."""
+    if reason == BUDGET:
+        yield "Give the same command again: it goes on where it stopped."
+    beyond = [plan["units_needed"] for plan in rivals if is_out_of_reach(plan)]
+    if finite := sorted(filter(isfinite, beyond)):
+        half = finite[(len(finite) - 1) // 2]
+        yield (
+            f"Add {PLURALS[answer.unit]}: {two_digits(half)} in all would tell the leader from "
+            f"half of these rivals if they truly differ by {answer.epsilon:g} (now "
+            f"{count(answer.units)})."
+        )

@@ -1,0 +1,677 @@
+"""A table of scores as arrays: methods by tasks by splits or questions, with holes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.arrays import Floats
+from fairbench.core.errors import UserError, note
+from fairbench.core.options import check_declared, option
+from fairbench.core.text import count, quoted, shortened
+from fairbench.data.columns import ColumnRef, mixed_scales, mixes_scales, to_numbers
+from fairbench.data.in_memory import Table, names_of_table, texts_of_table
+from fairbench.data.tables import TablePart, check_columns, check_file, names_in, read_any_table
+from fairbench.metrics.registry import find
+from fairbench_rank.sources import LOGS, BenchmarkTable, Score, benchmark_scores
+
+Codes = NDArray[np.intp]
+MOST_METHODS = 2000  # all pairs are compared: about a minute of CPU and 1.5 GB (docs/scale.md)
+_MOST_NUMBERS = 200_000_000
+_BLANK = re.compile(r"[+-]?(nan|inf|infinity)|na|n/a|none|null|-|", re.IGNORECASE)
+_SMALLER = re.compile(
+    r"error|loss|rmse|mse|mae|nll|brier|perplexity|latency|time|cost|regret|(^|_)ece($|_)", re.I
+)
+_LARGER = re.compile(r"acc|auc|f1|score|precision|recall|win|bleu|rouge|correct|r2|reward", re.I)
+_NAMED = 3  # names that a sentence lists
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """One score of M methods in C cells: splits of tasks, or questions.
+
+    Attributes
+    ----------
+    score : the name of the score.
+    better : ``higher`` or ``lower``.
+    values : (M, C) as they were given; NaN if missing.
+    cost : (M, C) the cost of each, or None.
+    epsilon : the largest difference that does not matter in practice, if declared.
+    """
+
+    score: str
+    better: str
+    values: Floats
+    cost: Floats | None
+    epsilon: float | None = None
+
+    @property
+    def sign(self) -> float:
+        """1 where higher is better, -1 where lower is."""
+        return 1.0 if self.better == HIGHER else -1.0
+
+    @property
+    def larger_is_better(self) -> Floats:
+        """The values turned so that the larger are the better."""
+        return self.sign * self.values
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """Scores, with the task, split or question of each cell.
+
+    Attributes
+    ----------
+    methods : the names of the methods.
+    tasks : the names of the tasks; empty for questions without tasks.
+    families : names; empty where none are given.
+    task : (C,) the task of each cell, or the cell itself of questions without tasks.
+    family : (K,) the family of each task, or the task itself.
+    splits : the most splits of a task; 0 for questions.
+    questions : the number of questions; 0 for splits.
+    notes : sentences for the reader.
+    warnings : sentences on what may be wrong.
+    """
+
+    methods: tuple[str, ...]
+    tasks: tuple[str, ...]
+    families: tuple[str, ...]
+    task: Codes
+    family: Codes
+    splits: int
+    questions: int
+    scores: tuple[Scores, ...]
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def read_scores(
+    options: RankOptions, source: Table | None = None, read: BenchmarkTable | None = None
+) -> ScoreTable:
+    """Read a table of scores.
+
+    Parameters
+    ----------
+    source : the table, if it is in memory; the path is then only used in messages.
+    read : the scores of a recognised format, instead of a table.
+
+    Raises
+    ------
+    UserError : a column that is not there, rows that come twice, scores that are none or of two
+        scales, or too few methods or tasks to compare.
+    """
+    file = options.path.name
+    if read is not None:
+        source = read.frame
+    if source is None:
+        check_file(options.path)
+        names = names_in(options.path, _columns(options), options)
+    else:
+        names = names_of_table(source)
+    options, sentences = _with_usual_names(options, names, file)
+    if read is not None:
+        sentences = [_sentence(text) for text in (read.sentence, *read.notes)]
+    columns = _columns(options)
+    numeric = [*options.score, *filter(None, [options.cost])]
+    if source is None:
+        frame = read_any_table(options.path, columns, numeric=numeric, part=options)
+    else:
+        check_columns(file, columns, names)
+        frame = texts_of_table(source, file, only=columns, numeric=numeric)
+    if not len(frame):
+        raise UserError(f"{file}: no rows below the header")
+    warnings = [_sentence(text) for text in read.warnings] if read is not None else []
+    declared = {score.name: score for score in read.scores} if read is not None else {}
+    return _Reading(options, frame, file, sentences, warnings, declared).table()
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _columns(options: RankOptions) -> list[str]:
+    single = (options.method, options.task, options.item, options.family, options.cost)
+    return list(dict.fromkeys([*filter(None, single), *options.split, *options.score]))
+
+
+def _with_usual_names(
+    options: RankOptions, names: Sequence[str], file: str
+) -> tuple[RankOptions, list[str]]:
+    """Return the options with columns found by their usual names, and a note on these."""
+    chosen = _columns(options)
+    free = {name.lower(): name for name in reversed(names) if name not in chosen}
+    guessed: dict[str, list[str]] = {}
+    for role, usual in USUAL_NAMES.items():
+        matches = [free[name] for name in usual if name in free]
+        if not getattr(options, role) and matches:
+            guessed[role] = matches if role == "split" else matches[:1]
+    found: dict[str, Any] = {
+        role: tuple(columns) if role == "split" else columns[0] for role, columns in guessed.items()
+    }
+    options = replace(options, **found)
+    others = ", ".join([str(name) for name in names if name not in _columns(options)][:12])
+    for role in ("method", "score"):
+        if not getattr(options, role):
+            raise UserError(
+                f"{file}: no column is named for the {role}s: give {role}=COLUMN, one of {others}"
+            )
+    if not options.task and not options.item:
+        raise UserError(
+            f"{file}: no column is named for the tasks: give task=COLUMN, or item=COLUMN where "
+            "each row is an answer to one question"
+        )
+    guesses = [
+        f"{role}=[{','.join(columns)}]" if columns[1:] else f"{role}={columns[0]}"
+        for role, columns in guessed.items()
+    ]
+    return options, ([f"Columns taken by their names: {', '.join(guesses)}."] if guesses else [])
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """The steps from a frame of texts to arrays; `notes` and `warnings` fill on the way.
+
+    Attributes
+    ----------
+    declared : what the format says of scores, by their names.
+    """
+
+    options: RankOptions
+    frame: pd.DataFrame
+    file: str
+    notes: list[str]
+    warnings: list[str]
+    declared: Mapping[str, Score]
+
+    def table(self) -> ScoreTable:
+        """Return the scores."""
+        options = self.options
+        method, methods = self._codes(options.method)
+        if len(methods) < 2:
+            raise UserError(
+                f"{self.file}: column '{options.method}' holds one method, {quoted(methods[0])}: "
+                "ranking needs two"
+            )
+        if len(methods) > MOST_METHODS:
+            raise UserError(
+                f"{self.file}: column '{options.method}' holds {count(len(methods))} methods; at "
+                f"most {count(MOST_METHODS)} are ranked, as all pairs are compared: keep those "
+                "that matter, or name another column"
+            )
+        cell, task, tasks = self._cells()
+        family, families = self._families(cell, task)
+        self._check_units(tasks, families, len(task))
+        size = len(methods) * len(task)
+        if size > _MOST_NUMBERS:
+            raise UserError(
+                f"{self.file}: {count(len(methods))} methods in {count(len(task))} cells are "
+                f"{count(size)} numbers; at most {count(_MOST_NUMBERS)} are ranked"
+            )
+        cell_code = self._cell_codes(method, cell, len(task))
+        scores = tuple(
+            self._scores(name, number, cell_code, (len(methods), len(task)), task, methods)
+            for number, name in enumerate(options.score)
+        )
+        self._note_missing(scores[0].values, task, tasks, methods)
+        return ScoreTable(
+            methods=methods,
+            tasks=tasks,
+            families=families,
+            task=task,
+            family=family,
+            splits=0 if options.item else int(np.bincount(task).max()),
+            questions=len(task) if options.item else 0,
+            scores=scores,
+            notes=tuple(self.notes),
+            warnings=tuple(self.warnings),
+        )
+
+    def _codes(self, column: str) -> tuple[Codes, tuple[str, ...]]:
+        """Return a column's values as codes, in order of first appearance."""
+        text = self.frame[column].astype(str).str.strip()
+        ColumnRef(self.file, column).refuse_blank(text, "a name: the cell is empty")
+        codes, values = pd.factorize(text)
+        return codes.astype(np.intp), tuple(map(str, values))
+
+    def _cells(self) -> tuple[Codes, Codes, tuple[str, ...]]:
+        """Return the cell of each row, the task of each cell, and the tasks."""
+        options = self.options
+        row_task: Codes = np.zeros(len(self.frame), np.intp)
+        tasks: tuple[str, ...] = ("",)
+        if options.task:
+            row_task, tasks = self._codes(options.task)
+        cell = row_task
+        for column in [options.item] if options.item else options.split:
+            part = self._codes(column)[0]
+            cell = pd.factorize(cell * (int(part.max()) + 1) + part)[0].astype(np.intp)
+        task = np.zeros(int(cell.max()) + 1, np.intp)
+        task[cell] = row_task
+        if len(tasks) > 1:
+            return cell, task, tasks
+        if options.item:
+            return cell, np.arange(len(task)), ()
+        return cell, task, tasks
+
+    def _families(self, cell: Codes, task: Codes) -> tuple[Codes, tuple[str, ...]]:
+        """Return the family of each task; by default, the task itself."""
+        own_families = np.arange(int(task.max()) + 1)
+        if not self.options.family:
+            return own_families, ()
+        row_family, families = self._codes(self.options.family)
+        row_task = task[cell]
+        family = np.zeros(len(own_families), np.intp)
+        family[row_task] = row_family
+        wrong = family[row_task] != row_family
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            column = self.options.task or self.options.item
+            raise UserError(
+                f"{self.file}: column '{self.options.family}', row {row + 1}: {column} "
+                f"{quoted(self.frame[column].iloc[row])} is of the family "
+                f"{quoted(families[row_family[row]])}, and elsewhere of another; a task has one"
+            )
+        return family, families
+
+    def _check_units(self, tasks: tuple[str, ...], families: tuple[str, ...], cells: int) -> None:
+        """Refuse tables with too few tasks, families or questions to rank by."""
+        options = self.options
+        if options.about == THESE and not (options.item and tasks):
+            raise UserError(
+                "about=these is for questions of several tasks: name item= and task=, or leave it "
+                "out"
+            )
+        if len(tasks) == 1 and not options.item:
+            raise UserError(
+                f"{self.file}: column '{options.task}' holds one task, {quoted(tasks[0])}: how "
+                "methods do on a new task cannot be told from one; where each row is a question of "
+                "it, name item="
+            )
+        if len(families) == 1 and options.about != THESE:
+            raise UserError(
+                f"{self.file}: column '{options.family}' holds one family, {quoted(families[0])}: "
+                "leave family= out to compare its tasks as if they were independent"
+            )
+        if cells < 2:
+            raise UserError(f"{self.file}: one question; ranking needs several")
+
+    def _cell_codes(self, method: Codes, cell: Codes, cells: int) -> Codes:
+        """Return the flat index of each row in the matrix (methods, cells); refuse duplicates."""
+        cell_code = method * cells + cell
+        splits = self.options.split if self.options.item else ()
+        key = pd.DataFrame({"": cell_code} | {name: self._codes(name)[0] for name in splits})
+        twice = key.duplicated(keep=False).to_numpy()
+        if not twice.any():
+            return cell_code
+        rows = np.flatnonzero(twice)
+        first_row = int(rows[0])
+        clashing = rows[cell_code[rows] == cell_code[first_row]]
+        if len(self.frame.iloc[rows].drop_duplicates()) == len(np.unique(cell_code[rows])):
+            extra = np.flatnonzero(pd.Series(cell_code).duplicated())
+            self.notes.append(
+                f"Rows that say the same as an earlier one, counted once: {count(len(extra))} (the "
+                f"first is row {extra[0] + 1})."
+            )
+            return cell_code
+        key_columns = [self.options.method, self.options.task or self.options.item]
+        key_text = " and ".join(
+            f"{name} {quoted(self.frame[name].iloc[first_row], 30)}" for name in key_columns
+        )
+        hint = "tell them apart with split=COLUMN"
+        if self.options.item:
+            hint = "keep one of them"
+        elif self.options.split:
+            hint = "keep one, or name all columns that tell splits apart: split=[A,B]"
+        raise UserError(
+            f"{self.file}: {len(clashing)} rows of {key_text} have different scores (rows "
+            f"{clashing[0] + 1} and {clashing[1] + 1}): {hint}"
+        )
+
+    def _scores(
+        self,
+        name: str,
+        number: int,
+        cell_code: Codes,
+        shape: tuple[int, int],
+        task: Codes,
+        methods: tuple[str, ...],
+    ) -> Scores:
+        """Return a column of scores as a matrix of methods by cells, checked."""
+        column = self.frame[name]
+        row_values = to_numbers(column).copy()
+        finite = np.isfinite(row_values)
+        if not finite.all() and column.dtype.kind not in "iuf":
+            text = column.astype(str)
+            is_text = ~finite & ~text.str.strip().str.fullmatch(_BLANK).to_numpy(bool)
+            truths = text[is_text].str.lower().map({"true": 1.0, "false": 0.0})
+            if is_text.any() and truths.notna().all():
+                row_values[is_text] = truths.to_numpy()
+                finite = np.isfinite(row_values)
+            else:
+                ColumnRef(self.file, name).refuse(text, is_text, "number", negation="no")
+        epsilon = self.declared.get(name, Score(name)).epsilon
+        if epsilon is None and _mixes_units(row_values[finite]):
+            raise mixed_scales(row_values, column.astype(str), ColumnRef(self.file, name))
+        better = self._direction(name, number)
+        values = _cell_means(row_values, cell_code, shape)
+        if not finite.all():
+            values = self._with_crashed_scores(
+                name, values, finite, cell_code, task, methods, better
+            )
+        self._compare_scales(name, values, task)
+        cost = None
+        if self.options.cost:
+            cost = _cell_means(to_numbers(self.frame[self.options.cost]), cell_code, shape)
+        return Scores(name, better, values, cost, epsilon)
+
+    def _direction(self, name: str, number: int) -> str:
+        """Return whether higher or lower is better, and warn if that contradicts the name."""
+        metric, said = find(name), self.declared.get(name, Score(name)).better
+        by_name = said or (str(metric.better) if metric is not None else "")
+        if by_name not in (HIGHER, LOWER):
+            by_name = LOWER if _SMALLER.search(name) else HIGHER if _LARGER.search(name) else ""
+        given = self.options.better
+        if not given:
+            if not said:
+                self.notes.append(
+                    f"{(by_name or HIGHER).capitalize()} {name} is taken to be better"
+                    f"{', by its name' if by_name else ''}; better= says otherwise."
+                )
+            return by_name or HIGHER
+        direction = given[number if len(given) > 1 else 0]
+        if by_name and direction != by_name:
+            self.warnings.append(
+                f"better={direction} is asked for, but of a score called '{name}' {by_name} is "
+                "usually better: if so, every rank is upside down."
+            )
+        return direction
+
+    def _with_crashed_scores(
+        self,
+        name: str,
+        values: Floats,
+        finite: NDArray[np.bool_],
+        cell_code: Codes,
+        task: Codes,
+        methods: tuple[str, ...],
+        better: str,
+    ) -> Floats:
+        """Return scores in which crashed ones count as the option ``crashed=`` says."""
+        rows = np.flatnonzero(~finite)
+        is_crashed = np.zeros(values.shape, bool)
+        is_crashed.flat[cell_code[rows]] = True
+        is_crashed &= ~np.isfinite(values)
+        with_crashes = np.flatnonzero(is_crashed.any(axis=1))
+        listed = _first_names(
+            [f"{methods[method]} ({count(is_crashed[method].sum())})" for method in with_crashes]
+        )
+        if not self.options.crashed:
+            first = int(rows[0])
+            raise UserError(
+                f"{self.file}: column '{name}', row {first + 1}: {_scores_are(len(rows))} empty or "
+                f"not finite, of {listed}: say what such a score counts, crashed=worst (the worst "
+                "of that task), crashed=left-out, or a number"
+            )
+        value = self.options.crashed_value
+        crashes = f"{name}: {_scores_are(is_crashed.sum())} empty or not finite, of {listed}"
+        if self.options.crashed == LEFT_OUT:
+            self.warnings.append(
+                f"{crashes}; left out, which flatters methods that fail where it is hard."
+            )
+            return values
+        if value is not None:
+            self.notes.append(f"{crashes}; such a score counts as {value:g}.")
+            return np.where(is_crashed, value, values)
+        self.notes.append(
+            f"{crashes}; they count as the worst score that any method has on that task."
+        )
+        worst = np.fmax if better == LOWER else np.fmin  # which leave NaN out
+        worst_of_task = np.full(int(task.max()) + 1, np.nan)
+        worst.at(worst_of_task, task, worst.reduce(values, axis=0))
+        if lacking := int(np.isnan(worst_of_task).sum()):
+            self.warnings.append(f"{count(lacking)} tasks have no finite score at all: left out.")
+        return np.where(is_crashed, worst_of_task[task], values)
+
+    def _compare_scales(self, name: str, values: Floats, task: Codes) -> None:
+        """Warn if the scores of a few tasks are so large that they dominate the mean."""
+        tasks = int(task.max()) + 1
+        if self.options.item or tasks < 3:
+            return
+        is_known = np.isfinite(values)
+        size = np.where(is_known, np.abs(values), 0).sum(axis=0)
+        size = size / np.maximum(is_known.sum(axis=0), 1)
+        task_sizes = np.bincount(task, size, tasks) / np.bincount(task, minlength=tasks)
+        usual = float(np.median(task_sizes))
+        if usual > 0 and task_sizes.max() > _APART * usual:
+            self.warnings.append(
+                f"The scores of {name} on some tasks are over {_APART} times as large as on most: "
+                "these tasks make the mean. Rank a score that is on one scale, such as a share of "
+                "each task's best."
+            )
+
+    def _note_missing(
+        self, values: Floats, task: Codes, tasks: tuple[str, ...], methods: tuple[str, ...]
+    ) -> None:
+        """Note which methods lack tasks, questions or splits that others have."""
+        is_known = np.isfinite(values)
+        if is_known.all():
+            return
+        units = "tasks" if tasks else "questions"
+        if tasks:
+            is_known = np.stack(
+                [is_known[:, task == number].any(axis=1) for number in range(len(tasks))], axis=1
+            )
+        present, total = is_known.sum(axis=1), is_known.shape[1]
+        incomplete = [m for m in np.argsort(present, kind="stable") if present[m] < total]
+        if not incomplete:
+            self.notes.append(
+                "Some methods lack splits that others have: two methods are compared on the splits "
+                "that both have."
+            )
+            return
+        listed = _first_names([f"{methods[m]} ({count(present[m])})" for m in incomplete])
+        lack = "method lacks" if len(incomplete) == 1 else "methods lack"
+        self.notes.append(
+            f"{count(len(incomplete))} {lack} some of the {count(total)} {units}: {listed}. Two "
+            f"methods are compared on the {units} that both have, so that nobody gains by leaving "
+            "out what is hard."
+        )
+
+
+_PERCENT = 10  # what shares are mixed with, if they are: all that is over 1 is this at least
+
+
+def _mixes_units(values: Floats) -> bool:
+    """Return whether some scores (n,) are surely shares of 1, and others percents.
+
+    A score that may exceed 1, such as a loss, does so by little as well as by much.
+    """
+    over = values[values > 1]
+    as_percents = (over >= _PERCENT) & (over <= 100)
+    return mixes_scales(values) and values.min() >= 0 and bool(as_percents.all())
+
+
+_APART = 30  # scores of a task this many times as large as usual are noted as another scale
+
+
+def _cell_means(row_values: Floats, cell_code: Codes, shape: tuple[int, int]) -> Floats:
+    """Return the means of the rows of each cell, (M, C); NaN if no row is finite."""
+    finite = np.isfinite(row_values)
+    size = shape[0] * shape[1]
+    sums = np.bincount(cell_code[finite], row_values[finite], size)
+    counts = np.bincount(cell_code[finite], minlength=size)
+    values = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return values.reshape(shape)
+
+
+def _scores_are(number: int) -> str:
+    return "1 score is" if number == 1 else f"{count(number)} scores are"
+
+
+def _first_names(names: Sequence[str]) -> str:
+    """Return a list of the first `_NAMED` names, and how many more there are."""
+    rest = f" and {count(len(names) - _NAMED)} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + rest
+
+
+# Options for ranking a table of scores: its columns, and how they count.
+
+HIGHER, LOWER = "higher", "lower"
+FAMILIES, TASKS = "families", "tasks"
+NEW, THESE = "new", "these"
+WORST, LEFT_OUT = "worst", "left-out"
+# Usual names of columns, tried if the options name none.
+USUAL_NAMES = {
+    "method": ("method", "model", "algorithm", "learner", "system", "approach"),
+    "task": ("task", "dataset", "data_set", "benchmark", "problem"),
+    "split": ("split", "fold", "repeat", "repetition", "seed"),
+    "item": ("item", "question", "question_id", "doc_id", "instance", "example"),
+    "family": ("family", "source"),
+}
+
+
+@dataclass(frozen=True)
+class RankOptions(TablePart):
+    """Options for ranking: the table, its columns, and how they count."""
+
+    path: Path = option(
+        Path,
+        "A CSV, Excel, Parquet or Arrow file with one row for each score of a method; a file or "
+        "folder of lm-evaluation-harness, TabArena, the AutoML benchmark or benchopt; or "
+        "a results folder.",
+        argument="SCORES",
+    )
+    score: tuple[str, ...] = option(
+        (), "The column of scores, or several; they share one error rate.", shown="[COLUMN,...]"
+    )
+    method: str = option(
+        "", "The column of what is ranked; one called method, model or algorithm by default.",
+        shown="COLUMN",
+    )  # fmt: skip
+    task: str = option(
+        "", "The column of tasks; one called task or dataset by default.", shown="COLUMN"
+    )
+    split: tuple[str, ...] = option(
+        (), "The columns that tell the splits of a task apart, such as [repeat,fold].",
+        shown="[COLUMN,...]",
+    )  # fmt: skip
+    item: str = option(
+        "", "The column of questions, where each row is a method's answer to one.", shown="COLUMN"
+    )
+    family: str = option(
+        "", "The column of families: tasks of one source, which go together.", shown="COLUMN"
+    )
+    cost: str = option("", "The column of what a row cost, by which plans are priced.",
+                       shown="COLUMN")  # fmt: skip
+    better: tuple[str, ...] = option(
+        (), "Whether higher or lower scores are better, for each score; by its name by default.",
+        shown="higher|lower",
+    )  # fmt: skip
+    within: float | None = option(
+        None, "The largest difference that does not matter; by default 0.01, or 1 where scores "
+        "are percentages.",
+        least=0,
+    )  # fmt: skip
+    crashed: str = option(
+        "", "What an empty or NaN score counts as: the worst score of any method on that task, "
+        "left-out, or a number. Without it such tables are refused.", shown="worst|left-out|NUMBER",
+    )  # fmt: skip
+    mean: str = option(
+        FAMILIES,
+        "What has equal weight in a mean: each family, or each task (with item=, each question).",
+        choices=(FAMILIES, TASKS),
+    )  # fmt: skip
+    about: str = option(
+        NEW, "What conclusions are about: new tasks, or these same tasks with new questions.",
+        choices=(NEW, THESE),
+    )  # fmt: skip
+    pair: tuple[str, ...] = option(
+        (), "Two methods whose difference is shown by itself.", shown="[METHOD,METHOD]"
+    )
+    seed: int = option(0, "The seed of random draws.", least=0)
+    out: str = option("", "The folder of the page and the JSON.", shown="FOLDER")
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked."""
+        check_declared(self)
+        for direction in self.better:
+            if direction not in (HIGHER, LOWER):
+                raise UserError(f"better is '{direction}'; it must be higher or lower")
+        if len(self.better) > 1 and len(self.better) != len(self.score):
+            raise UserError(
+                f"better= has {len(self.better)} directions for {len(self.score)} scores: give one "
+                "for all of them, or one for each"
+            )
+        if self.pair and len(set(self.pair)) != 2:
+            raise UserError("pair= needs two different methods: pair=[A,B]")
+        self.crashed_value  # noqa: B018  (refuses what is no number)
+
+    @property
+    def crashed_value(self) -> float | None:
+        """The number that a crashed method's score counts, where it is one."""
+        if self.crashed in ("", WORST, LEFT_OUT):
+            return None
+        try:
+            return float(self.crashed)
+        except ValueError:
+            raise UserError(
+                f"crashed is '{self.crashed}'; it must be worst, left-out or a number"
+            ) from None
+
+
+# Scores of a recognised format, and the columns that it has.
+
+_NO_ITEMS = "none"  # as item=: aggregates of tasks are ranked, not items
+
+
+def read_recognised(options: RankOptions) -> BenchmarkTable | None:
+    """Return the scores of finished runs or of a recognised format; None for any other table.
+
+    If options name columns of a table, None is returned, whatever its format.
+
+    Raises
+    ------
+    UserError : as of :func:`benchmark_scores`.
+    """
+    path = options.path
+    named_columns = options.method or options.task or options.item not in ("", _NO_ITEMS)
+    if not path.exists() or (path.is_file() and named_columns and path.suffix not in LOGS):
+        return None
+    items = False if options.item == _NO_ITEMS else None
+    table = benchmark_scores(path, options.score, items=items)
+    if table is None:
+        return None
+    note(f"{path.name} was read as {table.sentence}")
+    return table if options.family else independent_tasks(table)
+
+
+def independent_tasks(table: BenchmarkTable) -> BenchmarkTable:
+    """Return a table without the column of families if there is just one family."""
+    if "family" not in table.frame or table.frame["family"].nunique() > 1:
+        return table
+    name = shortened(str(table.frame["family"].iloc[0]))
+    warning = f"all tasks are of one family, {name}: they are compared as if they were independent"
+    frame = table.frame.drop(columns="family")
+    return replace(table, frame=frame, warnings=(*table.warnings, warning))
+
+
+def as_read(options: RankOptions, table: BenchmarkTable) -> RankOptions:
+    """Return the options with the columns of a recognised table, unless others are named.
+
+    Plans use the first of several costs.
+    """
+    names = [name for name in ("method", "task", "item", "family") if name in table.frame]
+    columns: dict[str, Any] = {name: name for name in names if not getattr(options, name)}
+    if options.item == _NO_ITEMS:
+        columns["item"] = ""
+    if "split" in table.frame and not options.split:
+        columns["split"] = ("split",)
+    if table.costs and not options.cost:
+        columns["cost"] = table.costs[0]
+    return replace(options, score=tuple(score.name for score in table.scores), **columns)

@@ -1,0 +1,495 @@
+"""What many approaches on many tasks show: ranks, trade-offs, and what could not be ranked.
+
+A *task* is a data set with a protected attribute, a *family* tasks that share people or a source;
+means are over families. An *approach* is a learner, an intervention and an uncertainty method with
+their options; a *setting* on top of it is thresholds for each group, or a share of withheld labels.
+Begin with `findings_of`, which computes all of it. Ranks are those of ``fairbench rank``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import special
+
+from fairbench.core.arrays import Floats
+from fairbench.core.errors import UserError
+from fairbench.evaluation.table import COSTS
+from fairbench.inference.rates import Limits
+from fairbench.metrics.registry import find, label
+from fairbench_rank.approaches import (
+    ERROR,
+    FACTS,
+    FEWEST_FAMILIES,
+    NONE,
+    PARTS,
+    ApproachValues,
+    MeasuredDifferences,
+    contrasts,
+    epsilon_of,
+    family_means,
+    mean_differences,
+    mean_over_families,
+)
+from fairbench_rank.ranking import (
+    WRONG,
+    Ranking,
+    answers,
+    found_sentences,
+    fresh_sentences,
+    limits_of_cells,
+    near_in_words,
+    new_task_sentences,
+    open_sentences,
+    resolving_sentences,
+    simultaneous_sentences,
+    unseen_in_words,
+)
+from fairbench_rank.scores import HIGHER, LOWER, RankOptions, Scores, ScoreTable
+
+METRICS = ("error_rate", "log_loss", "statistical_parity", "equalized_odds", "equal_opportunity")
+GAPS = ("statistical_parity", "equalized_odds")
+_NOUN = "approaches"  # what methods are called here
+MEAN_OVER_FAMILIES = (
+    "A mean over families first averages the tasks of each family, and then counts every family "
+    "equally. Its interval is for new families like these."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RankedValues:
+    """One metric of the ranked approaches, with its sign such that smaller is better.
+
+    Attributes
+    ----------
+    positions : (A,) the index in `values` of each ranked approach.
+    losses : (A, T, R) the metric, its sign turned if larger values are better.
+    sign : -1 if it was turned, otherwise 1.
+    reference : the index of the reference among the A ranked approaches.
+    """
+
+    values: ApproachValues
+    metric: str
+    positions: NDArray[np.intp]
+    losses: Floats
+    sign: float
+    reference: int
+
+    @classmethod
+    def of(cls, values: ApproachValues, metric: str, reference: int) -> RankedValues | None:
+        """Return the approaches with a metric on enough tasks and families; None if too few."""
+        declared = find(metric)
+        sign = -1.0 if declared is not None and declared.better == HIGHER else 1.0
+        losses = sign * values.metric(metric)
+        is_paired = np.isfinite(losses) & np.isfinite(losses[reference])
+        has_two_splits = is_paired.sum(axis=2) > 1
+        families = np.eye(int(values.family.max()) + 1)[values.family]
+        enough = ((has_two_splits @ families) > 0).sum(axis=1) >= FEWEST_FAMILIES
+        enough &= has_two_splits.sum(axis=1) >= values.fewest_tasks
+        positions = np.flatnonzero(enough)
+        if not enough[reference] or len(positions) < 2:
+            return None
+        reference_position = int(np.flatnonzero(positions == reference)[0])
+        return cls(values, metric, positions, losses[positions], sign, reference_position)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the approaches."""
+        return [self.values.names[position] for position in self.positions]
+
+    def table(self) -> ScoreTable:
+        """Return the values as a table of scores, without tasks that have none."""
+        repeats = self.losses.shape[2]
+        cells = self.losses.reshape(len(self.losses), -1)
+        has_value = np.isfinite(cells).any(axis=0)
+        task = np.repeat(np.arange(self.losses.shape[1]), repeats)[has_value]
+        task_index, task = np.unique(task, return_inverse=True)
+        rows = self.values.tasks.iloc[task_index]
+        family, families = pd.factorize(rows["family"])
+        better = LOWER if self.sign > 0 else HIGHER
+        return ScoreTable(
+            methods=tuple(self.names),
+            tasks=tuple(rows["dataset"].str.cat(rows["protect"], sep=", ")),
+            families=tuple(map(str, families)),
+            task=task,
+            family=family.astype(np.intp),
+            splits=repeats,
+            questions=0,
+            scores=(Scores(self.metric, better, self.sign * cells[:, has_value], None),),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MetricStandings:
+    """The ranking in one metric of the approaches that were run on enough tasks.
+
+    Attributes
+    ----------
+    ranked : the values that are ranked.
+    answer : their ranking, as ``fairbench rank`` has it.
+    few : a row for each approach without a rank, which was run on too few tasks.
+    """
+
+    ranked: RankedValues
+    answer: Ranking
+    few: Sequence[Mapping[str, Any]]
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric."""
+        return self.ranked.metric
+
+    @property
+    def reference(self) -> str:
+        """The approach that the others are compared with."""
+        return self.ranked.names[self.ranked.reference]
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each approach, the best mean first, with its difference from the reference.
+
+        They are those of :meth:`Ranking.rows`, and ``near_percent``, the chance to be near the best
+        in words; ``families`` and ``tasks`` are those that both were run on.
+        """
+        paired = np.isfinite(self.ranked.losses)
+        paired &= paired[self.ranked.reference]
+        tasks = dict(zip(self.ranked.names, paired.any(axis=2).sum(axis=1).tolist(), strict=True))
+        rows = self.answer.rows(self.reference)
+        for place, (name, row) in enumerate(zip(self.answer.methods, rows, strict=True)):
+            row["tasks"] = tasks[name]
+            row["near_percent"] = near_in_words(self.answer, place, " % or more", " %")
+            if name != self.reference:
+                row["families"] = self.answer.difference(name, self.reference).units
+        return rows
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """All sentences on the ranking; which approaches may be the best is stated once."""
+        is_said = 1 < len(self.answer.best) < len(self.answer.methods)
+        return [
+            *found_sentences(self.answer, _NOUN),
+            *fresh_sentences(self.answer, _NOUN),
+            *new_task_sentences(self.answer, "approach"),
+            *list(open_sentences(self.answer, _NOUN))[is_said:],
+            *self.resolving,
+        ]
+
+    @cached_property
+    def resolving(self) -> list[str]:
+        """Sentences on what would tell the best approaches apart."""
+        return list(limits_of_cells(self.answer)) or list(resolving_sentences(self.answer))
+
+    def plain(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        about = {"metric": self.metric, "label": label(self.metric), "reference": self.reference}
+        told = {"sentences": self.sentences, "unseen": unseen_in_words(self.answer)}
+        return {**about, **self.answer.plain(), "ranks": self.rows, **told, "few": self.few}
+
+
+def standings_of(
+    ranked: RankedValues, *, error_rate: float = WRONG, seed: int = 0
+) -> MetricStandings:
+    """Return ranks and differences of each approach in one metric.
+
+    Parameters
+    ----------
+    error_rate : the chance that any rank, difference or candidate for the best is wrong.
+    seed : the seed of the random sign flips.
+    """
+    options = RankOptions(within=epsilon_of(ranked.metric), seed=seed)
+    (answer,) = answers(
+        ranked.table(), options, error_rate=error_rate, most_planned=len(ranked.positions)
+    )
+    return MetricStandings(ranked, answer, list(_few_task_differences(ranked)))
+
+
+def _few_task_differences(ranked: RankedValues) -> Iterator[dict[str, Any]]:
+    """Yield the differences from the reference of all approaches that a ranking leaves out.
+
+    They are means over the families of their tasks alone, with a 95 % interval for new splits of
+    these tasks, and do not speak for other data sets.
+    """
+    losses = ranked.sign * ranked.values.metric(ranked.metric)
+    positions = np.setdiff1d(np.arange(len(losses)), ranked.positions)
+    differences = losses[positions] - losses[ranked.positions[ranked.reference]]
+    measured = ranked.values.estimate_differences(differences)
+    means = ranked.sign * np.stack(family_mean_interval(measured))
+    for row, position in enumerate(positions):
+        if measured.known[row].any():
+            yield {
+                "approach": ranked.values.names[position],
+                "tasks": int(measured.known[row].sum()),
+                "families": int(measured.families[row]),
+                "difference": float(means[0, row]),
+                "lower": float(means[1:, row].min()),
+                "upper": float(means[1:, row].max()),
+            }
+
+
+def family_mean_interval(measured: MeasuredDifferences, level: float = 0.95) -> Limits:
+    """Return the mean over the families that were measured, with its interval, (P,) each.
+
+    The families are taken as fixed, so that the interval is for new splits of their data alone.
+
+    Notes
+    -----
+    The mean is m = (1/F) sum of m_f over the F measured families. Family f has n_f tasks with
+    standard errors s_ft: the variance over splits by Nadeau and Bengio (2003, Machine Learning 52).
+    As data sets of a family may share people, their errors are added as if perfectly correlated:
+    v_f = (sum of s_ft / n_f)^2. The standard error of m is sqrt(sum of v_f) / F, and its degrees of
+    freedom are those of Welch and Satterthwaite, (sum of v_f)^2 / sum of (v_f^2 / d_f), where d_f
+    is one less than the fewest splits of a task in f.
+    """
+    tasks_of_family = measured.known.astype(float) @ measured.members
+    has_tasks = tasks_of_family > 0
+    error = np.sqrt(np.where(measured.known, measured.variances * measured.inflation, 0))
+    splits = np.where(measured.known, measured.splits, np.inf)[:, :, None]
+    fewest = np.where(measured.members > 0, splits, np.inf).min(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variances = np.where(has_tasks, ((error @ measured.members) / tasks_of_family) ** 2, 0)
+        families = has_tasks.sum(axis=1)
+        mean = np.where(has_tasks, family_means(measured), 0).sum(axis=1) / families
+        own_freedom = np.maximum(fewest - 1, 1)
+        freedom = variances.sum(axis=1) ** 2 / (variances**2 / own_freedom).sum(axis=1)
+        error_of_mean = np.sqrt(variances.sum(axis=1)) / families
+    # Without any noise there are no degrees of freedom, and no width for them to matter.
+    half = special.stdtrit(np.nan_to_num(freedom, nan=1.0), (1 + level) / 2) * error_of_mean
+    return Limits(mean, mean - half, mean + half)
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """All that a table of approaches shows.
+
+    Attributes
+    ----------
+    values : the values of approaches in all settings; plain : without settings.
+    approaches : a row for each: ``name``, its learner, intervention, method and options,
+        ``group_at_prediction`` (whether a person's group must be known to predict), ``tasks`` on
+        which it was run, ``fit_seconds`` and ``predict_seconds`` (CPU seconds for a split, medians
+        over tasks), and ``relative_cost``: its fit seconds over the reference's, the geometric mean
+        over tasks.
+    standings : the ranking in each metric.
+    mean_frontiers : a row for each intervention, or thresholds for each group: the mean change of
+        error and gap over families, as (value, lower, upper); both intervals hold together.
+    reference : the name of the approach that the others are compared with.
+    runs, repeats : the number of runs, and of splits of each task.
+    notes : sentences on runs that are left out.
+    """
+
+    values: ApproachValues
+    plain: ApproachValues
+    approaches: Sequence[Mapping[str, Any]]
+    standings: Sequence[MetricStandings]
+    mean_frontiers: Sequence[Mapping[str, Any]]
+    reference: str
+    runs: int
+    repeats: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fewest_tasks(self) -> int:
+        """The number of tasks on which an approach must have been run to be ranked."""
+        return self.values.fewest_tasks
+
+    @property
+    def few(self) -> list[Mapping[str, Any]]:
+        """The approaches that were run on too few tasks to be ranked."""
+        return [row for row in self.approaches if row["tasks"] < self.fewest_tasks]
+
+    @property
+    def families(self) -> int:
+        """The number of families that the tasks belong to."""
+        return int(self.values.tasks["family"].nunique())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, None for numbers that are unknown."""
+        names = ("dataset", "protect", "family", *FACTS)
+        tasks = self.values.tasks.reindex(columns=names).to_dict("records")
+        kept = ("approaches", "mean_frontiers", "reference", "runs", "repeats", "notes")
+        standings = [standing.plain() for standing in self.standings]
+        content = {name: getattr(self, name) for name in (*kept, "fewest_tasks")}
+        plain: dict[str, Any] = plain_values({"tasks": tasks, "standings": standings, **content})
+        return plain
+
+
+def plain_values(value: Any) -> Any:
+    """Return a value in plain types for JSON, with None for numbers that are unknown."""
+    if isinstance(value, Mapping):
+        return {name: plain_values(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def findings_of(
+    table: pd.DataFrame,
+    *,
+    metrics: Sequence[str] = METRICS,
+    seed: int = 0,
+) -> Findings:
+    """Return the findings of a table of approaches; all rankings share one error rate.
+
+    Parameters
+    ----------
+    table : the result of :func:`fairbench_rank.approaches.approach_table`.
+
+    Raises
+    ------
+    UserError : there are no binary tasks.
+    """
+    rows = table[table[ERROR].notna()] if ERROR in table else table.iloc[:0]
+    if rows.empty:
+        raise UserError("ranking needs finished runs with an error rate: none of these has one")
+    values = ApproachValues.of(rows)
+    plain = values.only(values.table["setting"] == "")
+    index = reference_index(plain)
+    ranked = [each for name in metrics if (each := RankedValues.of(plain, name, index)) is not None]
+    return Findings(
+        values=values,
+        plain=plain,
+        approaches=list(_approaches(plain, index)),
+        standings=[
+            standings_of(each, seed=seed, error_rate=WRONG / len(ranked)) for each in ranked
+        ],
+        mean_frontiers=list(mean_frontiers(values)),
+        reference=plain.names[index],
+        runs=int(table["run"].nunique()),
+        repeats=int(values.cell_index[:, 2].max()) + 1,
+    )
+
+
+def reference_index(plain: ApproachValues) -> int:
+    """Return the index of the approach that all are compared with.
+
+    It is the cheapest that was run on most tasks without an intervention.
+    """
+    task_counts = np.isfinite(plain.metric(ERROR)).any(axis=2).sum(axis=1)
+    seconds = np.nan_to_num(np.nanmedian(_costs(plain), axis=1), nan=np.inf)
+    rows = plain.approaches
+    # The uncertainty method of most interventions, or of most approaches.
+    changed = rows[rows["intervention"] != NONE]
+    method = (changed if len(changed) else rows)["method"].mode().iloc[0]
+    is_plain = (rows["intervention"] == NONE).to_numpy() & (rows["method"] == method)
+    return int(np.lexsort((seconds, -task_counts, ~is_plain))[0])
+
+
+def _costs(plain: ApproachValues) -> Floats:
+    """Return the mean seconds of a fit, (A, T)."""
+    seconds = plain.metric("fit_seconds")
+    is_known = np.isfinite(seconds)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(is_known, seconds, 0).sum(axis=2) / is_known.sum(axis=2))
+
+
+def _approaches(plain: ApproachValues, reference: int) -> Iterator[dict[str, Any]]:
+    """Yield every approach with its costs, absolute and relative to the reference."""
+    fit_seconds = _costs(plain)
+    by_approach = plain.table.groupby(plain.cell_index[:, 0])
+    medians = by_approach[[name for name in COSTS if name in plain.table]].median()
+    needs_group = by_approach["group_at_prediction"].any()
+    for index, row in enumerate(plain.about_approaches):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            all_log_ratios = np.log(fit_seconds[index] / fit_seconds[reference])
+        log_ratios = all_log_ratios[np.isfinite(all_log_ratios)]
+        yield {
+            "name": plain.names[index],
+            **{part: row[part] for part in (*PARTS, "options")},
+            "group_at_prediction": bool(needs_group[index]),
+            "tasks": int(np.isfinite(fit_seconds[index]).sum()),
+            **{name: float(medians.get(name, {}).get(index, np.nan)) for name in COSTS},
+            "relative_cost": float(np.exp(log_ratios.mean())) if len(log_ratios) else math.nan,
+        }
+
+
+def mean_frontiers(values: ApproachValues) -> Iterator[dict[str, Any]]:
+    """Yield the mean changes by interventions and by thresholds for each group, over families.
+
+    Interventions that were run on too few tasks to be ranked are left out.
+    """
+    for gap_metric in GAPS:
+        relaxed = values.table["setting"].str.startswith(f"{gap_metric}<=")
+        relaxed &= values.table["intervention"].eq(NONE)
+        shown = values.only(values.table["setting"].eq("") | relaxed)
+        metrics = [shown.metric(metric) for metric in (ERROR, gap_metric)]
+        compared = [
+            (part, contrast)
+            for part, base in (("intervention", NONE), ("setting", ""))
+            for contrast in contrasts(shown, part, base)
+            if _measured_on([contrast.mean_difference(metric) for metric in metrics])
+            >= shown.fewest_tasks
+        ]
+        if not compared:
+            continue
+        changes = [mean_differences(metric, [each for _, each in compared]) for metric in metrics]
+        measured = shown.estimate_differences(np.concatenate(changes))
+        # The two intervals of a point hold together, so that it lies in its ellipse's box at 95 %.
+        means = np.stack(mean_over_families(family_means(measured), level=1 - 0.05 / 2))
+        for place, (part, contrast) in enumerate(compared):
+            limits = means[:, [place, len(compared) + place]].T  # of its error, of its gap
+            if np.isfinite(limits).all():
+                yield {
+                    "intervention": contrast.label if part == "intervention" else "",
+                    "setting": contrast.label if part == "setting" else "",
+                    "group_at_prediction": contrast.needs_group,
+                    "gap_metric": gap_metric,
+                    "tasks": int(measured.known[place].sum()),
+                    "families": int(measured.families[place]),
+                    "error": tuple(limits[0].tolist()),
+                    "gap": tuple(limits[1].tolist()),
+                }
+
+
+def _measured_on(changes: Sequence[Floats]) -> int:
+    """Return the number of tasks with two splits or more of all of these changes, (T, R) each."""
+    return int((np.isfinite(changes).all(axis=0).sum(axis=1) > 1).sum())
+
+
+def left_out_sentences(findings: Findings, runs: int) -> Iterator[str]:
+    """Yield a sentence on how many of the runs were not used; nothing if all were."""
+    left = runs - findings.runs
+    if left > 0:
+        yield (
+            f"{pluralise(left, 'more run is', 'more runs are')} not part of these answers. A run "
+            "is left out if it has other splits or other data than most runs of the same task, if "
+            "it was evaluated once more, or if it predicts numbers, which have no error rate."
+        )
+
+
+def few_tasks_sentences(findings: Findings) -> Iterator[str]:
+    """Yield a sentence on how many approaches are not ranked, and why; nothing if all are."""
+    few = len(findings.few)
+    if few:
+        are, were, they = ("is", "was", "it") if few == 1 else ("are", "were", "they")
+        yield (
+            f"{few} of the {len(findings.approaches)} approaches {are} not ranked: {they} {were} "
+            f"run on fewer than {findings.fewest_tasks} of the {len(findings.values.tasks)} tasks, "
+            f"that is on fewer than half of them. This is too little to say how {they} would do on "
+            f"other tasks. What {they} did on the tasks that {they} {were} run on is shown without "
+            "a rank."
+        )
+
+
+def ranks_sentence(findings: Findings) -> str:
+    """Return the sentence that ranks and differences of all metrics hold simultaneously."""
+    metrics_text = "all metrics" if len(findings.standings) > 1 else ""
+    unseen = [unseen_in_words(standing.answer) for standing in findings.standings]
+    return simultaneous_sentences(metrics_text, on_new_tasks=True, unseen=unseen)
+
+
+def pluralise(number: int, one: str, several: str) -> str:
+    """Return a count with the singular or the plural of a word.
+
+    Examples
+    --------
+    >>> pluralise(1, "is", "are"), pluralise(2, "is", "are")
+    ('1 is', '2 are')
+    """
+    return f"{number} {one if number == 1 else several}"

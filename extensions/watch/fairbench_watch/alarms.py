@@ -1,0 +1,812 @@
+"""Alarms of a watch: the rows that are new, what they count, and what they surely show.
+
+Rows are read and counted once (:func:`read_watched`, :func:`events_of`); :func:`look` is one look
+at the file. There is an alarm where a gap is beyond epsilon, where it has changed, and where scores
+are off in another way than before. All quantities share what may go wrong: at most one watch in
+twenty ever gives a false alarm, however long it goes on and no matter how often you look. A
+quantity's share buys one family of intervals (:mod:`fairbench_watch.sequences`). While all of them
+hold, no alarm about it is false: a gap is beyond epsilon where one of them is.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from itertools import combinations
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.audits.direction import Decided, check_said, direction_of
+from fairbench.audits.findings import CHANGED, DRIFTED, PASSED
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
+from fairbench.audits.question import check_unchanged
+from fairbench.audits.table import read_decisions, read_frame
+from fairbench.core.arrays import Floats
+from fairbench.core.errors import UserError, note
+from fairbench.core.files import unsealed_json
+from fairbench.core.locks import JsonFile
+from fairbench.core.options import from_plain
+from fairbench.core.text import natural, quoted, shortened
+from fairbench.data.columns import (
+    ColumnRef,
+    check_score,
+    each_value,
+    labels_of,
+    labels_with_names,
+    name_rows_in_errors,
+    notes_on_decisions,
+    plain_pair,
+    scores_of,
+    spelled,
+)
+from fairbench.data.groups import MOST_GROUPS, cross_groups
+from fairbench.data.tables import check_columns
+from fairbench.inference.rates import Limits
+from fairbench.inference.sequential import Sums
+from fairbench.inference.survey import beyond_chance
+from fairbench_watch.sequences import Pair, first_beyond, log_evidence_needed
+from fairbench_watch.state import (
+    PERIODS,
+    Alarm,
+    Milestone,
+    WatchOptions,
+    WatchState,
+    check_copies,
+    find_additions,
+    period_asked,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class WatchedRows:
+    """The rows of a file, by period and within it as they are in the file.
+
+    Attributes
+    ----------
+    rows : ``period``, a name; ``text``, all that is read of a row but its label; ``key``, what
+        tells one row from another, its identifier or ``text``; ``decision``; ``score``, NaN
+        without scores; ``label``, NaN where it is not known. The index counts from 0.
+    groups : a column of names for each attribute.
+    names : what labels 0 and 1 are called, where the file has both.
+    """
+
+    rows: pd.DataFrame
+    groups: pd.DataFrame
+    names: tuple[str, ...] = ()
+
+
+def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
+    """Read a file that is watched.
+
+    Parameters
+    ----------
+    options : what is watched, and of which columns.
+    names : what labels 0 and 1 are called, where both were seen before; otherwise empty.
+
+    Raises
+    ------
+    UserError : if the file or a column is missing, or a value is invalid; names the row.
+    """
+    audit_options = options.audit
+    file = options.path.name
+    frame = read_frame(audit_options, every=bool(options.time or options.id))
+    time, _ = period_asked(options.time)
+    check_columns(file, [*filter(None, (time, options.id))], list(map(str, frame.columns)))
+    if time:
+        frame = sort_by_period(frame, options.time, file)
+    with name_rows_in_errors(frame, options.id):
+        label, label_names = _labels(frame, options, names)
+        score = scores_of(frame, ColumnRef(file, options.score)) if options.score else None
+        if score is not None:
+            check_score(label, score, file, options.score)
+        direction = direction_of(label_names, spelled(options.favourable), options.decision)
+        decision = read_decisions(frame, audit_options, direction, score)
+    decided = Decided(file, cross_groups(frame, options.group[0]), decision)
+    columns = [name for name in (options.score, options.target, options.prediction) if name]
+    side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
+    check_said(direction, [*columns, label_names[1]], decided, side)
+    if column := options.prediction:
+        for sentence in notes_on_decisions(frame[column], column, label_names, direction.decisions):
+            note(sentence)
+    columns_but_label = [name for name in audit_options.columns if name != options.target]
+    if options.id:
+        ColumnRef(file, options.id).refuse_blank(frame[options.id], "an identifier")
+        columns_but_label.append(options.id)
+    parts = (frame[name].astype(str) for name in columns_but_label)
+    text = ["\x1f".join(row) for row in zip(*parts, strict=True)]
+    rows = pd.DataFrame(
+        {
+            "period": frame[time] if time else "",
+            "text": text,
+            "key": frame[options.id].astype(str) if options.id else text,
+            "decision": decision,
+            "score": np.nan if score is None else score,
+            "label": label,
+        }
+    )
+    groups = pd.DataFrame({name: cross_groups(frame, name) for name in options.group})
+    return WatchedRows(rows, groups, label_names if {0, 1} <= {*label} else ())
+
+
+def _labels(
+    frame: pd.DataFrame, options: WatchOptions, names: tuple[str, ...]
+) -> tuple[Floats, tuple[str, str]]:
+    """Return the labels, NaN where unknown, and what 0 and 1 are called."""
+    file, decided = options.path.name, options.prediction
+    text = frame[options.target] if options.target else pd.Series("", frame.index)
+    label_column = ColumnRef(file, options.target or "label")
+    present = {*map(spelled, text.unique())} - {""}
+    # Decisions tell what labels do not yet.
+    if not names and decided and len(present) < 2 and not plain_pair(present):
+        positive = options.positive or options.decision.partition("/")[0]
+        _, names = labels_of(frame[decided], ColumnRef(file, decided), positive)
+    if not names:
+        return labels_of(text, label_column, options.positive)
+    return labels_with_names(text, label_column, names)
+
+
+# Dates as the periods they lie in, and the order of periods.
+
+_ISO = r"^(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})"
+_DOTTED = r"^(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})"
+_SLASHED = r"^(?P<first>\d{1,2})[/-](?P<second>\d{1,2})[/-](?P<year>\d{4})"
+_TIME = r"(?:[T ].*)?$"
+
+
+def periods_of(column: pd.Series, unit: str, file: str) -> pd.Series:
+    """Return the period of each date, in names that sort by time: ``2024-03``, ``2024-W09``.
+
+    Raises
+    ------
+    UserError : a value that is no date, or dates of which day and month cannot be told apart.
+    """
+    text = pd.Series(column.unique()).astype(str).str.strip()
+    iso, dotted, slashed = (text.str.extract(form + _TIME) for form in (_ISO, _DOTTED, _SLASHED))
+    parts = iso.fillna(dotted)
+    day_first, month_first = (
+        (slashed[part].astype(float) > 12).any() for part in ("first", "second")
+    )
+    if day_first != month_first:
+        order = ("day", "month") if day_first else ("month", "day")
+        parts = parts.fillna(slashed.set_axis([*order, "year"], axis=1))
+    written = parts["year"] + "-" + parts["month"] + "-" + parts["day"]
+    dates = pd.to_datetime(written, format="%Y-%m-%d", errors="coerce")
+    if dates.isna().any():
+        unread = dates.isna().idxmax()
+        row = int((column == column.unique()[unread]).to_numpy().argmax())
+        is_unclear = slashed["year"].notna()[unread] and day_first == month_first
+        why = "may have the day or the month first" if is_unclear else "is no date"
+        raise UserError(
+            f"{file}: column '{column.name}', row {row + 1}: {quoted(text[unread])} {why}: write "
+            "dates as 2024-12-31"
+        )
+    names = dates.dt.strftime(PERIODS[unit])
+    if unit == "quarter":
+        names += dates.dt.quarter.astype(str)
+    return column.map(dict(zip(column.unique(), names, strict=True))).astype(str)
+
+
+def sort_by_period(frame: pd.DataFrame, time: str, file: str) -> pd.DataFrame:
+    """Return a table in the order of its periods, ``week 2`` before ``week 10``; dates as periods.
+
+    Parameters
+    ----------
+    time : the column of periods, or of dates with a unit: ``date:month``.
+
+    Raises
+    ------
+    UserError : a row without a period, or with a date that is none.
+    """
+    name, unit = period_asked(time)
+    ColumnRef(file, name).refuse_blank(frame[name], "a period")
+    if unit:
+        frame = frame.assign(**{name: periods_of(frame[name], unit, file)})
+    ordered = sorted(frame[name].unique(), key=natural)
+    places = {period: place for place, period in enumerate(ordered)}
+    return frame.sort_values(
+        name, key=lambda column: column.map(places), kind="stable", ignore_index=True
+    )
+
+
+def steps(period: NDArray[np.str_], block: int) -> Iterator[int]:
+    """Yield the row numbers at which periods (n,) end, and even steps of about a block between."""
+    ends = [*(np.flatnonzero(period[1:] != period[:-1]) + 1).tolist(), len(period)]
+    for begin, end in zip([0, *ends], ends, strict=False):
+        number = max(1, round((end - begin) / block))
+        yield from (begin + (end - begin) * (i + 1) // number for i in range(number))
+
+
+# How often each row came, and whether one had a label, by its checksum. As text, a tally is the
+# checksum and a digit: twice the times that the row came, up to `_MOST`, and one more where it had
+# a label.
+
+_KEY = 8  # signs of the checksum of one row
+_MOST = 4  # larger numbers of occurrences of a row are counted as this one
+
+
+def keys_of(rows: pd.Series) -> pd.Series:
+    """Return the checksum of each row, 8 signs that stand for 48 bits."""
+
+    def key(row: str) -> str:
+        plain = row.encode(errors="backslashreplace")
+        return base64.b64encode(hashlib.blake2b(plain, digest_size=_KEY * 3 // 4).digest()).decode()
+
+    codes, keys = each_value(rows, key)
+    return pd.Series(np.array(keys, dtype=object)[codes], rows.index)
+
+
+def read_tallies(text: str) -> pd.DataFrame:
+    """Return tallies that were kept as text: ``times`` and ``labelled`` by checksum."""
+    keys = [text[start : start + _KEY] for start in range(0, len(text), _KEY + 1)]
+    digits = np.array([*map(int, text[_KEY :: _KEY + 1])], int)
+    index = pd.Index(keys, dtype=object)
+    return pd.DataFrame({"times": digits // 2, "labelled": digits % 2 == 1}, index)
+
+
+def with_rows(tallies: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return tallies after some more rows.
+
+    Parameters
+    ----------
+    rows : with their checksum as ``key``, and whether the row counts and has a label as ``counted``
+        and ``labelled``.
+    """
+    added = rows.set_index("key")[["counted", "labelled"]].astype({"counted": int})
+    together = pd.concat([tallies, added.rename(columns={"counted": "times"})])
+    return together.groupby(level=0, sort=False).agg({"times": "sum", "labelled": "any"})
+
+
+def text_of(tallies: pd.DataFrame) -> str:
+    """Return tallies as text."""
+    digits = 2 * tallies["times"].clip(upper=_MOST) + tallies["labelled"]
+    return "".join(f"{key}{digit}" for key, digit in digits.items())
+
+
+def events_of(
+    state: WatchState, table: WatchedRows, late: Sequence[int], new: Iterable[int]
+) -> pd.DataFrame:
+    """Return what is counted one after the other: labels that came late, then new rows.
+
+    Parameters
+    ----------
+    late, new : positions in the table of the rows with a late label, and of the new rows.
+
+    Returns
+    -------
+    These rows of the table, with further columns: ``row``, how many rows there are so far;
+    ``counted``, whether the row itself is counted; and ``labelled``, whether its label is.
+    """
+    events = table.rows.loc[[*late, *new]]
+    is_new = np.arange(len(events)) >= len(late)
+    return events.assign(
+        row=state.rows + np.cumsum(is_new), counted=is_new, labelled=events["label"].notna()
+    )
+
+
+def without_repeats(
+    state: WatchState, table: WatchedRows, events: pd.DataFrame
+) -> tuple[WatchState, pd.DataFrame]:
+    """Return the state with the keys of new rows, and the events that are left without repeats.
+
+    Notes
+    -----
+    The evidence needs independent rows, so that a repeated row must not count again. With a column
+    of identifiers, a row whose identifier was seen is a repeat. Without one, a row is recognised by
+    all that is read of it but its label; two people may then be alike, and rows are taken to be
+    different people unless far more of them come twice than chance can bring about. The label of a
+    repeat counts, once, where the rows before it had none. Which rows are left out has nothing to
+    do with their labels, so that alarms are as seldom false with them as without.
+    """
+    tallies = read_tallies(state.seen)
+    key = keys_of(events["key"])
+    counted = events["counted"]
+    labelled = events["labelled"]
+    new = ~key.isin(tallies.index[tallies["times"] > 0]) & ~key.where(counted).duplicated()
+    unknown = ~key.isin(tallies.index[tallies["labelled"]]) & ~key.where(labelled).duplicated()
+    tallies = with_rows(tallies, events.assign(key=key))
+    leaves_out_repeats = bool(state.options.id) or state.once or beyond_chance(tallies["times"])
+    if leaves_out_repeats:
+        events = events.assign(counted=counted & new, labelled=labelled & unknown)
+    state = replace(
+        state,
+        seen=text_of(tallies),
+        once=leaves_out_repeats and not state.options.id,
+        repeats=state.repeats + int(counted.sum() - events["counted"].sum()),
+    )
+    return state, events[events["counted"] | events["labelled"]]
+
+
+# What is watched, and its sums: of every group, row after row.
+
+FALSE_ALARMS = 0.05  # the share of watches that may ever give a false alarm
+OF_SCORES = 0.2  # the part of it that is left to scores, where they are watched
+
+# A group's sums: labelled rows as TN, FP, FN, TP; all rows by decision; of labels less scores, by
+# decision, how many, their sum and that of their squares.
+WIDTH = 12
+_DECISIONS = 4  # position of the first sum of decisions
+_RESIDUALS = 6  # position of the first sum of residuals
+_RESIDUAL_PARTS = {"negative": np.eye(WIDTH)[:, 6:9], "positive": np.eye(WIDTH)[:, 9:]}
+BLOCK = 500  # rows after which at the latest counting begins anew, too
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """What is watched: a gap between the rates of two groups, or how far a group's scores are off.
+
+    Attributes
+    ----------
+    name : what it is called, in the state too.
+    groups : the position of one group; for a gap, those of two, of which the gap is the second's
+        rate less the first's.
+    parts : (WIDTH, K) the matrix that takes a group's sums to the K numbers that are needed: the
+        rows and the successes of a rate, or how many residuals there are, their sum and that of
+        their squares.
+    risk : the probability with which any alarm about it may ever be false.
+    metric : the metric of a gap; empty for scores.
+    """
+
+    name: str
+    attribute: str
+    groups: Sequence[int]
+    parts: Floats
+    risk: float
+    metric: str = ""
+
+    def of(self, sums: Floats) -> Floats:
+        """Return the K numbers (groups, K, ...) that it needs of sums (..., G, WIDTH)."""
+        numbers: Floats = np.moveaxis(sums[..., self.groups, :] @ self.parts, (-2, -1), (0, 1))
+        return numbers
+
+    def share(self, sums: Floats) -> Floats:
+        """Return the first group's share of the groups' rows; about even where there are none."""
+        sizes = self.of(sums)[:, 0]
+        share: Floats = (sizes[0] + 1) / (sizes.sum(axis=0) + len(sizes))
+        return share
+
+    def pair(self, sums: Floats, share: ArrayLike) -> Pair:
+        """Return the counts of both groups of a gap, and the share that the first is to have."""
+        (size, successes), (other_size, other_successes) = self.of(sums)
+        return Pair(
+            successes, size, other_successes, other_size, np.broadcast_to(share, size.shape)
+        )
+
+    def since(self, before: Floats, after: Floats) -> Pair | Sums:
+        """Return its counts, or sums, of the rows that came between two marks.
+
+        Parameters
+        ----------
+        before, after : (..., G, WIDTH) the sums at the earlier and at the later mark.
+        """
+        added = after - before
+        return self.pair(added, self.share(before)) if self.metric else Sums(*self.of(added)[0])
+
+
+def rate_parts(metric: str) -> Floats:
+    """Return the matrix (WIDTH, 2) that takes sums of a group to rows and successes of a rate."""
+    parts = np.zeros((WIDTH, 2))
+    if metric == NEEDS_NO_LABELS:
+        parts[_DECISIONS : _DECISIONS + 2] = [[1, 0], [1, 1]]
+    else:
+        rate = RATE_OF[metric]
+        parts[:_DECISIONS] = np.transpose([rate.denominator, rate.numerator]) > 0
+    return parts
+
+
+def risks(gaps: int, scores: int) -> tuple[float, float]:
+    """Return the probability of a false alarm allowed to each gap, and to each group's scores.
+
+    Parameters
+    ----------
+    gaps, scores : how many gaps, and how many groups' scores, are watched.
+    """
+    gaps_share = 1 - OF_SCORES if scores else 1
+    return FALSE_ALARMS * gaps_share / max(gaps, 1), FALSE_ALARMS * OF_SCORES / max(scores, 1)
+
+
+def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
+    """Return every gap of every metric between two groups, and the scores of every group.
+
+    Scores are watched by decision, where there are scores and labels.
+    """
+    groups = state.groups
+    metrics = state.options.watched
+    rate_names = state.options.rate_names
+    residuals = _RESIDUAL_PARTS if state.options.score and state.options.target else {}
+    pairs = sum(comb(len(names), 2) for names in groups.values())
+    score_count = len(residuals) * sum(map(len, groups.values()))
+    gap_risk, score_risk = risks(len(metrics) * pairs, score_count)
+    gaps = [
+        Quantity(
+            f"{attribute}: {names[second]} less {names[first]}, {rate_names[metric]}",
+            attribute, (first, second), rate_parts(metric), gap_risk, metric,
+        )
+        for attribute, names in groups.items()
+        for metric in metrics
+        for first, second in combinations(range(len(names)), 2)
+    ]  # fmt: skip
+    scores = [
+        Quantity(
+            f"{attribute}: {name}, scores of {decided} decisions",
+            attribute, (group,), parts, score_risk,
+        )
+        for attribute, names in groups.items()
+        for group, name in enumerate(names)
+        for decided, parts in residuals.items()
+    ]  # fmt: skip
+    return gaps, scores
+
+
+@dataclass(frozen=True, eq=False)
+class NewCounts:
+    """What is new, ready to be added up, of n events.
+
+    Attributes
+    ----------
+    events : the events, with the number of labels so far as ``labels``.
+    codes : attribute -> (n,) position of the group, -1 if it is not watched.
+    sums : (n, WIDTH) the increments of each event to the sums of its group.
+    """
+
+    events: pd.DataFrame
+    codes: Mapping[str, NDArray[np.intp]]
+    sums: Floats
+
+
+def count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
+    """Return each event's increments to the sums of its groups, in the order of the events."""
+    decision = events["decision"].to_numpy()
+    labelled = events["labelled"].to_numpy(bool)
+    label = events["label"].to_numpy(float)
+    residual = np.where(labelled, label - events["score"].to_numpy(float), np.nan)
+    scored = ~np.isnan(residual)
+    index = np.arange(len(events))
+    sums = np.zeros((len(events), WIDTH))
+    sums[index[labelled], (2 * label + decision)[labelled].astype(int)] = 1
+    sums[index, _DECISIONS + decision] = events["counted"]
+    for power in range(3):
+        sums[index, _RESIDUALS + 3 * decision + power] = np.where(scored, residual**power, 0)
+    groups = table.groups.loc[events.index]
+    codes = {
+        name: pd.Index(watched).get_indexer(groups[name]) for name, watched in state.groups.items()
+    }
+    return NewCounts(events.assign(labels=state.labels + np.cumsum(labelled)), codes, sums)
+
+
+def sums_now(state: WatchState) -> dict[str, Floats]:
+    """Return the sums of every attribute's groups (G, WIDTH) so far."""
+    if state.marks:
+        return sums_at(state.marks[-1])
+    return {name: np.zeros((len(groups), WIDTH)) for name, groups in state.groups.items()}
+
+
+def sums_at(mark: Milestone) -> dict[str, Floats]:
+    """Return the sums of every attribute's groups (G, WIDTH) at a mark."""
+    return {name: np.array(sums, float) for name, sums in mark.counts.items()}
+
+
+def new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
+    """Return the sums at the end of every period and at least every so many rows."""
+    sums = sums_now(state)
+    marks = []
+    start = 0
+    for stop in steps(new.events["period"].to_numpy(str), BLOCK):
+        # Row after row, so that sums do not depend on when is looked.
+        for name, codes in new.codes.items():
+            watched = start + np.flatnonzero(codes[start:stop] >= 0)
+            np.add.at(sums[name], codes[watched], new.sums[watched])
+        last = new.events.iloc[stop - 1]
+        plain = {name: of_groups.tolist() for name, of_groups in sums.items()}
+        marks.append(
+            Milestone(int(last["row"]), int(last["labels"]), str(last["period"]), look, plain)
+        )
+        start = stop
+    return marks
+
+
+# The file of a watch's state: written whole, and checked when it is read.
+
+SCHEMA = 1
+
+
+def _check_shape(state: WatchState) -> None:
+    """Refuse a state with a single label, or a tally cut off, or gaps that are not watched."""
+    if len(state.names) not in (0, 2) or any(
+        len(ends) != 3 for mark in state.marks for ends in mark.limits.values()
+    ):
+        raise ValueError("it is of another shape")
+    if len(state.seen) % (_KEY + 1) or not all(map(str.isdecimal, state.seen[_KEY :: _KEY + 1])):
+        raise ValueError("what it has of the rows that were seen is cut off")
+    for mark in state.marks:
+        for sums in mark.counts.values():
+            np.asarray(sums, float)  # ValueError where they are no numbers
+    named = [state.shares, *[mark.limits for mark in state.marks[-1:]]]
+    if any(named) and any(
+        {*names} != {gap.name for gap in quantities(state)[0]} for names in named
+    ):
+        raise ValueError("it holds other gaps than are watched")
+
+
+class WatchFile(JsonFile[WatchState]):
+    """The file of a watch's state."""
+
+    of = "a watch"
+    start = "fairbench watch PREDICTIONS"
+    otherwise = "or start another state"
+
+    def parse(self, content: bytes) -> WatchState:
+        """Return the state that a file's content describes."""
+        values = unsealed_json(content)
+        if values["schema"] != SCHEMA:
+            shown = shortened(str(values["schema"]))
+            raise ValueError(f"its schema is {shown}; this version reads {SCHEMA}")
+        plain = {part.name: values[part.name] for part in fields(WatchState)}
+        options = {**plain["options"], "path": self.folder / plain["options"]["path"]}
+        state: WatchState = from_plain(WatchState, {**plain, "options": options})
+        _check_shape(state)
+        return state
+
+    def values(self, state: WatchState) -> Mapping[str, Any]:
+        """Return a state as plain values; the path of the predictions is seen from its folder."""
+        path = os.path.relpath(state.options.path.resolve(), self.folder.resolve())
+        options = {**asdict(state.options), "path": Path(path).as_posix()}
+        return {"schema": SCHEMA, **asdict(state), "options": options}
+
+
+# Alarms, of all marks so far: each new one is compared with every one before it.
+
+
+class _Comparisons:
+    """All marks, and which of them are compared: every new one with every one before it.
+
+    Attributes
+    ----------
+    marks : the T marks, the new ones last.
+    sums : attribute -> (T, G, WIDTH) the sums at all marks.
+    start, stop : (P,) positions of the earlier and the later mark of each pair.
+    """
+
+    def __init__(self, state: WatchState, new: Sequence[Milestone]) -> None:
+        """Collect the marks' sums, and all pairs of marks whose later one is new."""
+        self.marks = [*state.marks, *new]
+        self.sums = {
+            name: np.array([mark.counts[name] for mark in self.marks], float)
+            for name in state.groups
+        }
+        stop, start = np.tril_indices(len(self.marks), -1)
+        is_new = stop >= len(state.marks)
+        self.start, self.stop = start[is_new], stop[is_new]
+
+    def ends(self, quantity: Quantity) -> tuple[Floats, Floats]:
+        """Return both limits (T,) of a quantity's interval, of all rows up to each mark."""
+        if quantity.metric:
+            limits = [mark.limits[quantity.name] for mark in self.marks]
+            _, lower, upper = np.array(limits, float).T  # None becomes NaN
+        else:
+            (sums,) = quantity.of(self.sums[quantity.attribute])
+            _, lower, upper = Sums(*sums).limits(log_evidence_needed(quantity.risk))
+        return lower, upper
+
+    def first_alarm(
+        self, kind: str, quantity: Quantity, lower: Floats, upper: Floats
+    ) -> list[Alarm]:
+        """Return the earliest alarm, if any, of the rows since a mark alone.
+
+        Parameters
+        ----------
+        kind : ``passed``, ``changed`` or ``drifted``.
+        lower, upper : (T,) by mark, the limits beyond which the rows after it raise an alarm.
+        """
+        sums = self.sums[quantity.attribute]
+        since = quantity.since(sums[self.start], sums[self.stop])
+        reach = log_evidence_needed(quantity.risk, self.start + 1)
+        is_outside = since.outside(lower[self.start], upper[self.start], reach)
+        pairs_outside = np.flatnonzero(is_outside)
+        if not len(pairs_outside):
+            return []
+        pair = pairs_outside[self.stop[pairs_outside].argmin()]
+        limits = since.at(pair).limits(reach[pair])
+        start, mark = self.start[pair], self.marks[self.stop[pair]]
+        before = None if kind == PASSED else (float(lower[start]), float(upper[start]))
+        when = mark.row, mark.period, mark.look, self.marks[start].row
+        return [_alarm(kind, quantity, when, limits, before)]
+
+
+def _alarm(
+    kind: str,
+    quantity: Quantity,
+    when: tuple[int, str, str, int],
+    limits: Limits,
+    before: tuple[float, float] | None = None,
+) -> Alarm:
+    """Return what was found; `when` are the row, its period, the look, and the row since which."""
+    lower, upper = float(limits.lower), float(limits.upper)
+    return Alarm(kind, quantity.name, *when, lower, upper, before)
+
+
+def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
+    """Return the alarms of what is new that were not given before.
+
+    Parameters
+    ----------
+    state : the state before what is new.
+    new : the new events.
+    marks : the marks that they add, with limits.
+    """
+    gaps, scores = quantities(state)
+    comparisons = _Comparisons(state, marks)
+    already_given = {(alarm.kind, alarm.about) for alarm in state.alarms}
+    epsilon = np.full(len(comparisons.marks), state.options.epsilon)
+    alarms = []
+    for quantity in (*gaps, *scores):
+        if quantity.metric and (PASSED, quantity.name) not in already_given:
+            passed = _passed_from_start(quantity, state, new, marks[-1].look)
+            passed += comparisons.first_alarm(PASSED, quantity, -epsilon, epsilon)
+            alarms += sorted(passed, key=lambda alarm: alarm.row)[:1]
+        kind = CHANGED if quantity.metric else DRIFTED
+        if (kind, quantity.name) not in already_given:
+            alarms += comparisons.first_alarm(kind, quantity, *comparisons.ends(quantity))
+    return sorted(alarms, key=lambda alarm: alarm.row)
+
+
+def with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone]:
+    """Return marks with the value and the interval of each gap, of all rows up to them."""
+    gaps, _ = quantities(state)
+    pairs = [
+        gap.pair(np.array([mark.counts[gap.attribute] for mark in marks]), state.shares[gap.name])
+        for gap in gaps
+    ]
+    together = Pair(*np.moveaxis(np.array(pairs), 1, 0)).limits(log_evidence_needed(gaps[0].risk))
+    limits = np.moveaxis(np.array(together), 0, -1)  # (N, T, 3)
+    plain = limits.round(6).astype(object)
+    plain[np.isnan(limits)] = None
+    return [
+        replace(mark, limits={gap.name: ends for gap, ends in zip(gaps, at_mark, strict=True)})
+        for mark, at_mark in zip(marks, plain.swapaxes(0, 1).tolist(), strict=True)
+    ]
+
+
+def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: str) -> list[Alarm]:
+    """Look after every row whether the gap of all rows so far is beyond epsilon."""
+    before = sums_now(state)[gap.attribute]
+    codes = new.codes[gap.attribute]
+    sums_by_group = [
+        before[group] + np.where(codes[:, None] == group, new.sums, 0.0).cumsum(axis=0)
+        for group in gap.groups
+    ]
+    sums = np.stack(sums_by_group, axis=1)
+    pair = replace(gap, groups=(0, 1)).pair(sums, state.shares[gap.name])
+    reach = float(log_evidence_needed(gap.risk))
+    first_rows = [
+        first_beyond(direction, state.options.epsilon, reach)
+        for direction in (pair, pair.swapped())
+    ]
+    index = min((row for row in first_rows if row is not None), default=None)
+    if index is None:
+        return []
+    event = new.events.iloc[index]
+    when = int(event["row"]), str(event["period"]), look, 0
+    return [_alarm(PASSED, gap, when, pair.at(index).limits(reach))]
+
+
+# A look at a file that is watched: what is new is counted, and the state goes on from there.
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look at a file: the state that was there, if any, and the state after it."""
+
+    before: WatchState | None
+    state: WatchState
+
+
+def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Look:
+    """Look at a file, and keep what was found.
+
+    Others may look meanwhile; what they have counted is then not counted again.
+
+    Parameters
+    ----------
+    file : the file of the watch's state.
+    options : the options of this command.
+    given : the names of the options that the command line gave; the others are the state's.
+
+    Raises
+    ------
+    UserError : the file is not what was watched, or cannot be read; the state is as it was.
+    """
+    while True:
+        before = file.read() if file.exists() else None
+        after = _state_after_look(_state_to_begin_with(file, before, options, given))
+        if file.swap(before, after):
+            return Look(before, after)
+        note(f"{file.path} was changed by another look meanwhile: looking again, from there on")
+
+
+def _state_to_begin_with(
+    file: WatchFile, state: WatchState | None, options: WatchOptions, given: Collection[str]
+) -> WatchState:
+    """Return the state that a look begins with."""
+    if state is None:
+        plain = {field.name: getattr(options, field.name) for field in fields(WatchOptions)}
+        return WatchState(WatchOptions(**plain))
+    check_unchanged(file.path, state.options, options, given)
+    path = options.path if "path" in given else file.path_in_folder(state.options.path)
+    return replace(state, options=replace(state.options, path=path))
+
+
+def _state_after_look(state: WatchState) -> WatchState:
+    """Return the state after a look at its file; the same where there is nothing new."""
+    table = read_watched(state.options, state.names)
+    file_name = state.options.path.name
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    late, new, periods = find_additions(state.periods, table.rows, file_name, now)
+    events = events_of(state, table, late, new)
+    if events.empty:
+        return state
+    if not state.groups:
+        state = replace(state, groups=_groups_of_first_look(table, file_name))
+    periods_before = state.periods
+    state, events = without_repeats(state, table, events)
+    if not (state.options.id or state.once):
+        check_copies(periods_before, periods, table.rows, file_name)
+    state = replace(state, names=table.names or state.names, periods=periods)
+    if events.empty:  # all that is new are repeats
+        return state
+    state = replace(state, unwatched=_unwatched(state, table, events))
+    return with_events(state, table, events, now)
+
+
+def with_events(
+    state: WatchState, table: WatchedRows, events: pd.DataFrame, look: str
+) -> WatchState:
+    """Return the state after events of a look were counted, with the alarms that they give.
+
+    Parameters
+    ----------
+    events : the new rows and late labels, as :func:`without_repeats` returns them.
+    look : the time of the look.
+    """
+    new = count_events(state, table, events)
+    marks = new_marks(state, new, look)
+    if not state.shares:
+        sums = sums_at(marks[-1])
+        shares = [(gap.name, gap.share(sums[gap.attribute])) for gap in quantities(state)[0]]
+        state = replace(state, shares={name: round(float(share), 6) for name, share in shares})
+    marks = with_limits(state, marks)
+    alarms = find_alarms(state, new, marks)
+    return replace(state, marks=(*state.marks, *marks), alarms=(*state.alarms, *alarms))
+
+
+def _unwatched(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> dict[str, int]:
+    """Return the rows of groups that were not there at the first look."""
+    unwatched = Counter(state.unwatched)
+    groups = table.groups.loc[events.index[events["counted"]]]
+    for attribute, watched in state.groups.items():
+        later = groups[attribute][~groups[attribute].isin(watched)]
+        unwatched.update(f"{attribute}: {group}" for group in sorted(later))
+    return dict(unwatched)
+
+
+def _groups_of_first_look(table: WatchedRows, file: str) -> dict[str, tuple[str, ...]]:
+    """Return the groups that are watched from now on, the largest first."""
+    groups = {}
+    for name, column in table.groups.items():
+        sizes = column.value_counts().sort_index().sort_values(ascending=False, kind="stable")
+        groups[str(name)] = tuple(map(str, sizes.index))
+        if not 2 <= len(sizes) <= MOST_GROUPS:
+            raise UserError(
+                f"{file}: column '{name}' holds {len(sizes)} different values in the first look; "
+                f"a group column has 2 to {MOST_GROUPS}"
+            )
+    return groups

@@ -1,0 +1,470 @@
+"""What a watch knows by now, and how late its alarms may be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbench.audits.direction import direction_of, reading
+from fairbench.audits.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
+from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
+from fairbench.core import VERSION
+from fairbench.core.text import count, two_digits
+from fairbench.data.columns import spelled
+from fairbench.inference.sequential import Sums, labels_until_above, rate_sequence
+from fairbench.reporting.charts import track
+from fairbench.reporting.document.model import (
+    Column,
+    Document,
+    Figure,
+    Gallery,
+    Section,
+    Table,
+    TableCell,
+    Verdict,
+)
+from fairbench.reporting.group_tables import bars, table_of
+from fairbench_watch.alarms import BLOCK, FALSE_ALARMS, Quantity, quantities, rate_parts, sums_now
+from fairbench_watch.sequences import log_evidence_needed, rows_until_beyond
+from fairbench_watch.state import Alarm, WatchState
+
+BEYOND = 0.05  # how far beyond the limit a gap or scores are in statements on delays of alarms
+NEVER = float("inf")
+
+
+def gaps_now(state: WatchState) -> list[dict[str, Any]]:
+    """Return every gap that is watched, of all rows so far, and the rows until alarms about it.
+
+    Returns
+    -------
+    The name as ``gap``, ``attribute`` and ``metric``; ``value`` (the second group's rate less the
+    first's), ``lower`` and ``upper``; the ``verdict`` of the interval, ``large`` after an alarm.
+    Rows until one 0.05 beyond epsilon is found, if it is there from the ``first`` row on; further
+    ones until it is found if it begins now (``next``), and until a ``change`` by 0.05 is.
+    """
+    gaps, _ = quantities(state)
+    epsilon = state.options.epsilon
+    limits = state.marks[-1].limits
+    sums = sums_now(state)
+    passed = {alarm.about for alarm in state.alarms if alarm.kind == PASSED}
+    table_rows = []
+    for gap in gaps:
+        value, lower, upper = (np.nan if limit is None else limit for limit in limits[gap.name])
+        small = SMALL if -epsilon < lower and upper < epsilon else OPEN
+        verdict = LARGE if gap.name in passed else small
+        which = {"gap": gap.name, "attribute": gap.attribute, "metric": gap.metric}
+        now = {"value": value, "lower": lower, "upper": upper, "verdict": verdict}
+        delays = _delays(gap, gap.of(sums[gap.attribute]), (lower, upper), state)
+        table_rows.append(which | now | delays)
+    return table_rows
+
+
+def _delays(
+    gap: Quantity, counts: NDArray[np.float64], limits: tuple[float, float], state: WatchState
+) -> dict[str, float]:
+    """Return the rows until each of a gap's alarms; never where a group has no rows yet.
+
+    Parameters
+    ----------
+    counts : (2, 2) the rows and the successes of both groups.
+    limits : both ends of the gap's interval so far.
+    """
+    n_rows, successes = counts.T
+    if not n_rows.all():
+        return dict.fromkeys(("first", "next", "change"), NEVER)
+    epsilon, n_marks = state.options.epsilon, len(state.marks)
+    first, second = successes / n_rows
+    rows_in_file_per_row = state.marks[-1].row / n_rows.sum()
+    # A gap that grows is found sooner. Seen from the other group, the upper end is the lower one.
+    limit = limits[1] if second >= first else -limits[0]
+
+    def until(distance: float, bound: float, restart: int) -> float:
+        """Return the rows until rates at this distance are surely further apart than a bound.
+
+        The lower rate is lowered where the other would be above 1.
+        """
+        low = max(min(first, second, 1 - distance), 0.0)
+        reach = log_evidence_needed(gap.risk, restart)
+        rows = rows_until_beyond(low, low + distance, n_rows[0] / n_rows.sum(), bound, reach)
+        return float(rows_in_file_per_row * rows)
+
+    return {
+        "first": until(epsilon + BEYOND, epsilon, 0),
+        "next": until(epsilon + BEYOND, epsilon, n_marks),
+        "change": until(abs(second - first) + BEYOND, limit, n_marks),
+    }
+
+
+def findings_of(state: WatchState, gaps: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """Return what is said: every alarm so far, then the gaps that gave none.
+
+    Alarms share an error rate over all looks; the intervals of gaps hold together at every look.
+
+    Parameters
+    ----------
+    gaps : the rows that :func:`gaps_now` returns.
+    """
+    alarms = [alarm_finding(alarm, state) for alarm in state.alarms]
+    names = state.options.rate_names
+    others = [
+        Finding(
+            WATCHED, gap["attribute"], names[gap["metric"]], gap["verdict"], (gap["gap"],),
+            value=gap["value"], lower=gap["lower"], upper=gap["upper"],
+            bound=state.options.epsilon, n=state.rows, scope=_of_rows(0),
+        )
+        for gap in gaps
+        if gap["verdict"] != LARGE
+    ]  # fmt: skip
+    return alarms + others
+
+
+def alarm_finding(alarm: Alarm, state: WatchState) -> Finding:
+    """Return what an alarm says."""
+    when = f"row {count(alarm.row)}" + (f", {alarm.period}" if alarm.period else "")
+    return Finding(
+        alarm.kind, "", alarm.about, LARGE,
+        lower=alarm.lower, upper=alarm.upper, values=alarm.before or (),
+        bound=state.options.epsilon, n=alarm.row,
+        scope=f"{_of_rows(alarm.since)}, found at {when}",
+    )  # fmt: skip
+
+
+def _of_rows(since: int) -> str:
+    return f"of the rows after row {count(since)}" if since else "of all rows so far"
+
+
+def rates_now(state: WatchState) -> Iterator[dict[str, Any]]:
+    """Yield every rate of every group, of all rows so far; all intervals hold together."""
+    metrics = state.options.watched
+    n_rates = sum(map(len, state.groups.values())) * len(metrics)
+    for attribute, sums in sums_now(state).items():
+        for metric in metrics:
+            size, successes = (sums @ rate_parts(metric)).T
+            limits = rate_sequence(successes, size, np.log(n_rates / FALSE_ALARMS))
+            for index, group in enumerate(state.groups[attribute]):
+                which = {"attribute": attribute, "group": group, "metric": metric}
+                estimate = zip(("value", "lower", "upper"), limits.at(index), strict=True)
+                yield {**which, "rows": float(size[index]), **dict(estimate)}
+
+
+def scores_now(state: WatchState) -> Iterator[dict[str, Any]]:
+    """Yield how far labels are from every group's scores, and the rows until a ``drift`` by 0.05.
+
+    ``value`` is the mean of ``labels`` less their scores, with ``lower`` and ``upper``.
+    """
+    now = sums_now(state)
+    marks = state.marks
+    for scores in quantities(state)[1]:
+        (sums,) = scores.of(now[scores.attribute])
+        drift = NEVER
+        value, lower, upper = map(float, Sums(*sums).limits(log_evidence_needed(scores.risk)))
+        size, _, squares = sums.tolist()
+        if size:
+            reach = float(log_evidence_needed(scores.risk, len(marks)))
+            labels = labels_until_above(value + BEYOND, squares / size, upper, reach)
+            drift = labels * marks[-1].row / size
+        which = {"scores": scores.name, "attribute": scores.attribute, "labels": size}
+        yield {**which, "value": value, "lower": lower, "upper": upper, "drift": drift}
+
+
+# A watch as a document: its alarms, every gap, rate and score by now, and their history.
+
+_MOST_POINTS = 200
+_FAR = 1_000_000  # rows
+
+
+def watch_document(state: WatchState, before: WatchState | None) -> Document:
+    """Return what a watch knows by now.
+
+    Parameters
+    ----------
+    state : the state after the last look.
+    before : the state before the last look, if there was one.
+    """
+    gaps = gaps_now(state)
+    rates = list(rates_now(state))
+    scores = list(scores_now(state))
+    rows_before, labels_before = (before.rows, before.labels) if before else (0, 0)
+    new = state.rows - rows_before, state.labels - labels_before
+    findings = findings_of(state, gaps)
+    history = [
+        {name: getattr(mark, name) for name in ("row", "labels", "period", "look")}
+        | {"gaps": dict(mark.limits)}
+        for mark in state.marks
+    ]
+    alarms = "1 alarm was given: it is the first sentence"
+    if len(state.alarms) > 1:
+        alarms = f"{count(len(state.alarms))} alarms were given: they are the first sentences"
+    return Document(
+        f"Watch of {state.options.path.name}",
+        [
+            Section("Gaps, and how late an alarm may be", [_gap_table(gaps, state)]),
+            Section("History of gaps", [_history(gaps, state)]),
+            *([Section("Scores", [_score_table(scores)])] if scores else []),
+            Section("Rates by group", [_rate_table(rates, state.options.rate_names)]),
+        ],
+        Verdict(
+            can_be_concluded(findings),
+            cannot_be_concluded(findings),
+            list(_basis(state, new, len(gaps), len(scores))),
+            f"{alarms} under “Can be concluded”." if state.alarms else "",
+        ),
+        notes=list(_notes(state)),
+        origin=f"fairbench {VERSION}.",
+        data={
+            "version": VERSION,
+            "options": {**asdict(state.options), "path": str(state.options.path)},
+            "rows": state.rows,
+            "repeats": state.repeats,
+            "labels": state.labels,
+            "new": list(new),
+            "findings": [
+                {**asdict(finding), "sentence": sentence_of(finding)} for finding in findings
+            ],
+            "alarms": [asdict(alarm) for alarm in state.alarms],
+            "gaps": gaps,
+            "rates": rates,
+            "scores": scores,
+            "history": history,
+        },
+    )
+
+
+def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> Iterator[str]:
+    """Yield notes on the rows that were watched, and on the error rate of alarms."""
+    if len(state.names) == 2:
+        zero, one = state.names
+        options = state.options
+        yield from reading(
+            direction_of((zero, one), spelled(options.favourable), options.decision),
+            score=options.score,
+            decided=options.prediction,
+            threshold=options.threshold,
+        )
+    rows, labels = map(count, new)
+    news = f"{rows} rows and {labels} labels are" if any(new) else "nothing is"
+    yield (
+        f"Watched: {count(state.rows)} rows, {count(state.labels)} of them with a label; "
+        f"{news} new in {state.options.path.name}."
+    )
+    yield repeats_sentence(state)
+    of_scores = f" and {count(scores)} mean errors of scores" if scores else ""
+    yield (
+        f"{count(gaps)} gaps{of_scores} are watched together: if none of them ever moves beyond "
+        "its bound, at most one watch in twenty ever gives a false alarm, no matter how often you "
+        "look. An alarm stays."
+    )
+
+
+def repeats_sentence(state: WatchState) -> str:
+    """Say how many rows came again, and what tells them."""
+    repeats = count(state.repeats)
+    if state.options.id:
+        return (
+            f"Repeats: {repeats} rows had an identifier ({state.options.id}) that was seen before; "
+            "each person or decision is counted once."
+        )
+    if state.once:
+        return (
+            f"Repeats: {repeats} rows are the same as an earlier one in every column that is read, "
+            "far more than independent rows would be; they are counted once. If they are different "
+            "people, name the column that tells them apart (id=) in another state."
+        )
+    return (
+        "Repeats: no more rows are alike than chance brings about, so all are taken to be of "
+        "different people; name a column of identifiers (id=) if one may come twice."
+    )
+
+
+def _notes(state: WatchState) -> Iterator[str]:
+    """Yield what all of this assumes, and what it buys."""
+    yield (
+        "Assumed: rows are independent of each other, and within a group neither the order in "
+        "which rows come nor which labels are known has to do with what the labels are. Then, and "
+        "only then, alarms are as seldom false as is said. Where bad outcomes are known "
+        "sooner than good ones, rates are those of what is known."
+    )
+    yield (
+        "An interval of all rows so far is of a rate that stays as it is; once it moves, see what "
+        "has changed. All gaps' intervals hold together at every look with 95 % confidence, and "
+        "so do all rates'."
+    )
+    yield (
+        "Compared from the first row on after every row, and from each mark on at every later mark "
+        f"(the end of a look, of a period, and at least every {BLOCK} rows or so)."
+    )
+    if state.options.score and state.options.target:
+        yield (
+            "Scores drift where labels are off from them by another amount than before, on "
+            "average over a group's rows that are decided one way. If scores are off by the same "
+            "amount for the same people, and other people come, that is found as well."
+        )
+    if skips := skipped([period.name for period in state.periods]):
+        skipped_text = ", ".join(
+            f"'{first}' and '{last}' ({count(periods)})" for first, last, periods in skips[:5]
+        )
+        more = f", and {count(len(skips) - 5)} more" if len(skips) > 5 else ""
+        yield (
+            f"Periods of which no row came, between {skipped_text}{more}: they are counted nowhere."
+            " A watch goes forward: rows of them are refused by now."
+        )
+    if state.unwatched:
+        rows = ", ".join(f"{name} ({count(n)} rows)" for name, n in state.unwatched.items())
+        yield (
+            f"Came after the first look, and are not watched: {rows}. Start another state to watch "
+            "them, too."
+        )
+
+
+def _gap_table(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Table:
+    """Return the table of the gaps that are watched, with what is known of each so far."""
+    epsilon = state.options.epsilon
+    drawn = bars([(gap["lower"], gap["value"], gap["upper"]) for gap in gaps], epsilon)
+    return table_of(
+        [{**gap, "bar": bar} for gap, bar in zip(gaps, drawn, strict=True)],
+        [
+            ("gap", Column("gap")),
+            ("value", Column("so far", "signed")),
+            (("lower", "upper"), Column("at every look", "interval")),
+            ("bar", Column("", "bar")),
+            (lambda gap: TableCell(gap["verdict"], mark=gap["verdict"]), Column("verdict")),
+            (lambda gap: _rows(gap["first"]), Column("found in", right=True)),
+            (lambda gap: _rows(gap["next"]), Column("from now", right=True, left_out=1)),
+            (lambda gap: _rows(gap["change"]), Column("change", right=True, left_out=2)),
+        ],
+        caption=(
+            "found in: how many rows an alarm takes on average, if the gap is "
+            f"{epsilon + BEYOND:g} (epsilon and {BEYOND:g} more) from the first row on; from now: "
+            "how many further rows it takes, if the gap becomes as large now; change: how many it "
+            f"takes, if the gap moves by {BEYOND:g} now; never: there are too few rows so far to "
+            "notice a change."
+        ),
+        reading=(
+            "Rows of the file, of all groups together, at the shares and rates seen so far, "
+            "computed by counting on with rates as expected. at every look: the interval of all "
+            f"rows so far, which holds no matter how often you look. Shaded: under "
+            f"{epsilon:g} either way."
+        ),
+    )
+
+
+def _rows(rows: float) -> str:
+    """Return a number of rows with two digits; beyond a million it is not told exactly."""
+    if np.isinf(rows):
+        return "never"
+    if rows > _FAR:
+        return f"over {count(_FAR)}"
+    return two_digits(rows)
+
+
+def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Gallery:
+    """Return the charts of all gaps, those with an alarm first."""
+    alarmed = {alarm.about for alarm in state.alarms}
+    ordered = sorted((gap["gap"] for gap in gaps), key=lambda name: name not in alarmed)
+    return Gallery(
+        [Figure(name, svg=_chart(name, state)) for name in ordered],
+        "The gap of all rows so far with the interval that holds at every look; dashed: "
+        f"{state.options.epsilon:g} either way; squares: rows at which an alarm was given.",
+    )
+
+
+def _chart(gap: str, state: WatchState) -> str:
+    """Draw a gap and its interval at the marks, and where alarms were given."""
+    marks = [mark for mark in state.marks if mark.limits[gap][0] is not None]
+    marks = marks[:: max(1, len(marks) // _MOST_POINTS)] + marks[-1:]
+    limits = np.array([mark.limits[gap] for mark in marks], float).reshape(-1, 3)
+    alarms = [alarm for alarm in state.alarms if alarm.about == gap]
+    events = [(alarm.row, sentence_of(alarm_finding(alarm, state))) for alarm in alarms]
+    rows = [mark.row for mark in marks]
+    return track(rows, limits, ("rows", "gap"), bound=state.options.epsilon, events=events)
+
+
+def _score_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the table of how far labels are from the scores of each group."""
+    return table_of(
+        rows,
+        [
+            ("scores", Column("scores of")),
+            ("labels", Column("labels", "count")),
+            ("value", Column("label less score", "signed")),
+            (("lower", "upper"), Column("at every look", "interval")),
+            (lambda row: _rows(row["drift"]), Column("drift found in", right=True)),
+        ],
+        caption="label less score: mean over labelled rows; 0 where scores are probabilities; "
+        "drift found in: further rows of the file until an alarm if it moves by "
+        f"{BEYOND:g} from now on",
+    )
+
+
+def _rate_table(rates: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Table:
+    """Return the table of each rate of every group, of all rows so far."""
+    return table_of(
+        rates,
+        [
+            (lambda rate: f"{rate['attribute']}: {rate['group']}", Column("group")),
+            (lambda rate: names[rate["metric"]], Column("rate")),
+            ("rows", Column("rows", "count")),
+            ("value", Column("so far", "number")),
+            (("lower", "upper"), Column("at every look", "interval")),
+        ],
+        by="metric",
+        most=60,
+    )
+
+
+# Periods that are missing.
+
+_NAMES = {
+    "day": r"(\d{4})-(\d\d)-(\d\d)",
+    "week": r"(\d{4})-W(\d\d)",
+    "month": r"(\d{4})-(0[1-9]|1[0-2])",
+    "quarter": r"(\d{4})-Q([1-4])",
+}
+_DIGITS = 15
+_OF_YEAR = {"month": 12, "quarter": 4}
+
+
+def skipped(names: Sequence[str]) -> list[tuple[str, str, int]]:
+    """Return the periods that are missing, as the names around them and how many they are.
+
+    Names are compared that are numbered, or dates: ``week 7``, ``2024-W52``, ``2024-03``,
+    ``2024-Q1``, ``2024``. Days are missing where more of them are than ever before, so that weeks
+    without Sundays are whole.
+
+    Parameters
+    ----------
+    names : the names of periods, in order.
+    """
+    gaps = []
+    usual = 1
+    for first, last in pairwise(names):
+        (kind, start), (other, stop) = _place(first), _place(last)
+        if kind != other or stop - start <= (usual if kind == "day" else 1):
+            continue
+        gaps.append((first, last, stop - start - 1))
+        usual = stop - start
+    return gaps
+
+
+def _place(name: str) -> tuple[str, int]:
+    """Return the kind of a period, and its number among all periods of that kind."""
+    for unit, written in _NAMES.items():
+        if match := re.fullmatch(written, name):
+            year, *parts = map(int, match.groups())
+            with suppress(ValueError):  # the 30th of February is a name as any other
+                if unit == "day":
+                    return unit, date(year, *parts).toordinal()
+                if unit == "week":
+                    return unit, date.fromisocalendar(year, parts[0], 1).toordinal() // 7
+                return unit, year * _OF_YEAR[unit] + parts[0]
+    *start, number, end = "", *re.split(r"(\d+)", name)
+    # More digits than any number of a period has are a part of its name.
+    return f"{''.join(start)}{number[:-_DIGITS]} {end}", int(number[-_DIGITS:] or 0)

@@ -1,0 +1,332 @@
+"""Evidence that two rates are further apart than a gap, and intervals of it, valid at every look.
+
+Evidence is the money won in fair bets against a claim. If the claim is true, a bettor who starts
+with 1 ever reaches 1 / a with a probability of at most a, no matter how often you look (Ville's
+inequality). Here the claim is that the second group's rate is at most `gap` above the first's. The
+evidence depends only on the counts, so that only counts have to be kept.
+
+The claim has a nuisance parameter, the height of both rates. Against each height there is one bet:
+that the rates are further apart, in the direction that the two groups' counts can detect best. The
+evidence is the smallest winnings over all heights. These directions are orthogonal to the line of
+heights, so that not knowing the height costs nothing to first order. In contrast, a ratio to the
+largest likelihood that mixes over both rates (universal inference; Wasserman et al. 2020, PNAS 117)
+costs about half the logarithm of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlogy
+
+from fairbench.core.arrays import Floats
+from fairbench.inference.rates import Limits
+
+# The distances beyond the claimed gap that are bet on, and the stake of each bet.
+_DISTANCES = np.array([0.003, 0.0063, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4])
+_STAKES = np.array([0.02, 0.03, 0.04, 0.12, 0.52, 0.14, 0.08, 0.05])
+# The stake of the bet that each rate, by itself, is at the claim or one of these parts of the way
+# from the claim to 0 or 1.
+_ANYWHERE = 0.1
+_PARTS = (0.03, 0.1, 0.3, 0.6)
+_TINY = 1e-12
+# Heights that are tried: densest around the likeliest one and at 0 and 1; then, twice, between the
+# neighbours of the height with the smallest winnings.
+_FIRST = np.linspace(-1, 1, 29)
+_EDGE = np.array([0, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.06])
+_EDGES = np.concatenate([_EDGE, 1 - _EDGE])
+_AGAIN = np.linspace(0, 1, 11)
+_GRID_ERROR = 0.01  # subtracted: the minimum over all heights is at most this much below the grid's
+_BLOCK = 2048  # evaluated at once
+_HALVINGS = 20
+
+
+class Pair(NamedTuple):
+    """Counts of two groups, arrays of one shape, or such that they broadcast.
+
+    Attributes
+    ----------
+    first, second : successes of the first and of the second group.
+    first_size, second_size : their numbers of rows.
+    share : the expected share of the first group among the rows of both. It may be derived from
+        anything but outcomes, and must not change while rows are counted. Evidence is valid with
+        any share; a good one only makes the bets win more.
+    """
+
+    first: ArrayLike
+    first_size: ArrayLike
+    second: ArrayLike
+    second_size: ArrayLike
+    share: ArrayLike
+
+    def swapped(self) -> Pair:
+        """Return the counts with the groups exchanged."""
+        second_share = 1 - np.asarray(self.share, float)
+        return Pair(self.second, self.second_size, self.first, self.first_size, second_share)
+
+    def at(self, index: Any) -> Pair:
+        """Return the counts at some positions of all arrays."""
+        return Pair(*(np.asarray(array)[index] for array in self))
+
+    def limits(self, needed: ArrayLike) -> Limits:
+        """Return the differences second - first with intervals that hold at every look.
+
+        Parameters
+        ----------
+        needed : the logarithm of the evidence against a gap that excludes it; log(2 / a) on either
+            side gives intervals that all hold, at whatever looks, with a probability of 1 - a.
+        """
+        *wide, reach = np.broadcast_arrays(*(np.asarray(part, float) for part in (*self, needed)))
+        pair = Pair(*wide)
+        x, n, y, m, _ = wide
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value: Floats = y / m - x / n
+        centre = np.where(np.isfinite(value), value, 0.0)
+        upper = -_lower(pair.swapped(), -centre, reach)
+        return Limits(value, _lower(pair, centre, reach), upper)
+
+    def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
+        """Return whether the evidence that second - first is outside the bounds is enough, (P,)."""
+        return reaches(self, upper, needed) | reaches(self.swapped(), -lower, needed)
+
+    def flat(self) -> Pair:
+        """Return the counts as columns (P, 1) of floats."""
+        arrays = np.broadcast_arrays(*(np.asarray(array, float) for array in self))
+        return Pair(*(array.reshape(-1, 1) for array in arrays))
+
+
+def log_evidence(pair: Pair, gap: ArrayLike) -> Floats:
+    """Return the logarithm of the evidence that second - first is more than `gap`.
+
+    Parameters
+    ----------
+    pair : counts so far, of rows that are independent given their groups.
+    gap : between -1 and 1; broadcasts with the counts.
+
+    Returns
+    -------
+    The same shape. Under any two rates with second - first <= gap, and also where either rate moves
+    from row to row as long as one height separates them (first >= height, second <= height + gap),
+    it ever reaches log(1 / a) with a probability of at most a.
+    """
+    *wide, claimed = np.broadcast_arrays(*pair, np.asarray(gap, float))
+    shape, columns, claimed = claimed.shape, Pair(*wide).flat(), claimed.reshape(-1, 1)
+    evidence = np.empty(len(claimed))
+    for start in range(0, len(claimed), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        evidence[rows] = _least(columns.at(rows), claimed[rows]) - _GRID_ERROR
+    return evidence.reshape(shape)
+
+
+def _least(pair: Pair, gap: Floats) -> Floats:
+    """Return the smallest log winnings over all heights, (P,)."""
+    heights = _heights(pair, gap)
+    for _ in range(2):
+        worst = _log_winnings(pair, gap, heights).argmin(axis=-1)[:, None]
+        left, right = (
+            np.take_along_axis(heights, np.clip(worst + step, 0, heights.shape[1] - 1), -1)
+            for step in (-1, 1)
+        )
+        heights = left + (right - left) * _AGAIN
+    least: Floats = _log_winnings(pair, gap, heights).min(axis=-1)
+    return least
+
+
+def _log_winnings(pair: Pair, gap: Floats, low: Floats) -> Floats:
+    """Return the log winnings of the bets against each height, (P, H).
+
+    Parameters
+    ----------
+    pair, gap : columns (P, 1) of counts and of claimed gaps.
+    low : (P, H) the heights: the first rate if the claim is true.
+    """
+    high = np.clip(low + gap, _TINY, 1 - _TINY)
+    bets = [*_directed_bets(pair, low, high), _bet_on_anywhere(pair, low, high)]
+    return reduce(np.logaddexp, bets)
+
+
+def _heights(pair: Pair, gap: Floats) -> Floats:
+    """Return the first rates (P, H) at which the claim is tried, in ascending order."""
+    weights = (_rate_and_weight(*side)[1] for side in (pair[:2], pair[2:4]))
+    spread = 1 / np.sqrt(sum(weights))
+    near = _likely(pair, gap) + spread * np.sinh(_FIRST * np.arcsinh(1 / spread))
+    lowest, highest = np.maximum(0, -gap), np.minimum(1, 1 - gap)
+    ends = lowest + (highest - lowest) * _EDGES
+    heights = np.sort(np.concatenate([near, ends], axis=-1), axis=-1)
+    inside: Floats = np.clip(np.clip(heights, lowest, highest), _TINY, 1 - _TINY)
+    return inside
+
+
+def _likely(pair: Pair, gap: Floats) -> Floats:
+    """Return approximately the likeliest first rate (P, 1) if the rates differ by the gap."""
+    first, weight = _rate_and_weight(pair.first, pair.first_size)
+    second, other = _rate_and_weight(pair.second, pair.second_size)
+    likely = (weight * first + other * (second - gap)) / (weight + other)
+    inside: Floats = np.clip(likely, np.maximum(0, -gap) + _TINY, np.minimum(1, 1 - gap) - _TINY)
+    return inside
+
+
+def _rate_and_weight(successes: ArrayLike, size: ArrayLike) -> tuple[Floats, Floats]:
+    """Return a rate with half a success and half a failure added, and 1 over its variance."""
+    n = np.asarray(size, float)
+    rate = (np.asarray(successes) + 0.5) / (n + 1)
+    return rate, (n + 1) / (rate * (1 - rate))
+
+
+def _directed_bets(pair: Pair, low: Floats, high: Floats) -> Iterator[Floats]:
+    """Yield the log winnings of bets that rates are further apart by each of some distances.
+
+    The group whose rate is less well known takes the larger part of the distance.
+    """
+    share = np.asarray(pair.share)
+    low_weight, high_weight = low * (1 - low) * (1 - share), high * (1 - high) * share
+    high_part = high_weight / (low_weight + high_weight)
+    for distance, stake in zip(_DISTANCES, _STAKES, strict=True):
+        lower = np.maximum(low - (1 - high_part) * distance, low / 2)
+        upper = np.minimum(high + high_part * distance, (1 + high) / 2)
+        won = _ratio(pair.first, pair.first_size, lower, low)
+        won += _ratio(pair.second, pair.second_size, upper, high)
+        yield won + np.log(stake * (1 - _ANYWHERE))
+
+
+def _ratio(successes: ArrayLike, size: ArrayLike, rate: Floats, claimed: Floats) -> Floats:
+    """Return the log likelihood ratio of two rates."""
+    x, n = np.asarray(successes), np.asarray(size)
+    ratio: Floats = x * np.log(rate / claimed) + (n - x) * np.log((1 - rate) / (1 - claimed))
+    return ratio
+
+
+def _bet_on_anywhere(pair: Pair, low: Floats, high: Floats) -> Floats:
+    """Return the log winnings of the bet that each rate is at the claim or on its far side."""
+    far = [
+        np.logaddexp.reduce([np.zeros_like(claimed), *ratios]) - np.log(1 + len(_PARTS))
+        for claimed, ratios in (
+            (low, [_ratio(*pair[:2], low * (1 - part), low) for part in _PARTS]),
+            (high, [_ratio(*pair[2:4], high + (1 - high) * part, high) for part in _PARTS]),
+        )
+    ]
+    won: Floats = far[0] + far[1] + np.log(_ANYWHERE)
+    return won
+
+
+def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:
+    """Return the first of many looks (T,) at which the evidence reaches what is needed.
+
+    Parameters
+    ----------
+    pair : the counts at each look.
+    gap : the claimed gap.
+    needed : the logarithm of the evidence that is needed.
+
+    Returns
+    -------
+    The position of the look; None where no look reaches it.
+
+    Notes
+    -----
+    The winnings against one height are an upper bound of the evidence, and the likelihood ratio is
+    an upper bound of these winnings. The ratio rules out nearly all looks, and the winnings most of
+    the others, before the evidence is computed.
+    """
+    wide = pair.flat()
+    claimed = np.full(wide.first.shape, gap)  # type: ignore[union-attr]
+    looks = np.flatnonzero(_likelihood_ratio(wide, claimed) >= needed)
+    for some in np.array_split(looks, len(looks) // _BLOCK + 1):
+        part = wide.at(some)
+        likely = _log_winnings(part, claimed[some], _likely(part, claimed[some]))[:, 0] >= needed
+        for few in np.array_split(some[likely], likely.sum() // 32 + 1):
+            reached = log_evidence(wide.at((few, 0)), gap) >= needed
+            if reached.any():
+                return int(few[reached.argmax()])
+    return None
+
+
+def reaches(pair: Pair, gap: Floats, needed: Floats) -> NDArray[np.bool_]:
+    """Return whether the evidence (P,) reaches what is needed, quickly where it seldom does."""
+    wide = pair.flat()
+    reached: NDArray[np.bool_] = _likelihood_ratio(wide, gap[:, None]) >= needed
+    some = np.flatnonzero(reached)
+    reached[some] = log_evidence(wide.at((some, 0)), gap[some]) >= needed[some]
+    return reached
+
+
+def _likelihood_ratio(pair: Pair, gap: Floats) -> Floats:
+    """Return the log of the largest likelihood over that at one height, (P,) of columns (P, 1).
+
+    It is 0 if the observed rates agree with the claim: nothing is won then.
+    """
+    low = _likely(pair, gap)
+    sides = ((pair.first, pair.first_size, low), (pair.second, pair.second_size, low + gap))
+    ratio, rates = np.zeros(low.shape), []
+    for x, n, claimed in sides:
+        successes, size = np.asarray(x), np.asarray(n)
+        rates.append(successes / np.maximum(size, 1))
+        at = np.clip(claimed, _TINY, 1 - _TINY)
+        ratio += xlogy(successes, rates[-1] / at) + xlogy(
+            size - successes, (1 - rates[-1]) / (1 - at)
+        )
+    counted = np.minimum(np.asarray(pair.first_size), np.asarray(pair.second_size)) > 0
+    ratio = np.where(counted & (rates[1] - rates[0] > gap), ratio, 0.0)
+    return ratio[:, 0]
+
+
+def _lower(pair: Pair, value: Floats, needed: Floats) -> Floats:
+    """Return the largest excluded gap below the value, to 1e-6 and rounded down."""
+    low, high = np.full(value.shape, -1.0), value.copy()
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        excluded = log_evidence(pair, middle) >= needed
+        low, high = np.where(excluded, middle, low), np.where(excluded, high, middle)
+    return low
+
+
+_MOST_ROWS = 1e9
+
+
+def rows_until_beyond(
+    first: float, second: float, share: float, gap: float, needed: float | Floats
+) -> float:
+    """Return the rows of both groups after which a gap is found, if counts are as expected.
+
+    The mean number of rows is close to it. Infinite where second - first is not above `gap`, and
+    where there is no such rate.
+    """
+    if second - first <= gap or second > 1:
+        return float("inf")
+    few, many = 1.0, _MOST_ROWS
+    for _ in range(2):
+        rows = np.geomspace(few, many, 150)
+        n, m = share * rows, (1 - share) * rows
+        told_apart = log_evidence(Pair(first * n, n, second * m, m, share), gap) >= needed
+        if not told_apart.any():
+            return float("inf")
+        first_apart = int(told_apart.argmax())
+        few, many = float(rows[max(first_apart - 1, 0)]), float(rows[first_apart])
+    return many
+
+
+# Intervals of all rows and of the rows since each mark, all of which hold no matter when you look.
+#
+# One risk buys the whole family. While all of it holds, a quantity has surely changed where its
+# interval since a mark and that of all rows up to the mark have nothing in common (Shekhar and
+# Ramdas 2023, "Reducing sequential change detection to sequential estimation").
+
+FROM_START = 0.9  # of a quantity's risk, what is left to the interval of all rows
+
+
+def log_evidence_needed(risk: float, restart: ArrayLike = 0) -> Floats:
+    """Return the logarithm of the evidence at which a value is outside an interval.
+
+    Parameters
+    ----------
+    risk : the probability with which any interval of the family may ever be wrong.
+    restart : the number, from 1, of the mark from which the interval counts rows; 0 for the
+        interval of all rows.
+    """
+    k = np.asarray(restart, float)
+    later = (1 - FROM_START) / np.maximum(k * (k + 1), 1)
+    return np.log(2 / (risk * np.where(k == 0, FROM_START, later)))

@@ -1,0 +1,415 @@
+"""The state of a watch: what is watched, what was seen of the file, and what was found so far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fairbench.audits.direction import Direction, decisions_named
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
+from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
+from fairbench.core.errors import UserError, check_choice
+from fairbench.core.files import sha256
+from fairbench.core.options import option
+from fairbench.core.text import count, natural
+from fairbench.data.columns import plain_pair, spelled
+from fairbench.data.groups import CROSSED, bands_apart
+
+# Options that an audit has, too.
+_OF_AUDITS = (
+    "path", "target", "score", "prediction", "positive", "favourable", "decision", "scale",
+    "threshold", "epsilon", "cuts",
+)  # fmt: skip
+
+
+def _as_in_audits(name: str) -> Any:
+    """Declare an option as audits have it."""
+    return copy(Options.__dataclass_fields__[name])
+
+
+# Dates are periods where their column is named as ``date:month``.
+PERIODS = {
+    "day": "%Y-%m-%d",
+    "week": "%G-W%V",
+    "month": "%Y-%m",
+    "quarter": "%Y-Q",  # and its number
+    "year": "%Y",
+}
+
+
+def period_asked(time: str) -> tuple[str, str]:
+    """Return the column of periods and their unit, empty where its values are the periods.
+
+    Raises
+    ------
+    UserError : a unit that there is not.
+    """
+    name, colon, unit = time.rpartition(":")
+    if not colon:
+        return time, ""
+    check_choice("period", unit, PERIODS)
+    return name, unit
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """What is watched, and of which columns."""
+
+    path: Path = option(
+        Path,
+        "A file with one row per person (CSV, Excel, Parquet or Arrow, compressed or not): one "
+        "file that grows, or with time= a new file each week.",
+        argument="PREDICTIONS",
+    )
+    group: tuple[str, ...] = option(
+        (),
+        "The columns of groups; 'sex x race' stands for the combinations of two or more of them.",
+        shown="[COLUMN,...]",
+    )
+    target: str = column("The column of labels, empty where they are not known yet.")
+    score: str = column("The column of the predicted probability of the positive label.")
+    prediction: str = column("The column of decisions, where they are not score > threshold.")
+    positive: str = _as_in_audits("positive")
+    favourable: str = _as_in_audits("favourable")
+    decision: str = _as_in_audits("decision")
+    scale: str = option(
+        PROBABILITY,
+        "What scores are: probabilities from 0 to 1, or percents from 0 to 100.",
+        choices=(PROBABILITY, PERCENT),
+    )
+    time: str = column(
+        "The column of periods, such as weeks: a file may then hold new periods alone, and charts "
+        "have a point for each. Dates become periods as date:month (day, week, month, quarter, "
+        "year)."
+    )
+    id: str = column(
+        "The column that says which person or decision a row is of: rows whose identifier was seen "
+        "before are counted once."
+    )
+    metrics: tuple[str, ...] = option(
+        (),
+        f"The gaps that are watched, of {', '.join(RATE_OF)}; all of them by default. The fewer "
+        "there are, the sooner each is found.",
+        shown="[METRIC,...]",
+    )
+    cuts: tuple[str, ...] = ()  # bands that group= has, such as age:25,40,62
+    threshold: float = option(0.5, "A score above it is a positive decision.")
+    epsilon: float = option(0.05, "A gap under this makes no practical difference.")
+
+    def __post_init__(self) -> None:
+        """Refuse what no file could mend."""
+        group, cuts = bands_apart(self.group)
+        cuts = tuple(cut.rpartition(CROSSED)[2] for cut in cuts)
+        object.__setattr__(self, "group", group)
+        object.__setattr__(self, "cuts", tuple(dict.fromkeys([*self.cuts, *cuts])))
+        if any("quantiles" in bands.rpartition(":")[2] for bands in self.cuts):
+            raise UserError(
+                "a watch needs bands that stay: write their limits, such as group=age:25,40,62"
+            )
+        period_asked(self.time)
+        if not self.group:
+            raise UserError("no groups to compare: name their columns, such as group=[sex,race]")
+        for name, what in (("group", "column"), ("metrics", "metric")):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise UserError(f"{name}=[{','.join(values)}] names a {what} twice")
+        for metric in self.metrics:
+            check_choice("metric", metric, RATE_OF)
+            if not self.target and metric != NEEDS_NO_LABELS:
+                raise UserError(f"{metric} needs labels: name their column as target=")
+        self.audit  # refuses the rest  # noqa: B018
+
+    @property
+    def audit(self) -> Options:
+        """The options of an audit of the same columns, with which files are read."""
+        columns = dict.fromkeys(column for name in self.group for column in name.split(CROSSED))
+        # Labels may come later, so that the last row may be the first without one.
+        return Options(
+            rows=":", group=tuple(columns), **{name: getattr(self, name) for name in _OF_AUDITS}
+        )
+
+    @property
+    def rate_names(self) -> Mapping[str, str]:
+        """What the rate of each gap is called, from the first look on: labels may come later."""
+        positive = spelled(self.positive)
+        favourable = spelled(self.favourable)
+        label = None
+        if favourable:
+            positive_label = positive or (plain_pair([favourable]) or ("", favourable))[1]
+            label = int(favourable == positive_label)
+        direction = Direction(("", positive or "1"), label, decisions_named(self.decision))
+        return {**RATE_NAMES, NEEDS_NO_LABELS: direction.rate_names[NEEDS_NO_LABELS]}
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The metrics that are watched: without labels only that of decisions."""
+        return self.metrics or (tuple(RATE_OF) if self.target else (NEEDS_NO_LABELS,))
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """What was counted up to some row: a point of the charts, and a start of new comparisons.
+
+    Attributes
+    ----------
+    row : the number of rows so far.
+    labels : the number of labels so far.
+    period, look : the period of the last row, and the time of the look that it came in.
+    counts : attribute -> group -> sums, as `fairbench_watch.alarms` has them.
+    limits : name of a gap -> its value and interval of all rows so far; None where undefined.
+    """
+
+    row: int
+    labels: int
+    period: str
+    look: str
+    counts: Mapping[str, Sequence[Sequence[float]]]
+    limits: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """What was found, once.
+
+    Attributes
+    ----------
+    kind : ``passed`` (a gap is beyond epsilon), ``changed`` (a gap is another than it was) or
+        ``drifted`` (scores of a group are off by another amount than they were).
+    about : the name of the gap or of the group's scores.
+    row : the number of rows when it was found.
+    since : the number of rows after which the evidence was counted, 0 for all rows.
+    lower, upper : the interval of the rows since then.
+    before : the interval of the rows up to there; None with ``passed``.
+    """
+
+    kind: str
+    about: str
+    row: int
+    period: str
+    look: str
+    since: int
+    lower: float
+    upper: float
+    before: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class WatchState:
+    """Everything that the next look depends on.
+
+    Attributes
+    ----------
+    names : the names of labels 0 and 1; empty until both were seen.
+    groups : attribute -> names of the groups that are watched: those of the first look.
+    shares : name of a gap -> share of its rows that the first group had at the first look.
+    unwatched : groups that came after the first look -> their rows; they are counted nowhere.
+    repeats : how many rows came again; each is counted once.
+    once : whether, without identifiers, identical rows are counted once, because there are more of
+        them than chance explains.
+    seen : how often each distinct row came, as text that `fairbench_watch.alarms` reads.
+    """
+
+    options: WatchOptions
+    names: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
+    periods: tuple[Period, ...] = ()
+    marks: tuple[Milestone, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
+    unwatched: Mapping[str, int] = field(default_factory=dict)
+    repeats: int = 0
+    once: bool = False
+    seen: str = ""
+
+    @property
+    def rows(self) -> int:
+        """The rows seen so far."""
+        return sum(part.rows for period in self.periods for part in period.parts)
+
+    @property
+    def labels(self) -> int:
+        """The labels counted so far."""
+        return self.marks[-1].labels if self.marks else 0
+
+
+# A file that grows and is read again and again: what is new, the rest being as it was seen.
+#
+# New rows come at the end of the file, or of the last period, or in later periods; a file may
+# hold new periods alone. A label that was empty may come later. Anything else that has changed is
+# refused: whoever has counted what was seen would have to count anew.
+
+_SIGNS: Mapping[float, str] = {0: "0", 1: "1"}
+_NO_LABEL = "?"
+_BY_CHANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class SeenRows:
+    """Rows of one period that came in one look."""
+
+    rows: int
+    digest: str  # of all columns but the labels, of the rows in their order
+    bag: str  # the same digest whatever the order of the rows
+    look: str  # the time of the look, UTC
+
+
+@dataclass(frozen=True)
+class Period:
+    """The rows seen of a period; without a column of time there is one, without a name."""
+
+    name: str
+    parts: tuple[SeenRows, ...]
+    labels: str  # a sign a row: 0, 1, or ? where it is not known yet
+
+    def __post_init__(self) -> None:
+        """Refuse labels of other rows."""
+        if len(self.labels) != sum(part.rows for part in self.parts):
+            raise ValueError(f"period '{self.name}' has not one label a row")
+
+
+def spelling(name: str) -> str:
+    """Return a spelling that names of one period share: ``Week 7`` and ``week 07``."""
+    plain = " ".join(name.split()).casefold()
+    return re.sub(r"\d+", lambda digits: f"{Decimal(digits[0]):f}", plain)
+
+
+def checksum(rows: Iterable[str]) -> str:
+    """Return the checksum of rows of text in their order, 32 signs."""
+    return sha256(b"".join(f"{row}\x1e".encode(errors="backslashreplace") for row in rows))[:32]
+
+
+def find_additions(
+    periods: Sequence[Period], rows: pd.DataFrame, file: str, look: str
+) -> tuple[list[int], list[int], tuple[Period, ...]]:
+    """Find what was added to a file, and check that the rest is as it was seen.
+
+    Parameters
+    ----------
+    periods : what was seen before, in order.
+    rows : the rows of the file: ``period``; ``text``, all of a row but its label; ``label``, 0, 1
+        or NaN.
+    file : what messages call the file.
+    look : the time at which it is read.
+
+    Returns
+    -------
+    Positions of rows that were seen before and have a label now; positions of rows that were not
+    seen before; and everything that has been seen, these rows and labels included.
+
+    Raises
+    ------
+    UserError : rows that were seen are gone, in another order, changed or labelled otherwise, or
+        belong to an earlier period than the last, or to one that was spelled otherwise.
+    """
+    seen = {period.name: period for period in periods}
+    spelled = {spelling(name): name for name in seen}
+    late_labels: list[int] = []
+    new_rows: list[int] = []
+    for name, period_rows in rows.groupby("period", sort=False):
+        before = seen.get(name, Period(name, (), ""))
+        text = period_rows["text"].tolist()
+        labels = "".join(period_rows["label"].map(_SIGNS).fillna(_NO_LABEL))
+        where = f"{file}, period '{name}'" if name else file
+        if name not in seen and (as_seen := spelled.get(spelling(name))):
+            raise UserError(
+                f"{where}: it was looked at as '{as_seen}': spell it so, spaces included, that no "
+                "row is counted twice, or start another state"
+            )
+        _check_rows(before, text, where)
+        _check_labels(before, labels, where)
+        new_text = text[len(before.labels) :]
+        if new_text and periods and natural(name) < natural(periods[-1].name):
+            raise UserError(
+                f"{file}: period '{name}' has {count(len(new_text))} rows that are new, and "
+                f"'{periods[-1].name}' was looked at already: a watch goes forward; leave these "
+                "rows out, or start another state to take them in"
+            )
+        labels_before_and_now = zip(period_rows.index, before.labels, labels, strict=False)
+        late_labels += [position for position, old, now in labels_before_and_now if old != now]
+        new_rows += period_rows.index[len(before.labels) :].tolist()
+        parts = before.parts
+        if new_text:
+            digests = checksum(new_text), checksum(sorted(new_text))
+            parts = (*parts, SeenRows(len(new_text), *digests, look))
+        seen[name] = Period(name, parts, labels)
+    return late_labels, new_rows, tuple(seen[name] for name in sorted(seen, key=natural))
+
+
+def check_copies(
+    before: Sequence[Period], after: Sequence[Period], rows: pd.DataFrame, file: str
+) -> None:
+    """Refuse a new period that has the rows of one before it, in the same order.
+
+    A period is taken for a copy where as many independent rows, of as many kinds, would be the same
+    once in a million times at most.
+
+    Parameters
+    ----------
+    before, after : the periods before a look and after it.
+    rows, file : the same parameters as of :func:`find_additions`.
+
+    Raises
+    ------
+    UserError : there is one; each of its rows would count twice.
+    """
+    names = {period.name for period in before}
+    first_period_with: dict[str, str] = {}
+    for period in after:
+        for part in period.parts:
+            name = first_period_with.setdefault(part.digest, period.name)
+            if name == period.name or period.name in names:
+                continue
+            shares = rows["text"][rows["period"] == period.name].value_counts(normalize=True)
+            if (shares**2).sum() ** part.rows < _BY_CHANCE:
+                raise UserError(
+                    f"{file}: the {count(part.rows)} rows of period '{period.name}' are those of "
+                    f"'{name}', in the same order, and would count twice: give the right file; if "
+                    "they are other people, or the same again, name identifiers (id=) in another "
+                    "state"
+                )
+
+
+def _check_rows(before: Period, text: Sequence[str], where: str) -> None:
+    """Refuse rows that were seen and are changed now, in anything but their labels."""
+    if len(text) < len(before.labels):
+        raise UserError(
+            f"{where} has {count(len(text))} rows, and {count(len(before.labels))} were seen: put "
+            "the missing rows back where they were, or start another state"
+        )
+    start = 0
+    for part in before.parts:
+        rows = text[start : start + part.rows]
+        row_numbers = f"{where}: rows {count(start + 1)} to {count(start + part.rows)}"
+        start += part.rows
+        if checksum(rows) == part.digest:
+            continue
+        if checksum(sorted(rows)) == part.bag:
+            raise UserError(
+                f"{row_numbers} are in another order than when they were seen: put them back in "
+                "their order, or start another state"
+            )
+        raise UserError(
+            f"{row_numbers} are not those that were seen at {part.look} (another file, rows put in "
+            "between, or a changed score or group): give the file that was watched, or another "
+            "state"
+        )
+
+
+def _check_labels(before: Period, labels: str, where: str) -> None:
+    """Refuse labels that differ from those that were known."""
+    pairs = enumerate(zip(before.labels, labels, strict=False), start=1)
+    changed = [(row, old, now) for row, (old, now) in pairs if old not in (_NO_LABEL, now)]
+    if changed:
+        row, old, now = changed[0]
+        is_now = "is gone" if now == _NO_LABEL else f"is {now} now"
+        raise UserError(
+            f"{where}: the label of row {count(row)} was {old} and {is_now}, one of "
+            f"{count(len(changed))} such rows: put the old labels back, or start another state"
+        )

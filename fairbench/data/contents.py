@@ -1,0 +1,478 @@
+"""The content of a table's file: its bytes unpacked and as UTF-8, and the sheets of Excel as text.
+
+A file is known by what it holds and not by its name. What was guessed is kept, to be said. Begin
+with :func:`content_of`; what reads tables from it is :mod:`fairbench.data.tables`.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import re
+import string
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import IO, Any
+from xml.etree.ElementTree import iterparse
+
+from fairbench.core.errors import DataError, unknown_name
+from fairbench.core.files import FIELD, check_memory
+from fairbench.data.columns import text_of
+
+TEXT, PARQUET, ARROW, EXCEL = "text", "Parquet", "Arrow", "Excel"
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Content:
+    """The content of a file with a table.
+
+    Attributes
+    ----------
+    data : the bytes, unpacked; of a text UTF-8 without a byte-order mark. Empty of a Parquet or
+        Arrow file that is not packed, which is read where it is.
+    kind : ``text``, ``Parquet``, ``Arrow`` or ``Excel``.
+    guessed : a note for the reader of the table on how it was read.
+    """
+
+    data: bytes
+    kind: str
+    guessed: tuple[str, ...] = ()
+
+
+def content_of(path: Path) -> Content:
+    """Return the content of a file, unpacked and as UTF-8.
+
+    Raises
+    ------
+    UserError : a packed file that is not whole, one that would take too much memory, or one that
+        is no table.
+    OSError : it cannot be read.
+    """
+    with open(path, "rb") as file:
+        start = file.read(_START)
+        packing = next((name for mark, name in _PACKINGS.items() if start.startswith(mark)), "")
+        kind = TEXT if packing else _kind_of(start)
+        if kind in (PARQUET, ARROW):
+            return Content(b"", kind)
+        file.seek(0)
+        data = _unpack(file, packing, path.name) if packing else _whole_file(file, path)
+    kind = _kind_of(data[:_START])
+    content = Content(data, kind, (packing,) if packing else ())
+    if kind != TEXT:
+        return content
+    _refuse_other_kinds(data, path.name)
+    return _as_utf8(content, path.name)
+
+
+_START = 512
+_PACKINGS = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstandard",
+}
+_BROKEN = (EOFError, OSError, lzma.LZMAError, zlib.error)
+
+
+def _whole_file(file: IO[bytes], path: Path) -> bytes:
+    size = path.stat().st_size
+    check_memory(3 * size, path.name)
+    return file.read()
+
+
+def _unpack(file: IO[bytes], packing: str, name: str) -> bytes:
+    """Return the content of a packed file, if it fits into memory."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        for part in _unpack_blocks(file, packing):
+            parts.append(part)
+            size += len(part) * 3 + part.count(b"\n") * FIELD
+            check_memory(size, name)
+    except _BROKEN as error:
+        raise DataError(
+            f"{name}: the {packing} file is damaged or not whole ({str(error) or 'it ends early'}):"
+            " get it again"
+        ) from error
+    return b"".join(parts)
+
+
+def _unpack_blocks(file: IO[bytes], packing: str) -> Iterator[bytes]:
+    """Yield the content of a packed file, block by block."""
+    if packing == "zstandard":
+        yield from _unpack_zstandard(file)
+        return
+    kinds: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
+    with kinds[packing](file, "rb") as unpacking:
+        while part := unpacking.read(_BLOCK):
+            yield part
+
+
+_LITTLE = 4096  # of zstandard, which may unfold some ten thousand times
+
+
+def _unpack_zstandard(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the content of a zstandard file, frame by frame."""
+    from zstandard import ZstdDecompressor, ZstdError
+
+    frame = None
+    try:
+        while block := file.read(_LITTLE):
+            while block:
+                frame = frame or ZstdDecompressor().decompressobj()
+                yield frame.decompress(block)
+                block = frame.unused_data
+                frame = None if frame.eof else frame
+    except ZstdError as error:
+        raise EOFError(str(error)) from error
+    if frame is not None:
+        raise EOFError("it ends early")
+
+
+def _kind_of(start: bytes) -> str:
+    if start.startswith(b"PAR1"):
+        return PARQUET
+    if start.startswith((b"ARROW1", b"FEA1", b"\xff\xff\xff\xff")):
+        return ARROW
+    return EXCEL if start.startswith(b"PK\x03\x04") else TEXT
+
+
+_OTHERS = {
+    b"\xd0\xcf\x11\xe0": "an old Excel file: save it as .xlsx or as CSV",
+    b"%PDF": "a PDF: export the table as CSV",
+    b"SQLite format 3": "a database of SQLite: export the table as CSV",
+    b"\x89HDF": "HDF5: save the table as CSV or Parquet",
+    b"\x93NUMPY": "an array of NumPy: save a table with named columns as CSV or Parquet",
+    b"\x80": "a pickle, which is never opened, as it may hold a program: save it as Parquet",
+    b"\x89PNG": "a picture",
+    b"\x7fELF": "a program",
+    **{mark: f"{name} within a packed file: unpack it once" for mark, name in _PACKINGS.items()},
+}
+_JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[\[{\]\"0-9-])")
+_PAGE = (b"<!doctype html", b"<html", b"<head", b"<?xml")
+
+
+def _refuse_other_kinds(data: bytes, name: str) -> None:
+    """Refuse what is no delimited text by its first bytes."""
+    start = data[:_START].removeprefix(b"\xef\xbb\xbf")
+    kind = next((other for mark, other in _OTHERS.items() if start.startswith(mark)), "")
+    if not kind and data[257:262] == b"ustar":
+        kind = "a tar archive: unpack it"
+    if not kind and _JSON.match(start):
+        kind = "JSON: write the table as CSV, such as pandas.read_json(...).to_csv(...)"
+    if not kind and start.lstrip().lower().startswith(_PAGE):
+        kind = "a web page or XML: save the table as CSV"
+    if kind:
+        raise DataError(f"{name} is not a table but {kind}")
+
+
+# The longer marks first: that of UTF-32 begins as that of UTF-16 does.
+_MARKS = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+_SAMPLE = 4096
+
+
+def _as_utf8(content: Content, name: str) -> Content:
+    """Return a text in any of the usual encodings as UTF-8."""
+    data = content.data
+    plain = data.removeprefix(b"\xef\xbb\xbf")
+    marked = next((code for mark, code in _MARKS.items() if data.startswith(mark)), "")
+    encoding = marked or _utf16_without_mark(data[:_SAMPLE])
+    if encoding:
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise DataError(f"{name}: not {encoding} text (byte {error.start})") from error
+        encoding_name = encoding.upper() if marked else "UTF-16 without a mark"
+        return replace(content, data=text.encode(), guessed=(*content.guessed, encoding_name))
+    try:
+        plain.decode("utf-8")
+    except UnicodeDecodeError as error:
+        text = _western(plain, name, error)
+        return replace(content, data=text.encode(), guessed=(*content.guessed, "Latin-1"))
+    return replace(content, data=plain)
+
+
+def _utf16_without_mark(sample: bytes) -> str:
+    """Return the encoding of a text in which nearly every other byte is 0."""
+    half = len(sample) // 2
+    zeros = [sample[side : 2 * half : 2].count(0) for side in (0, 1)]
+    if max(zeros) < half * 0.4 or min(zeros) > half * 0.05 or not half:
+        return ""
+    return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
+
+
+_END_OF_LINE = re.compile(rb"\r\n|\r|\n")
+
+
+def line_of(content: bytes, position: int) -> int:
+    """Return the line that a byte of a text is in, the first being 1."""
+    return 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, position))
+
+
+_SEQUENCE = re.compile(
+    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+)
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+
+
+def _western(data: bytes, name: str, error: UnicodeDecodeError) -> str:
+    """Return a text that is not UTF-8 as Windows' Latin-1.
+
+    Raises
+    ------
+    DataError : a part of it is UTF-8, or it has bytes that no text has.
+    """
+    where = f"{name}: not UTF-8 text (line {line_of(data, error.start)}, byte {error.start})"
+    if _NO_TEXT.search(data):
+        raise DataError(f"{where}, but bytes that no text has: is it a table at all?") from error
+    if _SEQUENCE.search(data):
+        raise DataError(f"{where}, and other lines are: save it in one encoding, UTF-8") from error
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:
+        raise DataError(f"{where}, nor Latin-1: save it as UTF-8") from error
+
+
+_DEEP = 20  # the number of first rows that are searched for the header
+_MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384  # of an Excel sheet
+_ROW, _MERGED, _FORMULA = (
+    f"{{http://schemas.openxmlformats.org/spreadsheetml/2006/main}}{tag}"
+    for tag in ("row", "mergeCell", "f")
+)
+
+Row = tuple[int, Sequence[Any]]  # its number, and its values up to the last one
+Rows = list[list[str]]
+
+
+def sheet_as_text(
+    data: bytes, name: str, named: Sequence[str], sheet: str = ""
+) -> tuple[bytes, tuple[str, ...]]:
+    """Return the sheet of the columns that are named as CSV, and what was guessed.
+
+    Parameters
+    ----------
+    data : the content of the file.
+    name : the name of the file, for messages.
+    named : columns that the table must have; its sheet and header are found by them.
+    sheet : the name of the sheet; by default the first that has these columns.
+
+    Raises
+    ------
+    DataError : it is no Excel file, or holds what a table cannot: cells that are merged, or
+        formulas that were never computed.
+    UserError : there is no sheet of that name.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _check_archive(archive, name)
+        sheets = _sheets(data, name)
+        titles = [title for title, _ in sheets]
+        if sheet and sheet not in titles:
+            raise unknown_name(f"sheet of {name}", sheet, titles)
+        first: Rows | None = None
+        for title, cells in sheets:
+            if sheet in ("", title):
+                rows = _text_rows(cells, name)
+                if (start := _header(rows, named)) >= 0:
+                    break
+                first = first or rows
+        else:
+            return _written(first or []), ()
+    except _NO_BOOK as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{name} is no Excel file that can be read: {reason[:100]}") from error
+    guessed = [f"sheet '{title}' of {len(sheets)}"] if len(sheets) > 1 and not sheet else []
+    guessed += [f"header in row {start + 1}"] if start else []
+    return _written(rows[start:]), tuple(guessed)
+
+
+_NO_BOOK = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, KeyError, ValueError, TypeError, IndexError,
+    AttributeError, EOFError, OSError, SyntaxError, RuntimeError, ArithmeticError, zlib.error,
+)  # fmt: skip  # what openpyxl lets through of a file that is not as it should be
+
+
+# Bytes of memory that an element of a sheet takes, one of the texts that cells share, and one of
+# what openpyxl makes objects of, which takes time, too.
+_OF_SHEET, _OF_TEXTS, _OF_OTHERS = 160, 1_000, 5_000
+_LONG = re.compile(rb"=\s*+(\"[^\"]{10000}|'[^']{10000})")  # an attribute; openpyxl searches some
+_OTHER_CODE = re.compile(rb"encoding\s*=\s*[\"'](?!utf-?8)", re.IGNORECASE)
+
+
+def _check_archive(archive: zipfile.ZipFile, name: str) -> None:
+    """Refuse an archive that is no Excel file, or whose parts would take too much memory.
+
+    Elements are counted by the sign that they begin with, so text in another encoding than UTF-8 is
+    refused, as are definitions of entities and of attributes, which stand for more than they are.
+    """
+    parts = archive.infolist()
+    if not any(part.filename.startswith("xl/") for part in parts):
+        raise DataError(f"{name} is a zip archive without a table of Excel: unpack it")
+    needed = 3 * sum(part.file_size for part in parts)
+    check_memory(needed, name)
+    for part in parts:
+        xml = archive.read(part)
+        elements = xml.count(b"<") - xml.count(b"</")
+        needed += _memory_of_element(part.filename) * elements
+        check_memory(needed, name)
+        coded = b"<" in xml[:4] and b"\0" in xml[:4]
+        if coded or b"<!DOCTYPE" in xml or _OTHER_CODE.search(xml[: max(xml.find(b"?>"), 0)]):
+            raise ValueError(f"{part.filename} is not written as Excel does")
+        if _memory_of_element(part.filename) == _OF_OTHERS and _LONG.search(xml):
+            raise ValueError(f"{part.filename} has a value of more than 10,000 signs")
+
+
+def _memory_of_element(part: str) -> int:
+    if part.startswith("xl/worksheets/"):
+        return _OF_SHEET
+    return _OF_TEXTS if part == "xl/sharedStrings.xml" else _OF_OTHERS
+
+
+def _sheets(data: bytes, name: str) -> list[tuple[str, Iterator[Row]]]:
+    """Return the title of each sheet, and its rows as they are read.
+
+    Only what tells the values of cells is read: no names, links, properties, charts or pictures.
+    """
+    from openpyxl.reader.excel import ExcelReader
+    from openpyxl.styles.stylesheet import apply_stylesheet
+
+    reader = ExcelReader(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    reader.read_manifest()
+    for part in reader.package.Override:
+        if "main+xml" in part.ContentType and _memory_of_element(part.PartName[1:]) != _OF_OTHERS:
+            raise ValueError(f"{part.PartName} is no workbook")
+    reader.read_strings()
+    reader.read_workbook()
+    apply_stylesheet(reader.archive, reader.wb)
+    sheets = {}
+    for sheet, rel in reader.parser.find_sheets():
+        if rel.target in sheets:
+            raise ValueError(f"{rel.target} is two sheets")
+        if "chartsheet" not in rel.Type and rel.target in reader.valid_files:
+            sheets[rel.target] = sheet.name, _rows(reader, rel.target, name)
+    return list(sheets.values())
+
+
+def _rows(reader: Any, sheet: str, name: str) -> Iterator[Row]:
+    """Yield the rows of a sheet that are written in it.
+
+    Raises
+    ------
+    DataError : cells are merged over rows, or were never computed.
+    ValueError : rows or cells are not in order.
+    """
+    from openpyxl.reader.excel import WorksheetReader
+
+    of_book = SimpleNamespace(parent=reader.wb)
+    parser = WorksheetReader(of_book, None, reader.shared_strings, True, False).parser
+    last = 0
+    with reader.archive.open(sheet) as source:
+        for _, element in iterparse(source):
+            if element.tag == _MERGED:
+                _check_merged(element.get("ref", ""), name)
+            if element.tag != _ROW:
+                continue
+            if len(element) > _MOST_COLUMNS:
+                raise ValueError(f"a row has {len(element)} cells")
+            number, cells = parser.parse_row(element)
+            places = [cell["column"] for cell in cells]
+            width = places[-1] if places else 0
+            if not last < number <= _MOST_ROWS or width > _MOST_COLUMNS:
+                raise ValueError(f"row {number}, with {width} columns, follows row {last}")
+            if any(place >= after for place, after in pairwise([0, *places])):
+                raise ValueError(f"the cells of row {number} are not in order")
+            last = number
+            values = [None] * width
+            for place, cell, written in zip(places, cells, element, strict=True):
+                values[place - 1] = value = cell["value"]
+                if value is None and written.find(_FORMULA) is not None:
+                    _check_computed(written, name)
+            yield number, values
+            element.clear()
+
+
+def _check_computed(cell: Any, name: str) -> None:
+    """Refuse a formula without a value; that of a text may be empty."""
+    if cell.get("t") != "str":
+        raise DataError(
+            f"{name}: formulas were never computed: open it in Excel, save it, and try again"
+        )
+
+
+def _check_merged(cells: str, name: str) -> None:
+    """Refuse cells that are merged over rows: a title over columns is not in the table."""
+    if len({corner.lstrip(string.ascii_letters) for corner in cells.split(":")}) > 1:
+        raise DataError(
+            f"{name}: the cells {cells[:20]} are merged, and all but the first are empty: separate "
+            "them, with a value in each"
+        )
+
+
+def _text_rows(rows: Iterable[Row], name: str) -> Rows:
+    """Return the rows as texts, all equally long, without empty ones at the end.
+
+    Raises
+    ------
+    UserError : all cells up to the last row and column would take more memory than is allowed.
+    """
+    texts: Rows = []
+    width = letters = 0
+    for number, row in rows:
+        width = max(width, len(row))
+        # Most cells of a wide sheet are empty: what they are is not asked of each.
+        written = ["" if cell is None else _text(cell) for cell in row]
+        letters += sum(map(len, written))
+        check_memory(number * width * FIELD + letters, name)
+        texts += [[] for _ in range(number - 1 - len(texts))]
+        texts.append(written)
+    while texts and not any(texts[-1]):
+        texts.pop()
+    width = max((_width(row) for row in texts), default=0)
+    return [[*row[:width], *[""] * (width - len(row))] for row in texts]
+
+
+def _width(row: Sequence[str]) -> int:
+    return next((i + 1 for i in reversed(range(len(row))) if row[i]), 0)
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, datetime) and cell.time() == time():
+        return cell.date().isoformat()
+    if isinstance(cell, datetime | date | time):
+        return cell.isoformat()
+    return text_of(cell)
+
+
+def _header(rows: Rows, named: Sequence[str]) -> int:
+    """Return the first row that has all named columns; -1 if none has."""
+    for i, row in enumerate(rows[:_DEEP]):
+        if any(row) and {*named} <= {cell.strip() for cell in row}:
+            return i
+    return -1
+
+
+def _written(rows: Rows) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(_mark_empty_rows(rows))
+    return text.getvalue().encode()
+
+
+def _mark_empty_rows(rows: Rows) -> Iterator[list[str]]:
+    """Yield rows; a single empty cell would be written as an empty line, and skipped."""
+    for row in rows:
+        yield row if len(row) > 1 or row[0] else [" "]

@@ -1,0 +1,875 @@
+"""The one reader of tables: delimited text, Excel, Parquet or Arrow, compressed or not.
+
+The separator, the packing, the encoding and decimal commas are detected, and what was detected is
+printed in one line. Nothing else is guessed: a row that is no row of the table is named, and
+:class:`TablePart` says which rows of a file, and which sheet, are read. Begin with
+:func:`read_any_table`; loaders of data sets, whose files are known, use :func:`read_table` and
+:func:`parquet_table`.
+"""
+
+from __future__ import annotations
+
+import csv as plain_csv
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fairbench.core.arrays import Floats
+from fairbench.core.errors import DataError, UserError, did_you_mean, note
+from fairbench.core.files import (
+    COLUMN,
+    FIELD,
+    check_memory,
+    check_parquet,
+    is_text,
+    table_within,
+    written_out,
+)
+from fairbench.core.options import option
+from fairbench.core.text import quoted
+from fairbench.data.columns import (
+    TIMES,
+    are_missing,
+    class_names,
+    numbers,
+    to_numbers,
+    unique_names,
+)
+from fairbench.data.contents import (
+    ARROW,
+    EXCEL,
+    PARQUET,
+    TEXT,
+    Content,
+    content_of,
+    line_of,
+    sheet_as_text,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """Which part of a file is the table."""
+
+    rows: str = option(
+        "",
+        "The rows that are read, counted from 1 below the header, where totals or notes stand "
+        "below the table: 1:200, or : for all.",
+        shown="FIRST:LAST",
+    )
+    sheet: str = option(
+        "",
+        "Of an Excel file the sheet that is read; by default the first with the columns.",
+        shown="NAME",
+    )
+
+    @property
+    def first_and_last(self) -> tuple[int, int]:
+        """The numbers of the first and the last row, counted from 1.
+
+        Raises
+        ------
+        UserError : `rows` names no rows.
+        """
+        match = re.fullmatch(r"(\d{0,15}):(\d{0,15})", self.rows or ":")
+        if match:
+            first, last = int(match[1] or 1), int(match[2] or sys.maxsize)
+            if 1 <= first <= last:
+                return first, last
+        raise UserError(
+            f"rows={self.rows}: name the first and the last row, counted from 1 below the header, "
+            "such as rows=1:200"
+        )
+
+
+ALL_ROWS = TablePart(rows=":")
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that is not there, and name files in its folder with a similar name."""
+    if not path.is_file():
+        raise UserError(f"{path} is not a file{near_files(path)}")
+
+
+def near_files(path: Path) -> str:
+    """Return the end of a sentence on a missing file: files in its folder with a similar name."""
+    neighbours = [neighbour.name for neighbour in path.parent.glob("*") if neighbour.is_file()]
+    hint = did_you_mean(path.name, neighbours)
+    return f"; {hint}" if hint else ""
+
+
+def read_any_table(
+    path: Path,
+    named: Sequence[str],
+    *,
+    every: bool = False,
+    exact: Collection[str] = (),
+    numeric: Collection[str] | None = (),
+    distinct: bool = False,
+    without: Collection[str] = (),
+    part: TablePart = ALL_ROWS,
+) -> pd.DataFrame:
+    """Read a file's columns as strings, and say in a line on the error stream what was guessed.
+
+    Columns are called as :func:`fairbench.data.columns.unique_names` has it. The index counts the
+    file's rows from 0.
+
+    Parameters
+    ----------
+    named : the columns that the table must have; others are dropped unless `every` is true.
+    exact : the columns whose blanks stay: labels that differ in them are different labels.
+    numeric : the columns in which a comma is a decimal comma. If it is None, these are all but the
+        `exact` ones, and those that are numbers in the file, and are not `named`, stay numbers.
+    without : names of columns that are left out, all columns of a name that is repeated.
+    distinct : whether of a large Parquet file the distinct rows will do, each with its number
+        (:func:`fairbench.data.columns.times_of`).
+    part : the rows and the sheet that are read. Where it names no rows, a last row of a text or a
+        sheet that is unlike all others is refused: it may be a total or a note.
+
+    Raises
+    ------
+    UserError : a file or column that is not there, or that cannot be read.
+    """
+    check_file(path)
+    guessed: tuple[str, ...] = ()
+    try:
+        content = content_of(path)
+        if part.sheet and content.kind != EXCEL:
+            raise UserError(f"sheet={part.sheet}: {path.name} is no Excel file, and has no sheets")
+        if content.kind in (PARQUET, ARROW):
+            large = distinct and content.kind == PARQUET and not content.data and not part.rows
+            frame = _distinct(path, named) if large else None
+            if frame is None:
+                table = read_arrow(path, content, named, without, every=every)
+                frame = as_texts(table, path.name, {*exact, *named} if numeric is None else None)
+                first, last = part.first_and_last
+                frame = frame.iloc[first - 1 : last]
+        else:
+            text, separator, names = text_table(path, content, named, part.sheet)
+            columns = check_columns(path.name, named, names, without)
+            guessed = text.guessed
+            only = columns if every else named
+            frame = read_table(
+                text.data, path.name, separator=separator, only=only, exact=exact, part=part
+            )
+            _check_cells(frame, named, path.name, last=not part.rows)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+    if numeric is None:
+        numeric = [name for name in frame if name not in exact]
+    frame, commas = with_decimal_points(
+        frame, [name for name in numeric if name in frame], path.name
+    )
+    say_guessed(path, (*guessed, *commas))
+    return frame
+
+
+_ENOUGH = 10  # rows, of which the last is unlike all others if it alone has a gap
+_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
+
+
+def _check_cells(frame: pd.DataFrame, named: Sequence[str], file: str, *, last: bool) -> None:
+    """Refuse errors of a spreadsheet's formulas and, if `last`, rows that are none of the table.
+
+    These are an empty row, and a last one that is unlike all others, as a total or a note below a
+    table is: it has no value in columns of which no other row lacks all, or a text where all others
+    have numbers.
+    """
+    for name in named:
+        if (wrong := frame[name].isin(_ERRORS).to_numpy()).any():
+            row = int(wrong.argmax())
+            raise DataError(
+                f"{file}: column '{name}', row {frame.index[row] + 1} holds the error "
+                f"{frame[name].iloc[row]}: mend the formula"
+            )
+    if not last or len(named) < 2 or len(frame) < 2:
+        return
+    is_missing = {name: are_missing(frame[name]) for name in named}
+    lacking = [name for name in named if is_missing[name][-1]]
+    if lacking and len(frame) >= _ENOUGH:
+        alike = np.logical_and.reduce([is_missing[name] for name in lacking])
+        row = int(alike.argmax())
+        if row == len(frame) - 1 or len(lacking) == len(named):
+            raise DataError(
+                f"{file}: row {row + 1} has no value in {' and '.join(map(quoted, lacking[:3]))}, "
+                f"as no row above it: {_which(row)}"
+            )
+    for name in named:
+        numeric = np.isfinite(to_numbers(frame[name][-1:])).all() or name in lacking
+        others = frame[name][:-1][~is_missing[name][:-1]]
+        if not numeric and len(others) and np.isfinite(to_numbers(others)).all():
+            raise DataError(
+                f"{file}: column '{name}', row {len(frame)}: {quoted(frame[name].iloc[-1], 30)} is "
+                f"no number, and all others are: {_which(len(frame) - 1)}"
+            )
+
+
+def _which(rows: int) -> str:
+    """Return the end of a sentence: how the row after so many is left out, and how it is read."""
+    return f"rows=1:{rows} leaves it out, if it is a total or a note, and rows=: reads it"
+
+
+def names_in(path: Path, named: Sequence[str], part: TablePart = ALL_ROWS) -> Sequence[str]:
+    """Return the names of a file's columns.
+
+    Parameters
+    ----------
+    named : columns that it may have, by which the separator of fields is recognised.
+    """
+    content = content_of(path)
+    if content.kind in (PARQUET, ARROW):
+        return list(read_arrow(path, content, (), every=True).column_names)
+    return unique_names(text_table(path, content, named, part.sheet)[2])
+
+
+def say_guessed(path: Path, guessed: Sequence[str]) -> None:
+    """Print on one line how a file was read, if that had to be guessed."""
+    if guessed:
+        note(f"{path.name} was read as: {', '.join(guessed)}")
+
+
+def check_columns(
+    file: str, named: Sequence[str], found: Sequence[str], without: Collection[str] = ()
+) -> list[str]:
+    """Return the columns of a table; refuse a name that none has, or that stands for several.
+
+    Parameters
+    ----------
+    found : the header; columns are called as :func:`fairbench.data.columns.unique_names` has it.
+    without : names of columns that are left out, all columns of a name that is repeated.
+    """
+    columns = unique_names(found)
+    for name in (*without, *named):
+        if name not in columns and name not in found:
+            raise _missing_column(file, name, columns)
+    kept = {
+        column: name
+        for column, name in zip(columns, found, strict=True)
+        if not {column, name} & {*without}
+    }
+    copies = Counter(kept.values())
+    for name in named:
+        if name not in kept:
+            raise UserError(f"{file}: column {quoted(name)} is to be left out, and is asked for")
+        if copies[name] > 1:
+            last = [column for column, header in kept.items() if header == name][-1]
+            raise DataError(
+                f"{file}: {copies[name]} columns are named {quoted(name)}: rename one, or name the "
+                f"last as {quoted(last)} (dataset.drop=[{last}] leaves it out of a run)"
+            )
+    return list(kept)
+
+
+def _missing_column(file: str, name: str, found: Sequence[str]) -> UserError:
+    """Return the error of a column that a table does not have, with the nearest or the first."""
+    start = f"{file} has no column {quoted(name)}"
+    if hint := did_you_mean(name, found, "'{}'"):
+        return UserError(f"{start}; {hint}")
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return UserError(f"{start}: its columns are {', '.join(map(quoted, found[:_SHOWN]))}{more}")
+
+
+_SHOWN = 12  # columns that a message lists
+
+
+_COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s?%?"
+_WHOLE = r"[+-]?\d+\s?%?"
+_GROUPED = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+"  # 1,234 may be a thousand and more
+
+
+def with_decimal_points(
+    frame: pd.DataFrame, columns: Sequence[str], file: str
+) -> tuple[pd.DataFrame, Sequence[str]]:
+    """Return a table with decimal points instead of decimal commas, and a note on the columns.
+
+    Raises
+    ------
+    DataError : it is not plain whether a comma is a decimal one; names the row.
+    """
+    changed = {}
+    for name in columns:
+        text = frame[name]
+        if text.dtype.kind in "iufb" or not (commas := text.str.contains(",", regex=False)).any():
+            continue
+        written = text.str.strip()
+        fits = written.str.fullmatch(_COMMA) | written.str.fullmatch(_WHOLE) | are_missing(text)
+        if not fits.all():
+            continue  # what reads numbers refuses it, with its row
+        if written[commas].str.fullmatch(_GROUPED).all():
+            first = int(commas.to_numpy().argmax())
+            raise DataError(
+                f"{file}: column '{name}', row {text.index[first] + 1}: {quoted(text.iloc[first])} "
+                "has a comma that may be a decimal one or mark thousands: write numbers with a "
+                "point, or without the comma"
+            )
+        changed[name] = text.str.replace(",", ".", regex=False)
+    if not changed:
+        return frame, ()
+    listed = ", ".join(changed)
+    return frame.assign(**changed), (f"numbers with a decimal comma in {listed}",)
+
+
+def text_table(
+    path: Path, content: Content, named: Sequence[str], sheet: str = ""
+) -> tuple[Content, str, Sequence[str]]:
+    """Return a text or the sheet of an Excel file, what separates its fields, and the header.
+
+    Raises
+    ------
+    DataError : there is no header, or it takes more memory than is allowed.
+    """
+    guessed = content.guessed
+    data = content.data
+    if content.kind == EXCEL:
+        data, of_sheet = sheet_as_text(data, path.name, named, sheet)
+        return Content(data, TEXT, (*guessed, *of_sheet)), ",", header(data, path.name)
+    if not guessed:
+        check_text(path)
+    if separator_line := _SEPARATOR_LINE.match(data):  # Excel's own line that says so
+        data = data[separator_line.end() :]
+    usual = "\t" if path.suffix == ".tsv" else ","
+    separator, names = _separator(data, path.name, named, usual)
+    if separator != usual:
+        guessed = (*guessed, f"separated by {_SEPARATORS[separator]}")
+    return Content(data, TEXT, guessed), separator, names
+
+
+_SEPARATOR_LINE = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def _separator(
+    data: bytes, file: str, named: Sequence[str], usual: str
+) -> tuple[str, Sequence[str]]:
+    """Return the separator and the names of the header.
+
+    It is the usual one if the header then has the columns that are asked for. Otherwise it is the
+    one that gives most of these; of several, the one that gives most columns.
+    """
+    usual_names = header(data, file, usual)
+    if {*named} <= {*usual_names} and (named or len(usual_names) > 1):
+        return usual, usual_names
+    names_by_sign = {usual: usual_names}
+    for sign in _SEPARATORS:
+        if sign != usual:
+            try:
+                names_by_sign[sign] = header(data, file, sign)
+            except DataError:
+                continue
+    best = max(
+        names_by_sign,
+        key=lambda sign: (len({*named} & {*names_by_sign[sign]}), len(names_by_sign[sign])),
+    )
+    return best, names_by_sign[best]
+
+
+def check_text(path: Path) -> None:
+    """Refuse a delimited text file that would take more memory than is allowed."""
+    size = path.stat().st_size
+    check_memory(3 * size, path.name)
+    columns, fields = 1, 0
+    with open(path, "rb") as file:
+        first_line = file.readline()
+        columns += max(first_line.count(sign) for sign in (b",", b"\t", b";"))
+        while block := file.read(_BLOCK):
+            fields += block.count(b"\n")
+    check_memory(3 * size + fields * columns * FIELD + columns * COLUMN, path.name)
+
+
+def read_table(
+    content: bytes,
+    file: str,
+    *,
+    names: Sequence[str] | None = None,
+    separator: str = ",",
+    only: Collection[str] | None = None,
+    skip: int = 0,
+    exact: Collection[str] = (),
+    part: TablePart = ALL_ROWS,
+) -> pd.DataFrame:
+    """Read a delimited text file as strings, blanks around fields removed.
+
+    Columns are called as :func:`fairbench.data.columns.unique_names` has it. The index counts the
+    file's data rows from 0, so that a frame that was filtered still names the rows of the file.
+
+    Parameters
+    ----------
+    content : the file's bytes, UTF-8 (a byte-order mark is dropped).
+    file : its name, for messages.
+    names : the columns, for a file without a header line; without them the first line names them.
+    only : the columns to keep; an error if the file lacks one.
+    skip : the number of lines before the table.
+    exact : the columns whose blanks stay: labels that differ in them are different labels.
+    part : the rows that are read; what others are like does not matter.
+
+    Raises
+    ------
+    DataError : not UTF-8, not a table, or a row with too few or too many fields.
+    """
+    from pyarrow import ArrowInvalid
+    from pyarrow import compute as pc
+
+    whole = content
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    for _ in range(skip):
+        content = content.partition(b"\n")[2]
+    start = 0
+    if names is None:
+        names, start = _header(content, file, separator)
+    columns = unique_names(names)
+    kept = columns if only is None else list(only)
+    for name in kept:
+        if name not in columns:
+            raise DataError(f"{file}: no column '{name}' (found {', '.join(columns[:8])} ...)")
+    wrong: list[tuple[int, int]] = []
+    convert = dict.fromkeys(kept, "large_string")  # as pandas holds texts: nothing is copied
+    try:
+        table = _parse(content, columns, separator, convert, start=start, wrong=wrong)
+    except (ArrowInvalid, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0]
+        if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
+            raise DataError(f"{file}: {_not_text(whole)}") from error
+        raise DataError(f"{file}: not a table separated by '{separator}': {reason}") from error
+    first, last = part.first_and_last
+    if inside := [each for each in wrong if first <= each[0] <= last]:
+        row, width = inside[0]
+        hint = f"; rows=1:{row - 1} reads those above it" if row > 1 and not part.rows else ""
+        raise DataError(
+            f"{file}: row {row} has {width} fields separated by '{separator}', expected "
+            f"{len(columns)} ({', '.join(columns[:3])}, ...){hint}"
+        )
+    above = sum(row < first for row, _ in wrong)
+    table = table.slice(first - 1 - above, last - first + 1)
+    trimmed = {name: pc.utf8_trim_whitespace(table[name]) for name in kept if name not in exact}
+    frame = pd.DataFrame({name: trimmed.get(name, table[name]).to_pandas() for name in kept})
+    frame.index = pd.RangeIndex(first - 1, first - 1 + len(table))
+    return frame
+
+
+def _parse(
+    content: bytes,
+    columns: Sequence[str],
+    separator: str,
+    convert: Mapping[str, str],
+    *,
+    start: int,
+    wrong: list[tuple[int, int]],
+) -> Any:
+    """Return an Arrow table of typed columns; rows of another width go to `wrong` with it.
+
+    Parameters
+    ----------
+    start : the byte that the first row begins at.
+    """
+    from pyarrow import BufferReader, csv, schema
+
+    if start and _NO_ROWS.match(content, start):
+        return schema(list(convert.items())).empty_table()
+
+    def note(row: csv.InvalidRow) -> str:
+        wrong.append((row.number, row.actual_columns))
+        return "skip"
+
+    rows = BufferReader(memoryview(content)[start:])
+    read = csv.ReadOptions(column_names=columns, use_threads=False, block_size=_BLOCK)
+    parse = csv.ParseOptions(
+        delimiter=separator, invalid_row_handler=note, newlines_in_values=b'"' in content
+    )
+    types = csv.ConvertOptions(
+        column_types=dict(convert), include_columns=list(convert), null_values=[]
+    )
+    return csv.read_csv(rows, read, parse, types)
+
+
+def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.DataFrame:
+    """Read a table of whole numbers with a header as int16, `wide` columns as int32."""
+    names = header(content, file)
+    return read_typed(content, file, {n: "int32" if n in wide else "int16" for n in names})
+
+
+def read_typed(
+    content: bytes,
+    file: str,
+    types: Mapping[str, str],
+    *,
+    names: Sequence[str] | None = None,
+    separator: str = ",",
+) -> pd.DataFrame:
+    """Read the columns of `types`, such as ``string`` or ``float64``; the rest as `read_table`.
+
+    For wide tables of numbers, which cost several times the memory as strings. Only where one is
+    no number are they read as such, to say where it is.
+    """
+    from pyarrow import ArrowInvalid
+
+    given, start = (names, 0) if names is not None else _header(content, file, separator)
+    wrong = list[tuple[int, int]]()
+    try:
+        table = _parse(content, unique_names(given), separator, types, start=start, wrong=wrong)
+        if not wrong:
+            frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
+            return frame
+    except (ArrowInvalid, UnicodeDecodeError, KeyError):
+        pass
+    text = read_table(content, file, names=names, separator=separator, only=types)
+    read = {name: numbers(text, name, file) for name, kind in types.items() if kind != "string"}
+    if whole := [name for name, kind in types.items() if kind.startswith("int")]:
+        raise DataError(
+            f"{file}: a number that is not whole, or too large, among {', '.join(whole)}"
+        )
+    return text.assign(**read)
+
+
+def header(content: bytes, file: str, separator: str = ",") -> list[str]:
+    """Return the names in the first line of a delimited text file, blanks around them removed."""
+    return _header(content, file, separator)[0]
+
+
+_NO_ROWS = re.compile(rb"[\r\n]*\Z")
+_END_OF_LINE = re.compile(rb"\r\n|\r|\n")
+
+
+def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
+    """Return the names in the first line that is not empty, and the byte that rows begin at.
+
+    A name in quotation marks may hold the ends of lines.
+
+    Raises
+    ------
+    DataError : no UTF-8, no header, or a byte of value 0: some readers end a field there, and
+        labels that differ behind it would be one.
+    """
+    if kind := _kind(content):
+        raise DataError(f"{file}: not UTF-8 text, but {kind}")
+    if (position := content.find(b"\0")) >= 0:
+        raise DataError(
+            f"{file}: line {line_of(content, position)} holds a byte of value 0, as UTF-16 text "
+            "does"
+        )
+    read = start = len(content) - len(content.lstrip(b"\r\n"))
+
+    def lines() -> Iterator[str]:
+        """Yield the lines of the content, and keep in `read` how far they reach."""
+        nonlocal read
+        for end in _END_OF_LINE.finditer(content, start):
+            line = content[read : end.end()]
+            read = end.end()
+            yield line.decode("utf-8")
+        line = content[read:]
+        read = len(content)
+        yield line.decode("utf-8")
+
+    try:
+        names = next(plain_csv.reader(lines(), delimiter=separator))
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: {_not_text(content)}") from error
+    except plain_csv.Error as error:
+        raise DataError(f"{file}: the header cannot be read: {error}") from error
+    if not any(name.strip() for name in names):
+        raise DataError(f"{file}: no header line: is the file empty?")
+    return [name.strip() for name in names], read
+
+
+_KINDS = {
+    b"\xff\xfe": "UTF-16: save it as UTF-8",
+    b"\xfe\xff": "UTF-16: save it as UTF-8",
+    b"\x1f\x8b": "gzip: unpack it",
+    b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or save it as CSV",
+    b"PAR1\x15": "Parquet: give it a name that ends in .parquet",
+}
+
+
+def _kind(content: bytes) -> str:
+    """Return the kind of a file that is no text, if its first bytes tell it."""
+    return next((kind for start, kind in _KINDS.items() if content.startswith(start)), "")
+
+
+def _not_text(content: bytes) -> str:
+    """Return the position of the first byte that is not UTF-8."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"not UTF-8 text (line {line_of(content, error.start)}, byte {error.start})"
+    return "not UTF-8 text"
+
+
+def read_costs(path: str, classes: Sequence[str]) -> Floats:
+    """Read a (C, C) matrix of costs: a first column of true classes, a header of predicted ones.
+
+    Raises
+    ------
+    UserError : a file that is not there, a class that is missing, or a cost that is no number.
+    """
+    try:
+        frame = read_table(Path(path).read_bytes(), path)
+    except OSError as error:
+        raise UserError(f"cost={path} cannot be read: {error}") from error
+    label_column, *columns = frame.columns
+    rows = list(class_names(frame[label_column]))
+    for kind, names in (("column", columns), ("row", rows)):
+        for name in classes:
+            if names.count(name) != 1:
+                raise UserError(f"{path}: {names.count(name)} {kind}s of class '{name}', not 1")
+    order = [rows.index(name) for name in classes]
+    return np.column_stack([numbers(frame, name, path).to_numpy()[order] for name in classes])
+
+
+def read_arrow(
+    path: Path,
+    content: Content,
+    named: Sequence[str],
+    without: Collection[str] = (),
+    *,
+    every: bool = False,
+) -> pa.Table:
+    """Read columns of a Parquet or an Arrow file: see :func:`read_any_table`.
+
+    Raises
+    ------
+    UserError : it is damaged, lacks a column, or takes more memory than is allowed.
+    """
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_schema
+
+    try:
+        if content.data:
+            raise DataError(
+                f"{path.name}: a {content.kind} file that is packed once more: unpack it first"
+            )
+        if content.kind == ARROW:
+            table = _read_ipc(path)
+            columns = check_columns(path.name, named, table.column_names, without)
+            table = table.rename_columns(unique_names(table.column_names))
+            return _within_memory(table.select(columns if every else list(named)), path.name)
+        with open(path, "rb") as file:
+            columns = check_columns(path.name, named, read_schema(file).names, without)
+        return read_parquet(path, columns if every else named)
+    except (ArrowException, EOFError) as error:
+        raise _unreadable(path, content.kind, error) from error
+
+
+def _unreadable(path: Path, kind: str, error: Exception) -> DataError:
+    reason = str(error).splitlines()[0][:150]
+    return DataError(f"{path.name} is not a table in {kind} that can be read: {reason}")
+
+
+def _read_ipc(path: Path) -> pa.Table:
+    """Return an Arrow file or stream, or a Feather file, as far as it fits into memory."""
+    from pyarrow import OSFile, Table, feather, ipc
+
+    check_memory(path.stat().st_size, path.name)
+    with open(path, "rb") as file:
+        start = file.read(8)
+    if start.startswith(b"FEA1"):  # of before 2020: nothing in it is packed
+        check_memory(3 * path.stat().st_size, path.name)
+        return feather.read_table(path, memory_map=False)
+    with OSFile(os.fsencode(path)) as source:
+        # A file is a stream between marks; its footer may name one batch a million times.
+        source.seek(8 if start.startswith(b"ARROW1") else 0)
+        with ipc.open_stream(source) as reader:
+            batches: list[pa.RecordBatch] = []
+            size = 0
+            for batch in reader:
+                batches.append(batch)
+                size += batch.nbytes
+                check_memory(size, path.name)
+            return Table.from_batches(batches, reader.schema)
+
+
+def _within_memory(table: pa.Table, file: str) -> pa.Table:
+    """Return a table of Arrow; refuse one that takes too much memory as strings."""
+    from pyarrow import types
+
+    check_memory(3 * table.nbytes + table.num_rows * table.num_columns * FIELD, file)
+    for name in table.column_names:
+        kind = table[name].type
+        if str(kind).startswith("run_end_encoded"):
+            raise DataError(f"{file}: column '{name}' is run-end encoded: write each value out")
+        if is_text(table[name]) and types.is_dictionary(kind):
+            check_memory(sum(map(written_out, table[name].chunks)), file)
+    return table
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read columns of a Parquet file, all by default, that fit into the memory that is allowed.
+
+    Columns are called as :func:`fairbench.data.columns.unique_names` has it.
+
+    Raises
+    ------
+    UserError : they do not fit, by the file's footer or by the texts it repeats.
+    ArrowException, OSError : it is not such a file.
+    """
+    from pyarrow import OSFile, parquet
+
+    with OSFile(os.fsencode(path)) as source:
+        schema = parquet.read_schema(source)
+        names = unique_names(schema.names)
+        if names == schema.names:
+            texts = [field.name for field in schema if is_text(field)]
+            table = table_within(source, path.name, columns, texts)
+        else:  # which cannot be told apart by name before all are read
+            table = table_within(source, path.name).rename_columns(names)
+    return table.select(list(columns)) if columns else table
+
+
+def parquet_table(content: bytes, file: str) -> pa.Table:
+    """Read a data set's verified Parquet file from its content in memory.
+
+    Raises
+    ------
+    DataError : it is not such a file.
+    """
+    from pyarrow import ArrowException, BufferReader, parquet
+
+    try:
+        return parquet.read_table(BufferReader(content))
+    except (ArrowException, OSError) as error:
+        raise DataError(f"{file}: not a Parquet file: {str(error).splitlines()[0]}") from error
+
+
+def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -> pd.DataFrame:
+    """Return the columns of a Parquet file as strings; missing values and NaN are empty.
+
+    Whole numbers are written without a point, 0 without a sign, and truths as ``True`` and
+    ``False``.
+
+    Parameters
+    ----------
+    texts : the columns that become strings even if they are numbers, all by default; numbers of the
+        others become doubles.
+
+    Raises
+    ------
+    DataError : a column of lists or records, of bytes that are no text, or with a byte of value 0.
+    """
+    from pyarrow import ArrowException, float64, string, types
+    from pyarrow import compute as pc
+
+    columns = {}
+    for name, kind in zip(table.column_names, table.schema.types, strict=True):
+        if kind.num_fields:
+            raise DataError(f"{file}: column '{name}' is of type {kind}, not a value in each row")
+        values = table[name]
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+            values = pc.cast(values, kind)
+        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+        if is_number and texts is not None and name not in texts:
+            columns[name] = pc.cast(values, float64(), safe=False)
+            continue
+        if types.is_floating(kind):
+            values = pc.if_else(pc.is_nan(values), None, values)
+        try:
+            text = pc.fill_null(pc.cast(values, string()), "")
+        except ArrowException as error:
+            raise DataError(
+                f"{file}: column '{name}' is of type {kind}, and has no text in each row: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
+        if pc.any(pc.match_substring(text, "\0")).as_py():
+            raise DataError(f"{file}: column '{name}' holds a byte of value 0 in a text")
+        if types.is_floating(kind):
+            text = pc.if_else(pc.equal(text, "-0"), "0", text)  # they are equal, so one value
+        columns[name] = pc.utf8_capitalize(text) if types.is_boolean(kind) else text
+    return pd.DataFrame({name: column.to_pandas() for name, column in columns.items()})
+
+
+def _distinct(path: Path, named: Sequence[str]) -> pd.DataFrame | None:
+    """Return the distinct rows of a Parquet file of many rows; None of fewer, or of too many."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_metadata
+
+    try:
+        with open(path, "rb") as file:
+            metadata = read_metadata(file)
+        header_names = metadata.schema.names
+        columns = check_columns(path.name, named, header_names)
+        if metadata.num_rows < MANY_ROWS or columns != header_names:
+            return None
+        return distinct_rows(path, named)
+    except ArrowException as error:
+        raise _unreadable(path, PARQUET, error) from error
+
+
+MANY_ROWS = 5_000_000  # fewer rows are read like any other table, which takes seconds
+MOST_DISTINCT = 100_000  # rows; more are not counted here
+_BATCH = 1 << 20
+
+
+def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
+    """Return the distinct rows of a Parquet file as strings, in the order of their first rows.
+
+    Whatever depends on counts alone (rates by group, gaps, ratios) is the same of these rows, each
+    with its number, as of all rows. They are counted batch by batch, so that the memory needed
+    depends on a batch, and not on the file.
+
+    The index is the number of the first such row; :func:`fairbench.data.columns.times_of` returns
+    how often each occurs.
+
+    Parameters
+    ----------
+    columns : the columns that are read.
+
+    Returns
+    -------
+    None where there are more than :data:`MOST_DISTINCT` of them.
+
+    Raises
+    ------
+    UserError : a part of it takes more memory than is allowed, or a column has no text in each row.
+    ArrowException, OSError : it is not such a file.
+    """
+    from pyarrow import OSFile, Table, array
+    from pyarrow.parquet import ParquetFile
+
+    names = list(columns)
+    keys = [str(place) for place in range(len(names))]
+    found: list[pd.DataFrame] = []
+    rows_read = 0
+    with OSFile(os.fsencode(path)) as source:
+        with ParquetFile(source) as file:
+            texts = [field.name for field in file.schema_arrow if is_text(field)]
+            for group in range(file.metadata.num_row_groups):
+                check_parquet(file, path.name, columns=names, groups=[group])
+            metadata = file.metadata
+        with ParquetFile(source, metadata=metadata, read_dictionary=texts) as file:
+            for batch in file.iter_batches(_BATCH, columns=names):
+                rows = Table.from_batches([batch]).select(names).rename_columns(keys)
+                numbered = rows.append_column("row", array(np.arange(len(rows)) + rows_read))
+                of_batch = numbered.group_by(keys, use_threads=False).aggregate(
+                    [("row", "count"), ("row", "min")]
+                )
+                if len(of_batch) > MOST_DISTINCT:
+                    return None
+                written = as_texts(of_batch.select(keys).rename_columns(names), path.name)
+                found.append(
+                    written.set_axis(keys, axis=1).assign(
+                        times=of_batch["row_count"], first=of_batch["row_min"]
+                    )
+                )
+                # Values that differ, such as 0 and -0, may be written alike.
+                together = pd.concat(found).groupby(keys, sort=False, as_index=False)
+                found = [together.agg({"times": "sum", "first": "min"})]
+                if len(found[0]) > MOST_DISTINCT:
+                    return None
+                rows_read += len(rows)
+    if not found:
+        return None
+    counted = found[0].sort_values("first").set_index("first").rename_axis(None)
+    frame = counted[keys].set_axis(names, axis=1)
+    frame.attrs[TIMES] = counted["times"].tolist()
+    return frame

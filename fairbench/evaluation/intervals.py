@@ -1,0 +1,618 @@
+"""Intervals of rates by group and of what compares them, made in one of two ways.
+
+``frequentist`` intervals hold in repeated samples, however few the rows (closed forms of counts);
+``dirichlet`` ones are quantiles of the posterior that the papers use, and hold for rates and
+differences of many rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.core.arrays import Floats, Mask
+from fairbench.inference.few_labels.assisted import FEWEST, LabelledRows, needs_no_label
+from fairbench.inference.gaps import (
+    GroupLimits,
+    largest_gap,
+    leads,
+    simultaneous_levels,
+    smallest_ratio,
+)
+from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, central_interval
+from fairbench.inference.rates import (
+    Limits,
+    difference_limits,
+    mean_limits,
+    probability_ratio_below,
+    rate_limits,
+    ratio_limits,
+    weighted_share,
+)
+from fairbench.inference.sequential import sequence_limits
+from fairbench.inference.survey import SurveyCounts
+from fairbench.metrics.registry import BINARY, Counts, Metric, Rate, metrics_of, shares_of
+
+LimitPair = tuple[Floats, Floats]
+Metrics = Sequence[Metric]
+
+
+@lru_cache(maxsize=1)
+def counted_rates() -> tuple[Rate, ...]:
+    """Return the distinct rates that metrics of counts are computed from."""
+    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
+    return tuple(dict.fromkeys(rate for metric in metrics for rate in metric.rates))
+
+
+class GapInterval(NamedTuple):
+    """The interval of a largest gap, or of a smallest ratio.
+
+    `leads` (G, G) has the simultaneous lower limits of the first group's rate minus the second's,
+    for every ordered pair of groups; None if they are not computed.
+    """
+
+    lower: Floats
+    upper: Floats
+    leads: Floats | None = None
+
+    @classmethod
+    def of(cls, limits: GroupLimits) -> GapInterval:
+        """Return the interval of the largest gap between groups with these limits (G,)."""
+        gap = largest_gap(limits)
+        return cls(gap.lower, gap.upper, leads(limits))
+
+    @property
+    def apart(self) -> list[tuple[int, int]]:
+        """The (higher, lower) positions of groups that surely differ, the widest apart first."""
+        lower = np.nan_to_num(np.asarray(self.leads, float), nan=-np.inf)
+        order = np.argsort(-lower, axis=None, kind="stable")
+        return [divmod(int(cell), len(lower)) for cell in order[: int((lower > 0).sum())]]
+
+    @property
+    def surely(self) -> Mask | None:
+        """Of every ordered pair (G, G), whether the first group's rate is surely the higher."""
+        return None if self.leads is None else self.leads > 0
+
+
+class GroupIntervals(Protocol):
+    """Makes the intervals of one attribute's groups, G of them, the reference first.
+
+    `bounded` says whether the interval of a ratio over a rate of 0 tells what it is at least;
+    `draws` are posterior draws (T, G, 4) of the groups' confusion counts.
+    """
+
+    bounded: ClassVar[bool]
+
+    @property
+    def draws(self) -> Floats: ...  # noqa: D102
+
+    def rows(self, rates: Sequence[Rate]) -> Floats:
+        """Return how many rows (R, G) each rate rests on."""
+
+    def counts_of(self, metric: Metric) -> Counts:
+        """Return the counts (G, 4) from which a metric's values are computed."""
+
+    def rates(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G) of rates."""
+
+    def pairs(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
+
+    def outside(self, metrics: Metrics, band: float) -> Floats:
+        """Return the probabilities (M, G - 1) that ratios are further than `band` from 1."""
+
+    def compared(self, metrics: Metrics) -> Mask:
+        """Return the groups (M, G) that largest gaps are computed over."""
+
+    def gaps(
+        self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
+    ) -> list[GapInterval]:
+        """Return the intervals of largest gaps, or smallest ratios, of these groups (M, ..., G).
+
+        The groups `unseen` (M, ..., G) have no rows in the rates' denominators. Their rates may be
+        anything from 0 to 1; the intervals cover the gaps that include these groups.
+        """
+
+    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
+        """Return the probability (...) that a gap between some groups is under epsilon."""
+
+
+def group_intervals(
+    counts: Counts, draws: Floats, level: float, interval: str = FREQUENTIST
+) -> GroupIntervals:
+    """Return what makes the intervals of counts (G, 4) with posterior draws (T, G, 4)."""
+    if interval == DIRICHLET:
+        return PosteriorIntervals(counts, draws, level)
+    return CountIntervals(counts, draws, level)
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorIntervals:
+    """Central intervals of posterior draws (T, G, 4) of the confusion counts (G, 4)."""
+
+    counts: Counts
+    draws: Floats
+    level: float
+    bounded: ClassVar[bool] = False
+
+    def rows(self, rates: Sequence[Rate]) -> Floats:
+        """Return how many rows (R, G) each rate rests on."""
+        return shares_of(rates, self.counts)[1]
+
+    def counts_of(self, metric: Metric) -> Counts:
+        """Return the counts (G, 4) from which a metric's values are computed."""
+        return self.counts
+
+    def rates(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G) of rates."""
+        intervals = [central_interval(metric(self.draws), self.level) for metric in metrics]
+        lower = np.array([limits[0] for limits in intervals])
+        upper = np.array([limits[1] for limits in intervals])
+        return lower, upper
+
+    def pairs(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
+        return self.rates(metrics)
+
+    def outside(self, metrics: Metrics, band: float) -> Floats:
+        """Return the probability (M, G - 1) that ratios are further than `band` from 1."""
+        return np.array(
+            [(np.abs(metric(self.draws) - 1) > band).mean(axis=0) for metric in metrics]
+        )
+
+    def compared(self, metrics: Metrics) -> Mask:
+        """Return all groups (M, ..., G): without one of them, there is no gap."""
+        return np.ones((len(metrics), *self.counts.shape[:-1]), bool)
+
+    def gaps(
+        self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
+    ) -> list[GapInterval]:
+        """Return the intervals of largest gaps, or of smallest ratios, of all groups."""
+        lower, upper = self.rates(metrics)
+        return [GapInterval(*limits) for limits in zip(lower, upper, strict=True)]
+
+    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
+        """Return the probability (...) that a gap between some groups is under epsilon."""
+        return np.asarray((metric(self.draws) < epsilon).mean(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class CountIntervals:
+    """Intervals from the confusion counts alone, that hold for few rows too.
+
+    Attributes
+    ----------
+    counts : (G, 4), or (K, G, 4) of K samples; the limits of R rates are then (R, K, G).
+    draws : posterior draws (T, G, 4), from which the probabilities of small gaps are counted.
+    level : the level of the intervals.
+    asked : the rates that intervals may be wanted of.
+    """
+
+    counts: Counts
+    draws: Floats
+    level: float
+    asked: Sequence[Rate] = field(default_factory=counted_rates)
+    bounded: ClassVar[bool] = True
+
+    def rows(self, rates: Sequence[Rate]) -> Floats:
+        """Return how many rows (R, G) each rate rests on."""
+        return shares_of(rates, self.counts)[1]
+
+    def counts_of(self, metric: Metric) -> Counts:
+        """Return the counts (G, 4) from which a metric's values are computed."""
+        return self.counts
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return self._limits_at(self.asked, np.full(len(self.asked), self.level))
+
+    def limits(self, rates: Sequence[Rate]) -> Limits:
+        """Return rates (R, ..., G), of those `asked`, with their limits."""
+        index = {rate.name: r for r, rate in enumerate(self.asked)}
+        indices = [index[rate.name] for rate in rates]
+        return Limits(*(limit[indices] for limit in self._limits))
+
+    def _limits_at(self, rates: Sequence[Rate], levels: ArrayLike) -> Limits:
+        """Return rates (R, ..., G) with their limits, at levels (R, ...) or at one."""
+        at = np.asarray(levels)
+        shares = self._shares(
+            rates, at[..., None] if at.ndim > 1 else _column_like(at, self.counts)
+        )
+        success, failure = zip(*(rate.weights for rate in rates), strict=True)
+        like = shares[0]
+        return weighted_share(shares, _column_like(success, like), _column_like(failure, like))
+
+    def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
+        """Return which share of each rate's rows is in its numerator's cells.
+
+        Parameters
+        ----------
+        levels : levels that broadcast to (R, ..., G), the same for all groups.
+        """
+        successes, sizes = self.effective_counts(rates)
+        return rate_limits(successes, sizes, level=levels)
+
+    def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
+        """Return how many rows (R, G) of each rate count, and of how many."""
+        return shares_of(rates, self.counts)
+
+    def correlation(self, rate: Rate) -> Floats | float:
+        """Return the correlations (G, G) of a rate's errors in two groups: 0 of distinct rows."""
+        return 0.0
+
+    def difference_error(self, rate: Rate, first: int, second: int) -> float:
+        """Return the standard error of a rate of one group less that of another."""
+        successes, sizes = (count[0] for count in self.effective_counts([rate]))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variances = successes / sizes * (1 - successes / sizes) / sizes
+        return float(np.sqrt(variances[first] + variances[second]))
+
+    def difference(self, rate: Rate, first: int, second: int) -> Limits:
+        """Return a rate of one group less that of another, with its limits."""
+        limits = self.limits([rate])
+        groups = self.counts.shape[-2]
+        shared = np.broadcast_to(self.correlation(rate), (groups, groups))[first, second]
+        return difference_limits(limits.take(first), limits.take(second), shared).take(0)
+
+    def _correlations(self, rates: Sequence[Rate]) -> Floats | float:
+        """Return the correlations (R, G, G) of several rates' errors in two groups."""
+        correlations = [self.correlation(rate) for rate in rates]
+        return 0.0 if isinstance(correlations[0], float) else np.stack(correlations)
+
+    def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
+        """Return the correlations (G,) of the errors of two rates that rest on distinct rows."""
+        return 0.0
+
+    def _limits_of_mean(self, metric: Metric) -> Limits:
+        """Return two rates (2, ..., G) whose mean is a metric, with their limits."""
+        return self.limits(metric.rates)
+
+    def rates(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G) of rates, or of means of two rates."""
+        limits = self.limits([metric.rates[0] for metric in metrics])
+        for m, metric in enumerate(metrics):
+            if len(metric.rates) == 2:
+                two_rates = self._limits_of_mean(metric)
+                first, second = (Limits(*(limit[[r]] for limit in two_rates)) for r in (0, 1))
+                mean = mean_limits(first, second, self._correlation_of(*metric.rates))
+                for of_metrics, of_mean in zip(limits, mean, strict=True):
+                    of_metrics[m] = of_mean[0]
+        return _blank_undefined(limits, limits.value)
+
+    def pairs(self, metrics: Metrics) -> LimitPair:
+        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
+        pairs = self._against_reference(metrics)
+        is_ratio = _column_like([metric.interval == "ratio" for metric in metrics], pairs[0].value)
+        ends_of_forms = zip(ratio_limits(*pairs), difference_limits(*pairs), strict=True)
+        limits = Limits(
+            *(np.where(is_ratio, ratio, difference) for ratio, difference in ends_of_forms)
+        )
+        return _blank_undefined(limits, pairs[0].value + pairs[1].value)
+
+    def outside(self, metrics: Metrics, band: float) -> Floats:
+        """Return the probabilities (M, G - 1) that ratios are further than `band` from 1."""
+        others, reference, shared = self._against_reference(metrics)
+        below_band, below_end_of_band = (
+            probability_ratio_below(others, reference, ratio, level=self.level, correlation=shared)
+            for ratio in (1 - band, 1 + band)
+        )
+        return below_band + 1 - below_end_of_band
+
+    def compared(self, metrics: Metrics) -> Mask:
+        """Return the groups (M, ..., G) in which every rate of a metric is defined."""
+        has_rows = self.rows(self.asked) > 0
+        index = {rate.name: r for r, rate in enumerate(self.asked)}
+        return np.array(
+            [
+                has_rows[[index[rate.name] for rate in metric.rates]].all(axis=0)
+                for metric in metrics
+            ]
+        )
+
+    def gaps(
+        self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
+    ) -> list[GapInterval]:
+        """Return the intervals of largest gaps, or of smallest ratios, of groups (M, ..., G).
+
+        The groups `unseen` (M, ..., G) have no rows in the rates' denominators. Their rates may be
+        anything from 0 to 1; the intervals cover the gaps that include these groups.
+        """
+        # One row for each rate of each metric; those of a metric follow each other.
+        rates = [rate for metric in metrics for rate in metric.rates]
+        metric_of_rate = [m for m, metric in enumerate(metrics) for _ in metric.rates]
+        first_rate = np.searchsorted(metric_of_rate, np.arange(len(metrics)))
+        shape = len(metrics), *self.counts.shape[:-1]
+        compared = np.broadcast_to(among, shape)[metric_of_rate]
+        unseen_of_rate = np.broadcast_to(False if unseen is None else unseen, shape)[metric_of_rate]
+        n_rates = np.array([len(metrics[m].rates) for m in metric_of_rate])
+        limits = self._limits_of_all_pairs(rates, compared, n_rates)
+        of_compared = limits.only(compared, unseen=unseen_of_rate)
+        gap = largest_gap(of_compared)
+        unknown = (np.isnan(limits.pointwise.value) & compared).any(axis=-1)
+        # The largest gap of a metric is the largest of its rates' gaps.
+        lower = np.maximum.reduceat(np.where(unknown, np.nan, gap.lower), first_rate)
+        upper = np.maximum.reduceat(np.where(unknown, np.nan, gap.upper), first_rate)
+        largest_leads = np.fmax.reduceat(leads(of_compared), first_rate)
+        for m, metric in enumerate(metrics):
+            if not metric.is_gap:
+                rate = first_rate[m]
+                lower[m], upper[m] = _ratios(limits.row(rate), compared[rate])
+                lower[m] = np.where(unseen_of_rate[rate].any(axis=-1), 0.0, lower[m])
+        by_metric = zip(lower, upper, largest_leads, strict=True)
+        return [GapInterval(*of_metric) for of_metric in by_metric]
+
+    def _limits_of_all_pairs(
+        self, rates: Sequence[Rate], compared: Mask, n_rates: NDArray[np.int64]
+    ) -> GroupLimits:
+        """Return the pointwise limits of rates, and the simultaneous ones for all pairs of groups.
+
+        Parameters
+        ----------
+        compared : (R, ..., G) the groups that are compared in each rate.
+        n_rates : (R,) how many rates the metric of each rate has; limits are simultaneous for
+            these, too.
+        """
+        levels = np.empty(compared.shape[:-1])
+        for count in np.unique(n_rates):
+            has_count = n_rates == count
+            n_groups = compared[has_count].sum(axis=-1)
+            levels[has_count] = simultaneous_levels(self.level, n_groups, int(count))
+        single = self.limits(rates)
+        wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
+        return GroupLimits(single, wider, self._correlations(rates))
+
+    def posterior_counts(self, metric: Metric) -> Counts:
+        """Return posterior draws (T, G, 4) of counts that have the metric's rates."""
+        return self.draws
+
+    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
+        """Return the posterior probability (...) that a gap of some groups is under epsilon."""
+        draws = self.posterior_counts(metric)[..., list(among), :]
+        return np.asarray((metric(draws) < epsilon).mean(axis=0))
+
+    def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Floats | float]:
+        rates = [metric.rates[0] for metric in metrics]
+        limits, shared = self.limits(rates), self._correlations(rates)
+        correlation = shared if isinstance(shared, float) else shared[:, 1:, 0]
+        return limits.take(slice(1, None)), limits.take(slice(0, 1)), correlation
+
+
+def _column_like(values: ArrayLike, like: Floats) -> Floats:
+    """Return numbers (R,) in a shape that broadcasts with an array (R, ...)."""
+    return np.reshape(values, (-1, *(1,) * (like.ndim - 1)))
+
+
+def _blank_undefined(limits: Limits, value: Floats) -> LimitPair:
+    """Return both limits, NaN where the value is undefined for lack of rows."""
+    missing = np.isnan(value)
+    return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
+
+
+def _ratios(limits: GroupLimits, among: Mask) -> LimitPair:
+    """Return both limits (...) of ratios of groups (..., G), for each set of groups compared."""
+    lower_and_upper = np.full((2, *among.shape[:-1]), np.nan)
+    for groups, samples in patterns(among):
+        if len(groups) > 1:
+            single = Limits(*(limit[samples] for limit in limits.pointwise))
+            wider = Limits(*(limit[samples] for limit in limits.simultaneous))
+            of_samples = GroupLimits(single, wider, limits.correlation)
+            lower_and_upper[:, samples] = _ratio(of_samples, groups)[1:]
+    return lower_and_upper[0], lower_and_upper[1]
+
+
+def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:
+    """Yield each distinct set of groups in masks (..., G), with a mask of its samples (...)."""
+    flat = among.reshape(-1, among.shape[-1])
+    if (flat == flat[:1]).all():  # nearly always: the same groups have rows in every split
+        yield np.flatnonzero(flat[0]).tolist(), np.ones(among.shape[:-1], bool)
+        return
+    distinct, pattern_index = np.unique(flat, axis=0, return_inverse=True)
+    for i, groups in enumerate(distinct):
+        yield np.flatnonzero(groups).tolist(), np.reshape(pattern_index == i, among.shape[:-1])
+
+
+def _ratio(limits: GroupLimits, groups: Sequence[int]) -> Limits:
+    """Return the ratio of two of the groups (..., G), or the smallest over the largest of more."""
+    of_groups = limits.take(list(groups))
+    if len(groups) > 2:
+        return smallest_ratio(of_groups)
+    between = np.broadcast_to(of_groups.correlation, (2, 2))[0, 1]
+    return ratio_limits(of_groups.pointwise.take(1), of_groups.pointwise.take(0), between)
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyIntervals(CountIntervals):
+    """Intervals of weighted rows, or of rows in clusters, which groups may share.
+
+    Attributes
+    ----------
+    survey : the weighted counts; `counts` are theirs at the groups' effective sizes.
+    """
+
+    survey: SurveyCounts = field(kw_only=True)
+
+    def rows(self, rates: Sequence[Rate]) -> Floats:
+        """Return how many rows (R, G) each rate rests on, whatever they weigh."""
+        return shares_of(rates, self.survey.rows)[1]
+
+    def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
+        """Return which share of each rate's weight is in its numerator's cells."""
+        each = [
+            self.survey.limits(rate, level=float(level.flat[0]))
+            for rate, level in zip(rates, levels, strict=True)
+        ]
+        return Limits(*(np.stack(parts) for parts in zip(*each, strict=True)))
+
+    def correlation(self, rate: Rate) -> Floats | float:
+        """Return the correlations (G, G) of a rate's errors in two groups."""
+        return self.survey.correlation(rate)
+
+    def difference_error(self, rate: Rate, first: int, second: int) -> float:
+        """Return the standard error of a rate of one group less that of another, linearised."""
+        _, scores, _ = self.survey.linearised(rate)
+        sign = (self.survey.group == first) * 1.0 - (self.survey.group == second)
+        among = np.flatnonzero(sign)
+        _, unit = np.unique(self.survey.unit[among], return_inverse=True)
+        totals = np.bincount(unit, (sign * scores)[among])
+        count = len(totals)
+        correction = count / (count - 1) if count > 1 else np.nan
+        return float(np.sqrt((totals**2).sum() * correction))
+
+    def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
+        """Return the correlations (G,) of the errors of two rates of one group."""
+        return self.survey.correlation_of(first, second)
+
+
+# Intervals of rates by group where some rows have a label, and all a score.
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledIntervals(CountIntervals):
+    """Intervals from the labels there are, helped by scores of any quality.
+
+    Attributes
+    ----------
+    successes, sizes : (R, G) effective counts of each rate in `asked`: the numbers of labelled rows
+        that would be as informative as the labels and scores together.
+    resting_on : (R, G) how many rows each rate rests on.
+    generator : makes the posterior draws.
+    labels : the labelled rows.
+    anytime_valid : whether intervals hold whenever labelling is stopped, rather than at a number of
+        labels that was fixed beforehand.
+    """
+
+    successes: Floats = field(kw_only=True)
+    sizes: Floats = field(kw_only=True)
+    resting_on: Floats = field(kw_only=True)
+    generator: np.random.Generator = field(kw_only=True)
+    labels: LabelledRows = field(kw_only=True)
+    anytime_valid: bool = field(default=False, kw_only=True)
+
+    @classmethod
+    def of(
+        cls, labels: LabelledRows, counts: Counts, level: float, generator: np.random.Generator
+    ) -> LabelledIntervals:
+        """Return the intervals of labelled rows with these counts (G, 4)."""
+        rates = counted_rates()
+        successes, sizes = labels.effective_counts(rates)
+        return cls(
+            counts,
+            np.empty((0, *counts.shape)),
+            level,
+            rates,
+            successes=successes,
+            sizes=sizes,
+            resting_on=labels.rows_of(rates),
+            generator=generator,
+            labels=labels,
+        )
+
+    def as_anytime_valid(self) -> LabelledIntervals:
+        """Return the intervals that hold simultaneously at all numbers of labels."""
+        return replace(self, anytime_valid=True)
+
+    @property
+    def of_counts(self) -> Callable[..., Limits]:
+        """The function that computes a rate's interval from counts, for rates that need labels."""
+        return sequence_limits if self.anytime_valid else rate_limits
+
+    def _shares(self, rates: Sequence[Rate], levels: Floats) -> Limits:
+        """Return which share of each rate's rows is in its numerator's cells."""
+        if not self.anytime_valid:
+            return super()._shares(rates, levels)
+        successes, sizes = self.effective_counts(rates)
+        without_labels = np.array([[needs_no_label(rate)] for rate in rates])
+        fixed = rate_limits(successes, sizes, level=levels)
+        lasting = sequence_limits(successes, sizes, level=levels)
+        return Limits(
+            *(
+                np.where(without_labels, of_fixed, of_lasting)
+                for of_fixed, of_lasting in zip(fixed, lasting, strict=True)
+            )
+        )
+
+    def correlation(self, rate: Rate) -> Floats | float:
+        """Return the correlations (G, G) of a rate's errors in two groups.
+
+        Groups have distinct rows, so that their errors are uncorrelated: 0. But somebody who may
+        stop at any time may stop after few rows, just when both groups' intervals miss in opposite
+        directions. With few rows the correlation is therefore -1: widths add.
+        """
+        if not self.anytime_valid or needs_no_label(rate):
+            return 0.0
+        few = self._few([rate])[0]
+        return np.where(few[:, None] | few, -1.0, 0.0)
+
+    def _correlations(self, rates: Sequence[Rate]) -> Floats | float:
+        groups = self.counts.shape[0]
+        correlations = [np.broadcast_to(self.correlation(rate), (groups, groups)) for rate in rates]
+        return np.stack(correlations)
+
+    def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
+        """Return the correlations (G,) of the errors of two rates of a group."""
+        few = self._few([first, second]).any(axis=0)
+        return np.where(self.anytime_valid & few, 1.0, 0.0)
+
+    def _few(self, rates: Sequence[Rate]) -> NDArray[np.bool_]:
+        """Return which groups (R, G) have too few rows of a rate for its interval to be joined."""
+        return np.asarray(self.rows(rates) < FEWEST)
+
+    def _indices(self, rates: Sequence[Rate]) -> list[int]:
+        """Return the indices of rates among those in `asked`."""
+        index = {rate.name: r for r, rate in enumerate(self.asked)}
+        return [index[rate.name] for rate in rates]
+
+    def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
+        """Return how many rows (R, G) count, and of how many, that labels are worth."""
+        indices = self._indices(rates)
+        return self.successes[indices], self.sizes[indices]
+
+    def rows(self, rates: Sequence[Rate]) -> Floats:
+        """Return how many rows (R, G) each rate rests on: with labels, where it needs them."""
+        return np.asarray(self.resting_on[self._indices(rates)])
+
+    def _counts_for(self, metric: Metric) -> tuple[Floats, Floats]:
+        """Return what labels are worth for a metric, successes and sizes (R, G) of its rates."""
+        if metric.interval == "rate" and len(metric.rates) > 1:
+            return self.labels.effective_counts_of_mean(metric.rates)
+        return self.effective_counts(metric.rates)
+
+    def _limits_of_mean(self, metric: Metric) -> Limits:
+        """Return two rates (2, G) whose mean is a metric, with their limits."""
+        return self.of_counts(*self._counts_for(metric), level=self.level)
+
+    def counts_of(self, metric: Metric) -> Counts:
+        """Return counts (G, 4) that have the metric's rates; other metrics' may be others."""
+        successes, sizes = self._counts_for(metric)
+        with np.errstate(invalid="ignore"):
+            return counts_with(metric.rates, successes / sizes)
+
+    def posterior_counts(self, metric: Metric) -> Counts:
+        """Draw such counts (T, G, 4) from the rates' Beta posteriors, whose prior is Jeffreys'."""
+        successes, sizes = self.effective_counts(metric.rates)
+        first = (successes + 0.5)[:, None]
+        second = (sizes - successes + 0.5)[:, None]
+        shape = (len(sizes), DRAWS, sizes.shape[-1])
+        return counts_with(metric.rates, self.generator.beta(first, second, shape))
+
+
+DRAWS = 2048
+
+
+def counts_with(rates: Sequence[Rate], shares: Floats) -> Counts:
+    """Return counts (..., 4) in which rates have these shares (R, ...) of successes.
+
+    Rates of several rest on different rows, such as the true and the false positive rate.
+    """
+    counts = np.zeros((*shares.shape[1:], 4))
+    for rate, share in zip(rates, shares, strict=True):
+        in_numerator = np.array(rate.numerator) > 0
+        only_in_denominator = (np.array(rate.denominator) > 0) & ~in_numerator
+        counts[..., in_numerator] = (share / in_numerator.sum())[..., None]
+        counts[..., only_in_denominator] = ((1 - share) / only_in_denominator.sum())[..., None]
+    return counts

@@ -1,0 +1,604 @@
+"""Two algorithms by error and fairness together: objectives, their points, and their difference.
+
+An objective says which metric counts and with which sign (:class:`Objective`, :func:`points`,
+:func:`frontier`); :func:`compare` gives the probability that two algorithms differ in practice, and
+the region in which their difference lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+from math import pi
+from statistics import NormalDist
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.errors import UserError
+from fairbench.inference.posterior import table_draws
+from fairbench.inference.repeats import mean_table_draws
+from fairbench.inference.survey import effective_counts, mean_shrinkage
+from fairbench.metrics.registry import (
+    BINARY,
+    Counts,
+    Metric,
+    error_rate,
+    metrics_of,
+    total,
+    unknown_metric,
+)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A function of tables (..., G, 4) -> (...) whose larger values are the better ones.
+
+    Attributes
+    ----------
+    name : its name.
+    function : the function.
+    rates : the rates, (..., G, 4) -> (..., G), that it compares between groups or takes of
+        everyone.
+    epsilon : the largest difference that makes none in practice.
+    """
+
+    name: str
+    function: Callable[[Counts], Floats]
+    rates: tuple[Callable[[Counts], Floats], ...] = ()
+    epsilon: float = 0.01
+
+    def __call__(self, tables: Counts) -> Floats:
+        """Return the objective of every set of group tables."""
+        return self.function(tables)
+
+
+def _of_everyone(metric: Metric) -> Callable[[Counts], Floats]:
+    return lambda tables: metric.larger_is_better(metric(total(tables))[..., 0])
+
+
+def _between_groups(metric: Metric) -> Callable[[Counts], Floats]:
+    return lambda tables: metric.larger_is_better(metric(tables))
+
+
+def _signed(metric: Metric) -> Callable[[Counts], Floats]:
+    """Return the objective of the signed difference between two groups."""
+
+    def function(tables: Counts) -> Floats:
+        values = metric(tables)
+        if values.shape[-1] != 1:
+            raise UserError(
+                f"a signed difference of {metric.rates[0].name} needs two groups, not "
+                f"{values.shape[-1] + 1}"
+            )
+        return np.asarray(values[..., 0])
+
+    return function
+
+
+def _declared_objectives() -> Iterator[Objective]:
+    """Yield the objectives of all metrics with a direction: rates, gaps and signed differences."""
+    for metric in metrics_of(BINARY, "rate").values():
+        if metric.direction:
+            function = _of_everyone(metric)
+            yield Objective(metric.name, function, (metric.function,), metric.epsilon)
+    for metric in metrics_of(BINARY, "widest").values():
+        yield Objective(metric.name, _between_groups(metric), metric.rates, metric.epsilon)
+    for metric in metrics_of(BINARY, "difference").values():
+        yield Objective(metric.name, _signed(metric), metric.rates, metric.epsilon)
+
+
+@lru_cache(maxsize=1)
+def objectives() -> Mapping[str, Objective]:
+    """Return every objective by name, as the metrics of classifications declare them."""
+    return MappingProxyType({objective.name: objective for objective in _declared_objectives()})
+
+
+def objective(name: str) -> Objective:
+    """Return the objective of a name.
+
+    Rates of everyone (``accuracy`` ...); gaps between groups with a minus sign
+    (``equal_opportunity`` ...); ``disparate_impact`` as the smaller of ratio and inverse; signed
+    differences of two groups, the other group's minus the reference's
+    (``equal_opportunity_difference`` ...), which the published code uses: there a gap in favour of
+    the other group counts as better than none.
+    """
+    if name not in objectives():
+        raise unknown_metric("objective", name, objectives())
+    return objectives()[name]
+
+
+METRICS = ("statistical_parity", "equalized_odds", "equal_opportunity", "predictive_parity")
+DRAWS = 2000
+_ENTRIES = {"error_variance": (0, 0), "covariance": (0, 1), "gap_variance": (1, 1)}
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run's error and gap, means over its repeats, and the posterior around them.
+
+    Attributes
+    ----------
+    error, gap : the means over the repeats.
+    covariance : (2, 2) the covariance of error and gap, of the means of all repeats, or of the
+        repeat of median error, whose covariance is that of one test set; NaN where the gap is
+        undefined in nearly every draw.
+    """
+
+    error: float
+    gap: float
+    covariance: Floats
+
+
+def points(
+    counts: NDArray[Any], dataset: str, *, test_share: float = float("nan")
+) -> dict[str, Point]:
+    """Return an algorithm's point for every metric of `METRICS`.
+
+    The posterior is that of the counts: Dirichlet in every group, groups weighed by their share of
+    the test rows, so that error and gap come from the same draws. K folds are pooled at their
+    effective counts.
+
+    Parameters
+    ----------
+    counts : (R, K, G, 4) confusion counts of R repeats of K folds; one fold of a hold-out split.
+    dataset : name that the draws are seeded by, so that a data set's algorithms share them.
+    test_share : the share of the rows that a hold-out repeat tests, for the posterior of the mean
+        of all repeats; NaN for that of the repeat of median error.
+    """
+    folds = counts.shape[1]
+    worth = mean_shrinkage(folds) if folds > 1 else 1.0
+    observed = effective_counts(np.swapaxes(counts, 0, 1), worth)
+    errors = _error(observed)
+    median = int(np.argsort(errors, kind="stable")[len(errors) // 2])
+    generator = rng(_SEED, "tradeoff", dataset, median)
+    if len(observed) == 1 or np.isnan(test_share):
+        draws = table_draws(observed[median], DRAWS, generator)
+    else:
+        shares = observed / observed.sum(axis=(-1, -2), keepdims=True)
+        draws = mean_table_draws(shares, test_share, draws=DRAWS, generator=generator)
+    values = {}
+    for name in METRICS:
+        metric = metrics_of(BINARY, "widest")[name]
+        gaps = metric(observed)
+        gap = float(gaps[~np.isnan(gaps)].mean()) if not np.isnan(gaps).all() else np.nan
+        drawn = np.stack([_error(draws), metric(draws)])
+        drawn = drawn[:, ~np.isnan(drawn[1])]
+        covariance = np.cov(drawn) if drawn.shape[1] > 1 else np.full((2, 2), np.nan)
+        values[name] = Point(float(errors.mean()), gap, covariance)
+    return values
+
+
+def point_table(
+    runs: Sequence[str], names: Sequence[Mapping[str, str]], found: Sequence[Mapping[str, Point]]
+) -> pd.DataFrame:
+    """Return a row for every metric and run.
+
+    Parameters
+    ----------
+    runs : the id of every run.
+    names : the ``learner``, ``intervention`` and ``method`` of every run.
+    found : the points of every run, by metric.
+
+    Returns
+    -------
+    ``metric``, ``run``, ``learner``, ``intervention``, ``method``, ``error``, ``gap``,
+    ``error_variance``, ``gap_variance``, ``covariance``, ``dominated``.
+    """
+    rows = []
+    for metric in METRICS:
+        run_points = [objective_values[metric] for objective_values in found]
+        behind = is_dominated(np.array([[p.error, p.gap] for p in run_points])).tolist()
+        for run, name, point, is_behind in zip(runs, names, run_points, behind, strict=True):
+            entries = {column: point.covariance[at] for column, at in _ENTRIES.items()}
+            front = {"metric": metric, "run": run, **name, "error": point.error, "gap": point.gap}
+            rows.append({**front, **entries, "dominated": is_behind})
+    return pd.DataFrame(rows)
+
+
+def _error(tables: Floats) -> Floats:
+    return error_rate(total(tables))[..., 0]
+
+
+def is_dominated(values: Floats) -> NDArray[np.bool_]:
+    """Return which rows (R, m) are dominated: another is no larger, and smaller in a column.
+
+    A row with NaN neither dominates nor is dominated.
+    """
+    no_larger = (values[:, None] <= values[None]).all(axis=-1)
+    smaller = (values[:, None] < values[None]).any(axis=-1)
+    return np.asarray((no_larger & smaller).any(axis=0))
+
+
+def frontier(tables: Sequence[pd.DataFrame], protect: str) -> pd.DataFrame:
+    """Return error and gap of the best score's thresholds per group, means over repeats.
+
+    Parameters
+    ----------
+    tables : metrics of the runs without intervention; of those that have been postprocessed, the
+        one of least unprocessed error on validation rows is taken.
+
+    Returns
+    -------
+    ``base`` (position in `tables`), ``constraint``, ``relaxation``, ``error``, ``gap``; empty where
+    no run was postprocessed.
+    """
+    columns = ["base", "constraint", "relaxation", "error", "gap"]
+    curves = []
+    for i, metrics in enumerate(tables):
+        rows = metrics[metrics["metric"].str.startswith("postprocessed_")]
+        rows = rows[(rows["attribute"] == protect) & (rows["variant"] == "")]
+        if rows.empty:
+            continue
+        rows = rows.assign(constraint=rows["constraint"].astype(str))
+        by = ["constraint", "relaxation", "metric"]
+        mean = rows.groupby(by)["value"].mean().unstack().reset_index().assign(base=i)
+        mean.columns = [str(name).removeprefix("postprocessed_") for name in mean.columns]
+        curves.append(mean.rename(columns={"error_rate": "error"}))
+    if not curves:
+        return pd.DataFrame(columns=columns)
+    best = min(curves, key=lambda mean: float(mean["validation_error_rate"].min()))
+    return best[columns]
+
+
+def at_equal_fairness(curve: pd.DataFrame, metric: str, gap: float) -> float:
+    """Return the least error of the frontier at a gap no larger than `gap`, NaN where it has none.
+
+    Two of its points may be mixed: at random between them, the error is on the line between them,
+    and the gap no larger.
+    """
+    points = curve.loc[curve["constraint"] == metric, ["error", "gap"]].to_numpy(float)
+    under, over = points[points[:, 1] <= gap], points[points[:, 1] > gap]
+    if not len(under):
+        return float("nan")
+    share = (gap - under[:, None, 1]) / (over[:, 1] - under[:, None, 1])
+    mixed = under[:, None, 0] + share * (over[:, 0] - under[:, None, 0])
+    return float(min(under[:, 0].min(), mixed.min(initial=float("inf"))))
+
+
+# Whether two algorithms differ in practice, and the region their difference lies in.
+
+FIRST, EQUIVALENT, SECOND = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Draws of Delta = Theta_A - Theta_B, and the regions of practical equivalence.
+
+    Attributes
+    ----------
+    objectives : names of the m objectives; of each, more is better.
+    delta : (T, m) differences, without draws in which an objective is undefined.
+    rope : (m,) half-widths epsilon: |Delta| <= epsilon is practically equivalent.
+    undefined : the share of draws that were left out as undefined.
+    """
+
+    objectives: tuple[str, ...]
+    delta: Floats
+    rope: Floats
+    undefined: float = 0.0
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """The outcome of each draw as a number in base 3, with one digit an objective.
+
+        A digit is 0 where A is better, 1 where both are equivalent, and 2 where B is better.
+        """
+        digits = 1 + (self.delta < -self.rope).astype(np.int64) - (self.delta > self.rope)
+        return digits @ 3 ** np.arange(len(self.objectives) - 1, -1, -1)
+
+    def outcomes(self, inside: NDArray[np.bool_] | None = None) -> Floats:
+        """Return the probability of every outcome as a (3,) * m array that sums to 1.
+
+        Parameters
+        ----------
+        inside : (T,) draws to which the events are restricted, such as a highest-density region.
+        """
+        codes = self.codes if inside is None else self.codes[inside]
+        n_objectives = len(self.objectives)
+        counts = np.bincount(codes, minlength=3**n_objectives)
+        return counts.reshape((3,) * n_objectives) / len(codes)
+
+    def events(self, inside: NDArray[np.bool_] | None = None) -> dict[str, float]:
+        """Return the probabilities of the paper's events; they sum to 1.
+
+        ``A >> B`` (better in some objective, worse in none), ``B >> A``, ``A ~ B`` (equivalent in
+        all), and each way of being better in some and worse in others.
+        """
+        probability = self.outcomes(inside)
+        events = dict.fromkeys(event_names(self.objectives), 0.0)
+        for outcome in product(range(3), repeat=len(self.objectives)):
+            events[event_name(outcome, self.objectives)] += float(probability[outcome])
+        return events
+
+    def reach(self, level: float = 0.95) -> Floats:
+        """Return the true differences (m,) that would be found in four of five comparisons.
+
+        A difference is found where the central interval of this level lies beyond the rope. The
+        interval's half-width is 1.96 standard errors at 95 %, and four of five estimates lie at
+        most 0.84 of them under the truth: 1.4 half-widths, also of a Student t.
+        """
+        lower, upper = np.quantile(self.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        power = NormalDist().inv_cdf(0.8) / NormalDist().inv_cdf((1 + level) / 2)
+        distance: Floats = self.rope + (1 + power) * (upper - lower) / 2
+        return distance
+
+
+A_BETTER, B_BETTER, PRACTICALLY_EQUAL = "A >> B", "B >> A", "A ~ B"
+
+
+def event_name(outcome: Sequence[int], objectives: Sequence[str]) -> str:
+    """Return the name of the event that an outcome (one digit an objective) belongs to."""
+    if FIRST in outcome and SECOND in outcome:
+        sides = {FIRST: "A", SECOND: "B"}
+        return ", ".join(
+            f"{sides[digit]} {name}"
+            for digit, name in zip(outcome, objectives, strict=True)
+            if digit != EQUIVALENT
+        )
+    if FIRST in outcome:
+        return A_BETTER
+    return B_BETTER if SECOND in outcome else PRACTICALLY_EQUAL
+
+
+def event_names(objectives: Sequence[str]) -> list[str]:
+    """Return the names of all events, mixed ones last."""
+    outcomes = product(range(3), repeat=len(objectives))
+    names = [event_name(outcome, objectives) for outcome in outcomes]
+    return list(dict.fromkeys([A_BETTER, B_BETTER, PRACTICALLY_EQUAL, *names]))
+
+
+def compare(
+    first: Floats, second: Floats, objectives: Sequence[Objective], rope: Sequence[float] | Floats
+) -> Comparison:
+    """Compare two algorithms by draws of their confusion tables.
+
+    Parameters
+    ----------
+    first, second : (T, G, 4) draws of the tables of A and of B; paired draws give a paired
+        comparison.
+    objectives : the m objectives.
+    rope : m half-widths of the regions of practical equivalence; 0 and infinity are allowed.
+
+    Raises
+    ------
+    UserError : a rope for each objective is missing or negative, or an objective is undefined in
+        every draw.
+
+    Notes
+    -----
+    Barrainkua et al., AISTATS 2024, section 5. Fairness gaps enter with a minus sign.
+    """
+    names = tuple(objective.name for objective in objectives)
+    epsilon = np.asarray(rope, float)
+    if epsilon.shape != (len(names),) or not (epsilon >= 0).all():
+        raise UserError(
+            f"rope is {list(rope)}: it needs one number of at least 0 for each of {len(names)} "
+            f"objectives ({', '.join(names)})"
+        )
+    # Columns of contiguous memory: everything after reads one objective at a time.
+    delta = np.stack([objective(first) - objective(second) for objective in objectives]).T
+    undefined = np.isnan(delta)
+    if not undefined.any():
+        return Comparison(names, delta, epsilon)
+    kept = ~undefined.any(axis=1)
+    if not kept.any():
+        name = names[int(undefined.mean(axis=0).argmax())]
+        raise UserError(f"{name} is undefined in every draw: a group has no rows it rests on")
+    return Comparison(names, delta[kept], epsilon, 1 - float(kept.mean()))
+
+
+_GRID = 256
+_PADDING = 4.0  # standard deviations of the kernel left free around the draws
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """A density of two differences on a grid, and the threshold of its region.
+
+    Attributes
+    ----------
+    x, y : (X,) and (Y,) the coordinates of the grid.
+    values : (X, Y) the density there.
+    threshold : the density at the border of the highest-density region.
+    """
+
+    x: Floats
+    y: Floats
+    values: Floats
+    threshold: float
+
+    def holds(self, points: Floats) -> NDArray[np.bool_]:
+        """Return which of (N, 2) points lie in the region."""
+        low = np.array([self.x[0], self.y[0]])
+        position = (points - low) / [self.x[1] - self.x[0], self.y[1] - self.y[0]]
+        on_grid = ((position >= 0) & (position <= _GRID - 1)).all(axis=1)
+        position = np.where(on_grid[:, None], position, 0)
+        corner = np.minimum(position.astype(np.intp), _GRID - 2)
+        indices, weights = _corners(corner, position - corner)
+        density = (self.values.ravel()[indices] * weights).sum(axis=0)
+        inside: NDArray[np.bool_] = on_grid & (density >= self.threshold)
+        return inside
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A region that holds `level` of the draws.
+
+    Attributes
+    ----------
+    level : the share of the draws in the region.
+    inside : (T,) whether a draw lies in the region.
+    size : length, area or volume, in the units of the draws; 0 where a dimension does not vary.
+    bounds : (m, 2) smallest and largest coordinates of the draws inside.
+    density : the density on a grid, for two dimensions that both vary; otherwise None.
+    """
+
+    level: float
+    inside: NDArray[np.bool_]
+    size: float
+    bounds: Floats
+    density: Density | None = None
+
+
+def highest_density_region(draws: Floats, level: float = 0.95) -> Region:
+    """Return the highest-density region of (T, m) draws.
+
+    Notes
+    -----
+    The threshold is the (1 - level) quantile of the density at the draws themselves (Hyndman
+    1996), so that smoothing, which keeps a region's shape, does not enlarge it. Dimensions that
+    do not vary are left out of the density, and make the size 0.
+    """
+    varies = np.ptp(draws, axis=0) > 0
+    varying = draws[:, varies]
+    dimensions = int(varies.sum())
+    density = None
+    if dimensions == 0:
+        region = _InsideAndSize(np.ones(len(draws), bool), 0.0)
+    elif dimensions == 1:
+        region = _shortest_interval(varying[:, 0], level)
+    elif dimensions == 2:
+        region, density = _planar_region(varying, level)
+    else:
+        region = _neighbour_region(varying, level)
+    inside = draws[region.inside]
+    all_vary = bool(varies.all())
+    return Region(
+        level=level,
+        inside=region.inside,
+        size=region.size if all_vary else 0.0,
+        bounds=np.stack([inside.min(axis=0), inside.max(axis=0)], axis=1),
+        density=density if all_vary else None,
+    )
+
+
+class _InsideAndSize(NamedTuple):
+    """Which draws (T,) lie in a region, and its length, area or volume."""
+
+    inside: NDArray[np.bool_]
+    size: float
+
+
+def _shortest_interval(draws: Floats, level: float) -> _InsideAndSize:
+    """Return the shortest interval that holds `level` of the draws (T,)."""
+    ordered = np.sort(draws)
+    n_inside = int(np.ceil(level * len(draws)))
+    widths = ordered[n_inside - 1 :] - ordered[: len(draws) - n_inside + 1]
+    start = int(widths.argmin())
+    low, high = ordered[start], ordered[start + n_inside - 1]
+    return _InsideAndSize((draws >= low) & (draws <= high), float(high - low))
+
+
+def _planar_region(draws: Floats, level: float) -> tuple[_InsideAndSize, Density]:
+    """Return the highest-density region of draws (T, 2) by a kernel density on a grid.
+
+    Notes
+    -----
+    Scott's bandwidth is the standard deviation times T^(-1/6). Draws are divided between the four
+    grid points around each (linear binning) and convolved with the kernel by Fourier transforms.
+    """
+    bandwidth = np.cov(draws, rowvar=False) * len(draws) ** (-1 / 3)  # Scott's factor, squared
+    pad = _PADDING * np.sqrt(np.diag(bandwidth))
+    low, high = draws.min(axis=0) - pad, draws.max(axis=0) + pad
+    step = (high - low) / (_GRID - 1)
+    position = (draws - low) / step
+    corner = np.minimum(position.astype(np.intp), _GRID - 2)
+    indices, weights = _corners(corner, position - corner)
+    # A kernel narrower than the grid, of two almost equal objectives, would ring.
+    covariance = bandwidth / np.outer(step, step) + 2 * np.eye(2)
+    values = _smooth(_bin_draws(indices, weights), covariance)
+    at_draws = (values.ravel()[indices] * weights).sum(axis=0)
+    threshold = float(np.quantile(at_draws, 1 - level))
+    area = float((values >= threshold).sum() * step.prod())
+    values /= len(draws) * step.prod()
+    x, y = (low[i] + step[i] * np.arange(_GRID) for i in range(2))
+    density = Density(x, y, values, threshold / (len(draws) * float(step.prod())))
+    return _InsideAndSize(at_draws >= threshold, area), density
+
+
+def _corners(corner: NDArray[np.intp], fraction: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """Return flat indices and bilinear weights (4, T) of the grid points around each draw."""
+    i = corner[:, 0] * _GRID + corner[:, 1]
+    fx, fy = fraction[:, 0], fraction[:, 1]
+    weights = np.stack([(1 - fx) * (1 - fy), (1 - fx) * fy, fx * (1 - fy), fx * fy])
+    return np.stack([i, i + 1, i + _GRID, i + _GRID + 1]), weights
+
+
+def _bin_draws(indices: NDArray[np.intp], weights: Floats) -> Floats:
+    """Return the weights of draws summed up at the grid points, (X, Y)."""
+    counts: Floats = np.bincount(indices.ravel(), weights.ravel(), _GRID**2).astype(np.float64)
+    return counts.reshape(_GRID, _GRID)
+
+
+def _smooth(counts: Floats, covariance: Floats) -> Floats:
+    """Convolve counts (X, Y) with a normal kernel whose covariance is in grid steps."""
+    u = 2 * pi * np.fft.fftfreq(_GRID)[:, None]
+    v = 2 * pi * np.fft.rfftfreq(_GRID)
+    exponent = covariance[0, 0] * u**2 + 2 * covariance[0, 1] * u * v + covariance[1, 1] * v**2
+    smooth: Floats = np.fft.irfft2(np.fft.rfft2(counts) * np.exp(-exponent / 2), s=counts.shape)
+    return smooth
+
+
+def _neighbour_region(draws: Floats, level: float) -> _InsideAndSize:
+    """Return the highest-density region of draws (T, m) by k-th-neighbour distance.
+
+    Notes
+    -----
+    The draws are whitened. The density at a draw is the higher, the nearer its k-th
+    neighbour is, with k about sqrt(T) / 2; the region holds the `level` nearest.
+    """
+    from scipy.spatial import cKDTree
+
+    total = len(draws)
+    k = max(round(np.sqrt(total) / 2), 1)
+    # The nudge keeps the factor finite where two objectives are almost the same.
+    factor = np.linalg.cholesky(np.cov(draws, rowvar=False) + 1e-12 * np.diag(draws.var(axis=0)))
+    white = np.linalg.solve(factor, draws.T).T
+    tree = cKDTree(white)
+    distance = tree.query(white, [k + 1])[0][:, 0]  # the first neighbour of a draw is itself
+    radius = float(np.quantile(distance, level))
+    inside = distance <= radius
+
+    def is_dense(points: Floats) -> NDArray[np.bool_]:
+        return np.asarray(tree.query(points, [k])[0][:, 0] <= radius)
+
+    low, high = white[inside].min(axis=0) - radius, white[inside].max(axis=0) + radius
+    filled = _filled_share(is_dense, low, high, points=total)
+    box_volume = float((high - low).prod() * np.diag(factor).prod())
+    return _InsideAndSize(inside, filled * box_volume)
+
+
+def _filled_share(
+    holds: Callable[[Floats], NDArray[np.bool_]], low: Floats, high: Floats, *, points: int
+) -> float:
+    """Return the share of a box (m,) that a region fills, by evenly spread points.
+
+    Parameters
+    ----------
+    holds : returns which of (N, m) points lie in the region.
+    low, high : (m,) the corners of the box.
+    points : how many points are tried.
+    """
+    spread_points = low + (high - low) * _lattice(points, len(low))
+    return float(holds(spread_points).mean())
+
+
+def _lattice(points: int, dimensions: int) -> Floats:
+    """Return evenly spread points of the unit cube: a Kronecker sequence.
+
+    Its steps are powers of 1 / x, where x is the root of x^(d + 1) = x + 1 for d dimensions.
+    """
+    ratio = 2.0
+    for _ in range(40):  # a contraction, which converges to the root
+        ratio = (1 + ratio) ** (1 / (dimensions + 1))
+    steps = ratio ** -np.arange(1.0, dimensions + 1)
+    lattice: Floats = np.arange(1, points + 1)[:, None] * steps % 1
+    return lattice

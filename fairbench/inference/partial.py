@@ -1,0 +1,873 @@
+"""Lower and upper bounds of rates that rows alone cannot settle, and the bounds of their gaps.
+
+Each bound is estimated like a rate of so many rows, so that limits of rates and of differences
+serve for bounds too. Nothing in the rows says where between its bounds a rate is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairbench.core.arrays import Codes, Floats, Mask
+from fairbench.inference.few_labels.assisted import LabelledRows
+from fairbench.inference.gaps import simultaneous_level
+from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.metrics.registry import FN, FP, TN, TP, Rate, binary_confusion
+
+
+@dataclass(frozen=True, eq=False)
+class RateBounds:
+    """The least and the largest value that a rate of each of G groups may have.
+
+    Attributes
+    ----------
+    lower, upper : (..., G) the two values; NaN where nothing is known of the rate.
+    lower_rows, upper_rows : (..., G) effective rows of each bound: an ordinary rate of so many
+        rows has the same standard error.
+    """
+
+    lower: Floats
+    upper: Floats
+    lower_rows: Floats
+    upper_rows: Floats
+
+    def limits(self, level: float) -> tuple[Limits, Limits]:
+        """Return the lower and the upper bounds with their limits, each at this level."""
+        return (
+            rate_limits(self.lower * self.lower_rows, self.lower_rows, level=level),
+            rate_limits(self.upper * self.upper_rows, self.upper_rows, level=level),
+        )
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return an interval (..., G) that holds both bounds, and so the rate between them."""
+        lower_bound, upper_bound = self.limits(level)
+        unknown = np.isnan(lower_bound.value)
+        return np.where(unknown, 0.0, lower_bound.lower), np.where(unknown, 1.0, upper_bound.upper)
+
+    @property
+    def bounded_groups(self) -> NDArray[np.intp]:
+        """The positions, along the last axis, of the groups whose rate has bounds."""
+        return np.flatnonzero(np.isfinite(self.lower + self.upper))
+
+    def columns(self) -> dict[str, Floats]:
+        """Return the table columns lowest and highest (the bounds), lower and upper (interval)."""
+        lower, upper = self.interval()
+        return {"lowest": self.lower, "highest": self.upper, "lower": lower, "upper": upper}
+
+    def take(self, groups: ArrayLike) -> RateBounds:
+        """Return the bounds of some groups, by their positions."""
+        index = np.asarray(groups)
+        return RateBounds(
+            lower=self.lower[..., index],
+            upper=self.upper[..., index],
+            lower_rows=self.lower_rows[..., index],
+            upper_rows=self.upper_rows[..., index],
+        )
+
+
+@dataclass(frozen=True)
+class GapBounds:
+    """The bounds of a gap between groups, from the bounds of their rates.
+
+    Attributes
+    ----------
+    lower, upper : the bounds of the second group's rate minus the first's; of more than two
+        groups, the bounds of the largest gap.
+    interval : a confidence interval of the gap, wherever between the bounds it is.
+    """
+
+    lower: float
+    upper: float
+    interval: tuple[float, float]
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """The least and the largest size that the gap may have."""
+        least = max(0.0, self.lower, -self.upper)
+        return least, max(abs(self.lower), abs(self.upper))
+
+
+def gap_bounds(bounds: RateBounds, *, level: float = 0.95) -> GapBounds:
+    """Return the bounds of a gap between G groups, from the bounds (G,) of their rates."""
+    least, largest = _difference_bounds(bounds, level)
+    if bounds.lower.shape[-1] == 2:
+        return GapBounds(
+            lower=float(least.value[1, 0]),
+            upper=float(largest.value[1, 0]),
+            interval=(float(least.lower[1, 0]), float(largest.upper[1, 0])),
+        )
+    at_least, at_most, _ = gap_size(bounds, level)
+    return GapBounds(
+        lower=max(0.0, _largest_of_pairs(least.value)),
+        upper=_largest_of_pairs(largest.value),
+        interval=(float(at_least), float(at_most)),
+    )
+
+
+def gap_size(bounds: RateBounds, level: float) -> tuple[Floats, Floats, Floats]:
+    """Return limits of the size of the largest gap, and of the lead of each group over another.
+
+    Returns
+    -------
+    at_least : the largest lower limit of a pair; the limits of all pairs hold together.
+    at_most : the largest upper limit of any one pair.
+    leads : (G, G) the lower limits of all ordered pairs, which hold together.
+    """
+    n_groups = bounds.lower.shape[-1]
+    least_together, _ = _difference_bounds(bounds, simultaneous_level(level, n_groups))
+    _, largest_single = _difference_bounds(bounds, level)
+    at_least = max(0.0, _largest_of_pairs(least_together.lower))
+    at_most = _largest_of_pairs(largest_single.upper)
+    return np.asarray(at_least), np.asarray(at_most), least_together.lower
+
+
+def _difference_bounds(bounds: RateBounds, level: float) -> tuple[Limits, Limits]:
+    """Return the least and the largest difference (G, G) of every group's rate from another's."""
+    lower, upper = bounds.limits(level)
+    lower_column, upper_column = (
+        Limits(*(array[:, None] for array in limits)) for limits in (lower, upper)
+    )
+    return difference_limits(lower_column, upper), difference_limits(upper_column, lower)
+
+
+def _largest_of_pairs(values: Floats) -> float:
+    """Return the largest entry off the diagonal."""
+    of_distinct_groups = ~np.eye(len(values), dtype=bool)
+    return float(values[of_distinct_groups].max())
+
+
+# Labels that exist only for those who were selected: what follows for everyone.
+#
+# Whether somebody would have repaid a loan is known only of those who got one. Without an
+# assumption the labels of the others may be anything. With one, they resemble those of similar
+# people who were selected: the odds of label 1 differ by a factor at most.
+#
+# Manski (1989), "Anatomy of the selection problem"; Rambachan, Coston & Kennedy (2022), "Robust
+# design and evaluation of predictive algorithms under unobserved confounding", with the odds
+# bounded as in Rosenbaum's and Tan's models of sensitivity.
+
+
+NOTHING = np.inf  # the factor that assumes nothing
+_BANDS = 5
+_LABELS_OF_BAND = 30
+_LARGEST_FACTOR = 1e4
+_STEPS = 2**20  # of factors up to it, equal in their logarithms
+_QUANTILE = 1.96  # standard errors to either side of an interval
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedLabels:
+    """Rows of G groups by decision of the model (0, 1) and by B bands of similar people, (G, 2, B).
+
+    Attributes
+    ----------
+    others : how many were not selected; no label of theirs is known.
+    selected : how many were.
+    labelled : how many of the selected have a label, chosen at random among those of their cell.
+    positive : how many of these have label 1.
+    """
+
+    others: Floats
+    selected: Floats
+    labelled: Floats
+    positive: Floats
+
+    @classmethod
+    def of(
+        cls,
+        label: Floats,
+        decision: Codes,
+        group: Codes,
+        groups: int,
+        *,
+        selected: Mask,
+        score: Floats | None = None,
+    ) -> SelectedLabels:
+        """Return counts of rows, in bands of scores with labels enough to say something.
+
+        Parameters
+        ----------
+        label : (n,) 0, 1, or NaN where unknown.
+        decision : (n,) 0 or 1.
+        group : (n,) codes 0 .. G - 1.
+        groups : G, the number of groups.
+        selected : (n,) who was selected.
+        score : (n,) the scores by which similar people are found; None puts all in one band.
+        """
+        known = np.isfinite(label)
+        shape = (groups, 2, _BANDS)
+        band = np.zeros(len(label), np.int64)
+        if score is not None:
+            for one_group, one_decision in product(range(groups), (0, 1)):
+                in_cell = (group == one_group) & (decision == one_decision)
+                band[in_cell] = _bands(score[in_cell], known[in_cell])
+        cell = np.ravel_multi_index((group, decision, band), shape)
+
+        def count(rows: Mask) -> Floats:
+            counts = np.bincount(cell[rows], minlength=int(np.prod(shape)))
+            return counts.reshape(shape).astype(np.float64)
+
+        return cls(
+            others=count(~selected),
+            selected=count(selected),
+            labelled=count(known),
+            positive=count(known & (label == 1)),
+        )
+
+    def bounds(self, rate: Rate, *, odds: float = NOTHING) -> RateBounds:
+        """Return the least and the largest value (G,) of a rate among all rows.
+
+        Parameters
+        ----------
+        rate : the rate.
+        odds : the factor, at least 1, by which the odds of label 1 of those who were not selected
+            differ at most from those of the selected of the same group, decision and band.
+
+        Notes
+        -----
+        Sharp: a rate is a ratio of sums, so it is least and largest where the share of label 1
+        among the others is least or largest, for each decision. Cells without any label leave
+        everything open.
+        """
+        sides = (False, True)
+        corners = [self._corner(rate, odds, largest) for largest in product(sides, sides)]
+        values = np.stack([corner.value for corner in corners])
+        effective_rows = np.stack([corner.effective_rows for corner in corners])
+        unknown = np.isnan(values).all(axis=0)
+
+        def extreme(sign: int) -> _Corner:
+            """Return the corner of the least value (sign 1) or of the largest (-1), by group."""
+            ranked = np.where(np.isnan(values), np.inf, sign * values)
+            corner = ranked.argmin(axis=0)[None]
+            value, rows = (
+                np.take_along_axis(array, corner, 0)[0] for array in (values, effective_rows)
+            )
+            return _Corner(np.where(unknown, np.nan, value), rows)
+
+        least, largest = extreme(1), extreme(-1)
+        return RateBounds(
+            lower=least.value,
+            upper=largest.value,
+            lower_rows=least.effective_rows,
+            upper_rows=largest.effective_rows,
+        )
+
+    def _corner(self, rate: Rate, odds: float, largest: tuple[bool, bool]) -> _Corner:
+        """Return a rate (G,) where the unknown labels are as extreme as the odds allow.
+
+        Parameters
+        ----------
+        rate : the rate.
+        odds : the factor between odds, as in :meth:`bounds`.
+        largest : whether the others' share of label 1 is the largest, for decisions 0 and 1.
+        """
+        high = np.array(largest)[:, None]
+        value = self._corner_value(rate, odds, high)
+        return _Corner(value, self._corner_rows(rate, odds, high))
+
+    def _corner_value(self, rate: Rate, odds: float, high: Mask) -> Floats:
+        """Return the rate (G,) at a corner, from the shares of label 1 as they are."""
+        has_labels = self.labelled > 0
+        share = np.where(has_labels, self.positive / np.maximum(self.labelled, 1), 0.5)
+        shares = self._shares(share, odds, high)
+        numerator = self._total(rate.numerator, shares)
+        denominator = self._total(rate.denominator, shares)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.clip(numerator / denominator, 0, 1)
+        return np.where(denominator > 0, ratio, np.nan)
+
+    def _corner_rows(self, rate: Rate, odds: float, high: Mask) -> Floats:
+        """Return the effective rows (G,) of the rate at a corner.
+
+        Half a label is added to either side: of few labels, a share of 0 is not known to be 0.
+        """
+        has_labels = self.labelled > 0
+        share = np.where(has_labels, (self.positive + 0.5) / (self.labelled + 1), 0.5)
+        shares = self._shares(share, odds, high)
+        numerator = self._total(rate.numerator, shares)
+        denominator = self._total(rate.denominator, shares)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = self._squared_error(rate, shares, numerator, denominator)
+            value = numerator / denominator
+            rows = value * (1 - value) / (error / denominator**2)
+        return np.clip(np.nan_to_num(rows, nan=1.0, posinf=1.0), 1e-9, denominator)
+
+    def _shares(self, share: Floats, odds: float, high: Mask) -> _Shares:
+        """Return the shares of label 1 (G, 2, B) of those with and without known labels."""
+        has_labels = self.labelled > 0
+        selected = np.where(has_labels, self.selected, 0.0)
+        return _Shares(
+            n_known=selected,
+            n_unknown=self.others + self.selected - selected,
+            known=share,
+            unknown=_share_bound(share, odds, high, has_labels),
+        )
+
+    @staticmethod
+    def _total(cells: tuple[int, int, int, int], shares: _Shares) -> Floats:
+        """Return how many rows (G,) are expected in some cells of the confusion table."""
+        base, slope = _lines(cells)
+        expected = shares.n_known * (base + slope * shares.known) + shares.n_unknown * (
+            base + slope * shares.unknown.share
+        )
+        return np.asarray(expected.sum(axis=(-2, -1)))
+
+    def _squared_error(
+        self, rate: Rate, shares: _Shares, numerator: Floats, denominator: Floats
+    ) -> Floats:
+        """Return the squared error (G,) of numerator - r denominator at the rate r.
+
+        Notes
+        -----
+        The delta method. A row with the probability p of label 1 adds z(p) = b + d p, on average,
+        to numerator - r denominator. In a cell of n labels with the share p, the bound of the n_u
+        rows of unknown label is h(p) and their n_k others have p, so that the variance is::
+
+            sum over cells of  n_k z(p)^2 + n_u z(h)^2          which rows there are
+                             + d^2 (n_k + n_u h'(p))^2 p (1 - p) / n    how well p is known
+
+        The bound h is not straight in p: of few labels it lies too far inside by
+        d n_u h''(p) p (1 - p) / 2n on average. That is added to the standard error, in units of
+        the normal quantile of an interval.
+        """
+        (base, slope), (whole, whole_slope) = _lines(rate.numerator), _lines(rate.denominator)
+        value = (numerator / np.where(denominator > 0, denominator, np.nan))[:, None, None]
+        b, d = base - value * whole, slope - value * whole_slope
+        n_known, n_unknown, p, bound = shares
+        between_rows = n_known * (b + d * p) ** 2 + n_unknown * (b + d * bound.share) ** 2
+        by_share = d * (n_known + n_unknown * bound.slope)
+        share_variance = np.where(
+            self.labelled > 0, p * (1 - p) / np.maximum(self.labelled, 1), 0.0
+        )
+        variance = (between_rows + by_share**2 * share_variance).sum(axis=(-2, -1))
+        bias = np.abs((d * n_unknown * bound.curvature * share_variance / 2).sum(axis=(-2, -1)))
+        return np.asarray((np.sqrt(variance) + bias / _QUANTILE) ** 2)
+
+
+class _Corner(NamedTuple):
+    """A rate (G,) with the unknown labels at an extreme, and its effective rows (G,)."""
+
+    value: Floats
+    effective_rows: Floats
+
+
+class _ShareBound(NamedTuple):
+    """The extreme share of label 1 of unknown rows, as a function of the known share.
+
+    Attributes
+    ----------
+    share : (G, 2, B) the least or the largest share.
+    slope, curvature : (G, 2, B) its first and second derivative by the known share.
+    """
+
+    share: Floats
+    slope: Floats
+    curvature: Floats
+
+
+class _Shares(NamedTuple):
+    """Numbers of rows and shares of label 1 by group, decision and band, (G, 2, B).
+
+    Attributes
+    ----------
+    n_known, n_unknown : rows whose share of label 1 the labels tell, and the others.
+    known : the share of the former.
+    unknown : the bound of the share of the latter.
+    """
+
+    n_known: Floats
+    n_unknown: Floats
+    known: Floats
+    unknown: _ShareBound
+
+
+def largest_factor(holds: Callable[[float], bool]) -> float:
+    """Return the largest factor between odds, up to 10,000, for which a condition holds.
+
+    Parameters
+    ----------
+    holds : the condition of a factor. It must hold for 1, and for every factor below one for which
+        it holds.
+    """
+    size = float(np.log(_LARGEST_FACTOR)) / _STEPS
+    fails = bisect_left(range(_STEPS), True, key=lambda step: not holds(np.exp(step * size)))
+    return float(np.exp((fails - 1) * size))
+
+
+def _bands(score: Floats, labelled: Mask) -> Codes:
+    """Return the band of each score; bands have equally many labels."""
+    bands = int(np.clip(labelled.sum() // _LABELS_OF_BAND, 1, _BANDS))
+    if bands == 1:
+        return np.zeros(len(score), np.int64)
+    edges = np.quantile(score[labelled], np.arange(1, bands) / bands)
+    return np.searchsorted(edges, score, side="right").astype(np.int64)
+
+
+def _lines(cells: tuple[int, int, int, int]) -> tuple[Floats, Floats]:
+    """Return what a row adds to a sum over cells, as a line (base, slope) in its label.
+
+    Both are (2, 1): one line for each decision, broadcasting over bands.
+    """
+    table = (np.array(cells, float) > 0).astype(float).reshape(2, 2)  # by label, by decision
+    return table[0][:, None], (table[1] - table[0])[:, None]
+
+
+def _share_bound(share: Floats, odds: float, high: Mask, has_labels: Mask) -> _ShareBound:
+    """Return the largest (where `high`) or the least share of label 1 that the odds allow.
+
+    Notes
+    -----
+    Odds that differ by the factor f from those of a share p are those of the share
+    h(p) = f p / (1 + (f - 1) p), with h' = f / (1 + (f - 1) p)^2 and
+    h'' = -2 h' (f - 1) / (1 + (f - 1) p). Without labels h is 0 or 1.
+    """
+    if np.isinf(odds):
+        nothing = np.zeros_like(share)
+        return _ShareBound(np.broadcast_to(high * 1.0, share.shape), nothing, nothing)
+    factor = np.where(high, odds, 1 / odds)
+    scale = 1 + (factor - 1) * share
+    bound = factor * share / scale
+    slope = factor / scale**2
+    curvature = -2 * slope * (factor - 1) / scale
+    return _ShareBound(
+        share=np.where(has_labels, bound, high * 1.0),
+        slope=np.where(has_labels, slope, 0.0),
+        curvature=np.where(has_labels, curvature, 0.0),
+    )
+
+
+# Bounds of groups' rates if groups are known only through a proxy's probabilities.
+#
+# Nobody's group is recorded, only the probability of each group given, say, a surname or a
+# postcode. Among people with the same probabilities it is unknown which group those with positive
+# decisions belong to; the bounds hold for every possible assignment.
+#
+# Kallus, Mao & Zhou (2022), "Assessing algorithmic fairness with unobserved protected class using
+# data combination". The bounds are theirs (Fréchet's inequalities among people of equal
+# probabilities), and sharp for the rate of a group and for the difference of two groups' rates,
+# of any number of groups.
+
+_FOLDS = 2
+_ROWS_OF_CELL = 50  # rows on average in a cell of people with about the same probability
+_MOST_CELLS = 50
+_FEWEST = 20  # rows in a rate's denominator under which no bounds are given
+
+
+@dataclass(frozen=True, eq=False)
+class ProxyRows:
+    """Rows whose group is known through probabilities.
+
+    Attributes
+    ----------
+    group : (n, G) the probability of each group, which sum to 1.
+    cell : (n,) which cell of the confusion table (TN, FP, FN, TP) a row is in, 0 .. 3.
+    probability_cell : (n, G) for each group, the code of a row's cell; rows of one cell have about
+        the same probability of the group.
+    fold : (n,) 0 or 1, drawn at random.
+    """
+
+    group: Floats
+    cell: Codes
+    probability_cell: Codes
+    fold: Codes
+
+    @classmethod
+    def of(cls, group: Floats, label: Codes, decision: Codes, fold: Codes) -> ProxyRows:
+        """Return rows with labels and decisions (n,), in cells of about the same probability."""
+        most = int(np.clip(len(group) // _ROWS_OF_CELL, 1, _MOST_CELLS))
+        return cls(group, 2 * label + decision, cells_of_equal_probability(group, most=most), fold)
+
+    def weighted(self, rate: Rate) -> Floats:
+        """Return a rate (G,) with rows counted by their probability of each group.
+
+        It is right if, among people of equal probabilities, outcomes do not depend on the group
+        (Chen et al. 2019, "Fairness under unawareness").
+        """
+        counts = np.stack([np.bincount(self.cell, weights, 4) for weights in self.group.T])
+        return rate(counts)
+
+    def bounds(self, rate: Rate) -> RateBounds:
+        """Return the least and the largest value (G,) of a rate; NaN of too few rows.
+
+        Notes
+        -----
+        A bound is a mean over people of the smaller of two numbers, their group's probability and
+        their cell's share of successes. Which one is smaller is estimated from the other half of
+        the rows, so that noise does not make bounds too narrow: a wrong choice only widens them.
+        """
+        numerator, denominator = np.array(rate.numerator) > 0, np.array(rate.denominator) > 0
+        n_groups = self.group.shape[1]
+        if denominator[self.cell].sum() < _FEWEST:
+            return RateBounds(*np.full((2, n_groups), np.nan), *np.zeros((2, n_groups)))
+        success = numerator[self.cell].astype(float)
+        failure = (denominator & ~numerator)[self.cell].astype(float)
+        lower, upper = zip(
+            *(self._group_bounds(g, success, failure) for g in range(n_groups)), strict=True
+        )
+        return RateBounds(
+            lower=np.array([bound.value for bound in lower]),
+            upper=np.array([bound.value for bound in upper]),
+            lower_rows=np.array([bound.effective_rows for bound in lower]),
+            upper_rows=np.array([bound.effective_rows for bound in upper]),
+        )
+
+    def _group_bounds(self, g: int, success: Floats, failure: Floats) -> tuple[_Share, _Share]:
+        """Return the lower and the upper bound of the rate of group `g`.
+
+        Parameters
+        ----------
+        g : the group.
+        success, failure : (n,) 1 of rows in the rate's numerator, and of rows that are only in its
+            denominator.
+        """
+        most_success, most_failure = self._at_most(g, success), self._at_most(g, failure)
+        # What belongs to the group and is not in a set is at most what is not in the set.
+        least_success = self.group[:, g] - self._at_most(g, 1 - success)
+        least_failure = self.group[:, g] - self._at_most(g, 1 - failure)
+        return _share(least_success, most_failure), _share(most_success, least_failure)
+
+    def _at_most(self, g: int, in_set: Floats) -> Floats:
+        """Return (n,) numbers whose mean is at least the share of rows in group `g` and a set."""
+        group, cells = self.group[:, g], self.probability_cell[:, g]
+        n_cells = int(cells.max()) + 1
+        group_is_smaller = np.zeros(len(group), bool)
+        for fold in range(_FOLDS):
+            learned = self.fold != fold
+            excess = np.bincount(cells[learned], (group - in_set)[learned], n_cells)
+            group_is_smaller[~learned] = (excess <= 0)[cells[~learned]]
+        return np.where(group_is_smaller, group, in_set)
+
+
+class _Share(NamedTuple):
+    """An estimated share, and of how many rows an ordinary rate has the same standard error."""
+
+    value: float
+    effective_rows: float
+
+
+def _share(success: Floats, failure: Floats) -> _Share:
+    """Return mean(success) / (mean(success) + mean(failure)) with its effective rows.
+
+    Notes
+    -----
+    The variance of the ratio v = s / (s + f) of two means over n rows, by linearisation, is
+    mean((s_i - v (s_i + f_i))^2) / n / (s + f)^2.
+    """
+    n_rows = len(success)
+    mean_success, mean_failure = max(float(success.mean()), 0.0), max(float(failure.mean()), 0.0)
+    whole = mean_success + mean_failure
+    if whole <= 0:
+        return _Share(float("nan"), 0.0)
+    value = mean_success / whole
+    variance = float(np.mean((success - value * (success + failure)) ** 2)) / n_rows / whole**2
+    # Of a share near 0 or 1, half a row more is not ruled out.
+    count = whole * n_rows
+    smooth = (value * count + 0.5) / (count + 1)
+    variance = max(variance, 0.0) + (smooth * (1 - smooth) - value * (1 - value)) / count
+    rows = smooth * (1 - smooth) / max(variance, 1e-300)
+    return _Share(value, float(np.clip(rows, 1e-9, count)))
+
+
+def cells_of_equal_probability(group: Floats, *, most: int) -> Codes:
+    """Return for each group (n, G) the cell of every row, of about the same probability.
+
+    Rows of equal probability form one cell. If there are more than `most` distinct probabilities,
+    quantiles delimit the cells.
+    """
+    codes = np.empty(group.shape, np.int64)
+    for g, probability in enumerate(group.T):
+        distinct, codes[:, g] = np.unique(probability, return_inverse=True)
+        if len(distinct) > most:
+            edges = np.unique(np.quantile(probability, np.arange(1, most) / most))
+            codes[:, g] = np.searchsorted(edges, probability, side="right")
+    return codes
+
+
+# How far rates can be off if a share of the labels is wrong, whichever they are.
+#
+# A wrong label moves a row between true and false positives, or between true and false negatives:
+# decisions are what they are. The bounds are sharp: for each end, there are labels that attain
+# it.
+
+# Whether wrong labels become 1 (1) or 0 (-1), at positive decisions and at negative ones.
+_DIRECTIONS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+
+
+def correct_counts(counts: ArrayLike, wrong: ArrayLike, *, splits: int = 2) -> Floats:
+    """Return the confusion counts that could be true if so many labels are wrong.
+
+    Parameters
+    ----------
+    counts : (..., 4) counts of one group, TN, FP, FN, TP; or shares of them.
+    wrong : (...) the largest number of wrong labels, or the largest share of all.
+    splits : in how many ways the wrong labels are split between rows decided positive and negative;
+        with more than two, labels are counted and not divided.
+
+    Returns
+    -------
+    (4 * splits, ..., 4) with two splits, the corners of what is possible: every other table is a
+    mean of these and of the one that is given.
+    """
+    table, most_wrong = np.asarray(counts, float), np.asarray(wrong, float)
+    among_positive = np.multiply.outer(np.linspace(0, 1, splits), most_wrong)
+    among_positive = among_positive if splits == 2 else np.floor(among_positive)
+    return np.concatenate(
+        [_change_labels(table, most_wrong, way, among_positive) for way in _DIRECTIONS]
+    )
+
+
+def _change_labels(
+    table: Floats, most_wrong: Floats, directions: tuple[int, int], among_positive: Floats
+) -> Floats:
+    """Return counts with labels changed, `among_positive` of them at positive decisions.
+
+    Parameters
+    ----------
+    table : (..., 4) the counts.
+    most_wrong : (...) how many labels are changed, as far as there are such rows.
+    directions : whether labels become 1 (1) or 0 (-1), at positive and at negative decisions.
+    among_positive : (splits, ...) how many of the changed labels are at positive decisions.
+    """
+    positive_room = table[..., FP if directions[0] > 0 else TP]
+    negative_room = table[..., TN if directions[1] > 0 else FN]
+    n_negative = np.minimum(most_wrong - np.minimum(among_positive, positive_room), negative_room)
+    n_positive = np.minimum(most_wrong - n_negative, positive_room)
+    positive, negative = directions[0] * n_positive, directions[1] * n_negative
+    changes = {TN: -negative, FP: -positive, FN: negative, TP: positive}
+    return np.stack([table[..., cell] + changes[cell] for cell in (TN, FP, FN, TP)], axis=-1)
+
+
+@dataclass(frozen=True)
+class Tipping:
+    """With how many wrong labels a verdict still holds, whichever labels they are.
+
+    Attributes
+    ----------
+    alone : for each group whose labels can undo the verdict, its name and the largest share of its
+        labels that may be wrong, if all other groups' labels are right; the smallest share first.
+    together : the largest share of the labels of every group that may be wrong at once; None where
+        no share undoes the verdict.
+    groups : the groups that the verdict is about; if one is ahead, it is the second.
+    """
+
+    alone: Sequence[tuple[str, float]]
+    together: float | None
+    groups: Sequence[str]
+
+
+def tipping_point(margin: Callable[[int], float], labels: int) -> int | None:
+    """Return the largest number of wrong labels with which a verdict still holds.
+
+    Parameters
+    ----------
+    margin : by how much the verdict holds with a number of wrong labels, whichever labels they
+        are; at 0 and under, it does not. More wrong labels never make it larger.
+    labels : how many labels there are.
+
+    Returns
+    -------
+    None where the verdict holds even if all are wrong; -1 where it does not hold as it is. Of very
+    many labels, the number may be too low by up to one in 50.
+
+    Notes
+    -----
+    The margin's root by the Illinois method of false position (Dowell & Jarratt 1971), which needs
+    few evaluations where the margin is almost straight.
+    """
+    low, high = 0, labels
+    low_margin, high_margin = margin(low), margin(high)
+    if low_margin <= 0:
+        return -1
+    if high_margin > 0:
+        return None
+    previous_side = 0
+    while high - low > max(1, low // 50):
+        root = low + low_margin / (low_margin - high_margin) * (high - low)
+        middle = min(max(round(root), low + 1), high - 1)
+        middle_margin = margin(middle)
+        side = 1 if middle_margin > 0 else -1
+        # Illinois: an end that stays twice in a row has its margin halved.
+        if side > 0:
+            low, low_margin = middle, middle_margin
+            if previous_side == side:
+                high_margin = high_margin / 2
+        else:
+            high, high_margin = middle, middle_margin
+            if previous_side == side:
+                low_margin = low_margin / 2
+        previous_side = side
+    return low
+
+
+# The function of a number of wrong labels and a side (1 for a large rate, -1 for a small one) that
+# returns the effective successes and sizes of a rate in each way to be wrong that is tried.
+PossibleCounts: TypeAlias = Callable[[int, int], tuple[Floats, Floats]]
+_SHARE_STEPS = 1000  # of 0 to 1, where a share of all groups' labels is wrong
+_SPLITS = 9  # ways to split wrong labels between positive and negative decisions
+
+
+def wrong_counts(counts: NDArray[np.int64], rate: Rate) -> PossibleCounts:
+    """Return the counts that a rate of one group may have, where all its rows have labels.
+
+    Parameters
+    ----------
+    counts : (4,) the confusion counts of the group.
+    rate : the rate.
+    """
+
+    def possible(wrong: int, side: int) -> tuple[Floats, Floats]:
+        tables = correct_counts(counts, wrong, splits=_SPLITS)
+        return rate.successes(tables), rate.size(tables)
+
+    return possible
+
+
+def wrong_rows(labels: LabelledRows, rate: Rate) -> PossibleCounts:
+    """Like :func:`wrong_counts`, but also chooses which rows are wrong, by their scores.
+
+    Effective counts from few labels and scores depend on which rows are wrong. In every cell of the
+    confusion table the rows of the lowest scores are tried, and those of the highest.
+    """
+    by_score = np.argsort(labels.score[labels.rows], kind="stable")
+    decision, label = labels.decision[labels.rows], labels.label
+    (counts,) = binary_confusion(label, decision, np.zeros_like(label), n_groups=1)
+    cell_of_row = 2 * label + decision
+    rows_of_cell = [by_score[cell_of_row[by_score] == cell] for cell in (TN, FP, FN, TP)]
+
+    def effective_counts(change: Floats, lowest: bool) -> tuple[float, float]:
+        """Return effective counts with labels changed, of the lowest or of the highest scores."""
+        changed = label.copy()
+        n_changed = np.maximum(-change, 0).astype(int)
+        for rows, number in zip(rows_of_cell, n_changed, strict=True):
+            wrong = rows[:number] if lowest else rows[len(rows) - number :]
+            changed[wrong] = 1 - changed[wrong]
+        (successes,), (sizes,) = replace(labels, label=changed).effective_counts([rate])
+        return float(successes[0]), float(sizes[0])
+
+    def possible(wrong: int, side: int) -> tuple[Floats, Floats]:
+        tables = correct_counts(counts, wrong).astype(np.int64)
+        values = side * rate(tables)
+        tried = tables if np.isnan(values).any() else tables[[int(values.argmax())]]
+        found = [
+            effective_counts(table - counts, lowest) for table in tried for lowest in (True, False)
+        ]
+        successes, sizes = np.array(found).T
+        return successes, sizes
+
+    return possible
+
+
+@dataclass(frozen=True, eq=False)
+class FlippedVerdict:
+    """A verdict on the gap of G groups, repeated with wrong labels.
+
+    Attributes
+    ----------
+    large : whether the verdict is that two groups surely differ by more than epsilon; otherwise it
+        is that none do.
+    possible : for each group, the counts that its rate may have if a number of labels is wrong.
+    labels : (G,) numbers of labels.
+    epsilon : the gap that matters.
+    risk : the probability with which the verdict may be wrong.
+    limits : makes the interval of a rate from counts, as those of the verdict were made.
+    cache : limits that were made before, by group, number of wrong labels, and side.
+    """
+
+    large: bool
+    possible: Sequence[PossibleCounts]
+    labels: NDArray[np.int64]
+    epsilon: float
+    risk: float
+    limits: Callable[..., Limits] = rate_limits
+    cache: dict[tuple[int, int, int], Limits] = field(default_factory=dict)
+
+    def tipping(self, names: Sequence[str], told_apart: Sequence[int]) -> Tipping:
+        """Return with how many wrong labels the verdict still holds.
+
+        Parameters
+        ----------
+        names : (G,) the names of the groups.
+        told_apart : the two groups of which the verdict says that the second is ahead, if any.
+        """
+        groups: Sequence[int] = range(len(names))
+        if self.large:
+            # Without such groups, those of which the second is the most surely ahead.
+            pairs = [(low, high) for low in groups for high in groups if low != high]
+            sure = self._margin(told_apart, {}) > 0
+            groups = told_apart if sure else max(pairs, key=lambda pair: self._margin(pair, {}))
+
+        def one_wrong(group: int, wrong: int) -> float:
+            return self._margin(groups, {group: wrong})
+
+        def all_wrong(steps: int) -> float:
+            wrong = {g: steps * int(self.labels[g]) // _SHARE_STEPS for g in groups}
+            return self._margin(groups, wrong)
+
+        alone = []
+        for g in groups:
+            n_labels = int(self.labels[g])
+            most_wrong = tipping_point(partial(one_wrong, g), n_labels)
+            if most_wrong is not None:
+                alone.append((names[g], max(most_wrong, 0) / n_labels))
+        steps = tipping_point(all_wrong, _SHARE_STEPS)
+        return Tipping(
+            alone=sorted(alone, key=lambda name_and_share: name_and_share[1]),
+            together=None if steps is None else max(steps, 0) / _SHARE_STEPS,
+            groups=[names[g] for g in groups],
+        )
+
+    def _margin(self, groups: Sequence[int], wrong: Mapping[int, int]) -> float:
+        """Return by how much the verdict on some groups holds with wrong labels.
+
+        Parameters
+        ----------
+        groups : the groups that the verdict is about.
+        wrong : how many labels of a group are wrong; groups that are left out have none.
+        """
+
+        def limits_of(some_groups: Sequence[int], side: int) -> Limits:
+            each = [self._limits(g, wrong.get(g, 0), side) for g in some_groups]
+            return Limits(*map(np.concatenate, zip(*each, strict=True)))
+
+        def difference(first: Sequence[int], second: Sequence[int], side: int) -> Limits:
+            """Return all differences with the first groups' rates large (1) or small (-1)."""
+            first_limits, second_limits = limits_of(first, side), limits_of(second, -side)
+            first_column = Limits(*(array[:, None] for array in first_limits))
+            return difference_limits(first_column, second_limits)
+
+        if self.large:
+            low, high = groups
+            return float(difference([high], [low], -1).lower.min()) - self.epsilon
+        widest = []
+        for g in wrong or groups:
+            other_groups = [other for other in groups if other != g]
+            widest.append(difference([g], other_groups, 1).upper.max())
+            widest.append(-difference([g], other_groups, -1).lower.min())
+        return self.epsilon - float(max(widest))
+
+    def _limits(self, group: int, wrong: int, side: int) -> Limits:
+        """Return the extreme limits of a group's rate with wrong labels, to one side; cached."""
+        key = (group, wrong, side if wrong else 0)
+        if key not in self.cache:
+            level = 1 - 2 * self.risk
+            if self.large:
+                level = simultaneous_level(1 - self.risk, len(self.labels))
+            # Most ways to be wrong come to the same.
+            successes, sizes = np.unique(self.possible[group](wrong, side), axis=1)
+            limits = self.limits(successes, sizes, level=level)
+            # Without a row of its denominator, a rate may be anything.
+            unknown = np.isnan(limits.value)
+            limits = limits._replace(value=np.where(unknown, 0.5, limits.value))
+            extremes = {
+                int(index) for array in limits for index in (array.argmin(), array.argmax())
+            }
+            self.cache[key] = limits.take(sorted(extremes))
+        return self.cache[key]

@@ -1,1 +1,0 @@
-"""What cannot be known: bounds that no number of rows makes narrower."""

@@ -1,0 +1,660 @@
+"""Intervals for the candidate that was chosen from many because its value was smallest.
+
+The smallest of many noisy values is, on average, smaller than its true value (the winner's curse).
+The bias depends on which candidates could have been chosen, and on the joint distribution of their
+errors, which the rows that all of them are evaluated on show. Therefore the choice is repeated on
+draws of all errors, and the interval is the shortest that covers whichever candidate is chosen.
+
+The true values, around which errors are drawn, are unknown. The choice is repeated under several
+suppositions about them, and the interval has to hold under each. Locally simultaneous inference
+(Zrnic and Fithian 2024, arXiv 2212.09009) requires this for all truths in a region; here it is
+required for some, and the simulations of benchmarks/coverage show the resulting coverage. The
+suppositions are:
+
+- Objectives are as observed, or nearer to the chosen one's by 1.5 or 3 standard errors of the
+  difference. Those within reach become equal to it: selection by chance is strongest among equal
+  candidates. Others stay behind, are hardly ever chosen, and so hardly widen the interval.
+- A gap near 0 cannot be observed much smaller than it is. Equal objectives are therefore set to
+  their observed mean and a little more, and are folded like the observed gaps.
+- Values with a bound are as observed, at the bound if it is within reach, or all equal and larger
+  than observed. Only draws in which some candidate is within all bounds count.
+- There was no choice: the interval is never shorter than that of a candidate fixed beforehand.
+
+If many candidates could have been chosen, the chosen one is hardly ever observed too large. The
+limit on that side then needs little of the error rate, and the other limit gets more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fairbench.core.arrays import Floats, Mask
+
+# By how many standard errors candidates are supposed to be nearer to the chosen one, or to a bound.
+_AS_OBSERVED, _MODERATE, _FAR = 0.0, 1.5, 3.0
+# The part of the error rate that is spent on the suppositions; the rest is kept for truths that
+# none of them describes.
+_KEPT = 0.9
+_ROUNDING = 1e-9
+_AS_SHORT = 1.003  # a more symmetric interval may be longer than the shortest by this factor
+_RARELY = (
+    0.02  # a supposition is skipped if some candidate is within all bounds less often than this
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Estimates of k candidates, one of which is chosen, and draws of their joint errors.
+
+    The objective of a candidate is the largest size of m signed differences ``parts @ contrasts``
+    (or the one signed value itself), smaller being better.
+
+    Attributes
+    ----------
+    parts : (k, B) estimates that differences are taken of, such as the rates of B groups.
+    part_noise : (T, k, B) normal draws around 0 of the parts' errors, of all candidates together.
+    contrasts : (m, B) the weights of the parts in each difference.
+    values : (k, C) other quantities, each of which must be at most its bound.
+    value_noise : (T, k, C) the errors of the values in the same draws.
+    bounds : (C,) the largest allowed values; infinity for what is only reported.
+    folded : whether signs do not matter; otherwise m is 1 and the objective has a sign.
+    """
+
+    parts: Floats
+    part_noise: Floats
+    contrasts: Floats
+    values: Floats
+    value_noise: Floats
+    bounds: Floats
+    folded: bool = True
+
+    @cached_property
+    def differences(self) -> Floats:
+        """The signed differences, (k, m)."""
+        return np.asarray(self.parts @ self.contrasts.T)
+
+    @cached_property
+    def objectives(self) -> Floats:
+        """The objectives of the candidates, which are minimised, (k,)."""
+        sizes: Floats = np.abs(self.differences) if self.folded else self.differences
+        return np.asarray(sizes.max(axis=1))
+
+    @cached_property
+    def errors(self) -> Floats:
+        """Standard errors of the differences, (k, m)."""
+        covariance = np.einsum("tkb,tkc->kbc", self.part_noise, self.part_noise, optimize=True)
+        variance = np.einsum("mb,kbc,mc->km", self.contrasts, covariance, self.contrasts)
+        return np.asarray(np.sqrt(variance / len(self.part_noise)))
+
+    @cached_property
+    def value_errors(self) -> Floats:
+        """Standard errors of the values, (k, C)."""
+        return np.asarray(np.sqrt((self.value_noise**2).mean(axis=0)))
+
+    @cached_property
+    def widest(self) -> NDArray[np.intp]:
+        """The position of each candidate's largest difference, (k,)."""
+        sizes = np.abs(self.differences) if self.folded else self.differences
+        return np.asarray(sizes.argmax(axis=1))
+
+    @cached_property
+    def signs(self) -> Floats:
+        """The sign of each candidate's largest difference, (k,): 1 where signs matter."""
+        widest = self.differences[np.arange(len(self.parts)), self.widest]
+        return np.where(self.folded & (widest < 0), -1.0, 1.0)
+
+    @cached_property
+    def eligible(self) -> Mask:
+        """Whether every value is within its bound, (k,)."""
+        return np.asarray((self.values <= self.bounds).all(axis=1))
+
+    def noise(self, difference: int) -> Floats:
+        """Return the draws of the error of one difference, (T, k)."""
+        return np.asarray(self.part_noise @ self.contrasts[difference])
+
+    def widest_noise(self) -> Floats:
+        """Return the draws of the error of each candidate's largest difference, (T, k)."""
+        noise = np.einsum("tkb,kb->tk", self.part_noise, self.contrasts[self.widest], optimize=True)
+        return np.asarray(noise * self.signs)
+
+
+def critical(tail: Any) -> Any:
+    """Return the standard normal quantile that is exceeded with probability `tail`."""
+    return -special.ndtri(tail)
+
+
+def chance_above(quantile: Any) -> Any:
+    """Return the probability that a standard normal variable exceeds a quantile."""
+    return special.ndtr(-quantile)
+
+
+@dataclass(frozen=True)
+class Tails:
+    """The error probability beyond each limit; 0.025 each for one fixed candidate at 95 %."""
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Correction:
+    """The tails with which intervals hold for the candidate that was chosen.
+
+    Attributes
+    ----------
+    objective : the tails of the objective's interval.
+    values : the tails of the interval of each other quantity.
+    simultaneous : the tail above each upper limit with which all upper limits hold at once.
+    plausible : (k,) which candidates could have been chosen with other rows.
+    """
+
+    objective: Tails
+    values: tuple[Tails, ...]
+    simultaneous: float
+    plausible: Mask
+
+
+def choose(candidates: Candidates) -> int | None:
+    """Return the position of the smallest objective within all bounds; None if none is within."""
+    allowed = np.flatnonzero(candidates.eligible & np.isfinite(candidates.objectives))
+    if not len(allowed):
+        return None
+    return int(allowed[candidates.objectives[allowed].argmin()])
+
+
+def correction(candidates: Candidates, *, level: float = 0.95) -> Correction:
+    """Return the tails that make the chosen candidate's intervals hold at a level.
+
+    Each interval holds at that level for the candidate that :func:`choose` returns, whichever it
+    is. The error rate is divided between the two limits such that the interval is shortest.
+
+    Raises
+    ------
+    ValueError : no candidate is within the bounds.
+    """
+    chosen = choose(candidates)
+    if chosen is None:
+        raise ValueError("no candidate is within the bounds: none is chosen")
+    without_choice, *choices = _simulate_choices(candidates, chosen)
+    missed = 1 - level
+    tails = [
+        _shortest(
+            without_choice.errors[:, quantity],
+            [(choice.errors[:, quantity], choice.allowed * missed) for choice in choices],
+            missed,
+        )
+        for quantity in range(without_choice.errors.shape[1])
+    ]
+    all_choices = [without_choice, *choices]
+    lowest = [_lowest_error(choice, choice.allowed * missed) for choice in all_choices]
+    return Correction(
+        objective=tails[0],
+        values=tuple(tails[1:]),
+        simultaneous=float(chance_above(-min(lowest))),
+        plausible=np.any([choice.plausible for choice in all_choices], axis=0),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _SimulatedChoice:
+    """The choice made again in draws of all errors, for one supposition of what is true.
+
+    Attributes
+    ----------
+    errors : (T', 1 + C) the errors of the chosen one's objective and values, in standard errors, in
+        the draws in which a candidate is within the bounds.
+    plausible : (k,) which candidates are chosen in any draw.
+    allowed : the share of the error rate that may be spent under this supposition. The rest is
+        kept for suppositions that were not made; it is 0 if the other candidates do not matter.
+    """
+
+    errors: Floats
+    plausible: Mask
+    allowed: float = 1.0
+
+
+def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[_SimulatedChoice]:
+    """Yield the choice made again under every supposition.
+
+    Under the first supposition there is no choice: it is always the candidate `chosen`.
+    """
+    noise, value_noise = candidates.widest_noise(), candidates.value_noise
+    spread = _spread(noise)
+    value_spread = np.where(candidates.value_errors > 0, candidates.value_errors, 1)
+    n_candidates = len(candidates.parts)
+    draws = np.arange(len(noise))
+
+    def standardise(objective_errors: Floats, winners: NDArray[np.intp]) -> Floats:
+        """Return the errors of the winner of each draw, in standard errors, (T, 1 + C)."""
+        value_errors = value_noise[draws, winners] / value_spread[winners]
+        return np.column_stack([objective_errors / spread[winners], value_errors])
+
+    without_choice = standardise(noise[:, chosen], np.full(len(noise), chosen))
+    yield _SimulatedChoice(without_choice, np.arange(n_candidates) == chosen)
+    for supposed_values in _supposed_values(candidates):
+        within: Mask = np.asarray((value_noise <= candidates.bounds - supposed_values).all(axis=2))
+        has_winner = within.any(axis=1)
+        if has_winner.mean() < _RARELY:
+            continue
+        for truth in _supposed_objectives(candidates, chosen, noise):
+            observed = np.abs(truth + noise) if candidates.folded else truth + noise
+            winners = np.where(within, observed, np.inf).argmin(axis=1)
+            errors = standardise(observed[draws, winners] - truth[winners], winners)
+            is_same = (np.abs(errors - without_choice) < _ROUNDING).all(axis=1)
+            same_share = float((has_winner & is_same).mean())
+            yield _SimulatedChoice(
+                errors=errors[has_winner],
+                plausible=np.bincount(winners[has_winner], minlength=n_candidates) > 0,
+                allowed=_KEPT + (1 - _KEPT) * same_share,
+            )
+
+
+def _spread(noise: Floats) -> Floats:
+    """Return the standard errors (k,) of draws (T, k); 1 where they do not vary."""
+    spread = np.sqrt((noise**2).mean(axis=0))
+    return np.asarray(np.where(spread > 0, spread, 1))
+
+
+def _supposed_objectives(candidates: Candidates, chosen: int, noise: Floats) -> Iterator[Floats]:
+    """Yield supposed true objectives, (k,): as observed, and nearer to the chosen candidate's.
+
+    The observed distances understate how easily another candidate could have been chosen, because
+    chance spreads the candidates. Objectives that come to equal the chosen one's are set to their
+    mean and a little more: a gap near 0 cannot be observed much smaller than it is.
+    """
+    objectives = candidates.objectives
+    distance = objectives - objectives[chosen]
+    error = np.sqrt(((noise - noise[:, [chosen]]) ** 2).mean(axis=0))
+    for reach in (_AS_OBSERVED, _MODERATE, _FAR):
+        shrunk = _shrink_to_zero(distance, reach * error)
+        is_equal = shrunk == 0
+        error_of_mean = noise[:, is_equal].mean(axis=1).std()
+        common = objectives[is_equal].mean() + _MODERATE * error_of_mean
+        yield np.maximum(common + shrunk, 0) if candidates.folded else common + shrunk
+
+
+def _supposed_values(candidates: Candidates) -> Iterator[Floats]:
+    """Yield supposed true values, (k, C): as observed, at their bounds, and equal and larger."""
+    yield candidates.values
+    if np.isfinite(candidates.bounds).any():
+        distances = _distances_to_bounds(candidates)
+        yield _values_at_bounds(candidates, distances)
+        yield _equal_larger_values(candidates, distances)
+
+
+class _BoundDistances(NamedTuple):
+    """How far the observed values are above their bounds, (k, C).
+
+    Attributes
+    ----------
+    bounded : (C,) whether a quantity has a bound.
+    beyond : the values minus their bounds; 0 without a bound.
+    reach : the largest distance that is supposed to be chance.
+    near : whether a value has a bound and may be equal to it.
+    """
+
+    bounded: Mask
+    beyond: Floats
+    reach: Floats
+    near: Mask
+
+
+def _distances_to_bounds(candidates: Candidates) -> _BoundDistances:
+    """Return the distances of the values from their bounds."""
+    bounded = np.isfinite(candidates.bounds)
+    beyond = np.where(bounded, candidates.values - candidates.bounds, 0)
+    reach = _FAR * candidates.value_errors
+    return _BoundDistances(bounded, beyond, reach, bounded & (np.abs(beyond) <= reach))
+
+
+def _values_at_bounds(candidates: Candidates, distances: _BoundDistances) -> Floats:
+    """Return values that are moved to their bounds, or towards them if these are out of reach.
+
+    It guards against a choice among candidates whose values are all close to the bound: there
+    chance decides which are allowed, and so selects values that are too small.
+    """
+    bounded = distances.bounded
+    shrunk = _shrink_to_zero(distances.beyond, distances.reach)
+    return np.where(bounded, np.where(bounded, candidates.bounds, 0) + shrunk, candidates.values)
+
+
+def _equal_larger_values(candidates: Candidates, distances: _BoundDistances) -> Floats:
+    """Return values of which those near their bounds are equal, and larger than observed.
+
+    It guards against a bound that all candidates exceed by a little: the allowed ones are then
+    allowed by chance alone, which is where their values are most misleading.
+    """
+    near = distances.near
+    count = np.maximum(near.sum(axis=0), 1)
+    mean = (candidates.values * near).sum(axis=0) / count
+    error = ((candidates.value_noise * near).sum(axis=1) / count).std(axis=0)
+    return np.where(near, mean + _MODERATE * error, candidates.values)
+
+
+def _shrink_to_zero(numbers: Floats, amount: Floats) -> Floats:
+    """Return numbers whose sizes are reduced by an amount, to 0 at least."""
+    return np.asarray(np.sign(numbers) * np.maximum(np.abs(numbers) - amount, 0))
+
+
+def _lowest_error(choice: _SimulatedChoice, share: float) -> float:
+    """Return the `share` quantile of the lowest error of any quantity in a draw."""
+    errors = np.sort(choice.errors.min(axis=1))
+    return float(errors[int(share * len(errors))])
+
+
+def _shortest(
+    without_choice: Floats, choices: Sequence[tuple[Floats, float]], missed: float
+) -> Tails:
+    """Return the tails of the shortest interval that holds often enough under each supposition.
+
+    Parameters
+    ----------
+    without_choice : (T,) errors without a choice, in the same draws. The probability that they are
+        beyond a limit is known, so that they serve as control variates.
+    choices : errors under each supposition, with the share of them that may be missed.
+    missed : the error rate of one interval.
+    """
+    lower = missed * np.concatenate([np.geomspace(1e-3, 0.5, 40), np.linspace(0.5, 0.95, 46)[1:]])
+    below, above = critical(lower), critical(missed - lower)
+    steps = np.linspace(0, 4, 500) + critical(missed)
+    for errors, allowed in choices:
+        excess_below = _share_above(errors, below) - _share_above(without_choice, below)
+        left_for_upper = allowed - lower - excess_below
+        share_above = _share_above(-errors, steps)
+        share_without_choice = _share_above(-without_choice, steps)
+        chance = chance_above(steps) + share_above - share_without_choice
+        chance = np.maximum.accumulate(chance[::-1])[::-1]
+        needed = np.append(steps, np.inf)[np.searchsorted(-chance, -left_for_upper)]
+        above = np.maximum(above, needed)
+    width = below + above
+    # Of the intervals that are almost the shortest, take the most symmetric one.
+    asymmetry = np.where(width <= _AS_SHORT * width.min(), np.abs(lower - missed / 2), np.inf)
+    best = int(asymmetry.argmin())
+    return Tails(float(lower[best]), float(chance_above(above[best])))
+
+
+def _share_above(errors: Floats, limits: Floats) -> Floats:
+    """Return the shares of errors that are above limits."""
+    return np.asarray(1 - np.searchsorted(np.sort(errors), limits, side="right") / len(errors))
+
+
+def surely_larger(candidates: Candidates, other: int, possible: Mask, reach: float) -> Floats:
+    """Return lower limits (k,) of every objective minus that of another candidate.
+
+    Parameters
+    ----------
+    candidates : the candidates.
+    other : the position of the other candidate.
+    possible : (m, 2) which differences, with the sign 1 and -1, may be the other's largest.
+    reach : how many standard errors of the difference are subtracted.
+    """
+    other_noise = candidates.part_noise[:, other] @ candidates.contrasts.T
+    covariance = candidates.widest_noise().T @ other_noise / len(other_noise)
+    widest_errors = candidates.errors[np.arange(len(candidates.parts)), candidates.widest]
+    least = np.full(len(candidates.parts), np.inf)
+    for side, sign in enumerate((1.0, -1.0)):
+        kept = possible[:, side]
+        variance = (
+            widest_errors[:, None] ** 2 + candidates.errors[other] ** 2 - 2 * sign * covariance
+        )
+        error = np.sqrt(np.maximum(variance, 0))[:, kept]
+        ahead = candidates.objectives[:, None] - sign * candidates.differences[other][kept]
+        least = np.minimum(least, (ahead - reach * error).min(axis=1, initial=np.inf))
+    return least
+
+
+def joint_noise(factor: Floats, *, draws: int, generator: np.random.Generator) -> Floats:
+    """Return normal draws with the covariance ``factor.T @ factor``.
+
+    Parameters
+    ----------
+    factor : (n, ...) the contribution of every row to the error of each estimate.
+    draws : the number of draws.
+    generator : the random generator.
+
+    Returns
+    -------
+    (draws, ...) the draws.
+    """
+    flat = np.asarray(factor, np.float32).reshape(len(factor), -1)
+    if 2 * flat.shape[1] < min(len(flat), draws):
+        values, vectors = np.linalg.eigh((flat.T @ flat).astype(float))
+        flat = (vectors * np.sqrt(np.maximum(values, 0))).T.astype(np.float32)
+    weights = generator.standard_normal((draws, len(flat)), dtype=np.float32)
+    return np.asarray(weights @ flat, float).reshape(draws, *factor.shape[1:])
+
+
+# Which of several algorithms are better: every pair, ranks, and the probability to be best.
+
+BETTER, WORSE, EQUIVALENT, TRADED, OPEN = "better", "worse", "equivalent", "traded", "undecided"
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Probabilities of the events of every pair of R algorithms, (R, R) each, NaN on the diagonal.
+
+    Attributes
+    ----------
+    outperforms : P(row >> column), better in some objective and worse in none.
+    equivalent : P(row ~ column), practically equivalent in all.
+    traded : P(each is better in some objective).
+    """
+
+    outperforms: Floats
+    equivalent: Floats
+    traded: Floats
+
+    def verdicts(self, certainty: float) -> NDArray[np.str_]:
+        """Return the event of every pair (R, R) that has at least this probability, for the row."""
+        events = {
+            BETTER: self.outperforms,
+            WORSE: self.outperforms.T,
+            EQUIVALENT: self.equivalent,
+            TRADED: self.traded,
+        }
+        return np.select([event >= certainty for event in events.values()], list(events), OPEN)
+
+
+def outperforms(values: Floats, rope: Floats) -> NDArray[np.bool_]:
+    """Return, for every pair, whether known values of the row outperform the column's.
+
+    Parameters
+    ----------
+    values : (R, m) objectives, the larger the better.
+    rope : (m,) largest differences that are practically equivalent.
+    """
+    difference = values[:, None] - values[None]
+    better, worse = (difference > rope).any(axis=-1), (difference < -rope).any(axis=-1)
+    return np.asarray(better & ~worse)
+
+
+def ranking(outperforms: NDArray[np.float64], certainty: float = 0.95) -> NDArray[np.int64]:
+    """Return each algorithm's rank: 1 plus the number of algorithms that outperform it.
+
+    Parameters
+    ----------
+    outperforms : (R, R) probabilities P(row >> column); the diagonal is not looked at.
+    certainty : the probability from which one algorithm counts as outperforming another.
+
+    Returns
+    -------
+    (R,) ranks; algorithms that the same number of others outperform are tied. An algorithm that
+    trades one objective for another outperforms nobody by it.
+    """
+    beats = outperforms >= certainty
+    np.fill_diagonal(beats, False)
+    ranks: NDArray[np.int64] = 1 + beats.sum(axis=0)
+    return ranks
+
+
+def in_order(ranks: NDArray[np.int64], outperforms: Floats) -> NDArray[np.intp]:
+    """Return positions by rank; of a tie first who more likely outperforms than is outperformed.
+
+    Parameters
+    ----------
+    ranks : (R,) ranks, as `ranking` returns them.
+    outperforms : (R, R) probabilities P(row >> column); the diagonal is not looked at.
+    """
+    is_pair = (ranks[:, None] == ranks) & ~np.eye(len(ranks), dtype=bool)
+    ahead = np.where(is_pair, outperforms - outperforms.T, 0.0)
+    return np.lexsort((-ahead.sum(axis=1), -(ahead > 0).sum(axis=1), ranks))
+
+
+@dataclass(frozen=True, eq=False)
+class Standings:
+    """The probabilities that each of M methods is the best, or as good as the best in practice.
+
+    Attributes
+    ----------
+    best : (M,) probability of having the largest expected value; equal methods share it.
+    near : (M,) probability that the expected value is within the rope of the largest.
+    """
+
+    best: Floats
+    near: Floats
+
+
+def standings(
+    values: Floats,
+    test_share: float,
+    *,
+    rope: float,
+    draws: StudentDraws,
+) -> Standings:
+    """Return the standings of methods that were measured in the same splits.
+
+    Parameters
+    ----------
+    values : (R, M) finite; in split r, the value of method m, the larger the better.
+    test_share : the share of the rows that a split tests, which sets how much splits overlap.
+    rope : the largest difference that does not matter in practice, in the unit of `values`.
+    draws : draws made by :func:`student_draws` for R splits.
+
+    Returns
+    -------
+    The standings; NaN of a single split, which says nothing of how values vary.
+    """
+    splits, methods = values.shape
+    if splits < 2:
+        return Standings(np.full(methods, np.nan), np.full(methods, np.nan))
+    # Rounding must not decide between methods that are equal in every split.
+    distinct, column, copies = np.unique(values, axis=1, return_inverse=True, return_counts=True)
+    drawn = posterior_draws(distinct, test_share, draws).T
+    largest = drawn.max(axis=0)
+    is_largest = drawn == largest
+    is_largest[1:] &= ~np.logical_or.accumulate(is_largest)[:-1]  # of equal ones the first
+    wins, near = (
+        np.count_nonzero(array, axis=1) / drawn.shape[1]
+        for array in (is_largest, drawn >= largest - rope)
+    )
+    column = column.reshape(-1)
+    return Standings((wins / copies)[column], near[column])
+
+
+@dataclass(frozen=True, eq=False)
+class StudentDraws:
+    """The random numbers of T draws from a posterior of R splits, whatever was measured in them.
+
+    Attributes
+    ----------
+    normal : (R, T) standard normals.
+    chisquare : (T,) with R - 1 degrees of freedom.
+    """
+
+    normal: Floats
+    chisquare: Floats
+
+
+def student_draws(splits: int, draws: int, generator: np.random.Generator) -> StudentDraws:
+    """Return draws for quantities measured in `splits` splits, 2 at least."""
+    normal = generator.standard_normal((draws, splits)).T
+    return StudentDraws(normal, generator.chisquare(splits - 1, size=draws))
+
+
+def posterior_draws(values: Floats, test_share: float, draws: StudentDraws) -> Floats:
+    """Draw the expected values of methods from their joint posterior.
+
+    A multivariate Student t with R - 1 degrees of freedom, the means as its location and
+    (1/R + rho / (1 - rho)) S as its scale: S is the methods' covariance over splits, and the second
+    summand is Nadeau and Bengio's (2003, Machine Learning 52, equation 9) for splits that share
+    training rows. Each difference of two has the Bayesian correlated t-test (Corani and Benavoli
+    2015; Benavoli et al. 2017, JMLR 18, equation 6) as its margin. That the methods share one
+    degree of freedom count is a choice: S has rank R - 1 at most, and few splits say little of how
+    many methods vary together.
+
+    Parameters
+    ----------
+    values : (R, M), R at least 2.
+    test_share : rho, between 0 (independent splits) and 1, both excluded at the top.
+    draws : draws made by :func:`student_draws` for R splits.
+
+    Returns
+    -------
+    (T, M) values, a view of an array with the draws last: sums and maxima over methods run over
+    contiguous memory.
+    """
+    splits = len(values)
+    location = values.mean(axis=0)
+    drawn: Floats = (values - location).T @ draws.normal
+    drawn *= np.sqrt(inflation(splits, test_share) / draws.chisquare)
+    drawn += location[:, None]
+    return drawn.T
+
+
+def inflation(splits: int, test_share: float) -> float:
+    """Return the factor from the variance over overlapping splits to that of their mean."""
+    return 1 / splits + test_share / (1 - test_share)
+
+
+_RIVALS = 20
+
+
+def not_told_from_best(candidates: Candidates, *, level: float = 0.95) -> NDArray[np.bool_]:
+    """Return which candidates (k,) may be the best within the bounds.
+
+    The truly best one is among them with at least this probability. A candidate is left out where
+    one of its values is surely beyond its bound, or where another candidate is surely within and
+    its objective surely smaller; candidates are compared by the error of their difference, as they
+    are judged on the same rows (Gupta 1965; Hsu 1984, "multiple comparisons with the best", with
+    Bonferroni's critical value). The twenty smallest objectives are compared with all others.
+    """
+    count, m = candidates.differences.shape
+    spent = 1 - level
+    bounded = max(int(np.isfinite(candidates.bounds).sum()), 1)
+    beyond = critical(0.2 * spent / bounded)
+    # Of a rival one statement can be wrong: that it is within, or, where it is, that it is smaller.
+    per_rival = 0.8 * spent / max(count - 1, 1)
+    reach = critical(per_rival / ((1 + candidates.folded) * m))
+    surely = critical(per_rival)
+    spread = candidates.value_errors
+    kept = (candidates.values - beyond * spread <= candidates.bounds).all(axis=1)
+    within = (candidates.values + surely * spread <= candidates.bounds).all(axis=1)
+    within |= np.isinf(candidates.bounds).all()
+    rivals = np.flatnonzero(within)
+    rivals = rivals[np.argsort(candidates.objectives[rivals], kind="stable")][:_RIVALS]
+    for rival in rivals:
+        kept &= ~_behind(candidates, int(rival), reach)
+    return np.asarray(kept)
+
+
+def larger_than(candidates: Candidates, index: int, *, level: float = 0.95) -> NDArray[np.bool_]:
+    """Return whose objectives (k,) are surely larger than one candidate's, all at once."""
+    count, m = candidates.differences.shape
+    statements = (1 + candidates.folded) * m * max(count - 1, 1)
+    return _behind(candidates, index, critical((1 - level) / statements))
+
+
+def _behind(candidates: Candidates, index: int, reach: float) -> NDArray[np.bool_]:
+    """Return whose objectives (k,) are larger than one candidate's by more than their errors."""
+    possible = np.ones((candidates.differences.shape[1], 2), bool)
+    possible[:, 1] = candidates.folded
+    behind = surely_larger(candidates, index, possible, reach) > 0
+    behind[index] = False
+    return np.asarray(behind)

@@ -1,1 +1,0 @@
-"""Evidence and intervals that hold always, no matter how often you look."""

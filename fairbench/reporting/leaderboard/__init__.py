@@ -1,1 +1,0 @@
-"""The leaderboard: one page of what is best across many data sets, and how sure that is."""

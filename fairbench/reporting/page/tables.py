@@ -1,0 +1,433 @@
+"""The tables of the page: every metric of a block of runs.
+
+A block are runs that predict the same rows in the same splits. A metric's table has every run's
+mean, sd, interval and probability of being best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.text import digest, file_name, natural, told_apart
+from fairbench.evaluation.summary import debiased_gaps, summarise
+from fairbench.evaluation.table import DEBIASED, setting_text, status_text, values_of
+from fairbench.inference.selection import StudentDraws, standings, student_draws
+from fairbench.metrics.registry import Metric, declared, find
+from fairbench.reporting.runs import FITS, headline
+from fairbench.results.catalogue import Catalogue, add_differing_options
+from fairbench.results.runs import Run, read_metrics
+
+ARM = ("learner", "intervention", "method")
+_SHARED = ("split", "seed")
+
+
+@dataclass(frozen=True, eq=False)
+class RunBlock:
+    """Runs of one data set, split, seed and protected attribute.
+
+    Attributes
+    ----------
+    name : the data set, numbered if it has several blocks; files are named by it.
+    title : the data set, and what distinguishes its blocks.
+    """
+
+    name: str
+    title: str
+    runs: Mapping[str, Run]
+
+    @property
+    def first(self) -> Run:
+        """One of the runs, to read what all have in common."""
+        return next(iter(self.runs.values()))
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Run id -> name."""
+        return dict(zip(self.runs, name_runs(list(self.runs.values())), strict=True))
+
+    @cached_property
+    def arms(self) -> Mapping[str, str]:
+        """Run id -> name, for the first run of each name; others differ in evaluation alone."""
+        first_of_name = {name: id_ for id_, name in reversed(self.names.items())}
+        return {id_: name for id_, name in self.names.items() if first_of_name[name] == id_}
+
+    def labels(self, ids: tuple[str, ...]) -> list[str]:
+        """Return labels that tell runs apart, found once for the same runs."""
+        if ids not in self._labels:
+            runs, names = [self.runs[id_] for id_ in ids], [self.names[id_] for id_ in ids]
+            self._labels[ids] = add_differing_options(names, runs, _EVALUATED)
+        return self._labels[ids]
+
+    @cached_property
+    def _labels(self) -> dict[tuple[str, ...], list[str]]:
+        return {}
+
+    @property
+    def dataset(self) -> str:
+        """The option chosen for the data set."""
+        return self.first.choices["dataset"]
+
+    @property
+    def protect(self) -> str:
+        """The protected attribute, or combination, that the headline metrics compare."""
+        return self.first.protect
+
+    @property
+    def repeats(self) -> int:
+        """The number of splits."""
+        return int(self.first.config["split"].get("repeats", 1))
+
+    @property
+    def split(self) -> str:
+        """The split and its options, in words."""
+        options = dict(self.first.config["split"])
+        kind = options.pop("name")
+        return f"{kind}({', '.join(f'{name}={value}' for name, value in options.items())})"
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredBlock(RunBlock):
+    """A block with the metrics of its runs, which a page of many runs does not keep.
+
+    Attributes
+    ----------
+    metrics : the long table of values, with the column ``run``.
+    debiased : the same of gaps less what chance adds to them.
+    """
+
+    metrics: pd.DataFrame
+    debiased: pd.DataFrame
+
+
+def blocks(catalogue: Catalogue) -> list[RunBlock]:
+    """Return the blocks of a catalogue by data set, those of most runs first."""
+    sets: dict[str, dict[str, dict[str, Run]]] = {}
+    for run in catalogue.runs.values():
+        data = run.environment["data"]  # and not the path of a file, of which there are several
+        key = digest([run.protect, data, *(run.config[name] for name in _SHARED)])
+        sets.setdefault(run.choices["dataset"], {}).setdefault(key, {})[run.id] = run
+    all_blocks = []
+    for dataset, runs_by_key in sorted(sets.items()):
+        titles = _titles([next(iter(runs.values())) for runs in runs_by_key.values()])
+        titled = sorted(
+            zip(runs_by_key.values(), titles, strict=True),
+            key=lambda pair: (-len(pair[0]), natural(pair[1])),
+        )
+        for i, (runs, title) in enumerate(titled, start=1):
+            name = f"{dataset}-{i}" if len(titled) > 1 else dataset
+            all_blocks.append(RunBlock(file_name(name), title, runs))
+    return all_blocks
+
+
+_TOGETHER = 40  # runs read at once, to limit memory; a single block may have more
+
+
+def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]:
+    """Yield the blocks with their metrics; blocks of few runs are read several at a time."""
+    batch: list[RunBlock] = []
+    for block in run_blocks:
+        if batch and sum(len(member.runs) for member in [*batch, block]) > _TOGETHER:
+            yield _read(batch)
+            batch = []
+        batch.append(block)
+    if batch:
+        yield _read(batch)
+
+
+def _read(batch: Sequence[RunBlock]) -> list[MeasuredBlock]:
+    """Read the metrics of some blocks: numbers as floats, which are quick to select."""
+    runs = [run for block in batch for run in block.runs.values()]
+    every_row = read_metrics(runs)
+    metrics = values_of(every_row)
+    metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
+    debiased = every_row[(every_row["statistic"] == DEBIASED).to_numpy(bool)]
+    code_of_run = {id_: code for code, id_ in enumerate(metrics["run"].cat.categories)}
+    measured_blocks = []
+    for block in batch:
+        codes = [code_of_run[id_] for id_ in block.runs if id_ in code_of_run]
+        of_block = (
+            rows[np.isin(rows["run"].cat.codes.to_numpy(), codes)].reset_index(drop=True)
+            for rows in (metrics, debiased)
+        )
+        measured_blocks.append(MeasuredBlock(block.name, block.title, block.runs, *of_block))
+    return measured_blocks
+
+
+def _titles(firsts: Sequence[Run]) -> list[str]:
+    """Name blocks of one data set, each by one of its runs, by what differs between them."""
+    titles = add_differing_options(
+        [run.choices["dataset"] for run in firsts], firsts, ("dataset", "split")
+    )
+    for name, values in (
+        ("seed", [run.config["seed"] for run in firsts]),
+        ("protect", [run.protect for run in firsts]),
+    ):
+        if len(set(values)) > 1:
+            titles = [f"{title}, {name}={v}" for title, v in zip(titles, values, strict=True)]
+    return titles
+
+
+def name_runs(runs: Sequence[Run]) -> list[str]:
+    """Name each run by its choices, and by the options of them in which namesakes differ.
+
+    The learner is left out where all have the same.
+    """
+    learners = {run.choices["learner"] for run in runs}
+    parts = ARM if len(learners) > 1 else ARM[1:]
+    names = [
+        ", ".join(run.choices[part] for part in parts if run.choices[part] != "none")
+        for run in runs
+    ]
+    return add_differing_options(names, runs, ARM)
+
+
+CERTAIN = 0.95
+EQUIVALENT, OPEN, WORSE, UNRANKED = "as good as the best", "not told apart", "worse", "not ranked"
+_EVALUATED = ("evaluator", "consistency")
+_SPLIT = ["repeat", "fold"]
+_CLASS_GAPS = ("statistical_parity", "equal_opportunity")
+# Metrics whose numbers of rows tell how splits share rows.
+_SPLIT_METRICS = ("base_rate", "mean_prediction", "error_rate", "rmse", "fit_seconds")
+_KEYS = ["metric", "attribute", "group", "setting"]
+_CHANCE_KEYS = ("run", "variant", "metric", "attribute", "group", "outcome", "statistic")
+_SHOWN = ["run", "mean", DEBIASED, "sd", "lower", "upper", "n", "repeats"]
+_DRAWS = 10000  # of the posterior of expected values
+
+
+@dataclass(frozen=True, eq=False)
+class RankedRuns:
+    """The runs of a block ranked by one metric, best mean first.
+
+    Attributes
+    ----------
+    group : the group of people that the metric is about; empty for everyone and for gaps.
+    rows : one for each run: ``run, label, mean, sd, lower, upper, n, repeats, status``, ``best``
+        and ``near`` (the probabilities to be the best and within the rope of it), ``standing``.
+    rope : the difference that does not matter; NaN if the metric has no direction.
+    key : a name for files and anchors, which no other metric of the block has.
+    """
+
+    metric: str
+    attribute: str
+    group: str
+    setting: str
+    rows: Sequence[Mapping[str, Any]]
+    rope: float
+    key: str
+
+    @property
+    def direction(self) -> str:
+        """Which values are good, in words."""
+        metric = find(self.metric)
+        return metric.direction if metric else ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is about everyone or all groups, and not about a single class."""
+        return not self.group and "outcome=" not in self.setting
+
+    @cached_property
+    def is_ranked(self) -> bool:
+        """Whether any run has a probability of being best."""
+        return any(row["best"] == row["best"] for row in self.rows)
+
+    def labels_with_standing(self, standing: str) -> list[str]:
+        """Return the labels of the runs with one standing."""
+        return [row["label"] for row in self.rows if row["standing"] == standing]
+
+
+def metric_tables(batch: Sequence[MeasuredBlock]) -> list[list[RankedRuns]]:
+    """Return the headline metrics of blocks: overall, gaps, groups, costs of the fits.
+
+    Many blocks are summed up at once: most of the time would go into single calls otherwise.
+    """
+    tables: dict[int, list[RankedRuns]] = {}
+    for protect in dict.fromkeys(block.protect for block in batch):
+        positions = [i for i, block in enumerate(batch) if block.protect == protect]
+        tables_of_blocks = _tables([batch[i] for i in positions], protect)
+        tables.update(zip(positions, tables_of_blocks, strict=True))
+    return [tables[i] for i in range(len(batch))]
+
+
+def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[RankedRuns]]:
+    """Yield the headline metrics of each of several blocks of one protected attribute."""
+    metrics = pd.concat([block.metrics for block in batch], ignore_index=True)
+    chosen = metrics["metric"].isin(_metrics_to_summarise()) & metrics["attribute"].isin(
+        ["", protect]
+    )
+    metrics = metrics[chosen].reset_index(drop=True)
+    metrics = metrics.assign(setting=setting_text(metrics))
+    summary = summarise(metrics, per=["run"])
+    summaries = pd.concat([headline(summary, protect), _class_gaps(summary, protect)])
+    summaries = summaries.assign(
+        setting=setting_text(summaries),
+        status=list(map(status_text, summaries["status"], summaries["reason"])),
+    )
+    debiased = pd.concat([block.debiased for block in batch])
+    means = debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
+    summaries[DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
+    values, is_present = _values_by_split(metrics, summaries)
+    columns = [summaries[name].tolist() for name in (*_SHOWN, "status")]
+    rows = [dict(zip((*_SHOWN, "status"), row, strict=True)) for row in zip(*columns, strict=True)]
+    keys = list(zip(*(summaries[name].astype(str).tolist() for name in _KEYS), strict=True))
+    rows_of_run: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        rows_of_run.setdefault(str(row["run"]), []).append(index)
+    for block in batch:
+        rows_of_key: dict[tuple[str, ...], list[int]] = {}
+        for index in sorted(index for run in block.runs for index in rows_of_run.get(run, ())):
+            rows_of_key.setdefault(keys[index], []).append(index)
+        share = test_share(block.metrics)
+        texts = {key: "-".join(filter(None, _said(*key))) for key in rows_of_key}
+        names_of_texts = told_apart(texts.values(), _spelled)
+        yield [
+            _ranked_runs(
+                key,
+                names_of_texts[texts[key]],
+                [rows[i] for i in indices],
+                values[indices][:, is_present[indices].any(axis=0)].T,
+                block,
+                share,
+            )
+            for key, indices in rows_of_key.items()
+        ]
+
+
+def _said(metric: str, attribute: str, group: str, setting: str) -> tuple[str, ...]:
+    """Return what a table's name for files says of it: an attribute where one group is meant."""
+    return metric, attribute if group else "", group, setting
+
+
+def _spelled(text: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in text.lower())
+
+
+@lru_cache(maxsize=1)
+def _metrics_to_summarise() -> list[str]:
+    """Return the metrics that tables show, and the metrics that their intervals need."""
+    shown_metrics = [metric for metric in declared() if metric.shown or metric.name in _CLASS_GAPS]
+    rates = [rate.name for metric in shown_metrics for rate in metric.rates]
+    return [
+        *dict.fromkeys([*(metric.name for metric in shown_metrics), *rates, *_SPLIT_METRICS, *FITS])
+    ]
+
+
+def _values_by_split(
+    metrics: pd.DataFrame, summary: pd.DataFrame
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the values behind rows of a summary, split by split.
+
+    Returns
+    -------
+    (n, S) values of n rows in S splits, and which of them exist.
+    """
+    keys = ["run", *_KEYS]
+    keys_of_both = pd.concat([summary[keys], metrics[keys]], ignore_index=True)
+    texts = keys_of_both.astype({"setting": str}).groupby(keys, sort=False, observed=True)
+    row = texts.ngroup().to_numpy()[len(summary) :]
+    split = metrics.groupby(_SPLIT, sort=True).ngroup().to_numpy()
+    # The rows of the summary come first, and are all different.
+    is_summarised = row < len(summary)
+    shape = len(summary), int(split.max(initial=-1)) + 1
+    values = np.full(shape, np.nan)
+    is_present = np.zeros(shape, bool)
+    row, split = row[is_summarised], split[is_summarised]
+    values[row, split] = metrics["value"].to_numpy(float)[is_summarised]
+    is_present[row, split] = True
+    return values, is_present
+
+
+def _ranked_runs(
+    key: tuple[str, ...],
+    file: str,
+    rows: Sequence[dict[str, Any]],
+    values: Floats,
+    block: RunBlock,
+    share: float,
+) -> RankedRuns:
+    """Return one metric's rows, ranked; of runs with equal arms and values, only the first.
+
+    Runs that differ in what else was evaluated, and not in this metric, are one row.
+
+    Parameters
+    ----------
+    file : a name for files and anchors.
+    values : (splits, rows) the metric in the splits in which any row has it.
+    """
+    name, attribute, group, setting = key
+    marks = [(block.names[row["run"]], v.tobytes()) for row, v in zip(rows, values.T, strict=True)]
+    first_rows = list({mark: i for i, mark in reversed([*enumerate(marks)])}.values())[::-1]
+    labels = block.labels(tuple(rows[i]["run"] for i in first_rows))
+    order = sorted(range(len(first_rows)), key=labels.__getitem__)
+    unranked = {"best": np.nan, "near": np.nan, "standing": UNRANKED}
+    table = [{**rows[first_rows[i]], "label": labels[i], **unranked} for i in order]
+    width = np.nan
+    metric = find(name)
+    if metric and metric.direction and not group:
+        table, width = _rank_rows(table, values[:, [first_rows[i] for i in order]], metric, share)
+    return RankedRuns(name, attribute, group, setting, table, width, file)
+
+
+def _class_gaps(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
+    """Return the gaps between the groups of `protect` in each of several classes."""
+    gaps = (summary["attribute"] == protect) & (summary["group"] == "")
+    plain = (summary["variant"] == "") & summary["outcome"].notna()
+    return summary[gaps & plain & summary["metric"].isin(_CLASS_GAPS)]
+
+
+def test_share(metrics: pd.DataFrame) -> float:
+    """Return the mean share of tested rows among those a split trains on or tests."""
+    everyone = (metrics["attribute"] == "").to_numpy(bool)
+    n = metrics["n"].to_numpy(float)
+    tested, trained = (
+        n[everyone & metrics["metric"].isin(names).to_numpy(bool)]
+        for names in (["error_rate", "rmse"], ["fit_seconds"])
+    )
+    if not (len(tested) and len(trained)):
+        return float("nan")
+    return float(tested.mean() / (tested.mean() + trained.mean()))
+
+
+def _rank_rows(
+    rows: Sequence[dict[str, Any]], values: Floats, metric: Metric, share: float
+) -> tuple[list[dict[str, Any]], float]:
+    """Return the rows with their standings, best mean first, and the rope.
+
+    A run that is undefined in a split cannot be compared there, and is not ranked.
+
+    Parameters
+    ----------
+    values : (splits, rows) the metric in every split.
+    """
+    defined = np.flatnonzero(np.isfinite(values).all(axis=0))
+    means = metric.larger_is_better(np.array([row["mean"] for row in rows], float))
+    width = np.nan
+    if len(defined) and len(values) > 1:
+        defined_values = values[:, defined]
+        width = metric.negligible(defined_values)
+        probabilities = standings(
+            metric.larger_is_better(defined_values),
+            share,
+            rope=width,
+            draws=_draws(len(defined_values)),
+        )
+        for i, best, near in zip(
+            defined.tolist(), probabilities.best, probabilities.near, strict=True
+        ):
+            standing = EQUIVALENT if near >= CERTAIN else OPEN if near > 1 - CERTAIN else WORSE
+            rows[i].update(best=float(best), near=float(near), standing=standing)
+    return [rows[i] for i in np.argsort(-means, kind="stable")], width
+
+
+@lru_cache(maxsize=8)
+def _draws(splits: int) -> StudentDraws:
+    """Return the draws for ranking runs, the same for all metrics with this number of splits."""
+    return student_draws(splits, _DRAWS, rng(0, "standings"))

@@ -1,1 +1,0 @@
-"""Numbers that papers printed, beside ours: the mapping, the matching, verdicts and tables."""

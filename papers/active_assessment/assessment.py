@@ -1,0 +1,1048 @@
+"""Choosing which row to label next: pools, the tables' methods, and how far an assessment has come.
+
+Arms count labels, and `assess` labels their rows in turn. A pool has rows in arms (`ArmPool` and
+the like), a `Method` is a prior and how the next row is chosen, and `curves` is a learning curve
+over replications. Begin with `curves`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, betaincinv, betaln
+
+from fairbench.components.papers.black_box.estimation import released_pool, superclasses
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.files import atomic
+from fairbench.data.columns import MulticlassScores
+from fairbench.inference.active import (
+    BetaArms,
+    ComparisonReward,
+    Estimation,
+    Integers,
+    Lowest,
+    Reward,
+    choose,
+)
+from fairbench.inference.posterior import (
+    Beta,
+    ReliabilityDiagram,
+    bin_of,
+    centred,
+    reliability_diagram,
+    uniform,
+)
+
+# Arms of several outcomes or bins, rates of arms, and queues whose rows are labelled in turn.
+#
+# What a person's audit asks is in `fairbench.inference.active`; here is what studies of it need
+# beside that, batched over R replications in the same way.
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletArms:
+    """Arms whose rows have one of C outcomes (the true class, say): Dirichlet posteriors.
+
+    Attributes
+    ----------
+    alpha : (R, A, C) prior pseudo-counts plus the outcomes seen.
+    unlabelled : (R, A) rows whose outcome is not known.
+    """
+
+    alpha: Floats
+    unlabelled: Integers
+
+    @staticmethod
+    def of(prior: Any, sizes: Sequence[int] | Integers, *, replications: int = 1) -> DirichletArms:
+        """Return unlabelled arms, from (A, C) positive pseudo-counts and (A,) sizes."""
+        pseudo = np.asarray(prior, float)
+        alpha = np.broadcast_to(pseudo, (replications, *pseudo.shape)).copy()
+        shape = (replications, len(pseudo))
+        rows: Integers = np.broadcast_to(np.asarray(sizes, np.int64), shape).copy()
+        return DirichletArms(alpha, rows)
+
+    def record(self, rows: Integers, arms: Integers, outcome: Integers) -> None:
+        """Count, in place, one label for each (replication, arm); no pair may come twice."""
+        self.alpha[rows, arms, outcome] += 1
+        self.unlabelled[rows, arms] -= 1
+
+    def draw(self, generator: np.random.Generator) -> Floats:
+        """Draw every arm's outcome probabilities once, (R, A, C)."""
+        gammas = generator.standard_gamma(self.alpha)
+        drawn: Floats = gammas / gammas.sum(axis=-1, keepdims=True)
+        return drawn
+
+    def take(self, rows: Integers) -> DirichletArms:
+        """Return some of the replications."""
+        return DirichletArms(self.alpha[rows], self.unlabelled[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedArms:
+    """Arms whose rows lie in B bins of the score: a Beta posterior of each bin's accuracy.
+
+    An arm is chosen, not a bin: which bin its next row lies in is up to the row.
+
+    Attributes
+    ----------
+    posterior : (R, A, B) prior pseudo-counts plus the right and wrong predictions seen.
+    unlabelled : (R, A) rows whose label is not known.
+    """
+
+    posterior: Beta
+    unlabelled: Integers
+
+    @staticmethod
+    def of(prior: Beta, sizes: Sequence[int] | Integers, *, replications: int = 1) -> BinnedArms:
+        """Return unlabelled arms, from (A, B) priors and (A,) numbers of rows."""
+        shape = (replications, *prior.successes.shape)
+        pseudo = (
+            np.broadcast_to(array, shape).copy() for array in (prior.successes, prior.failures)
+        )
+        rows = np.broadcast_to(np.asarray(sizes, np.int64), shape[:2]).copy()
+        return BinnedArms(Beta(*pseudo), rows)
+
+    @staticmethod
+    def outcome(bins: Integers, correct: NDArray[Any]) -> Integers:
+        """Return (n,) codes of what a label shows: twice the bin, and 1 for a right prediction."""
+        codes: Integers = 2 * bins + correct.astype(np.int64)
+        return codes
+
+    def record(self, rows: Integers, arms: Integers, outcome: Integers) -> None:
+        """Count, in place, one label for each (replication, arm); no pair may come twice."""
+        bins, correct = np.divmod(outcome, 2)
+        self.posterior.successes[rows, arms, bins] += correct
+        self.posterior.failures[rows, arms, bins] += 1 - correct
+        self.unlabelled[rows, arms] -= 1
+
+    def draw(self, generator: np.random.Generator) -> Floats:
+        """Draw every bin's accuracy once, (R, A, B)."""
+        return generator.beta(self.posterior.successes, self.posterior.failures)
+
+    def take(self, rows: Integers) -> BinnedArms:
+        """Return some of the replications."""
+        return BinnedArms(self.posterior.take(rows), self.unlabelled[rows])
+
+
+Rate = Callable[[Floats, Floats, Floats], Floats]
+
+
+def accuracy(share: Floats, negative: Floats, positive: Floats) -> Floats:
+    """Return the accuracy, from pi, p0 and p1."""
+    return share * positive + (1 - share) * (1 - negative)
+
+
+def true_positive_rate(share: Floats, negative: Floats, positive: Floats) -> Floats:
+    """Return the true positive rate, from pi, p0 and p1; 0 where there is no positive."""
+    return _ratio(share * positive, (1 - share) * negative)
+
+
+def false_positive_rate(share: Floats, negative: Floats, positive: Floats) -> Floats:
+    """Return the false positive rate, from pi, p0 and p1; 0 where there is no negative."""
+    return _ratio(share * (1 - positive), (1 - share) * (1 - negative))
+
+
+def _ratio(part: Floats, other: Floats) -> Floats:
+    """Return part / (part + other), 0 where both are 0."""
+    ratio: Floats = part / np.maximum(part + other, np.finfo(float).tiny)
+    return ratio
+
+
+class LabelledArms(Protocol):
+    """Arms that take labels."""
+
+    @property
+    def unlabelled(self) -> Integers:
+        """Return the rows of each arm without a label, (R, A)."""
+
+    def record(self, rows: Integers, arms: Integers, success: Any) -> None:
+        """Count one label for each (replication, arm)."""
+
+
+AnyArms = TypeVar("AnyArms", bound=LabelledArms)
+
+
+@dataclass(frozen=True, eq=False)
+class Queues:
+    """The rows of each arm in the order in which they would be labelled, for R replications.
+
+    Attributes
+    ----------
+    outcome : (R, A, N) what each label turns out to be; anything after an arm's last row.
+    sizes : (A,) or (R, A) rows of each arm.
+    """
+
+    outcome: NDArray[np.uint8]
+    sizes: Integers
+
+    @staticmethod
+    def of(
+        outcome: NDArray[Any], arm: Integers, generator: np.random.Generator, *, replications: int
+    ) -> Queues:
+        """Shuffle a pool: (n,) outcomes, codes from 0, of rows in (n,) arms 0 .. A - 1."""
+        sizes = np.bincount(arm)
+        queues = np.zeros((replications, len(sizes), sizes.max(initial=0)), np.uint8)
+        for g, size in enumerate(sizes):
+            members = np.asarray(outcome, np.uint8)[arm == g]
+            tiled = np.broadcast_to(members, (replications, size))
+            queues[:, g, :size] = generator.permuted(tiled, axis=1)
+        return Queues(queues, sizes)
+
+    def label(self, arms: LabelledArms, chosen: Integers) -> None:
+        """Give each replication's (R, m) chosen arms, all different, one label; skip -1."""
+        replications, columns = np.nonzero(chosen >= 0)
+        arm = chosen[replications, columns]
+        sizes = np.broadcast_to(self.sizes, arms.unlabelled.shape)
+        next_row = sizes[replications, arm] - arms.unlabelled[replications, arm]
+        outcome = self.outcome[replications, arm, next_row]
+        arms.record(replications, arm, outcome.astype(np.int64))
+
+
+def assess(
+    queues: Queues,
+    arms: AnyArms,
+    choose: Callable[[AnyArms], Integers],
+    *,
+    observe: Callable[[AnyArms], Any],
+    rounds: int,
+    every: int = 1,
+) -> list[Any]:
+    """Label the chosen arms' next rows, round by round, and return what was observed.
+
+    Parameters
+    ----------
+    queues : the rows of each arm, in the order in which they are labelled.
+    arms : the arms, which are changed in place.
+    choose : returns the (R, m) arms to label next.
+    observe : called before the first label, after every `every`-th round, and after the last.
+    rounds : the number of rounds.
+    every : how many rounds there are between two observations.
+
+    Returns
+    -------
+    What `observe` returned, 1 + ceil(rounds / every) times.
+    """
+    seen = [observe(arms)]
+    for i in range(rounds):
+        queues.label(arms, choose(arms))
+        if (i + 1) % every == 0 or i + 1 == rounds:
+            seen.append(observe(arms))
+    return seen
+
+
+# Pools as a strategy sees them: rows in arms, what a label shows of each, and the arms' priors.
+
+Codes = NDArray[np.int64]
+BINS = 10
+_NO_PRIOR = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Pool(ABC):
+    """(n,) rows: the arm each is in, and the code of what its label shows."""
+
+    name: str
+    arm: Codes
+    outcome: Codes
+
+    @cached_property
+    def sizes(self) -> Codes:
+        """Return the rows of each arm, (A,)."""
+        return np.bincount(self.arm)
+
+    @cached_property
+    def share(self) -> Floats:
+        """Return the share of the rows in each arm, (A,)."""
+        return self.sizes / len(self.arm)
+
+    def queues(self, replications: int) -> Queues:
+        """Return the orders of labelling, the same for every strategy."""
+        generator = rng(0, "active", self.name)
+        return Queues.of(self.outcome, self.arm, generator, replications=replications)
+
+    @abstractmethod
+    def arms(self, prior: str, strength: float, replications: int) -> Any:
+        """Return the arms before any label, under a prior worth `strength` labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArmPool(Pool):
+    """Rows whose label shows whether the prediction is right; (n,) scores."""
+
+    score: Floats
+
+    @cached_property
+    def accuracy(self) -> Floats:
+        """Return each arm's accuracy on the whole pool, (A,)."""
+        return np.bincount(self.arm, weights=self.outcome) / self.sizes
+
+    @cached_property
+    def confidence(self) -> Floats:
+        """Return each arm's mean score, (A,)."""
+        return np.bincount(self.arm, weights=self.score) / self.sizes
+
+    def prior(self, prior: str, strength: float) -> Beta:
+        """Return the prior of each arm: "none", "uniform" or "scores".
+
+        "none" has the weight of a millionth label, which is what the paper's code gives its
+        "uniform prior" unless it compares two groups.
+        """
+        if prior == "scores":
+            return centred(self.confidence, strength)
+        return uniform(len(self.sizes), _NO_PRIOR if prior == "none" else strength)
+
+    def arms(self, prior: str, strength: float, replications: int) -> BetaArms:
+        """Return the arms before any label."""
+        return BetaArms.of(self.prior(prior, strength), self.sizes, replications=replications)
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedPool(Pool):
+    """Rows in ten bins of the score, whose label shows whether the prediction is right."""
+
+    score: Floats
+    correct: Floats
+
+    def diagram(self, strength: float, *, midpoints: bool, labelled: bool) -> ReliabilityDiagram:
+        """Return every arm's reliability diagram, of all labels or of none."""
+        correct = self.correct if labelled else np.full(len(self.arm), np.nan)
+        return reliability_diagram(
+            self.score,
+            correct,
+            self.arm,
+            n_groups=len(self.sizes),
+            bins=BINS,
+            strength=strength,
+            midpoints=midpoints,
+        )
+
+    @cached_property
+    def bins(self) -> ReliabilityDiagram:
+        """Return the shares of the bins in each arm, (A, B), and their mean scores."""
+        return self.diagram(2.0, midpoints=False, labelled=False)
+
+    def arms(self, prior: str, strength: float, replications: int) -> BinnedArms:
+        """Return the arms before any label: prior means at "scores" or at bins' "midpoints"."""
+        unlabelled = self.diagram(strength, midpoints=prior == "midpoints", labelled=False)
+        return BinnedArms.of(unlabelled.accuracy, self.sizes, replications=replications)
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomePool(Pool):
+    """Rows whose label shows one of C outcomes.
+
+    Attributes
+    ----------
+    priors : name -> (A, C) probabilities of the outcomes.
+    """
+
+    priors: Mapping[str, Floats] = field(default_factory=dict)
+
+    def arms(self, prior: str, strength: float, replications: int) -> DirichletArms:
+        """Return the arms before any label."""
+        alpha = strength * self.priors[prior]
+        return DirichletArms.of(alpha, self.sizes, replications=replications)
+
+
+@lru_cache
+def released(dataset: str) -> MulticlassScores:
+    """Return the released predictions of a data set."""
+    return released_pool(dataset)
+
+
+def by_class(dataset: str) -> ArmPool:
+    """Return a pool whose arms are the predicted classes."""
+    scores = released(dataset)
+    return _pool(f"{dataset} by class", scores, scores.prediction)
+
+
+def by_score(dataset: str) -> ArmPool:
+    """Return a pool whose arms are ten bins of the score, of equal size."""
+    scores = released(dataset)
+    rank = np.argsort(np.argsort(scores.confidence, kind="stable"), kind="stable")
+    return _pool(f"{dataset} by score", scores, rank * BINS // len(rank))
+
+
+def by_superclass(dataset: str) -> ArmPool:
+    """Return CIFAR-100's pool by superclass of the predicted class; others by class."""
+    scores = released(dataset)
+    if dataset != "cifar100":
+        return by_class(dataset)
+    return _pool(
+        f"{dataset} by superclass", scores, superclasses(scores.classes)[scores.prediction]
+    )
+
+
+def _pool(name: str, scores: MulticlassScores, arm: Codes) -> ArmPool:
+    return ArmPool(name, arm, scores.correct.astype(np.int64), scores.confidence)
+
+
+def binned_by_class(scores: MulticlassScores, name: str, *, held_out: float = 0.0) -> BinnedPool:
+    """Return a pool whose arms are the predicted classes, each in bins of the score.
+
+    Parameters
+    ----------
+    held_out : share of the rows, drawn at random, that the pool does not have.
+    """
+    kept = rng(0, "active held out", name).permutation(len(scores))
+    rows = np.sort(kept[int(held_out * len(scores)) :])
+    score, correct = scores.confidence[rows], scores.correct[rows]
+    outcome = BinnedArms.outcome(bin_of(score, BINS), correct)
+    return BinnedPool(name, scores.prediction[rows], outcome, score, correct)
+
+
+def mean_scores(scores: MulticlassScores) -> Floats:
+    """Return the mean probability of every class among the rows of each predicted class, (C, C)."""
+    classes = len(scores.classes)
+    total = np.zeros((classes, classes))
+    np.add.at(total, scores.prediction, scores.distribution())
+    mean: Floats = total / np.bincount(scores.prediction, minlength=classes)[:, None]
+    return mean
+
+
+# The tables' methods: a prior, and how the next row is chosen.
+
+STRENGTH = 2.0
+CODE = "released code"  # a cause of mapping.yaml, which says what the code does differently
+_LEVEL = 0.025  # of an accuracy, whose negative is the reward
+_MANY_ARMS = 50  # from which thresholds are cheaper than draws
+_ONE_AT_A_TIME = ("random", "top_two")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A prior of the pool, how many labels it is worth, and a strategy."""
+
+    prior: str
+    strategy: str
+    strength: float = STRENGTH
+
+    @property
+    def name(self) -> str:
+        """Return what a table calls it."""
+        worth = "" if self.strength == STRENGTH else f" worth {self.strength:g}"
+        return f"{self.strategy}, prior: {self.prior}{worth}"
+
+    @property
+    def file(self) -> str:
+        """Return the part of a file's name that tells it from others."""
+        return "-".join([self.prior, self.strategy, *[f"{self.strength:g}"] * (self.strength != 2)])
+
+
+# The methods of the tables, as the text defines them, and their published names.
+TEXT = {
+    Method("uniform", "random"): "uniform_prior",
+    Method("scores", "random"): "informative_prior",
+    Method("scores", "thompson"): "informative_prior_thompson",
+}
+NO_PRIOR = Method("none", "random")  # what the released code runs as the uniform prior
+
+
+def as_coded(method: Method) -> Method:
+    """Return what the released code runs in a method's place, outside comparisons."""
+    return NO_PRIOR if method.prior == "uniform" else method
+
+
+def estimation(pool: Pool, arms: Any) -> Reward:
+    """Return the reward of estimating every arm."""
+    return Estimation(pool.share)
+
+
+def lowest(pool: Pool, arms: Any) -> Reward:
+    """Return the reward of finding the least accurate arms."""
+    return Lowest()
+
+
+def start(
+    method: Method,
+    pool: Pool,
+    reward: Callable[[Any, Any], Reward],
+    generator: np.random.Generator,
+    *,
+    replications: int,
+    plays: int = 1,
+) -> tuple[Any, Callable[[Any], Integers]]:
+    """Return the arms before the first label, and what chooses the next ones.
+
+    Parameters
+    ----------
+    reward : of a label, from the pool and the arms as they are.
+    """
+    arms = pool.arms(method.prior, method.strength, replications)
+    single = method.strategy == "thompson" and plays == 1
+    if single and len(pool.sizes) >= _MANY_ARMS and isinstance(reward(pool, arms), Lowest):
+        return ThresholdArms.of(arms), lambda held: held.lowest(generator)
+    if method.strategy == "bayesian_ucb_quantile" and isinstance(reward(pool, arms), Lowest):
+        return arms, lowest_quantiles(arms, generator, plays=plays)
+    if method.strategy.startswith("random"):
+        unused = reward(pool, arms)
+        return arms, lambda held: choose(method.strategy, held, unused, generator, plays=plays)
+    strategy = "multiple_play" if method.strategy == "thompson" and plays > 1 else method.strategy
+    return arms, lambda held: choose(strategy, held, reward(pool, held), generator, plays=plays)
+
+
+def lowest_quantiles(
+    arms: BetaArms, generator: np.random.Generator, *, plays: int
+) -> Callable[[BetaArms], Integers]:
+    """Return Bayesian UCB for the least accurate arms: those of the lowest 2.5 % quantiles.
+
+    It is the 97.5 % quantile of the reward, in closed form; computed anew where a label came.
+    """
+    quantile, counted = arms.posterior.quantile(_LEVEL), arms.posterior.strength.copy()
+
+    def chosen(held: BetaArms) -> Integers:
+        strength = held.posterior.strength
+        seen = np.nonzero(strength != counted)
+        quantile[seen], counted[seen] = held.posterior.take(seen).quantile(_LEVEL), strength[seen]
+        values = quantile + 1e-12 * generator.random(quantile.shape)  # ties at random
+        values[held.unlabelled == 0] = np.inf
+        few = min(plays, values.shape[1])
+        arm: Integers = np.argsort(values, axis=1)[:, :few]
+        return np.where(np.isfinite(np.take_along_axis(values, arm, axis=1)), arm, -1)
+
+    return chosen
+
+
+# How far an assessment has come: one number for each replication.
+
+# From a pool and its arms, one number for each replication.
+Measure = Callable[[Any, Any], Floats]
+_PAPERS_BINS = 20
+
+
+def accuracy_error(pool: ArmPool, arms: BetaArms) -> Floats:
+    """Return the root mean squared error of the arms' accuracies, weighted by rows, in points."""
+    square = (arms.posterior.mean - pool.accuracy) ** 2
+    error: Floats = 100 * np.sqrt(square @ pool.share)
+    return error
+
+
+def published_ece_error(pool: ArmPool, arms: BetaArms) -> Floats:
+    """Return the paper's error of the ECE in percent of it.
+
+    The distance of the posterior means in ten bins of equal size, against the ECE of the whole
+    pool in twenty bins of equal width.
+    """
+    estimate = np.abs(arms.posterior.mean - pool.confidence) @ pool.share
+    cell = np.digitize(pool.score, np.linspace(0, 1, _PAPERS_BINS + 1)[1:-1])
+    gap = np.bincount(cell, weights=pool.outcome - pool.score, minlength=_PAPERS_BINS)
+    return _percent(estimate, float(np.abs(gap).sum() / len(cell)))
+
+
+def ece_error(pool: ArmPool, arms: BetaArms) -> Floats:
+    """Return the text's error of the ECE in percent of it: all labels are in the same ten bins."""
+    estimate = np.abs(arms.posterior.mean - pool.confidence) @ pool.share
+    return _percent(estimate, float(np.abs(pool.accuracy - pool.confidence) @ pool.share))
+
+
+def reciprocal_rank(m: int) -> Measure:
+    """Return the mean reciprocal rank of the m least accurate arms."""
+
+    def measure(pool: ArmPool, arms: BetaArms) -> Floats:
+        worst = np.argsort(pool.accuracy, kind="stable")[:m]
+        return mean_reciprocal_rank(arms.posterior.mean, worst)
+
+    return measure
+
+
+def mean_reciprocal_rank(seen: Floats, extreme: NDArray[np.int64]) -> Floats:
+    """Return how high the extreme arms rank, (R,): 1 where they are the lowest.
+
+    An arm's rank is 1 plus the number of other arms, not among the extreme ones, that seem lower;
+    arms that seem as low count a half.
+
+    Parameters
+    ----------
+    seen : (R, A) what the arms seem to be, such as posterior means of their accuracies.
+    extreme : the arms that truly are lowest.
+    """
+    others = np.delete(seen, extreme, axis=1)
+    mean = np.zeros(len(seen))
+    for arm in extreme:
+        own = seen[:, arm, None]
+        rank = 1 + (others < own).sum(axis=1) + (others == own).sum(axis=1) / 2
+        mean += 1 / rank / len(extreme)
+    return mean
+
+
+def _percent(estimate: Floats, truth: float) -> Floats:
+    error: Floats = 100 * np.abs(estimate - truth) / truth
+    return error
+
+
+# Learning curves over replications, computed once and kept in results/report/active/curves.
+
+BATCHES, EVERY = 10, 10
+GOAL = 0.99
+_FIRST_LABELS = 60
+_RESAMPLED = 400
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a pool: a reward for choosing, measures for judging.
+
+    Attributes
+    ----------
+    reward : from the pool and the arms as they are.
+    labels : how many are bought, at most the whole pool.
+    plays : how many arms a round labels, for the strategies that can.
+    every : after how many labels the measures are taken.
+    """
+
+    name: str
+    reward: Callable[[Any, Any], Reward]
+    measures: Mapping[str, Measure]
+    labels: int
+    plays: int = 1
+    every: int = EVERY
+
+    def within(self, effort: Effort) -> Question:
+        """Return the question, which the smallest effort asks of its first labels alone."""
+        first = replace(self, name=f"{self.name} first", labels=min(self.labels, _FIRST_LABELS))
+        return effort.choose(self, self, first)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Means of each measure over batches of replications.
+
+    Attributes
+    ----------
+    labels : (T,) labels bought.
+    batches : measure -> (T, B).
+    sd : measure -> (T,) standard deviation over replications.
+    """
+
+    labels: Floats
+    batches: Mapping[str, Floats]
+    sd: Mapping[str, Floats] = field(default_factory=dict)
+
+    def mean(self, measure: str) -> Floats:
+        """Return the mean over replications, (T,)."""
+        mean: Floats = self.batches[measure].mean(axis=1)
+        return mean
+
+    def at(self, measure: str, labels: float) -> tuple[float, float]:
+        """Return mean and sd after that many labels, or the next number that was looked at.
+
+        Of curves that end before, the last.
+        """
+        place = min(int(np.searchsorted(self.labels, labels)), len(self.labels) - 1)
+        return float(self.mean(measure)[place]), float(self.sd[measure][place])
+
+    def reached(self, measure: str, *, skipped: int = 0) -> tuple[float, float]:
+        """Return the first number of labels at which the mean passes the goal, and its error.
+
+        The goal is 0.99, or 99 % of the highest mean where that is less. The error is that of the
+        whole mean's passage, with batches drawn anew: a batch's own passes earlier, and scatters
+        more than by the root of their number.
+
+        Parameters
+        ----------
+        skipped : places of the curve that are not looked at.
+        """
+        batches = self.batches[measure]
+        whole = self._first(batches.mean(axis=1), skipped)
+        generator, count = rng(0, "active", "first passage"), batches.shape[1]
+        resampled = [
+            self._first(batches[:, generator.integers(count, size=count)].mean(axis=1), skipped)
+            for _ in range(_RESAMPLED)
+        ]
+        return whole, float(np.std(resampled))
+
+    def reached_by_batch(self, measure: str, *, skipped: int = 0) -> Floats:
+        """Return the first number of labels at which each batch's own mean passes the goal, (B,).
+
+        A mean of few runs is noisier, and its first passage earlier: that of a batch is what a
+        study of a tenth of the runs would have printed.
+        """
+        return np.array([self._first(batch, skipped) for batch in self.batches[measure].T])
+
+    def _first(self, curve: Floats, skipped: int) -> float:
+        skipped = min(skipped, len(curve) - 1)
+        passed = curve[skipped:] > min(GOAL, GOAL * curve.max())
+        return float(self.labels[skipped:][np.argmax(passed)])
+
+
+def curves(
+    pool: Pool, question: Question, method: Method, folder: Path, *, replications: int
+) -> Curves:
+    """Return the curves of a method, from their file where it is there."""
+    parts = (pool.name, question.name, method.file, str(replications))
+    path = folder / "curves" / ("-".join(parts).replace(" ", "_") + ".npz")
+    if not path.exists():
+        computed = _computed_curves(pool, question, method, replications)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(path) as file:
+            sd = {f"sd of {name}": values for name, values in computed.sd.items()}
+            arrays: dict[str, Any] = {"labels": computed.labels, **computed.batches, **sd}
+            np.savez(file, **arrays)
+    with np.load(path, allow_pickle=False) as stored:
+        batches = {name: stored[name] for name in question.measures}
+        sd = {name: stored[f"sd of {name}"] for name in question.measures}
+        return Curves(stored["labels"], batches, sd)
+
+
+def _computed_curves(pool: Pool, question: Question, method: Method, replications: int) -> Curves:
+    """Label all replications at once, and look every so many labels, or every round of more."""
+    generator = rng(0, "active", pool.name, question.name, method.name)
+    plays = 1 if method.strategy in _ONE_AT_A_TIME else question.plays
+    options = {"replications": replications, "plays": plays}
+    arms, chooser = start(method, pool, question.reward, generator, **options)
+    rows = len(pool.arm)
+    labels = min(question.labels, rows)
+    every = max(question.every // plays, 1)
+    batches = min(BATCHES, replications)
+
+    def observe(held: Any) -> tuple[float, list[Floats], list[float]]:
+        values = [measure(pool, held) for measure in question.measures.values()]
+        bought = rows - held.unlabelled.sum(axis=1).mean()
+        means = [v.reshape(batches, -1).mean(axis=1) for v in values]
+        return bought, means, [v.std(ddof=1) for v in values]
+
+    rounds = -(-labels // plays)
+    if plays > 1 and labels == rows:
+        rounds = int(rounds + pool.sizes.max())  # the last rounds find fewer arms with rows
+    queues = pool.queues(replications)
+    seen = assess(queues, arms, chooser, observe=observe, rounds=rounds, every=every)
+    bought, values, sd = (np.array(each) for each in zip(*seen, strict=True))
+    names = list(question.measures)
+    return Curves(
+        bought,
+        {name: values[:, i] for i, name in enumerate(names)},
+        {name: sd[:, i] for i, name in enumerate(names)},
+    )
+
+
+# Which of two arms is the more accurate: labels until the answer is as sure as all labels make it.
+#
+# Table 3.7: every pair of arms. As the text has it, the most probable region and its mass are
+# looked at after every ten labels, and are to be those of all labels, the mass within 5 %. As the
+# released code has it, they are looked at after every label, and the region is that of the
+# accuracies' own difference.
+
+MARGIN, TOLERANCE = 0.05, 0.05
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a comparison is judged: after every so many labels, and against which region."""
+
+    name: str
+    every: int
+    by_accuracies: bool
+
+
+TEXT_READING = Reading("text", 10, by_accuracies=False)
+CODED = Reading("code", 1, by_accuracies=True)
+
+
+def labels_to_compare(
+    pool: ArmPool, method: Method, folder: Path, *, passes: int, reading: Reading = TEXT_READING
+) -> Integers:
+    """Return the labels of every pair, (passes, pairs), from their file where it is there."""
+    parts = (pool.name, "every pair", reading.name, method.file, str(passes))
+    path = folder / "curves" / ("-".join(parts).replace(" ", "_") + ".npy")
+    if not path.exists():
+        needed = _computed_pairs(pool, method, passes, reading)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(path) as file:
+            np.save(file, needed)
+    stored: Integers = np.load(path, allow_pickle=False)
+    return stored
+
+
+def _computed_pairs(pool: ArmPool, method: Method, passes: int, reading: Reading) -> Integers:
+    comparison = ComparisonReward(MARGIN)
+    once = np.array(list(combinations(range(len(pool.sizes)), 2)))
+    pairs = np.tile(once, (passes, 1))
+    generator = rng(0, "active", pool.name, "every pair", reading.name, method.name)
+    queues, arms = _of_pairs(pool, method, pairs)
+    region, goal = _goal(pool, pairs, comparison, reading)
+    needed = np.full(len(pairs), -1)
+    live = np.arange(len(pairs))
+    for labels in range(1, int(arms.unlabelled.sum(axis=1).max()) + 1):
+        queues.label(arms, choose(method.strategy, arms, comparison, generator))
+        # The prior may keep a pair from the goal; it has then cost all its labels.
+        done = arms.unlabelled.sum(axis=1) == 0
+        if labels % reading.every == 0:
+            masses = comparison.regions(arms)
+            mass = masses[np.arange(len(live)), region[live]]
+            answered = np.abs(mass - goal[live]) < TOLERANCE * goal[live]
+            if not reading.by_accuracies:
+                answered &= masses.argmax(axis=1) == region[live]
+            done |= answered
+        needed[live[done]] = labels
+        live, arms = live[~done], arms.take(np.flatnonzero(~done))
+        queues = replace(queues, outcome=queues.outcome[~done], sizes=queues.sizes[~done])
+        if len(live) == 0:
+            break
+    return needed.reshape(passes, -1)
+
+
+def _of_pairs(pool: ArmPool, method: Method, pairs: Integers) -> tuple[Queues, BetaArms]:
+    everyone = pool.queues(len(pairs))
+    outcome = np.take_along_axis(everyone.outcome, pairs[:, :, None], axis=1)
+    sizes = pool.sizes[pairs]
+    prior = pool.prior(method.prior, method.strength)
+    chosen = Beta(prior.successes[pairs], prior.failures[pairs])
+    return Queues(outcome, sizes), BetaArms.of(chosen, sizes, replications=len(pairs))
+
+
+def _goal(
+    pool: ArmPool, pairs: Integers, comparison: ComparisonReward, reading: Reading
+) -> tuple[Integers, Floats]:
+    """Return the true region of each pair, and its mass given every label."""
+    accuracy, size = pool.accuracy[pairs], pool.sizes[pairs]
+    known = Beta(size * (accuracy + 1e-6), size * (1 - accuracy + 1e-6))
+    masses = comparison.regions(BetaArms(known, np.zeros_like(size)))
+    region = masses.argmax(axis=1)
+    if reading.by_accuracies:
+        gap = accuracy[:, 0] - accuracy[:, 1]
+        region = np.where(gap > comparison.margin, 0, np.where(gap < -comparison.margin, 2, 1))
+    return region, masses[np.arange(len(pairs)), region]
+
+
+# Thompson sampling of the lowest rate without drawing every arm: exact, and several times faster.
+#
+# Each arm's P(theta < t) is kept for a grid of thresholds t, and updated by a label in O(1) each:
+# the regularised incomplete beta has I_t(a + 1, b) = I_t(a, b) - t^a (1 - t)^b / (a B(a, b)). An
+# arm's draw is the inverse distribution function of a uniform number, which the grid alone places
+# between two thresholds; only arms that share the lowest cell are ever inverted.
+
+_BITS = 5  # 2^5 cells
+# How many arms are expected below the threshold that is looked under first, and, where none is
+# below it, then.
+_FIRST, _NEXT = 2.5, (10.0, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdArms:
+    """Beta arms that know their distribution functions on a grid; use them through `record`.
+
+    Attributes
+    ----------
+    arms : the arms, shared and not copied.
+    thresholds : (K,) the grid of thresholds, above 0; the last is 1.
+    below : (R, K, A) P(theta < threshold), 0 of an arm that has no unlabelled row.
+    expected : (R, K) the expected number of arms below each threshold.
+    log_beta : (R, A) logarithms of B(a, b).
+    """
+
+    arms: BetaArms
+    thresholds: Floats
+    below: Floats
+    expected: Floats
+    log_beta: Floats
+
+    @staticmethod
+    def of(arms: BetaArms) -> ThresholdArms:
+        """Return arms with their distribution functions, which takes R x K x A evaluations."""
+        thresholds = np.arange(1, 2**_BITS + 1) / 2**_BITS
+        won, lost = arms.posterior.successes, arms.posterior.failures
+        below = betainc(won[:, None], lost[:, None], thresholds[:, None])
+        below *= (arms.unlabelled > 0)[:, None]
+        return ThresholdArms(arms, thresholds, below, below.sum(axis=-1), betaln(won, lost))
+
+    @property
+    def posterior(self) -> Beta:
+        """Return the arms' posterior."""
+        return self.arms.posterior
+
+    @property
+    def unlabelled(self) -> Integers:
+        """Return the rows of each arm without a label, (R, A)."""
+        return self.arms.unlabelled
+
+    def record(self, rows: Integers, arms: Integers, success: NDArray[np.int64]) -> None:
+        """Count, in place, one label of each (replication, arm); no replication may come twice."""
+        won, lost = self.posterior.successes[rows, arms], self.posterior.failures[rows, arms]
+        change = self._change(rows, arms, success)
+        self.log_beta[rows, arms] += np.log(np.where(success, won, lost) / (won + lost))
+        self.arms.record(rows, arms, success)
+        used_up = self.unlabelled[rows, arms] == 0
+        if used_up.any():
+            change[used_up] = -self.below[rows[used_up], :, arms[used_up]]
+        self.below[rows, :, arms] += change
+        self.expected[rows] += change
+
+    def _change(self, rows: Integers, arms: Integers, success: NDArray[np.int64]) -> Floats:
+        """Return how a label changes P(theta < threshold), (N, K); nothing at 1."""
+        won = self.posterior.successes[rows, arms][:, None]
+        lost = self.posterior.failures[rows, arms][:, None]
+        log_t, log_rest = np.log(self.thresholds[:-1]), np.log1p(-self.thresholds[:-1])
+        density = np.exp(won * log_t + lost * log_rest - self.log_beta[rows, arms][:, None])
+        change = np.zeros((len(rows), len(self.thresholds)))
+        change[:, :-1] = density * np.where(success[:, None], -1 / won, 1 / lost)
+        return change
+
+    def lowest(self, generator: np.random.Generator) -> Integers:
+        """Return the arm of the lowest draw, (R, 1); -1 where no row is left."""
+        uniform = generator.random(self.unlabelled.shape)
+        level = (self.expected[:, :-1] < _FIRST).sum(axis=1)
+        under = uniform < self.below[np.arange(len(level)), level]
+        pending = np.flatnonzero(~under.any(axis=1))
+        for expected in _NEXT:
+            level = (self.expected[pending, :-1] < expected).sum(axis=1)
+            under[pending] = uniform[pending] < self.below[pending, level]
+            pending = pending[~under[pending].any(axis=1)]
+        rows, arms = np.divmod(np.flatnonzero(under), self.unlabelled.shape[1])
+        chosen = np.full(len(uniform), -1)
+        chosen_positions = self._lowest_of(rows, arms, uniform[rows, arms])
+        chosen[rows[chosen_positions]] = arms[chosen_positions]
+        return chosen[:, None]
+
+    def _cell(self, rows: Integers, arms: Integers, uniform: Floats) -> Integers:
+        """Return how many thresholds a uniform number's quantile has reached, by bisection."""
+        # One index into the flat array is faster than three.
+        flat, width = self.below.reshape(-1), self.below.shape[2]
+        flat_index = rows * (width * len(self.thresholds)) + arms
+        cell = np.zeros(len(rows), np.int64)
+        for bit in reversed(range(_BITS)):
+            probe = cell + 2**bit
+            cell = np.where(flat.take(flat_index + (probe - 1) * width) <= uniform, probe, cell)
+        return cell
+
+    def _lowest_of(self, rows: Integers, arms: Integers, uniform: Floats) -> Integers:
+        """Return the positions of each row's lowest draw; rows are in order."""
+        cell = self._cell(rows, arms, uniform)
+        start = np.flatnonzero(np.diff(rows, prepend=-1))
+        if len(start) == 0:
+            return start
+        sizes = np.diff(start, append=len(rows))
+        tied = cell == np.repeat(np.minimum.reduceat(cell, start), sizes)
+        shared = np.repeat(np.add.reduceat(tied, start), sizes) > 1
+        draw = np.where(tied, 0.0, 2.0)
+        close = np.flatnonzero(tied & shared)
+        won, lost = self.posterior.successes, self.posterior.failures
+        at = rows[close], arms[close]
+        draw[close] = betaincinv(won[at], lost[at], uniform[close])
+        return np.flatnonzero(draw == np.repeat(np.minimum.reduceat(draw, start), sizes))
+
+
+# What a label teaches, as the thesis asks beside what the library's audits do.
+
+
+@dataclass(frozen=True, eq=False)
+class MostCostly:
+    """Identification of the arms whose rows cost most.
+
+    Attributes
+    ----------
+    cost : (A, C) cost of each outcome of each arm's rows.
+    """
+
+    cost: Floats
+
+    def expected(self, arms: DirichletArms, theta: Floats) -> Floats:
+        """Return the expected cost under (R, A, C) outcome probabilities."""
+        total: Floats = (self.cost * theta).sum(axis=-1)
+        return total
+
+    def moments(self, arms: DirichletArms) -> tuple[Floats, Floats]:
+        """Return the moments of the expected cost under the Dirichlet posterior."""
+        strength = arms.alpha.sum(axis=-1)
+        share = arms.alpha / strength[..., None]
+        mean = (self.cost * share).sum(axis=-1)
+        square = (self.cost**2 * share).sum(axis=-1)
+        return mean, np.sqrt(np.maximum(square - mean**2, 0) / (strength + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeEstimation:
+    """Estimation of every arm's outcome probabilities: the fall in their summed variance.
+
+    With arms for predicted classes and true classes for outcomes, it estimates a confusion matrix.
+
+    Attributes
+    ----------
+    share : (A,) share of the pool's rows in each arm, the weight of its squared error.
+    """
+
+    share: Floats
+
+    def expected(self, arms: DirichletArms, theta: Floats) -> Floats:
+        """Return p (V - sum_j theta_j V(outcome j)) under (R, A, C) outcome probabilities."""
+        return self._fall(arms, (theta * arms.alpha).sum(axis=-1))
+
+    def moments(self, arms: DirichletArms) -> tuple[Floats, Floats]:
+        """Return the moments; the mean is p V / (strength + 1)."""
+        alpha = arms.alpha
+        strength = alpha.sum(axis=-1)
+        square = (alpha**2).sum(axis=-1)
+        variance = (alpha**3).sum(axis=-1) / strength - (square / strength) ** 2
+        sd = np.sqrt(np.maximum(variance, 0) / (strength + 1))
+        slope = 2 * self.share / ((strength + 1) ** 2 * (strength + 2))
+        return self._fall(arms, square / strength), slope * sd
+
+    def _fall(self, arms: DirichletArms, seen: Floats) -> Floats:
+        """Return the fall where `seen` is the expected pseudo-count of the next outcome."""
+        strength, square = arms.alpha.sum(axis=-1), (arms.alpha**2).sum(axis=-1)
+        now = (1 - square / strength**2) / (strength + 1)
+        after = (1 - (square + 2 * seen + 1) / (strength + 1) ** 2) / (strength + 2)
+        fall: Floats = self.share * (now - after)
+        return fall
+
+
+@dataclass(frozen=True, eq=False)
+class LowestRate:
+    """Identification of the group with the lowest rate (the highest, with `sign` = 1).
+
+    Arm 2 g are the rows of group g that are predicted 0, arm 2 g + 1 those that are predicted 1.
+
+    Attributes
+    ----------
+    share : (G,) share of positive predictions among each group's rows.
+    rate : accuracy, true_positive_rate or false_positive_rate.
+    sign : -1 for the lowest rate, 1 for the highest.
+    """
+
+    share: Floats
+    rate: Rate
+    sign: int = -1
+
+    def rates(self, theta: Floats) -> Floats:
+        """Return the groups' rates (R, G) under (R, 2 G) shares of label 1 in the arms."""
+        return self.rate(self.share, theta[:, 0::2], theta[:, 1::2])
+
+    def expected(self, arms: BetaArms, theta: Floats) -> Floats:
+        """Return the rate of each arm's group, at the arm that says more about it."""
+        return self._at_arms(arms, self.sign * self.rates(theta))
+
+    def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
+        """Return the rate at the posterior means, and its standard deviation by the delta method.
+
+        The less telling arm of a group has a mean of minus infinity, which no strategy chooses.
+        """
+        mean = self.sign * self.rates(arms.posterior.mean)
+        variance = self._slopes(arms) ** 2 * arms.posterior.variance
+        sd = np.sqrt(variance[:, 0::2] + variance[:, 1::2])
+        return self._at_arms(arms, mean), np.repeat(sd, 2, axis=1)
+
+    def _at_arms(self, arms: BetaArms, values: Floats) -> Floats:
+        """Return the values of groups at the arm of each whose label reduces the variance most."""
+        fall = self._slopes(arms) ** 2 * arms.posterior.variance / (arms.posterior.strength + 1)
+        fall = np.where(arms.unlabelled > 0, fall, -1.0)
+        pairs = fall.reshape(len(fall), -1, 2)
+        chosen = pairs.argmax(axis=-1)[..., None] == np.arange(2)
+        return np.where(chosen.reshape(fall.shape), np.repeat(values, 2, axis=1), -np.inf)
+
+    def _slopes(self, arms: BetaArms) -> Floats:
+        """Return the derivative of each group's rate by its two arms, by central differences."""
+        mean, step = arms.posterior.mean, 1e-6
+        slopes = np.empty_like(mean)
+        for which in (0, 1):
+            shift = step * (np.arange(mean.shape[1]) % 2 == which)
+            change = self.rates(mean + shift) - self.rates(mean - shift)
+            slopes[:, which::2] = change / (2 * step)
+        return slopes

@@ -1,0 +1,729 @@
+"""Claims of the literature that the atlas can test, and the rules by which they hold or fail.
+
+Each claim states in its rule which differences decide it. A function for each measures these, its
+*parts*, and combines their verdicts into that on the claim: `claims` has all of them. A verdict is
+*holds*, *fails* or *not resolved*; each difference has two, one by an interval that holds
+simultaneously with the others', and one *alone*, by its own 95 % interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from fairbench.components.papers.atlas.thresholds import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    MarginSeries,
+    Verdicts,
+    all_hold,
+    falls_by_intervention,
+)
+from fairbench.core.arrays import Floats
+from fairbench.core.text import interval, number, signed
+from fairbench.metrics.registry import label
+from fairbench.results.runs import Run
+from fairbench_rank.approaches import (
+    APPROACH,
+    ERROR,
+    FEWEST_FAMILIES,
+    NEEDS_GROUP,
+    NONE,
+    ApproachValues,
+    Contrast,
+    contrasts,
+    epsilon_of,
+    family_means,
+    finite_mean,
+    mean_differences,
+    mean_over_families,
+    name_with_group_need,
+    option_values,
+)
+from fairbench_rank.standings import GAPS, pluralise
+
+# Turns the lower and the upper limit of a difference, and its epsilon, into a verdict.
+Judge: TypeAlias = Callable[[float, float, float], str]
+_OPPOSITE = {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}
+
+FEW_TASKS = (
+    "A difference that was measured on fewer than half of the tasks is marked “few tasks” and "
+    "decides nothing."
+)
+_NO_DIFFERENCE_IS_LARGE = (
+    "A difference under 0.01 counts as none. The claim holds if every difference is surely under "
+    "0.01. It fails if one is surely above 0 and may be 0.01 or more."
+)
+UNPROCESSING = "unprocessing_dominates"  # the claim's name
+_WITHHELD = "abstained=0.2"
+_FAIRLY_UNCERTAIN = "Rosenblatt and Witter 2024, FairlyUncertain"
+ROLES = Path(__file__).with_name("claims.yaml")
+
+
+def larger(lower: float, upper: float, epsilon: float) -> str:
+    """Return whether a difference is above 0, given the limits of its interval.
+
+    It fails if the difference is surely smaller than `epsilon`, and is open if it is neither.
+    """
+    if upper < epsilon:
+        return FAILS
+    return HOLDS if lower > 0 else OPEN
+
+
+def no_larger(lower: float, upper: float, epsilon: float) -> str:
+    """Return whether a difference is too small to matter: the opposite of `larger`."""
+    return _OPPOSITE[larger(lower, upper, epsilon)]
+
+
+def any_holds(verdicts: Sequence[Verdicts]) -> str:
+    """Return the verdict on a claim that holds if any part holds: the mirror of `all_hold`."""
+    return _OPPOSITE[all_hold([(_OPPOSITE[one], _OPPOSITE[alone]) for one, alone in verdicts])]
+
+
+@dataclass(frozen=True)
+class ClaimPart:
+    """One statement that a claim is made of, across data sets.
+
+    Attributes
+    ----------
+    label : the intervention, method or comparison whose difference this is.
+    metric : the metric that the difference is in.
+    mean, lower, upper : the mean difference over families, with its own 95 % interval.
+    all_lower, all_upper : the limits of an interval that holds simultaneously with those of the
+        claim's other parts.
+    epsilon : the largest difference that does not matter.
+    tasks, families : the numbers of tasks and families on which the difference was measured.
+    positive : the number of these tasks on which the difference is above 0.
+    verdict : the verdict by the simultaneous interval.
+    alone : the verdict by the difference's own interval.
+    few_tasks : whether it was measured on too few tasks to decide the claim.
+    of_families : the mean of each family on whose tasks it was measured.
+    """
+
+    label: str
+    metric: str
+    mean: float
+    lower: float
+    upper: float
+    all_lower: float
+    all_upper: float
+    epsilon: float
+    tasks: int
+    families: int
+    positive: int
+    verdict: str
+    alone: str
+    few_tasks: bool = False
+    of_families: tuple[float, ...] = ()
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """Both verdicts."""
+        return self.verdict, self.alone
+
+
+def sign_in_words(part: ClaimPart, *, alone: bool = False) -> str:
+    """Return whether a difference is ``above 0``, ``under`` its epsilon, or ``open``.
+
+    Unlike the verdict of a part, these words do not depend on what the claim says.
+
+    Parameters
+    ----------
+    alone : by the difference's own interval, in place of the one that is simultaneous with others.
+    """
+    if (part.alone if alone else part.verdict) == OPEN:
+        return "open"
+    limits = (part.lower, part.upper) if alone else (part.all_lower, part.all_upper)
+    return "above 0" if larger(*limits, part.epsilon) == HOLDS else f"under {part.epsilon:g}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the literature, and whether it holds in this atlas.
+
+    Attributes
+    ----------
+    difference : the difference that each part is, in words that follow "the difference is".
+    rule : when the claim holds or fails.
+    verdict : holds, fails or not resolved, by means over families.
+    evidence : what was measured of the parts that decide, in sentences; empty if there are none.
+    remarks : further sentences, such as ways in which the comparison is uneven.
+    fairest : the parts that compare on the most equal terms, if a remark names them.
+    """
+
+    name: str
+    statement: str
+    source: str
+    difference: str
+    rule: str
+    verdict: str
+    parts: tuple[ClaimPart, ...]
+    evidence: str = ""
+    remarks: tuple[str, ...] = ()
+    fairest: tuple[ClaimPart, ...] = ()
+
+    @property
+    def criterion(self) -> str:
+        """Return what the differences are, and when the claim holds or fails."""
+        return f"The difference is {self.difference}. {self.rule}"
+
+    @property
+    def deciding_parts(self) -> tuple[ClaimPart, ...]:
+        """Return the parts that were measured on enough tasks to decide the claim."""
+        return select_deciding(self.parts)
+
+
+def select_deciding(parts: Iterable[ClaimPart]) -> tuple[ClaimPart, ...]:
+    """Return the parts that were measured on enough tasks to decide a claim."""
+    return tuple(part for part in parts if not part.few_tasks)
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimSeries:
+    """A difference in a metric that is part of a claim, (T tasks, R splits), and its rule."""
+
+    label: str
+    metric: str
+    values: Floats
+    judge: Judge
+
+
+def judge_parts(values: ApproachValues, series: Sequence[ClaimSeries]) -> tuple[ClaimPart, ...]:
+    """Return the parts of a claim, each with a verdict by its mean over families.
+
+    The intervals of the parts that decide are simultaneous (Bonferroni). A part on few tasks
+    decides nothing, and one on fewer than three families is left out.
+
+    Parameters
+    ----------
+    series : the differences that the claim is about, one for each part.
+    """
+    measured_series = [one for one in series if np.isfinite(one.values).any()]
+    if not measured_series:
+        return ()
+    measured = values.estimate_differences(np.stack([one.values for one in measured_series]))
+    enough = measured.families >= FEWEST_FAMILIES
+    few = measured.known.sum(axis=1) < values.fewest_tasks
+    if not enough.any():
+        return ()
+    n_deciding = max(int((enough & ~few).sum()), 1)
+    means = family_means(measured)
+    pointwise = mean_over_families(means, level=1 - 0.05)
+    simultaneous = mean_over_families(means, level=1 - 0.05 / n_deciding)
+    parts = []
+    for position in np.flatnonzero(enough):
+        one, is_known = measured_series[position], measured.known[position]
+        epsilon = epsilon_of(one.metric)
+        mean, lower, upper = (float(end[position]) for end in pointwise)
+        all_lower, all_upper = (float(end[position]) for end in simultaneous[1:])
+        alone = one.judge(lower, upper, epsilon)
+        # The wider interval may reach epsilon where the narrower one does not: a contradiction.
+        agrees = one.judge(all_lower, all_upper, epsilon) == alone
+        parts.append(
+            ClaimPart(
+                label=one.label,
+                metric=one.metric,
+                mean=mean,
+                lower=lower,
+                upper=upper,
+                all_lower=all_lower,
+                all_upper=all_upper,
+                epsilon=epsilon,
+                tasks=int(is_known.sum()),
+                families=int(measured.families[position]),
+                positive=int((measured.means[position][is_known] > 0).sum()),
+                verdict=alone if agrees else OPEN,
+                alone=alone,
+                few_tasks=bool(few[position]),
+                of_families=tuple(map(float, means[position][np.isfinite(means[position])])),
+            )
+        )
+    return tuple(parts)
+
+
+def claim_of_all(
+    parts: tuple[ClaimPart, ...],
+    *,
+    measured: str,
+    words: tuple[str, str],
+    decided_by: Sequence[ClaimPart] | None = None,
+    **texts: Any,
+) -> Claim:
+    """Return a claim that holds if every part that decides it holds.
+
+    Parameters
+    ----------
+    measured : a sentence on what was measured, with ``{}`` in the place of the differences.
+    words : the word for a difference below 0, and that for one above.
+    texts : the other fields of the claim.
+    """
+    deciding = select_deciding(parts if decided_by is None else decided_by)
+    return Claim(
+        verdict=all_hold([part.verdicts for part in deciding]),
+        parts=parts,
+        evidence=_range_of(measured, words, deciding),
+        **texts,
+    )
+
+
+def _range_of(measured: str, words: tuple[str, str], parts: Sequence[ClaimPart]) -> str:
+    """Return a sentence on the means of the parts that decide: each of two, or their range."""
+    parts = [part for part in parts if part.mean == part.mean]
+    if not parts:
+        return ""
+    if len(parts) > 2:
+        means = [part.mean for part in parts]
+        span = _range_in_words(min(means), max(means), words)
+        return f"{measured.format(span)} ({len(parts)} comparisons)."
+    told = [signed_in_words(part.mean, part.lower, part.upper, words) for part in parts]
+    if len(parts) > 1:
+        told = [f"{text} in {label(part.metric)}" for text, part in zip(told, parts, strict=True)]
+    return f"{measured.format(' and '.join(told))}."
+
+
+def signed_in_words(mean: float, lower: float, upper: float, words: tuple[str, str]) -> str:
+    """Return a difference and its interval without sign, with a word for its direction.
+
+    Parameters
+    ----------
+    words : the word for a difference below 0, and that for one above.
+
+    Examples
+    --------
+    >>> signed_in_words(-0.003, -0.006, -0.001, ("less", "more"))
+    '0.003 less (0.001 to 0.006)'
+    """
+    sign = 1 if mean >= 0 else -1
+    low, high = sorted([sign * lower, sign * upper])
+    return f"{number(abs(mean))} {words[mean >= 0]} ({interval(low, high)})"
+
+
+def _range_in_words(least: float, most: float, words: tuple[str, str]) -> str:
+    """Return the ends of a range without sign, with a word for the direction of each."""
+    if least >= 0:
+        return f"{number(least)} to {number(most)} {words[1]}"
+    if most <= 0:
+        return f"{number(-most)} to {number(-least)} {words[0]}"
+    return f"between {number(-least)} {words[0]} and {number(most)} {words[1]}"
+
+
+@dataclass(frozen=True)
+class ClaimRoles:
+    """Which components claims are about; without one, claims about it are left out.
+
+    Attributes
+    ----------
+    likelihood : the method whose log loss is said to be the best.
+    bags : the methods that are said to be uncalibrated.
+    recalibrations : the interventions that recalibrate scores without aiming at other decisions.
+    thresholds : the interventions that choose thresholds for each group on the training rows.
+    """
+
+    likelihood: str = ""
+    bags: tuple[str, ...] = ()
+    recalibrations: tuple[str, ...] = ()
+    thresholds: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> ClaimRoles:
+        """Read the roles from a configuration file."""
+        roles = yaml.safe_load(path.read_text())
+        role_names = ("bags", "recalibrations", "thresholds")
+        return cls(roles["likelihood"], *(tuple(roles[name]) for name in role_names))
+
+
+def claims(
+    values: ApproachValues,
+    margins: Sequence[MarginSeries],
+    roles: ClaimRoles,
+    remarks: Sequence[str] = (),
+) -> tuple[Claim, ...]:
+    """Return every claim that the atlas has the runs for.
+
+    Parameters
+    ----------
+    values : the values of approaches in all settings.
+    margins : the margins of interventions over relaxed thresholds, with one entry for each
+        approach, task and gap.
+    remarks : ways in which interventions were not configured on equal terms.
+    """
+    plain = values.only(values.table["setting"] == "")
+    interventions = contrasts(plain, "intervention", NONE)
+    methods = contrasts(plain, "method", roles.likelihood)
+    recalibrated = _chosen(interventions, roles.recalibrations)
+    others = [contrast for contrast in interventions if contrast not in recalibrated]
+    all_claims = [
+        unprocessing_claim(values, margins, remarks, roles.thresholds),
+        *intervention_claims(plain, others),
+        ensemble_claim(plain, _chosen(methods, roles.bags)),
+        binomial_claim(plain, methods),
+        *abstention_claims(values),
+        recalibration_claim(plain, recalibrated),
+    ]
+    return tuple(claim for claim in all_claims if claim.parts)
+
+
+def _chosen(compared: Sequence[Contrast], names: Sequence[str]) -> list[Contrast]:
+    return [contrast for contrast in compared if contrast.label.split()[0] in names]
+
+
+def _series(
+    plain: ApproachValues,
+    compared: Sequence[Contrast],
+    metric: str,
+    judge: Judge,
+    *,
+    falls: bool = False,
+    remark: str = "",
+) -> list[ClaimSeries]:
+    """Return by how much each contrast raises a metric, or by how much the metric falls."""
+    differences = (-1 if falls else 1) * mean_differences(plain.metric(metric), compared)
+    return [
+        ClaimSeries(f"{contrast.name}{remark}", metric, difference, judge)
+        for contrast, difference in zip(compared, differences, strict=True)
+    ]
+
+
+def unprocessing_claim(
+    values: ApproachValues,
+    margins: Sequence[MarginSeries],
+    remarks: Sequence[str] = (),
+    on_training_rows: Sequence[str] = (),
+) -> Claim:
+    """Return the claim that thresholds do no worse than any intervention.
+
+    Parameters
+    ----------
+    remarks : further ways in which the comparison is uneven, of :func:`unequal_terms_remarks`.
+    on_training_rows : the interventions that choose such thresholds on the training rows.
+    """
+    falls = falls_by_intervention(values, margins)
+    series = [
+        ClaimSeries(f"{name}, at the same {label(gap)}", ERROR, fall, no_larger)
+        for (name, gap), fall in falls.items()
+    ]
+    parts = judge_parts(values, series)
+    fairest = tuple(
+        part
+        for part in select_deciding(parts)
+        if part.label.split()[0] in on_training_rows and part.mean == part.mean
+    )
+    return claim_of_all(
+        parts,
+        name=UNPROCESSING,
+        statement="Thresholds for each group on the unconstrained model, which need the group at "
+        "prediction, do no worse than any intervention.",
+        source="Cruz and Hardt 2024, Unprocessing seven years of algorithmic fairness",
+        difference="the error of thresholds minus that of the intervention at the same gap",
+        rule=_NO_DIFFERENCE_IS_LARGE,
+        measured="At the same gap, thresholds err {} than an intervention",
+        words=("less", "more"),
+        remarks=(
+            *_validation_rows_remark(values, margins),
+            *_training_rows_remark(fairest),
+            *remarks,
+        ),
+        fairest=fairest,
+    )
+
+
+def _validation_rows_remark(
+    values: ApproachValues, margins: Sequence[MarginSeries]
+) -> Iterator[str]:
+    """Yield the remark that thresholds use validation rows, which interventions do not."""
+    compared = sorted({margin.approach for margin in margins})
+    if not compared:
+        return
+    rows = values.approaches.iloc[compared].drop_duplicates(["intervention", "options"])
+    n_without_group = int((~rows["group_at_prediction"].astype(bool)).sum())
+    yield (
+        "The thresholds are chosen on validation rows, which nothing else uses here: models and "
+        "interventions are fitted to training rows. Thresholds need the group at prediction. Of "
+        f"the {pluralise(len(rows), 'intervention and strength', 'interventions and strengths')} "
+        f"that they are compared with, {n_without_group} do not need it."
+    )
+
+
+def _training_rows_remark(fairest: Sequence[ClaimPart]) -> Iterator[str]:
+    """Yield a remark on interventions that also choose thresholds, but on training rows."""
+    if fairest:
+        names = " and ".join(dict.fromkeys(part.label.split()[0] for part in fairest))
+        yield (
+            f"The fairest comparison is with {names}, which needs the group as well, but chooses "
+            "its thresholds on the training rows. The table below has its differences."
+        )
+
+
+def fairest_differences(claim: Claim) -> tuple[list[str], list[list[str]]]:
+    """Return the table of the fairest comparisons of a claim: its heads and its rows.
+
+    A row is an intervention at one strength, and a column is the gap at which it is compared. A
+    cell has the difference with its own interval, or ``-`` if there is none.
+    """
+    of_cell: dict[tuple[str, str], str] = {}
+    for part in claim.fairest:
+        intervention, _, gap = part.label.replace(f" ({NEEDS_GROUP})", "").partition(", ")
+        of_cell[intervention, gap] = f"{signed(part.mean)} ({interval(part.lower, part.upper)})"
+    interventions, gaps = (list(dict.fromkeys(names)) for names in zip(*of_cell, strict=True))
+    return ["compared with", *gaps], [
+        [intervention, *(of_cell.get((intervention, gap), "-") for gap in gaps)]
+        for intervention in interventions
+    ]
+
+
+def unequal_terms_remarks(runs: Sequence[Run], path: Path = ROLES) -> list[str]:
+    """Return remarks on interventions of these runs that were not configured on equal terms.
+
+    Parameters
+    ----------
+    path : a configuration file with a list ``unlevel``. Each entry has an ``intervention``, its
+        ``options`` and a remark ``says``, which is returned if a run has exactly these options.
+    """
+    used = [run.config["intervention"] for run in runs]
+    return [
+        remark["says"]
+        for remark in _unlevel(path)
+        if any(
+            {"name": remark["intervention"], **remark["options"]}.items() <= own.items()
+            for own in used
+        )
+    ]
+
+
+def unequal_terms_of_table(table: pd.DataFrame, path: Path = ROLES) -> list[str]:
+    """Return the same remarks of a table of approaches, which names the options that differ.
+
+    An option that it does not name is taken to be as in the remark, as in the atlas's own table.
+    """
+    used = table[["intervention", "options"]].drop_duplicates()
+    options_of: dict[str, list[dict[str, str]]] = {}
+    for name, options in zip(used["intervention"], used["options"], strict=True):
+        own = (word.removeprefix("intervention.").split("=", 1) for word in options.split())
+        options_of.setdefault(name, []).append(dict(own))
+    return [
+        remark["says"]
+        for remark in _unlevel(path)
+        if any(
+            all(own.get(option, str(value)) == str(value) for option, value in named.items())
+            for named in [remark["options"]]
+            for own in options_of.get(remark["intervention"], [])
+        )
+    ]
+
+
+def _unlevel(path: Path) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = yaml.safe_load(path.read_text()).get("unlevel", [])
+    return entries
+
+
+def intervention_claims(plain: ApproachValues, compared: Sequence[Contrast]) -> tuple[Claim, Claim]:
+    """Return two claims: interventions help at equal error, and fairness costs accuracy."""
+    series = _series(plain, compared, ERROR, larger)
+    for gap in GAPS:
+        series += _series(plain, compared, gap, larger, falls=True)
+    parts = judge_parts(plain, series)
+    deciding_parts = select_deciding(parts)
+    verdict = some_intervention_helps(deciding_parts)
+    difference = (
+        "the error with the intervention minus the error without it; for a gap, the gap without "
+        "the intervention minus the gap with it"
+    )
+    counted = (
+        "An intervention lowers a gap, or raises the error, if the difference is surely above 0 "
+        "and may be 0.01 or more. It surely does not if the difference is surely under 0.01. "
+    )
+    matters = "lowers the gap and does not raise the error by an amount that matters"
+    helps = Claim(
+        name="interventions_help_at_equal_error",
+        statement="Some intervention lowers a gap and does not raise the error by an amount that "
+        "matters.",
+        source="Friedler et al. 2019, A comparative study of fairness-enhancing interventions",
+        difference=difference,
+        rule=counted + "The claim holds if one intervention lowers a gap and surely does not raise "
+        "the error. It fails if every intervention surely lowers no gap or raises the error.",
+        verdict=verdict,
+        parts=parts,
+        evidence=_best_of(deciding_parts, f"it {matters}"),
+    )
+    costly = Claim(
+        name="fairness_costs_accuracy",
+        statement="Every intervention that lowers a gap raises the error.",
+        source="Menon and Williamson 2018, The cost of fairness in binary classification",
+        difference=difference,
+        rule=counted + "The claim holds if every intervention surely lowers no gap or raises the "
+        "error. It fails if one intervention lowers a gap and surely does not raise the error.",
+        verdict=_OPPOSITE[verdict],
+        parts=parts,
+        evidence=_best_of(
+            deciding_parts, f"this contradicts the claim: the intervention {matters}"
+        ),
+    )
+    return helps, costly
+
+
+def some_intervention_helps(parts: Sequence[ClaimPart]) -> str:
+    """Return the verdict on "some intervention lowers a gap and does not raise the error"."""
+    part_of = {(part.label, part.metric): part for part in parts}
+    both = []
+    for (name, metric), cost in part_of.items():
+        if metric == ERROR:
+            falls = any_holds([part_of[name, g].verdicts for g in GAPS if (name, g) in part_of])
+            both.append((_and(falls, _OPPOSITE[cost.verdict]), _and(falls, _OPPOSITE[cost.alone])))
+    return any_holds(both)
+
+
+def _and(one: str, other: str) -> str:
+    """Return the verdict on two statements together."""
+    return FAILS if FAILS in (one, other) else HOLDS if one == other == HOLDS else OPEN
+
+
+def _best_of(parts: Sequence[ClaimPart], conclusion: str) -> str:
+    """Return what was measured of the intervention that lowers a gap most, and what follows.
+
+    It is the best of those that lower a gap and do not raise the error by simultaneous intervals;
+    if there are none, of those that do by the intervals of each difference alone; then of all.
+
+    Parameters
+    ----------
+    parts : the parts that decide the claim.
+    conclusion : what follows if it lowers a gap and does not raise the error.
+    """
+    part_of = {(part.label, part.metric): part for part in parts}
+    gap_parts = [part for part in parts if part.metric in GAPS and (part.label, ERROR) in part_of]
+    at_once, alone = (
+        [
+            part
+            for part in gap_parts
+            if (part.verdicts[way], part_of[part.label, ERROR].verdicts[way]) == (HOLDS, FAILS)
+        ]
+        for way in (0, 1)
+    )
+    gap = max(at_once or alone or gap_parts, key=lambda part: part.mean, default=None)
+    if gap is None:
+        return ""
+    cost = part_of[gap.label, ERROR]
+    all_differences = f"llowing for all {len(parts)} differences at once, that is"
+    sure = (
+        f" So {conclusion}. A{all_differences} shown, too."
+        if at_once
+        else f" Judged by these two intervals, {conclusion}. But a{all_differences} not shown."
+        if alone
+        else ""
+    )
+    return (
+        f"On {gap.tasks} tasks, {gap.label} changes the {label(gap.metric)} by "
+        f"{signed(-gap.mean)} ({interval(-gap.upper, -gap.lower)}) and the {label(ERROR)} "
+        f"by {signed(cost.mean)} ({interval(cost.lower, cost.upper)}), each interval by itself."
+        f"{sure}"
+    )
+
+
+def ensemble_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
+    """Return the claim that bags are worse calibrated than the binomial likelihood."""
+    own_metrics = ("log_loss", "expected_calibration_error")
+    series = []
+    for name in (*own_metrics, "nll"):
+        read = "own probability" if name in own_metrics else "members' disagreement"
+        by = "its" if name in own_metrics else "the"
+        series += _series(plain, compared, name, larger, remark=f", by {by} {read}")
+    parts = judge_parts(plain, series)
+    return claim_of_all(
+        parts,
+        name="ensembles_are_uncalibrated",
+        statement="Ensembles are worse calibrated than the binomial likelihood.",
+        source=_FAIRLY_UNCERTAIN,
+        difference="the ensemble's loss minus that of the binomial likelihood around the same "
+        "learner",
+        rule="The claim holds if both the log loss and the calibration error of the ensemble's own "
+        "probability are surely larger, and may be larger by 0.01 or more. It fails if one of the "
+        "two is surely not larger by 0.01. The row on the members' disagreement, which the paper "
+        "scores, is shown but does not decide.",
+        measured="By its own probability, the ensemble's loss is {}",
+        words=("lower", "higher"),
+        decided_by=[part for part in parts if part.metric in own_metrics],
+    )
+
+
+def binomial_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
+    """Return the claim that no method has a smaller log loss than the binomial likelihood."""
+    return claim_of_all(
+        judge_parts(plain, _series(plain, compared, "log_loss", no_larger, falls=True)),
+        name="binomial_nll_is_best",
+        statement="No uncertainty method has a smaller log loss than the binomial likelihood.",
+        source=_FAIRLY_UNCERTAIN,
+        difference="the log loss of the binomial likelihood minus the method's",
+        rule=_NO_DIFFERENCE_IS_LARGE,
+        measured="The binomial likelihood's log loss is {} than another method's",
+        words=("lower", "higher"),
+    )
+
+
+def abstention_claims(values: ApproachValues) -> tuple[Claim, Claim]:
+    """Return two claims: withholding a fifth of the labels lowers the error, and the gaps."""
+    is_unconstrained = values.table["intervention"] == NONE
+    plain = values.only(is_unconstrained & values.table["setting"].isin(["", _WITHHELD]))
+
+    def lowers(name: str, lowered: str, one: str, metrics: Sequence[str]) -> Claim:
+        series = [
+            ClaimSeries(method, metric, fall, larger)
+            for metric in metrics
+            for method, fall in _fall_by_method(plain, metric).items()
+        ]
+        return claim_of_all(
+            judge_parts(plain, series),
+            name=name,
+            statement=f"Withholding the least certain fifth of the labels lowers {lowered}, "
+            "whichever method says what is certain.",
+            source=_FAIRLY_UNCERTAIN,
+            difference=f"the {one} among all people minus that among those who keep a label",
+            rule="The claim holds if every difference is surely above 0 and may be 0.01 or "
+            "more. It fails if one is surely under 0.01.",
+            measured=f"Among those who keep a label, the {one} is {{}} than among all people",
+            words=("higher", "lower"),
+        )
+
+    return (
+        lowers("abstention_lowers_the_error", "the error", "error rate", (ERROR,)),
+        lowers("abstention_lowers_gaps", "the gaps", "gap", GAPS),
+    )
+
+
+def _fall_by_method(values: ApproachValues, metric: str) -> dict[str, Floats]:
+    """Return how much withholding labels lowers a metric: method -> (T, R)."""
+    metric_values = values.metric(metric)
+    rows = values.about_approaches
+    position_of = {
+        tuple(row[name] for name in APPROACH): position for position, row in enumerate(rows)
+    }
+    falls: dict[str, list[Floats]] = {}
+    for position, row in enumerate(rows):
+        base = position_of.get((*(row[name] for name in APPROACH[:-1]), ""))
+        if row["setting"] == _WITHHELD and base is not None:
+            name = f"{row['method']} {option_values('method', row['options'])}".strip()
+            name = name_with_group_need(name, needs_group=bool(row["group_at_prediction"]))
+            falls.setdefault(name, []).append(metric_values[base] - metric_values[position])
+    return {name: finite_mean(np.stack(own)) for name, own in sorted(falls.items())}
+
+
+def recalibration_claim(plain: ApproachValues, compared: Sequence[Contrast]) -> Claim:
+    """Return the claim that multicalibrating a model lowers no group's calibration error."""
+    series = _series(plain, compared, "multicalibration_error", no_larger, falls=True)
+    return claim_of_all(
+        judge_parts(plain, series),
+        name="multicalibration_is_redundant",
+        statement="Multicalibrating a fitted model lowers no group's calibration error.",
+        source="Hansen, Devic, Nakkiran and Sharan 2024, When is multicalibration post-processing "
+        "necessary?",
+        difference="the largest calibration error of any group without multicalibrating minus "
+        "that with it",
+        rule=_NO_DIFFERENCE_IS_LARGE,
+        measured="After multicalibrating, the largest calibration error of any group is {}",
+        words=("higher", "lower"),
+    )

@@ -1,0 +1,583 @@
+"""Write the leaderboard of the atlas with what becomes of claims of the literature.
+
+``python -m papers.atlas.page`` writes the page like ``fairbench leaderboard`` and, with
+docs=docs/atlas.md, the same for the documentation, of the seed that most runs have. It is made of
+the table of approaches that lies beside this file; results= names another, or a folder of runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+if find_spec("fairbench_rank") is None:
+    sys.exit("error: the atlas needs the extension fairbench-rank: pip install extensions/rank")
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairbench.cli.command import Results
+from fairbench.components.papers import run_main
+from fairbench.components.papers.atlas.claims import (
+    FEW_TASKS,
+    ROLES,
+    Claim,
+    ClaimRoles,
+    claims,
+    fairest_differences,
+    sign_in_words,
+    signed_in_words,
+    unequal_terms_of_table,
+    unequal_terms_remarks,
+)
+from fairbench.components.papers.atlas.multilevel import explanations
+from fairbench.components.papers.atlas.seeds import compared_seeds, lines_of
+from fairbench.components.papers.atlas.thresholds import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    margin_series,
+    margins_by_size,
+    margins_of,
+    task_verdicts,
+)
+from fairbench.core.files import write_text
+from fairbench.core.options import option
+from fairbench.core.text import interval, signed
+from fairbench.metrics.registry import label
+from fairbench.reporting.charts import COLOURS, Panel, Series, chart, forest
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Details,
+    Document,
+    Figure,
+    Gallery,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+)
+from fairbench.reporting.document.plain_text import to_markdown
+from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.group_tables import table_of
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
+from fairbench_rank.approaches import (
+    APPROACHES,
+    THRESHOLDS_NEED,
+    approach_table,
+    read_approaches,
+)
+from fairbench_rank.leaderboard import (
+    comparable_board,
+    gap_label,
+    page_of,
+    span_of,
+    tags_of,
+    write_leaderboard,
+)
+from fairbench_rank.standings import (
+    GAPS,
+    MEAN_OVER_FAMILIES,
+    Findings,
+    findings_of,
+    left_out_sentences,
+    plain_values,
+    pluralise,
+)
+
+_ENDS = ("difference", "lower", "upper")
+_OWN = Path(__file__).with_name(APPROACHES)
+_ABOUT = """Do claims of the literature on fairness interventions and on uncertainty hold across
+data sets? This page tests them on many data sets at once. `python -m papers.atlas.page
+docs=docs/atlas.md` writes this page. [Run the atlas](howto/atlas.md) says how the runs were made,
+and [how to read it](howto/atlas.md#how-to-read-the-page)."""
+
+
+@dataclass(frozen=True, eq=False)
+class AtlasFindings(Findings):
+    """What the leaderboard shows, and what becomes of the claims.
+
+    Attributes
+    ----------
+    claims : the claims, each with its verdict.
+    margins : a row for each intervention and task, against thresholds for each group.
+    verdicts : a row for each task and gap: whether thresholds do no worse than any intervention.
+    by_size : the same on small and on large data sets.
+    explanations : which facts about data sets explain differences from the reference.
+    """
+
+    claims: tuple[Claim, ...] = ()
+    margins: Sequence[Mapping[str, Any]] = ()
+    verdicts: Sequence[Mapping[str, Any]] = ()
+    by_size: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+    explanations: Sequence[Mapping[str, Any]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, None for numbers that are unknown."""
+        names = ("margins", "verdicts", "by_size", "explanations")
+        plain = {name: getattr(self, name) for name in names}
+        plain["claims"] = [
+            {**vars(c), "parts": [*map(vars, c.parts)], "fairest": [*map(vars, c.fairest)]}
+            for c in self.claims
+        ]
+        return {**super().to_dict(), **plain_values(plain)}
+
+
+def with_claims(
+    findings: Findings,
+    *,
+    roles: ClaimRoles | None = None,
+    remarks: Sequence[str] = (),
+    draws: int = 300,
+) -> AtlasFindings:
+    """Return findings with what becomes of the claims.
+
+    Parameters
+    ----------
+    roles : the components that claims are about; by default those of claims.yaml.
+    remarks : ways in which interventions were not configured on equal terms, from
+        :func:`fairbench.components.papers.atlas.claims.unequal_terms_remarks`.
+    draws : number of draws from the posterior of the effects of facts about data sets.
+    """
+    series = margin_series(findings.values)
+    margins = margins_of(findings.values, series)
+    told = (explanations(each.ranked, draws=draws) for each in findings.standings)
+    return AtlasFindings(
+        **{field.name: getattr(findings, field.name) for field in fields(Findings)},
+        claims=claims(findings.values, series, roles or ClaimRoles.read(ROLES), remarks),
+        margins=margins,
+        verdicts=task_verdicts(margins),
+        by_size=margins_by_size(findings.values, series),
+        explanations=list(chain.from_iterable(told)),
+    )
+
+
+def add_claims(document: Document, findings: AtlasFindings, gap: str) -> Document:
+    """Return the leaderboard's page with the claims, and with sentences on them in its summary.
+
+    Parameters
+    ----------
+    gap : the gap that the page opens with.
+    """
+    assert document.summary is not None
+    by_size, verdicts = findings.by_size, [claim.verdict for claim in findings.claims]
+    found = [size_sentence(by_size)] if by_size else []
+    found += document.summary.found
+    found += [_thresholds_sentence(findings, gap)] if findings.verdicts else []
+    if verdicts:
+        found.append(
+            f"Of {pluralise(len(verdicts), 'claim', 'claims')} of the literature, "
+            f"{pluralise(verdicts.count(HOLDS), 'holds', 'hold')} here, "
+            f"{pluralise(verdicts.count(FAILS), 'fails', 'fail')}, and "
+            f"{pluralise(verdicts.count(OPEN), 'is', 'are')} not resolved: see Claims."
+        )
+    caveats = [
+        f"On “{claim.statement}” {claim.remarks[0]} More is under Claims."
+        for claim in findings.claims
+        if claim.remarks
+    ]
+    basis, *sure = document.summary.sure
+    *unseen, last = document.summary.unseen
+    open_claims = [claim.statement for claim in findings.claims if claim.verdict == OPEN]
+    if open_claims:
+        unseen.append(f"Of the literature's claims: “{'” “'.join(open_claims)}”")
+    ranks, cost, tasks = document.sections
+    return replace(
+        document,
+        summary=replace(
+            document.summary, found=found, sure=[basis, *caveats, *sure], unseen=[*unseen, last]
+        ),
+        lead=[*([_size_figure(by_size)] if by_size else []), *document.lead],
+        sections=[ranks, claims_section(findings), cost, _explained(findings), tasks],
+        data=findings.to_dict(),
+    )
+
+
+def _thresholds_sentence(findings: AtlasFindings, gap: str) -> str:
+    """Return on how many tasks thresholds of each group do no worse than every intervention."""
+    told = [row["verdict"] for row in findings.verdicts if row["gap_metric"] == gap]
+    return (
+        f"At the same {gap_label(gap)}, {THRESHOLDS_NEED} on an unconstrained model do no worse "
+        f"than every intervention on {told.count(HOLDS)} of {len(told)} tasks, and worse than one "
+        f"on {told.count(FAILS)}; on {told.count(OPEN)} that is not resolved."
+    )
+
+
+def size_sentence(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return sentences on errors of thresholds and interventions at one gap, by size of data."""
+    classes = by_size["classes"]
+    means = ", and ".join(
+        f"{signed_in_words(row['difference'], row['lower'], row['upper'], ('less', 'more'))} on "
+        f"data of {row['label']}"
+        for row in classes
+    )
+    families = " and ".join(str(row["families"]) for row in classes)
+    tasks = " and ".join(f"on {row['positive']} of {row['tasks']}" for row in classes)
+    return (
+        f"At the same gap, {THRESHOLDS_NEED} err {means}. These are means over all interventions, "
+        f"and over {families} families of data. Thresholds err more {tasks} tasks. Where to divide "
+        "small data from large was chosen after seeing the results."
+    )
+
+
+def counts_sentence(claim: Claim) -> str:
+    """Return sentences on how many differences of a claim are above 0, too small, or open."""
+    parts = claim.deciding_parts
+    small = f"under {parts[0].epsilon:g}"
+    at_once = [sign_in_words(part) for part in parts]
+    alone = [sign_in_words(part, alone=True) for part in parts]
+    return (
+        f"Of {pluralise(len(parts), 'difference', 'differences')}, by intervals for all at once: "
+        f"{at_once.count('above 0')} surely above 0, {at_once.count(small)} surely {small}, "
+        f"{at_once.count('open')} open. By the interval of each by itself: "
+        f"{alone.count('above 0')} above 0, {alone.count(small)} {small}."
+    )
+
+
+def evidence_text(claim: Claim) -> str:
+    """Return what was measured of a claim, and how many differences do not count."""
+    if not claim.evidence:
+        return "nothing on enough tasks to tell"
+    few = len(claim.parts) - len(claim.deciding_parts)
+    if not few:
+        return claim.evidence
+    return (
+        f"{claim.evidence} {pluralise(few, 'difference', 'differences')}, measured on few tasks, "
+        f"{'is' if few == 1 else 'are'} not counted."
+    )
+
+
+def claims_section(findings: AtlasFindings) -> Section:
+    """Return every claim with its verdict, then each with its parts."""
+    text = (
+        "A claim holds, or fails, where the interval over families of data leaves no other "
+        "answer; otherwise it is not resolved. A difference that does not matter in practice "
+        f"counts as none. {MEAN_OVER_FAMILIES} {FEW_TASKS}"
+    )
+    overview = table_of(
+        findings.claims,
+        [
+            (lambda c: TableCell(c.statement, link=f"#claim-{c.name}"), Column("claim")),
+            (lambda c: _verdict_cell(c.verdict), Column("verdict")),
+            (evidence_text, Column("what was measured")),
+            ("source", Column("source")),
+        ],
+        by="",
+    )
+    blocks: list[Block] = [Paragraph(text), overview, *map(_details, findings.claims)]
+    if findings.by_size is not None:
+        blocks.append(_size_details(findings.by_size))
+    if findings.verdicts:
+        blocks.append(_task_verdicts_details(findings))
+    return Section("Claims", blocks, name="claims")
+
+
+def _verdict_cell(verdict: str, text: str = "") -> TableCell:
+    """Return a verdict as a badge that can be told from others without colour."""
+    mark = {HOLDS: "agrees", FAILS: "differs"}.get(verdict, "not-resolved")
+    return TableCell(text or verdict, mark=mark)
+
+
+def _details(claim: Claim) -> Details:
+    """Return a claim with its rule, its figure, and the table of its parts."""
+    table = table_of(
+        claim.parts,
+        [
+            ("label", Column("what")),
+            (lambda part: label(part.metric), Column("metric")),
+            (("mean", "lower", "upper"), Column("mean over families", "estimate")),
+            (("all_lower", "all_upper"), Column("all at once", "interval")),
+            ("epsilon", Column("matters from", "number")),
+            ("families", Column("families", "count")),
+            ("tasks", Column("tasks", "count")),
+            ("positive", Column("tasks above 0", "count")),
+            (
+                lambda part: (
+                    "few tasks"
+                    if part.few_tasks
+                    else _verdict_cell(part.verdict, sign_in_words(part))
+                ),
+                Column("difference"),
+            ),
+        ],
+        by="",
+        caption=(
+            "mean over families: with its own 95 % interval; all at once: the same, for all rows "
+            "together; tasks above 0: on how many of the tasks the difference is above 0; "
+            "difference: whether it is surely above 0, surely under what matters, or open, all at "
+            "once"
+        ),
+        sortable=True,
+        tags=[{"metric": part.metric} for part in claim.parts],
+    )
+    blocks: list[Block] = [
+        Paragraph(f"{claim.criterion} Source: {claim.source}"),
+        *([Paragraph(counts_sentence(claim))] if claim.deciding_parts else []),
+        *([Items(claim.remarks)] if claim.remarks else []),
+    ]
+    if claim.fairest:
+        heads, rows = fairest_differences(claim)
+        caption = "the error of thresholds of validation rows minus that of training rows"
+        blocks.append(Table([*map(Column, heads)], rows, caption=caption))
+    return Details(
+        claim.statement, [*blocks, *_picture(claim), table], remark=claim.verdict,
+        name=f"claim-{claim.name}", style="metric",
+    )  # fmt: skip
+
+
+def _picture(claim: Claim) -> Iterator[Gallery]:
+    """Yield the parts that decide with their intervals, drawn one below the other."""
+    figures = []
+    for metric in dict.fromkeys(part.metric for part in claim.deciding_parts):
+        parts = [p for p in claim.deciding_parts if p.metric == metric and p.mean == p.mean]
+        if not parts:
+            continue
+        limits = np.array([[part.lower, part.upper] for part in parts])
+        reach = float(np.ceil(100 * np.nanmax(np.abs(limits))) / 100) or 0.01
+        estimates = [(part.label, part.mean, part.lower, part.upper) for part in parts[:12]]
+        svg = forest(label(metric), [estimates], span=(-reach, reach), mark=0.0)
+        name = f"claim-{claim.name}-{metric}"
+        title = f"{claim.statement} {label(metric)}"
+        figures.append(Figure(title, svg=svg, style="panel", name=name))
+    if figures:
+        yield Gallery(figures, "Dots: mean differences. Lines: intervals. Dashed: no difference.")
+
+
+def _size_details(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> Details:
+    """Return errors of thresholds minus those of interventions, by size of data and by task."""
+    error = Column("error of thresholds minus that of interventions", "estimate")
+    classes = table_of(
+        by_size["classes"],
+        [
+            ("label", Column("data")),
+            ("tasks", Column("tasks", "count")),
+            ("families", Column("families", "count")),
+            (_ENDS, error),
+            ("positive", Column("tasks above 0", "count")),
+            ("compared", Column("comparisons", "count")),
+            ("above", Column("comparisons above 0", "count")),
+        ],
+        by="",
+        caption=(
+            "at the same gap, the mean over all interventions and strengths; tasks averaged within "
+            "families, families equally; comparisons: of an intervention and a gap"
+        ),
+    )
+    tasks = table_of(
+        sorted(by_size["tasks"], key=lambda row: row["rows"]),
+        [
+            (lambda row: f"{row['dataset']} by {row['protect']}", Column("task")),
+            ("family", Column("family")),
+            ("rows", Column("rows", "count")),
+            (_ENDS, error),
+        ],
+        by="",
+        caption="the mean over all comparisons on a task, and its interval for new splits of it",
+        sortable=True,
+        tags=[{"family": row["family"]} for row in by_size["tasks"]],
+    )
+    return Details(
+        "Thresholds of each group against interventions, by the size of the data",
+        [Paragraph(size_sentence(by_size)), classes, tasks],
+        name="unprocessing-by-size", style="metric", is_open=True,
+    )  # fmt: skip
+
+
+def _task_verdicts_details(findings: AtlasFindings) -> Details:
+    """Return the table of verdicts on thresholds against interventions, a row per task and gap."""
+    rows = findings.verdicts
+    table = table_of(
+        rows,
+        [
+            (lambda row: f"{row['dataset']} by {row['protect']}", Column("task")),
+            (lambda row: gap_label(row["gap_metric"]), Column("gap")),
+            ("compared", Column("compared", "count")),
+            ("holds", Column("no worse", "count")),
+            ("fails", Column("worse", "count")),
+            (lambda row: _verdict_cell(row["verdict"]), Column("verdict")),
+            ("least", Column("worst margin", "estimate")),
+        ],
+        by="",
+        caption=(
+            "compared: interventions and strengths; worst margin: how much larger the error of the "
+            "intervention is that does best against thresholds with the same gap: below 0 it wins"
+        ),
+        sortable=True,
+        tags=[{"family": row["family"], "metric": row["gap_metric"]} for row in rows],
+    )
+    count = sum(row["verdict"] == HOLDS for row in rows)
+    return Details(
+        "Thresholds of each group against every intervention, task by task",
+        [table],
+        remark=f"no worse in {count} of {len(rows)} tasks and gaps",
+        name="unprocessing",
+        style="metric",
+    )
+
+
+def _size_figure(by_size: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+    """Return a chart of errors of thresholds minus those of interventions, by size of data."""
+    tasks = [row for row in by_size["tasks"] if row["rows"] > 0]
+    points = [
+        Series(
+            row["family"], [np.log10(row["rows"])], [row["difference"]], "black", lined=False,
+            outline=np.array([[np.log10(row["rows"]), row[end]] for end in ("lower", "upper")]),
+            hint=f"{row['dataset']} by {row['protect']}, {row['rows']:,.0f} rows: "
+            f"{signed(row['difference'])} ({interval(row['lower'], row['upper'])})",
+            tags={"family": row["family"]},
+        )
+        for row in tasks
+    ]  # fmt: skip
+    means = []
+    for index, (row, colour) in enumerate(zip(by_size["classes"], COLOURS, strict=False)):
+        value, lower, upper = (row[end] for end in _ENDS)
+        span = np.log10([row["least_rows"], row["most_rows"]])
+        name, band = f"mean over families, {row['label']}", [[value - lower], [upper - value]]
+        means.append(
+            Series(name, span, [value] * 2, colour, marked=False, dashed=index, band=np.array(band))
+        )
+    panel = Panel(
+        [*means, *points],
+        "rows of the data set: 2 is 100, 3 is 1,000, 4 is 10,000",
+        "extra error of thresholds",
+        title="thresholds against interventions, same gap",
+        from_zero="",
+        spans={"y": span_of(np.array([[row[end] for end in _ENDS] for row in tasks]))},
+    )
+    task_key = Series("a task", [], [], "black", lined=False)
+    caption = (
+        f"The error of {THRESHOLDS_NEED} minus that of interventions at the same gap, the "
+        "mean over all interventions and strengths: above 0 thresholds err more. A point is a task "
+        "with its 95 % interval for new splits; the widest leave the frame. A band is the plain "
+        "mean over families with its 95 % interval."
+    )
+    title = "Thresholds for each group against interventions, by the size of the data"
+    svg, *more = chart([panel], key=[task_key, *means])
+    return Figure(title, svg=svg, more=more, caption=caption, name="by-size")
+
+
+def _explained(findings: AtlasFindings) -> Section:
+    """Return which facts about a data set tell where an approach does better."""
+    unsure = [row for row in findings.explanations if row["verdict"] == OPEN]
+    sure = [row for row in findings.explanations if row not in unsure]
+    text = (
+        f"Of {len(findings.explanations)} pairs of an approach and a fact about data sets, "
+        f"{len(sure)} are resolved: with more of the fact, the approach gains or loses on the "
+        "reference. A slope is the change of the difference for one standard deviation of the fact."
+    )
+    own = {row["name"]: row for row in findings.approaches}
+    blocks: list[Block] = [Paragraph(text)]
+    for title, rows in (("Resolved", sure), ("Not resolved", unsure)):
+        if rows:
+            table = table_of(
+                rows,
+                [
+                    (lambda row: label(row["metric"]), Column("metric")),
+                    ("approach", Column("approach")),
+                    (lambda row: row["fact"].replace("_", " "), Column("with more")),
+                    (("slope", "lower", "upper"), Column("slope", "estimate", decimals=4)),
+                    ("verdict", Column("the approach is")),
+                ],
+                by="",
+                sortable=True,
+                tags=[{**tags_of(own[row["approach"]]), "metric": row["metric"]} for row in rows],
+            )
+            blocks.append(Details(title, [table], remark=f"{len(rows)}", is_open=rows is sure))
+    return Section("What explains it", blocks, name="explained")
+
+
+def docs_page(findings: AtlasFindings, by_seed: Sequence[pd.DataFrame] = ()) -> str:
+    """Return the page of the documentation, in Markdown: without figures and single tasks.
+
+    Parameters
+    ----------
+    findings : of the runs of one seed.
+    by_seed : the tables of that seed and of the others.
+    """
+    runs = sum(table["run"].nunique() for table in by_seed)
+    found = replace(findings, notes=tuple(left_out_sentences(findings, runs)))
+
+    def further(document: Document, *_: Any) -> Document:
+        return add_claims(document, found, GAPS[0])
+
+    board = comparable_board(findings.values.table, "the atlas", "")
+    document = page_of(board, found, further=further)
+    assert document.summary is not None
+    summary = [
+        Section(name, [Items(list(told))]) for name, told in document.summary.named_parts.values()
+    ]
+    *sections, _, _ = document.sections
+    title, _, rest = to_markdown(Document("The atlas", [*summary, *sections])).partition("\n\n")
+    seeds = [
+        f"## Another seed: {seed.second}\n\nIts runs are no part of the answers on this page.\n\n"
+        + "\n".join(lines_of(seed))
+        for seed in (compared_seeds(by_seed[0], other) for other in by_seed[1:])
+    ]
+    lines = rest.partition("\n### Not resolved")[0].split("\n")
+    lines = [line for line in lines if not line.startswith("(The figure")]
+    return "\n\n".join([title, _ABOUT, "\n".join([*lines, *seeds]).strip()]) + "\n"
+
+
+@dataclass(frozen=True)
+class Options(Results):
+    """Of what the page is made, and where it goes."""
+
+    results: Path = option(
+        _OWN, "The table of approaches, or the results folder of the runs.",
+        shown="FILE.parquet|FOLDER",
+    )  # fmt: skip
+    out: Path = option(Path("atlas"), "The folder of the page.", shown="FOLDER")
+    docs: str = option("", "A file in which the same is written in Markdown.", shown="FILE.md")
+    metric: str = option("", "The gap between groups that the page opens with.")
+
+
+def main(options: Options) -> None:
+    """Write the page."""
+
+    def further(document: Document, findings: Findings, runs: Sequence[Run]) -> Document:
+        found = with_claims(findings, remarks=_remarks(runs, findings.values.table))
+        return add_claims(document, found, options.metric or GAPS[0])
+
+    words = "" if options.results == _OWN else f" results={options.results}"
+    path, short = write_leaderboard(
+        [options.results], options.out, metric=options.metric, further=further,
+        command=f"python -m papers.atlas.page{words}",
+    )  # fmt: skip
+    print_document(short)
+    print(path)
+    if options.docs:
+        runs = [] if options.results.is_file() else list(Catalogue(options.results))
+        by_seed = tables_by_seed(runs) if runs else seeds_of(read_approaches(options.results))
+        found = with_claims(findings_of(by_seed[0]), remarks=_remarks(runs, by_seed[0]))
+        write_text(Path(options.docs), docs_page(found, by_seed))
+
+
+def _remarks(runs: Sequence[Run], table: pd.DataFrame) -> list[str]:
+    """Return the remarks on unequal terms by the options of runs, or by what a table names."""
+    return unequal_terms_remarks(runs) if runs else unequal_terms_of_table(table)
+
+
+def tables_by_seed(runs: Sequence[Run]) -> list[pd.DataFrame]:
+    """Return the table of approaches of each seed, the one of most runs first."""
+    seeds = [seed for seed, _ in Counter(run.seed for run in runs).most_common()]
+    return [approach_table([run for run in runs if run.seed == seed], among=runs) for seed in seeds]
+
+
+def seeds_of(table: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the rows of each seed of a table, the seed of most runs first."""
+    seeds = table.drop_duplicates("run")["seed"].value_counts(sort=True).index
+    return [table[table["seed"] == seed].reset_index(drop=True) for seed in seeds]
+
+
+if __name__ == "__main__":
+    run_main(main)

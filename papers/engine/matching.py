@@ -1,0 +1,531 @@
+"""Finds what answers every published number, and keeps the record of what agreed.
+
+A number is answered by a run, which chose what the mapping asks for, also if it was made before an
+option was added, or with fewer repeats than the experiment asks for; or by a computation that is
+stored in the results folder.
+
+The record, ``verdicts.csv`` of each paper, has one row for each published number: theirs, ours and
+the verdict. What a later run finds is compared with it, so that a verdict that changes is seen.
+Numbers that were not run, or with fewer repeats than the paper's, leave the record as it is.
+
+Begin with `paper_tables`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from fairbench.components.papers.engine.mapping import (
+    ABSENT,
+    AGREES,
+    CANNOT,
+    KEYS,
+    MISSING,
+    UNANSWERED,
+    Paper,
+    Row,
+    answers,
+    computations_of,
+    contents,
+    counts,
+    judge,
+    metrics_of,
+    quick_note,
+    rule_of,
+    settle,
+)
+from fairbench.core.errors import UserError
+from fairbench.core.files import write_text
+from fairbench.evaluation.summary import summarise
+from fairbench.evaluation.table import values_of
+from fairbench.experiments.configuration import Presets
+from fairbench.results.catalogue import Catalogue
+from fairbench.results.runs import Run
+
+TEXTS = ("label", "cause", "reason")
+T = TypeVar("T")
+
+
+class Effort(Enum):
+    """The size of a computation: the paper's own, a quick look, or one pass through the code.
+
+    The value is what the names of stored numbers end with.
+    """
+
+    WHOLE = ""
+    QUICK = "quick"
+    FIRST = "first"
+
+    def choose(self, whole: T, quick: T, first: T) -> T:
+        """Return the one of three values that is this effort's."""
+        return {Effort.WHOLE: whole, Effort.QUICK: quick, Effort.FIRST: first}[self]
+
+
+def computed_numbers(paper: Paper, name: str, table: str, results: Path) -> pd.DataFrame:
+    """Return the numbers of a computation, with columns of texts and ``quick``.
+
+    That is what the results folder has of it, else what the paper's folder keeps, else what a quick
+    look found.
+    """
+    if is_computed(paper, name, table, results):
+        return _read(computation_path(paper, name, table, results))
+    kept_file = paper.computations[name].get("kept")
+    if kept_file:
+        numbers = _read(paper.folder / str(kept_file))
+        return numbers[numbers["row"].isin(rows_answered(paper, name, table).index)]
+    if is_computed(paper, name, table, results, Effort.QUICK):
+        return _read(computation_path(paper, name, table, results, Effort.QUICK)).assign(quick=True)
+    return pd.DataFrame(columns=["row"])
+
+
+def _read(path: Path) -> pd.DataFrame:
+    numbers = pd.read_csv(path, float_precision="round_trip")
+    texts = {name: numbers.get(name, pd.Series("", numbers.index)) for name in TEXTS}
+    sd = numbers.get("sd", pd.Series(float("nan"), numbers.index))
+    numbers = numbers.assign(**texts, sd=sd, quick=False).astype(dict.fromkeys(TEXTS, object))
+    return numbers.fillna(dict.fromkeys(TEXTS, ""))
+
+
+def is_computed(
+    paper: Paper, name: str, table: str, results: Path, effort: Effort = Effort.WHOLE
+) -> bool:
+    """Return whether a computation is stored, for the published numbers as they are."""
+    notes = computation_path(paper, name, table, results, effort).with_suffix(".json")
+    if not notes.is_file():
+        return False
+    stored = json.loads(notes.read_text(encoding="utf-8"))
+    return bool(stored.get("published") == rows_digest(rows_answered(paper, name, table)))
+
+
+def rows_answered(paper: Paper, name: str, table: str) -> pd.DataFrame:
+    """Return the published rows of a table that a computation answers."""
+    rows = paper.published(table)
+    rules = paper.table(table)["rules"]
+    return rows[[name in computations_of(rule_of(rules, row)) for row in rows.to_dict("records")]]
+
+
+def computation_path(
+    paper: Paper, name: str, table: str, results: Path, effort: Effort = Effort.WHOLE
+) -> Path:
+    """Return the path of the stored numbers of a computation."""
+    stem = "-".join(filter(None, [f"table{table}", name, effort.value]))
+    return results / "papers" / paper.name / f"{stem}.csv"
+
+
+def number(mean: float, sd: float, repeats: int, **more: Any) -> dict[str, Any]:
+    """Return one number of a computation: its mean over repeats, their sd, and what goes with it.
+
+    Parameters
+    ----------
+    more : ``row``, ``label``, ``cause``, ``error`` and ``reason`` of a computation's rows.
+    """
+    return {"mean": float(mean), "sd": float(sd), "repeats": repeats, **more}
+
+
+def rows_digest(rows: pd.DataFrame) -> str:
+    """Return a hash of published rows, which a computation is stored with."""
+    return hashlib.sha256(rows.to_csv().encode()).hexdigest()
+
+
+# The runs and computations beside each published number.
+
+_FRONT = ("experiment", "dataset", "method", "intervention", "option")
+_OPTIONS = ("intervention.", "method.")
+_COLUMNS = [*_FRONT, "metric", "variant", "attribute", "group", "mean", "sd", "repeats"]
+
+
+@dataclass(frozen=True, eq=False)
+class PaperTable:
+    """A published table, compared with our numbers row by row.
+
+    Attributes
+    ----------
+    rows : the result of :func:`compare`, with a column ``own data set``: the data set's name here.
+    """
+
+    paper: str
+    table: str
+    experiments: tuple[str, ...]
+    rows: pd.DataFrame
+    note: str
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many reproductions have each verdict."""
+        return counts(self.rows)
+
+
+def paper_tables(
+    paper: Paper, tables: Sequence[str], collection: Catalogue, presets: Presets, results: Path
+) -> Iterator[PaperTable]:
+    """Yield tables of a paper with what answers them.
+
+    Raises
+    ------
+    UserError : a table that the mapping does not have.
+    """
+    available = set(presets.experiments())
+    experiments_of_tables = [
+        [experiment for experiment in paper.experiments(t) if experiment in available]
+        for t in tables
+    ]
+    names = dict.fromkeys(name for experiments in experiments_of_tables for name in experiments)
+    runs = {name: presets.runs_of(name, collection.runs) for name in names}
+    metrics = values_of(collection.only({id_ for found in runs.values() for id_ in found}).metrics)
+    metrics = metrics[metrics["metric"].isin(metrics_of(paper)) & (metrics["group"] == "")]
+    summaries = {name: _summaries(name, metrics, runs[name]) for name in names}
+    for table, experiments in zip(tables, experiments_of_tables, strict=True):
+        every = [summaries[name] for name in experiments] or [pd.DataFrame(columns=_COLUMNS)]
+        ours = pd.concat(every, ignore_index=True)
+        yield _table(paper, table, experiments, ours, results)
+
+
+def finished_runs(
+    experiment: str, conf: Path, results: Path
+) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:
+    """Return the choices of an experiment's finished jobs, their runs, and the runs' metrics."""
+    collection = Catalogue(results)
+    runs = Presets(conf).runs_of(experiment, collection.runs)
+    metrics = values_of(collection.metrics)
+    metrics = metrics[metrics["run"].isin(runs)]
+    metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("category"), object))
+    return [
+        ({"experiment": experiment, **run.choices, **chosen}, run, metrics[metrics["run"] == id_])
+        for id_, (chosen, run) in runs.items()
+    ]
+
+
+def runs_needed(
+    experiment: str, conf: Path, results: Path
+) -> list[tuple[dict[str, str], Run, pd.DataFrame]]:
+    """Like `finished_runs`, but refuse an experiment without any finished run.
+
+    Raises
+    ------
+    UserError : there is no finished run; it says which command makes them.
+    """
+    runs = finished_runs(experiment, conf, results)
+    if not runs:
+        raise UserError(
+            f"there is no finished run of {experiment} in {results}: make them with "
+            f"{command(experiment)}"
+        )
+    return runs
+
+
+def command(experiment: str) -> str:
+    """Return the command line of an experiment."""
+    return f"fairbench run -m experiment={experiment}"
+
+
+def _summaries(
+    name: str, metrics: pd.DataFrame, runs: Mapping[str, tuple[dict[str, str], Run]]
+) -> pd.DataFrame:
+    """Return the summaries of an experiment's runs, with what each run chose in front."""
+    if not runs:
+        return pd.DataFrame(columns=_COLUMNS)
+    found = summarise(metrics[metrics["run"].isin(runs)], per=["run"], intervals=False)
+    found, fronts = found.sort_values("run", kind="stable"), []
+    for id_ in found["run"]:
+        chosen, run = runs[str(id_)]
+        choice = {"experiment": name, **run.choices, **chosen}
+        # `option` holds settings of single components.
+        option = " ".join(text for key, text in choice.items() if key.startswith(_OPTIONS))
+        fronts.append([{**choice, "option": option}[column] for column in _FRONT])
+    return pd.concat([pd.DataFrame(fronts, found.index, _FRONT), found], axis=1)
+
+
+def _table(
+    paper: Paper, table: str, experiments: Sequence[str], ours: pd.DataFrame, results: Path
+) -> PaperTable:
+    """Return a table of a paper beside the summaries of runs and the computations of it."""
+    names = paper.computed(table)
+    computed = {name: computed_numbers(paper, name, table, results) for name in names}
+    rows = compare(paper, table, ours[ours["metric"].isin(metrics_of(paper, table))], computed)
+    own_names = paper.table(table).get("datasets", {})
+    rows["own data set"] = rows["dataset"].map(lambda name: own_names.get(name, name))
+    quick = any(value["quick"].any() for value in computed.values() if len(value))
+    note = quick_note(rows, paper.table(table).get("runs", paper.runs))
+    return PaperTable(
+        paper.name, table, tuple(experiments), rows, note or ("quick look" if quick else "")
+    )
+
+
+def compare(
+    paper: Paper,
+    table: str,
+    ours: pd.DataFrame,
+    computed: Mapping[str, pd.DataFrame] | None = None,
+) -> pd.DataFrame:
+    """Return a row per published number and method of ours that answers it.
+
+    ``reproduces`` marks the answer that is to agree, whose verdict is that on the printed number;
+    ``whole`` marks one of the paper's size.
+
+    Parameters
+    ----------
+    ours : summaries of finished runs with the columns ``experiment``, ``dataset``, ``method``,
+        ``intervention`` and ``option`` in front.
+    computed : computation -> its numbers, by the place of the published row.
+    """
+    mapping = paper.table(table)
+    rows: list[dict[str, Any]] = []
+    lookup = _Lookup(ours)
+    computed_by_row = {
+        name: {row: rows.to_dict("records") for row, rows in numbers.groupby("row", sort=False)}
+        for name, numbers in (computed or {}).items()
+    }
+    published = paper.published(table)
+    for row_number, row in zip(published.index, published.to_dict("records"), strict=True):
+        rule = rule_of(mapping["rules"], row)
+        front = {**row, "published method": f"{row['method']} {row['setting']}".strip()}
+        given: Iterable[tuple[str, str, dict[str, Any] | None]]
+        if "computation" in rule:
+            given = _numbers_of_computations(computed_by_row, rule, row_number, row)
+        else:
+            given = _numbers_of_runs(rule, row, mapping.get("datasets", {}), lookup)
+        answers_of_row = [_answer(paper, rule, mapping, row, *each) for each in given]
+        answers_of_row[0] |= settle(paper, row, answers_of_row)
+        rows += [
+            {**front, "reproduces": i == 0, "ours under it": float("nan"), **answer}
+            for i, answer in enumerate(answers_of_row)
+        ]
+    return pd.DataFrame(rows)
+
+
+def _answer(
+    paper: Paper,
+    rule: Mapping[str, Any],
+    mapping: Mapping[str, Any],
+    row: Mapping[str, str],
+    label: str,
+    cause: str,
+    numbers: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """Return one answer to a printed number with its verdict and the cause it stands for."""
+    verdict = judge(paper, row, numbers, mapping.get("runs"))
+    whole = False  # not of the paper's size: a quick look, or fewer repeats than its runs
+    if numbers is not None and "computation" in rule:
+        whole = not numbers.get("quick", False)
+    elif numbers is not None:
+        whole = bool(numbers["repeats"] >= mapping.get("runs", paper.runs))
+    reason = rule.get("absent") or (numbers or {}).get("reason", "")
+    if reason:
+        verdict["verdict"] = ABSENT
+    return {
+        "our method": label,
+        **verdict,
+        "reason": reason,
+        "cause": paper.cause(cause),
+        "whole": whole,
+    }
+
+
+def _numbers_of_computations(
+    computed: Mapping[str, Mapping[int, list[dict[str, Any]]]],
+    rule: Mapping[str, Any],
+    row_number: int,
+    row: Mapping[str, str],
+) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
+    """Yield the numbers of computations that answer a published row: label, cause, numbers."""
+    for name, cause in computations_of(rule).items():
+        records = computed.get(name, {}).get(row_number, [])
+        if not (records or cause):
+            yield row["method"], "", None
+        for record in records:
+            own = cause or record["cause"]
+            yield record["label"] or own or row["method"], own, record
+
+
+def _numbers_of_runs(
+    rule: Mapping[str, Any], row: Mapping[str, str], own_names: Mapping[str, str], ours: _Lookup
+) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
+    """Yield our numbers for a published row: label, cause, and None where there are none."""
+    if "metrics" not in rule or "absent" in rule:
+        yield row["method"], "", None
+        return
+    dataset = own_names.get(row["dataset"], row["dataset"])
+    for choice, metric in answers(rule, row):
+        cause = choice.pop("cause", "")
+        label = choice.pop("label", "") or _label(choice)
+        yield label, cause, _matching_numbers(ours, {"dataset": dataset, **choice}, metric)
+
+
+def _label(choice: Mapping[str, str]) -> str:
+    """Name our answer: its method unless an intervention says it all, and a run that differs."""
+    intervention = "" if choice["intervention"] == "none" else choice["intervention"]
+    method = "" if intervention and choice["method"] == "baseline" else choice["method"]
+    held_out = "validation" if choice.get("experiment", "").endswith("_validation") else ""
+    return " ".join(filter(None, [method, intervention, choice.get("option", ""), held_out]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Lookup:
+    """Rows of a table, found by the values of some columns: read once for each set of columns."""
+
+    rows: pd.DataFrame
+    _places: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = field(default_factory=dict)
+
+    def first(self, values_by_column: Mapping[str, str]) -> pd.Series | None:
+        """Return the first row with these values."""
+        names = tuple(values_by_column)
+        if names not in self._places:
+            every = [*zip(*(self.rows[name] for name in names), strict=True)]
+            # The first row of equal ones stands last, and so is kept.
+            self._places[names] = {every[i]: i for i in reversed(range(len(every)))}
+        place_of_row = self._places[names].get(tuple(values_by_column.values()))
+        return None if place_of_row is None else self.rows.iloc[place_of_row]
+
+
+def _matching_numbers(
+    ours: _Lookup, choice: Mapping[str, str], metric: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return mean and sd of the one row, in the paper's unit: ``shift`` plus ``scale`` times it."""
+    keys = {"metric": metric["metric"], "attribute": metric.get("attribute", "")}
+    first = ours.first({**choice, **keys, "variant": "", "group": ""})
+    scale = metric.get("scale", 1.0)
+    if first is None:
+        return None
+    mean = metric.get("shift", 0.0) + scale * first["mean"]
+    return {"mean": mean, "sd": abs(scale) * first["sd"], "repeats": first["repeats"]}
+
+
+# The record, and the verdict of each row of a work.
+
+PLACE = ["table", *KEYS, "metric"]
+_NUMBERS = ["ours", "our sd", "repeats", "difference", "ours under it"]
+_RECORDED_TEXTS = ["value", "sd", "verdict", "cause", "reason"]
+COLUMNS = [*PLACE, "value", "sd", *_NUMBERS[:4], "verdict", "cause", _NUMBERS[4], "reason"]
+OTHER_DATA = "other data"
+
+
+def record_path(paper: Paper) -> Path:
+    """Return the path of a paper's record."""
+    return paper.folder / "verdicts.csv"
+
+
+def recorded(paper: Paper) -> pd.DataFrame:
+    """Return a paper's record with the columns `COLUMNS`; no rows if there is none yet."""
+    path = record_path(paper)
+    if not path.is_file():
+        return pd.DataFrame(columns=COLUMNS)
+    texts = dict.fromkeys([*PLACE, *_RECORDED_TEXTS], str)
+    return pd.read_csv(
+        path, dtype=texts, keep_default_na=False, na_values=dict.fromkeys(_NUMBERS, "")
+    )
+
+
+def verdicts(tables: Sequence[PaperTable]) -> pd.DataFrame:
+    """Return a row for each published number of some tables, with `whole`: of the paper's size."""
+    rows = pd.concat([table.rows for table in tables], ignore_index=True)
+    return rows.loc[rows["reproduces"], [*COLUMNS, "whole"]]
+
+
+def changes(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers whose verdict is another than the recorded one, with ``before``.
+
+    Parameters
+    ----------
+    new : the result of :func:`verdicts`; numbers that were not run, or were not recorded, are left
+        out.
+    """
+    before = record[[*PLACE, "verdict"]].rename(columns={"verdict": "before"})
+    both = new.merge(before, on=PLACE)
+    was_run = both["verdict"].ne(MISSING) & both["before"].ne(MISSING)
+    return both[was_run & both["verdict"].ne(both["before"])]
+
+
+def merge_record(new: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
+    """Return the record, updated by the numbers that were run in the paper's size."""
+    unsettled = ~(new["whole"] | new["verdict"].eq(ABSENT)).to_numpy()
+    result = new.set_index(PLACE)[COLUMNS[len(PLACE) :]].astype(object)
+    before = record.set_index(PLACE)[COLUMNS[len(PLACE) :]].reindex(result.index)
+    stays = unsettled & before["verdict"].notna().to_numpy()
+    # A number that was run in a smaller size, and never in the paper's, counts as not run.
+    result.loc[unsettled, _NUMBERS] = float("nan")
+    result.loc[unsettled, ["verdict", "cause"]] = [MISSING, ""]
+    result.loc[stays] = before.loc[stays].astype(object)
+    return result.reset_index()[COLUMNS]
+
+
+def write_record(paper: Paper, rows: pd.DataFrame) -> None:
+    """Write a paper's record, numbers with six digits."""
+    numeric = rows.astype(dict.fromkeys(_NUMBERS, float))
+    write_text(record_path(paper), numeric.to_csv(index=False, float_format="%.6g"))
+
+
+@dataclass(frozen=True)
+class RowAnswer:
+    """What stands beside a row of a work.
+
+    Attributes
+    ----------
+    verdict : the row's own, or what a table's numbers say.
+    note : the observation, or the reason why there is none.
+    numbers : the record of a table's numbers; no rows for other rows.
+    """
+
+    row: Row
+    verdict: str
+    note: str
+    numbers: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
+
+    @property
+    def printed(self) -> int:
+        """Return how many numbers the paper prints."""
+        return len(self.numbers)
+
+    @property
+    def compared(self) -> int:
+        """Return how many numbers have ours beside them."""
+        return int((~self.numbers["verdict"].isin(UNANSWERED)).sum())
+
+    def count(self, verdict: str) -> int:
+        """Return how many numbers have a verdict."""
+        return int((self.numbers["verdict"] == verdict).sum())
+
+    @property
+    def score(self) -> str:
+        """Return how many numbers agree, of those compared; nothing where none was."""
+        return f"{self.count(AGREES)} of {self.compared}" if self.compared else ""
+
+
+def row_answers(paper: Paper, record: pd.DataFrame) -> Iterator[RowAnswer]:
+    """Yield the verdict of every row of a paper's contents, tables judged by their record."""
+    for row in contents(paper):
+        if row.is_counted:
+            yield _table_answer(row, record[record["table"] == row.table])
+        elif row.kind == "absent":
+            yield RowAnswer(row, CANNOT, row.absent)
+        else:
+            yield RowAnswer(row, row.verdict, " ".join(filter(None, [row.words, row.note])))
+
+
+def _table_answer(row: Row, numbers: pd.DataFrame) -> RowAnswer:
+    """Return the verdict on a table of a paper, from the verdicts on its numbers."""
+    verdicts = numbers["verdict"]
+    compared, agreeing = (~verdicts.isin(UNANSWERED)).sum(), (verdicts == AGREES).sum()
+    if compared and row.other_data:
+        verdict = OTHER_DATA
+    elif compared:
+        verdict = "agrees in part" if agreeing else "differs"
+        verdict = "agrees" if agreeing == compared else verdict
+    else:
+        verdict = CANNOT if len(numbers) and (verdicts == ABSENT).all() else MISSING
+    sentences = [note for note in (row.other_data, row.note) if note]
+    unanswered = numbers[verdicts.isin(UNANSWERED)]
+    reasons = unanswered["reason"].replace("", "they were not run")
+    for reason, rows in unanswered.groupby(reasons, sort=False):
+        all_of_them = len(rows) == len(numbers)
+        number = "None" if all_of_them else f"{len(rows)} of the {len(numbers)} printed numbers"
+        compared_or_not = "is compared" if all_of_them else "are not compared"
+        sentences.append(f"{number} {compared_or_not}: {reason}.")
+    return RowAnswer(row, verdict, " ".join(sentences), numbers)

@@ -1,0 +1,533 @@
+"""What is printed and written of the papers: ours, theirs, the difference and the verdict.
+
+`print_paper` prints tables, and `print_contents` every row of a work. `pages` makes
+``docs/papers.md``, which answers in brief for every work and counts its numbers, and a page for
+each work, ``docs/papers/NAME.md``, with a line for every row of its contents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fairbench.components.papers.engine.mapping import (
+    ABSENT,
+    AGREES,
+    CANNOT,
+    CAUSED,
+    IMPOSSIBLE,
+    KEYS,
+    ROW_VERDICTS,
+    UNEXPLAINED,
+    VERDICTS,
+    Paper,
+    PaperOptions,
+    distance,
+    papers_in,
+    rule_of,
+    scoreboard,
+    shares_within,
+)
+from fairbench.components.papers.engine.matching import (
+    OTHER_DATA,
+    PaperTable,
+    RowAnswer,
+    changes,
+    command,
+    merge_record,
+    paper_tables,
+    recorded,
+    row_answers,
+    verdicts,
+    write_record,
+)
+from fairbench.core.files import write_text
+from fairbench.experiments.configuration import Presets
+from fairbench.results.catalogue import Catalogue
+
+_WIDTH = 100
+_PRINTED = ("published", "ours", "difference")
+_HEADINGS = {
+    "dataset": "data set",
+    "sensitive_attribute": "groups",
+    "n_labelled": "labels",
+    "our method": "ours is",
+}
+
+
+def print_paper(paper: Paper, conf: Path, results: Path, table: str = "") -> None:
+    """Print one table, or a summary of all of them, from what is in the results folder.
+
+    Every table that is printed is written to ``report/PAPER`` of the results folder besides.
+
+    Parameters
+    ----------
+    table : its name, ``all`` for all of them one by one, nothing for the summary.
+
+    Raises
+    ------
+    UserError : a table that the paper does not have.
+    """
+    names = list(paper.tables) if table in ("", "all") else [table]
+    tables = list(paper_tables(paper, names, Catalogue(results), Presets(conf), results))
+    console = Console(width=_WIDTH)
+    folder = results / "report" / paper.name
+    for group in tables:
+        commands = [command(name) for name in group.experiments]
+        if paper.computed(group.table):
+            commands.append(f"fairbench paper {paper.name} table={group.table} run=true")
+        _write(group, folder / f"table{group.table}", commands)
+        if table:
+            print_table(group, console)
+            note = f" ({group.note})" if group.note else ""
+            scored = f"table {group.table}: {scoreboard(group.rows)}{note}"
+            console.print(f"{scored}; made by {', '.join(commands)}", style=None)
+    if not table:
+        console.print(_summary(paper, tables))
+        if paper.within:
+            print(_near_together(paper, tables))
+        if tables:
+            print(f"One table: fairbench paper {paper.name} table={tables[0].table}")
+
+
+def print_contents(paper: Paper, answers: Sequence[RowAnswer]) -> None:
+    """Print every row of a paper: its verdict, how many numbers agree, and what was seen."""
+    printed = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
+    printed.add_column("row", overflow="fold", max_width=30)
+    printed.add_column("verdict", no_wrap=True)
+    printed.add_column("agree", justify="right", no_wrap=True)
+    printed.add_column("what was seen", overflow="fold")
+    for answer in answers:
+        note = answer.note or answer.row.what
+        printed.add_row(answer.row.item, answer.verdict, answer.score, note)
+    Console(width=_WIDTH).print(printed)
+
+
+def print_changes(paper: Paper, changed: pd.DataFrame) -> None:
+    """Print the numbers whose verdict is not the recorded one, one per line.
+
+    Those of a smaller size than the paper's are only counted.
+    """
+    for row in changed[changed["whole"]].to_dict("records"):
+        row_name = ", ".join(filter(None, (row[name] for name in (*KEYS, "metric"))))
+        print(
+            f"{paper.name}, table {row['table']}, {row_name}: {row['verdict']} "
+            f"(recorded: {row['before']}); theirs {row['value']}, ours {row['ours']:.4g}"
+        )
+    smaller = int((~changed["whole"]).sum())
+    if smaller:
+        print(f"{paper.name}: {smaller} verdicts of a smaller size differ from the record")
+
+
+def _summary(paper: Paper, tables: Sequence[PaperTable]) -> Table:
+    """Return how many numbers of each table have which verdict, and how near ours are."""
+    printed = Table(title=paper.title or paper.name, title_justify="left", box=box.SIMPLE_HEAD)
+    printed.add_column("table")
+    near = [f"within {distance:.2f}" for distance in _distances(paper)]
+    for heading in ("numbers", *VERDICTS, *near):
+        printed.add_column(heading, justify="right")
+    printed.add_column("")
+    for table in tables:
+        counts = map(str, (int(table.rows["reproduces"].sum()), *table.counts.values()))
+        printed.add_row(table.table, *counts, *_near_shares(table, paper), table.note)
+    return printed
+
+
+def _distances(paper: Paper) -> Sequence[float]:
+    return paper.within.get("distances", ())
+
+
+def _near_shares(table: PaperTable, paper: Paper) -> list[str]:
+    """Return a table's shares within each distance; empty if it is not among the counted tables."""
+    rows = table.rows[table.rows["reproduces"]]
+    if table.table not in paper.within.get("tables", ()) or rows["difference"].isna().all():
+        return [""] * len(_distances(paper))
+    return [f"{share:.0%}" for share in shares_within(rows, _distances(paper))]
+
+
+def _near_together(paper: Paper, tables: Sequence[PaperTable]) -> str:
+    """Return, for each kind of answer, its shares within each distance in the counted tables."""
+    counted = [table for table in tables if table.table in paper.within["tables"]]
+    rows = pd.concat([group.rows for group in counted])
+    rows = rows[rows["difference"].notna()]
+    kinds = rows["our method"].where(~rows["reproduces"], "the answer that reproduces")
+    lines = [f"Tables {', '.join(group.table for group in counted)} together:"]
+    for kind, rows_of_kind in rows.groupby(kinds, sort=False):
+        shares = zip(shares_within(rows_of_kind, _distances(paper)), _distances(paper), strict=True)
+        share_texts = ", ".join(f"{share:.0%} within {distance:.2f}" for share, distance in shares)
+        lines.append(f"  {kind}, {_numbers(len(rows_of_kind))}: {share_texts}")
+    return "\n".join([*lines, *paper.within.get("note", ())])
+
+
+def print_table(table: PaperTable, console: Console) -> None:
+    """Print a table, metric by metric; what all rows share stands in the title."""
+    answered = table.rows[table.rows["verdict"] != ABSENT]
+    for metric, rows in answered.groupby("metric", sort=False):
+        console.print(_metric_table(rows, f"{table.paper}, table {table.table}: {metric}"))
+    for reason, rows in table.rows[table.rows["verdict"] == ABSENT].groupby("reason", sort=False):
+        numbers = int(rows["reproduces"].sum())
+        have = "have" if numbers > 1 else "has"
+        console.print(f"{_numbers(numbers)} {have} no answer: {reason}")
+
+
+def _metric_table(rows: pd.DataFrame, title: str) -> Table:
+    """Return the table of one metric: published numbers beside ours."""
+    several = rows.groupby(list(KEYS), sort=False)["our method"].transform("size").max() > 1
+    keys = _distinguishing_columns(rows)
+    shared = [rows[name].iloc[0] for name in KEYS if name not in keys]
+    title = ", ".join([title, *filter(None, shared)]) + ", mean (sd)"
+    if several or (rows["our method"] != rows["method"]).any():
+        keys.append("our method")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
+    for name in (*keys, *_PRINTED, "verdict"):
+        whole = name in (*_PRINTED, "verdict")
+        table.add_column(
+            _HEADINGS.get(name, name),
+            justify="right" if name in (*_PRINTED, "n_labelled") else "left",
+            overflow="fold",
+            no_wrap=whole,
+        )
+    digits = _decimals(rows)
+    blocks = rows[keys[0]].duplicated().any()
+    ordered = rows.sort_values("dataset", kind="stable").to_dict("records")
+    for previous, row in zip([None, *ordered], ordered, strict=False):
+        if blocks and previous and previous[keys[0]] != row[keys[0]]:
+            table.add_section()
+        front = [str(row[name]) for name in keys]
+        if previous and previous[keys[0]] == row[keys[0]]:
+            front[0] = ""
+        if keys[-1] == "our method" and row["our method"] == row["method"]:
+            front[-1] = ""
+        table.add_row(*front, *_cells(row, digits))
+    return table
+
+
+def _distinguishing_columns(rows: pd.DataFrame) -> list[str]:
+    """Return the columns that tell published rows apart, without those that others determine."""
+    keys = [name for name in KEYS if rows[name].nunique() > 1]
+    for name in ("sensitive_attribute", "n_labelled", "learner"):
+        other_keys = [key for key in keys if key != name]
+        if name in keys and other_keys and rows.groupby(other_keys)[name].nunique().max() == 1:
+            keys = other_keys
+    return keys or ["method"]
+
+
+def _cells(row: dict[str, Any], digits: Callable[[Any], str]) -> list[str]:
+    theirs = f"{row['value']} ({row['sd']})" if row["sd"] else row["value"]
+    ours = digits(row["ours"])
+    if row["repeats"] > 1:
+        ours += f" ({digits(row['our sd'])})"
+    verdict = row["verdict"] if row["reproduces"] else f"({row['verdict']})"
+    return [theirs, ours, digits(row["difference"]), verdict]
+
+
+def _decimals(rows: pd.DataFrame) -> Callable[[Any], str]:
+    """Return how numbers of a metric are written: finer where the published ones are small."""
+    least = rows["published"].abs().replace(0, np.nan).min()
+    decimals = 5 if least < 0.001 else 4 if least < 0.03 else 3
+
+    def written(value: Any) -> str:
+        if not isinstance(value, float):
+            return str(value)
+        return "-" if np.isnan(value) else f"{value:.{decimals if abs(value) < 100 else 1}f}"
+
+    return written
+
+
+def _write(table: PaperTable, stem: Path, commands: Sequence[str]) -> None:
+    """Write a table as CSV and as Markdown, with the commands that made it."""
+    rows = table.rows
+    write_text(stem.with_suffix(".csv"), rows.to_csv(index=False))
+    written = _decimals(rows)
+    cells = [[written(value) for value in row] for row in rows.itertuples(index=False)]
+    body = "\n".join(_table(dict.fromkeys(rows.columns, "---"), cells))
+    write_text(stem.with_suffix(".md"), f"Made by `{'`, `'.join(commands)}`.\n\n{body}\n")
+
+
+# The pages.
+
+PAGE = Path("docs", "papers.md")
+# Verdict on a printed number -> its heading, and what it means.
+_COUNTED = {
+    AGREES: ("agree", "Ours, by the text's setting, agrees with the printed number."),
+    CAUSED: (
+        "under a cause",
+        "Ours differs by the text's setting. It agrees when the one setting that the cause names "
+        "is changed. Each cause is a run.",
+    ),
+    IMPOSSIBLE: (
+        "cannot be",
+        "The printed number contradicts another one of the work, or its own formula. A test shows "
+        "it.",
+    ),
+    UNEXPLAINED: ("unexplained", "Ours differs, and we do not know why."),
+}
+_NOT_JUDGED = {
+    OTHER_DATA: "We ran the table on other people than the paper's, so its numbers may differ.",
+    CANNOT: "What it takes was not published, or cannot be computed.",
+}
+
+
+def pages(papers: Sequence[Paper]) -> dict[Path, str]:
+    """Return path -> text of every page, the one that opens them first."""
+    ordered = sorted(papers, key=lambda paper: paper.title.lower())
+    every = [(paper, list(row_answers(paper, recorded(paper)))) for paper in ordered]
+    names = [f"papers/{paper.name}" for paper in ordered]
+    first = [
+        *_HEAD,
+        *(_line(_brief(paper)) for paper in ordered if paper.brief),
+        "",
+        *_COUNTS,
+        *(_line(_counts_of_work(paper, rows)) for paper, rows in every),
+        "",
+        *_WORDS,
+        *(f"| {name} | {meaning} |" for name, meaning in _COUNTED.values()),
+        "",
+        *_ROWS,
+        *(f"| *{name}* | {meaning} |" for name, meaning in {**ROW_VERDICTS, **_NOT_JUDGED}.items()),
+        "",
+        *("```{toctree}", ":hidden:", "", *names, "```", ""),
+    ]
+    folder = PAGE.with_suffix("")
+    own = {folder / f"{paper.name}.md": "\n".join(_work(paper, rows)) for paper, rows in every}
+    return {PAGE: "\n".join(first), **own}
+
+
+_HEAD = """# The five works: what replicates
+
+fairbench implements five works. This page says of each what it claims, whether that replicates, and
+how many of its printed numbers agree with ours. Every work has a page of its own, with a line for
+each table, figure, definition, algorithm, data set, setting and claim of its text. The thesis has
+two pages, one for chapter 2 and one for chapter 3; its chapter 4 is the paper of 2020.
+
+## In brief
+
+| work | what it claims | does it replicate? | read on |
+| --- | --- | --- | --- |""".splitlines()
+
+_COUNTS = """## How many numbers agree
+
+| work | printed | compared | agree | under a cause | cannot be | unexplained | of those \
+compared | off by | with causes |
+| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |""".replace("\\\n", "").splitlines()
+
+_WORDS = """*Compared* leaves out numbers that nothing of ours answers, such as those of data that
+were not released, and tables that we ran on other people's data than the paper's. *Of those
+compared* is the share that is unexplained. *Off by* is the mean absolute difference of ours, by the
+text's setting, from the printed numbers; *with causes* takes our number under the cause where there
+is one. The unit is the printed sd, or, where a paper prints none, the sd of its own numbers of that
+table, metric and data set. Both stand here because a wide spread of ours makes every number agree.
+
+A number *agrees* if the two means differ by at most two standard errors of that difference and half
+a printed digit. The error includes our scatter over repeats, and the paper's where it prints one.
+Where the paper divided its data once, ours are repeated over divisions, and the printed number is
+judged as one of them.
+
+| a number | |
+| --- | --- |""".splitlines()
+
+_ROWS = """Every other verdict is our judgement:
+
+| verdict | what it means |
+| --- | --- |""".splitlines()
+
+
+def _brief(paper: Paper) -> list[str]:
+    """Return a work's line of the first table."""
+    links = f"[every row](papers/{paper.name}.md), [findings](../papers/{paper.name}/findings.md)"
+    return [paper.title, paper.brief["claims"], paper.brief["found"], links]
+
+
+def _counts_of_work(paper: Paper, rows: Sequence[RowAnswer]) -> list[str]:
+    """Return a work's line of the table of counts."""
+    counted = [answer for answer in rows if answer.verdict != OTHER_DATA]
+    printed = sum(answer.printed for answer in rows)
+    compared = sum(answer.compared for answer in counted)
+    link = f"[{paper.title}](papers/{paper.name}.md)"
+    if not compared:
+        return [link, str(printed), *[""] * 8]
+    counts = [sum(answer.count(verdict) for answer in counted) for verdict in _COUNTED]
+    share = f"{counts[-1] / compared:.0%}".replace("%", " %")
+    numbers = pd.concat([answer.numbers for answer in counted if answer.compared])
+    return [link, *map(str, (printed, compared, *counts)), share, *_off(numbers)]
+
+
+def _off(numbers: pd.DataFrame) -> list[str]:
+    """Return how far ours are from the printed numbers, by the text's setting and with causes."""
+    distances = distance(numbers), distance(numbers, under_causes=True)
+    return ["-" if isnan(off) else f"{off:.2f}" for off in distances]
+
+
+def _work(paper: Paper, rows: Sequence[RowAnswer]) -> Iterator[str]:
+    """Yield the lines of a work's page: claims, numbers, figures, then all else."""
+    yield from (f"# {paper.title}", "")
+    if paper.brief:
+        yield from (f"*It claims:* {paper.brief['claims']}", "")
+        yield from (f"*Does it replicate?* {paper.brief['found']}", "")
+    yield from _claims(paper, [answer for answer in rows if answer.row.is_claim])
+    tables = [answer for answer in rows if answer.row.is_counted]
+    figures = [answer for answer in rows if answer.row.kind == "figure" and not answer.row.is_claim]
+    if tables:
+        yield from _tables(paper, tables)
+    if figures:
+        words = f"`fairbench paper {paper.name} figure=N run=true`"
+        yield from ("## Figures", "", f"{words} runs what a figure needs and draws it.", "")
+        yield from _rows("N", [(f"`{answer.row.figure}`", answer) for answer in figures])
+    shown = {id(answer) for answer in (*tables, *figures)}
+    others = [a for a in rows if id(a) not in shown and not a.row.is_claim]
+    if others:
+        yield from ("## Definitions, algorithms, data sets and the rest", "")
+        yield from _rows("command or code", [(_answered_by(answer), answer) for answer in others])
+
+
+def _claims(paper: Paper, claims: Sequence[RowAnswer]) -> Iterator[str]:
+    """Yield the claims as a list: what is claimed, the verdict, what we saw, by what."""
+    order = [*ROW_VERDICTS, *_NOT_JUDGED]
+    by_verdict = sorted(claims, key=lambda answer: order.index(answer.verdict))
+    if claims:
+        yield from ("## Claims", "")
+        yield from (_claim(paper, answer) for answer in by_verdict)
+        yield ""
+
+
+def _claim(paper: Paper, answer: RowAnswer) -> str:
+    row = answer.row
+    verdict = f"*{answer.verdict[:1].upper()}{answer.verdict[1:]}.*"
+    code = row.command_of(paper.name) or row.code
+    place = f"({row.place})" if row.place else ""
+    what = _sentence(row.what)
+    told = [f"- **{what}**", place, verdict, *_ours(answer), f"`{code}`" if code else ""]
+    return " ".join(filter(None, told))
+
+
+def _ours(answer: RowAnswer) -> list[str]:
+    """Return what we run, where it differs, and what came out, as sentences."""
+    row = answer.row
+    differs = f"*Differs:* {row.differs}" if row.differs else ""
+    return [_sentence(text) for text in (row.ours, differs, answer.note) if text]
+
+
+def _sentence(text: str) -> str:
+    """Return a text with a full stop, unless it ends as a sentence does."""
+    return text if text.endswith((".", "?", "!", ":", ".)")) else f"{text}."
+
+
+def _tables(paper: Paper, tables: Sequence[RowAnswer]) -> Iterator[str]:
+    """Yield how many numbers of each table agree, under which causes, and which cannot be."""
+    yield from ("## Tables", "")
+    yield f"`fairbench paper {paper.name} table=N run=true` runs what a table needs, and prints the"
+    yield "paper's numbers with ours. [What the counts mean](../papers.md)."
+    yield ""
+    counted = [heading for heading, _ in _COUNTED.values()]
+    headings = dict.fromkeys(("table", "what it has, and what we run"), "---")
+    numbers = ("printed", "compared", *counted, "off by", "with causes")
+    cells = []
+    for answer in tables:
+        counts = [answer.printed, answer.compared, *(answer.count(name) for name in _COUNTED)]
+        other = "Ours are of other people." if answer.verdict == OTHER_DATA else ""
+        text = " ".join(filter(None, [_sentence(answer.row.what), *_ours(answer), other]))
+        cells.append([_item(answer), text, *map(str, counts), *_off(answer.numbers)])
+    yield from _table(headings | dict.fromkeys(numbers, "--:"), cells)
+    yield ""
+    record = pd.concat([a.numbers for a in tables if a.verdict != OTHER_DATA] or [pd.DataFrame()])
+    if any(answer.verdict == OTHER_DATA for answer in tables):
+        yield "What follows leaves out the tables that we ran on other people's data."
+        yield ""
+    if len(record):
+        yield from _explained(paper, record)
+
+
+def _explained(paper: Paper, record: pd.DataFrame) -> Iterator[str]:
+    """Yield the causes with how many numbers each explains, the impossible, the unexplained."""
+    counts = record.loc[record["verdict"] == CAUSED, "cause"].value_counts()
+    if len(counts):
+        yield from ("### Causes", "")
+        for name, sentence in paper.causes.items():
+            if name in counts:
+                yield f"- **{name}** ({_numbers(counts[name])}): {sentence}"
+        yield ""
+    impossible = record[record["verdict"] == IMPOSSIBLE].to_dict("records")
+    if impossible:
+        yield from ("### Numbers that cannot be", "")
+        for rule in paper.impossible:
+            number = sum(rule_of(paper.impossible, row) is rule for row in impossible)
+            if number:
+                yield f"- {_numbers(number)}: {rule['because']} (`{rule['test']}`)"
+        yield ""
+    unexplained = record[record["verdict"] == UNEXPLAINED]
+    if len(unexplained):
+        yield from ("### Unexplained", "")
+        headings = {**dict.fromkeys(("table", "data set", "metric"), "---"), "numbers": "--:"}
+        places = unexplained.groupby(["table", "dataset", "metric"], sort=False).size()
+        yield from _table(headings, ([*map(str, each), str(n)] for each, n in places.items()))
+        yield ""
+
+
+def _numbers(count: int) -> str:
+    return f"{count} number{'s' if count > 1 else ''}"
+
+
+def _rows(heading: str, rows: Iterable[tuple[str, RowAnswer]]) -> Iterator[str]:
+    """Yield a table of rows: what the text has, the verdict, by what, what we run and saw."""
+    headings = ("row", "what the text has", "verdict", heading, "ours, and what we saw")
+    cells = (
+        [_item(answer), answer.row.what, answer.verdict, by_what, " ".join(_ours(answer))]
+        for by_what, answer in rows
+    )
+    yield from _table(dict.fromkeys(headings, "---"), cells)
+    yield ""
+
+
+def _item(answer: RowAnswer) -> str:
+    """Return the name of a row and its place in the text, unless the name says it."""
+    row = answer.row
+    return row.item if row.place in row.item else f"{row.item} ({row.place})"
+
+
+def _answered_by(answer: RowAnswer) -> str:
+    row = answer.row
+    option = row.kind in ("table", "figure", "dataset")
+    text = f"{row.kind}={getattr(row, row.kind)}" if option else row.command or row.code
+    return f"`{text}`" if text else "-"
+
+
+def _table(headings: Mapping[str, str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table, whose headings have the marks of their columns' sides."""
+    yield from (_line(list(headings)), _line(list(headings.values())), *map(_line, rows))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def compare_with_record(papers: Sequence[Paper], options: PaperOptions, root: Path) -> None:
+    """Print the verdicts that changed, then every row of the papers; record them if asked to."""
+    catalogue, presets = Catalogue(options.results), Presets(root / "conf")
+    rows = {paper.name: recorded(paper) for paper in papers}
+    for paper in papers:
+        if paper.tables:
+            tables = paper_tables(paper, [*paper.tables], catalogue, presets, options.results)
+            new = verdicts(list(tables))
+            print_changes(paper, changes(new, rows[paper.name]))
+            rows[paper.name] = merge_record(new, rows[paper.name])
+    for paper in papers:
+        print_contents(paper, list(row_answers(paper, rows[paper.name])))
+    if options.record:
+        for paper in papers:
+            if paper.tables:
+                write_record(paper, rows[paper.name])
+        every = [Paper.read(name, root / "papers") for name in papers_in(root / "papers")]
+        texts = pages(every)
+        for path, text in texts.items():
+            write_text(root / path, text)
+        print(f"written: papers/*/verdicts.csv, {', '.join(map(str, texts))}")
+    else:
+        print(f"Record these verdicts: fairbench paper {options.name} record=true")

@@ -1,0 +1,414 @@
+"""All that a paper takes: sweeps, computations, figures and studies, run one after the other.
+
+What is finished is not run again, so that a night's run that was ended goes on. A part that fails
+is reported, and the others are run. Each part's CPU time is added up in ``papers/costs.csv`` of the
+results folder.
+
+A computation is a function of the paper's folder, ``numbers(rows, results, effort)``. It is given
+the published rows that it answers, and returns a row for each number of ours: `row`, the place of
+the published one, `mean`, `sd`, `repeats`, and where they are needed `label` (which of our
+answers), `cause` (the one of the mapping that it stands for), `error` (the standard error of the
+difference) and `reason` (why it cannot be compared). A figure is drawn of an experiment's finished
+runs, or by a function ``figure(results, effort)``, which yields the end of each picture's name (""
+of a single one) and the picture.
+
+Begin with `table_parts`, `figure_parts` and `study_parts`, and `carry_out`, which runs them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from fairbench.components import CHECKOUT, imported, module_named
+from fairbench.components.papers import options_of_study
+from fairbench.components.papers.engine.mapping import (
+    ALL,
+    Paper,
+    PaperOptions,
+    Row,
+    contents,
+)
+from fairbench.components.papers.engine.matching import (
+    TEXTS,
+    Effort,
+    computation_path,
+    is_computed,
+    rows_answered,
+    rows_digest,
+    runs_needed,
+)
+from fairbench.core.errors import UserError
+from fairbench.core.files import atomic, write_text
+from fairbench.core.processes import failure
+from fairbench.experiments.configuration import REPEATS, Presets
+from fairbench.results.record import DEMO, PAPER
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def sweeps(
+    paper: Paper, conf: Path, tables: Sequence[str] = (), effort: Effort = Effort.WHOLE
+) -> Iterator[list[str]]:
+    """Yield the words of each sweep that some tables need, every experiment once.
+
+    A quick look has few repeats, and of each sweep the data sets that the paper's mapping calls
+    quick, where it has any of them, and the values of other options that it names; experiments
+    that it names are left out, or all where it says so.
+
+    Parameters
+    ----------
+    tables : all of the paper's if empty.
+    """
+    names = [name for table in tables or paper.tables for name in _experiments(paper, table)]
+    yield from _sweeps(paper, conf, names, effort)
+
+
+def figure_sweeps(
+    paper: Paper, conf: Path, figures: Sequence[str] = (), effort: Effort = Effort.WHOLE
+) -> Iterator[list[str]]:
+    """Yield the words of each sweep that some figures need, all of the paper's if none is named."""
+    entries = [paper.figure(figure) for figure in figures or paper.figures]
+    yield from _sweeps(paper, conf, [f["experiment"] for f in entries if "experiment" in f], effort)
+
+
+def _sweeps(
+    paper: Paper, conf: Path, experiments: Sequence[str], effort: Effort
+) -> Iterator[list[str]]:
+    """Yield the words of each sweep of the experiments, smaller where the effort is not whole."""
+    small = effort is not Effort.WHOLE
+    if small and not paper.quick.get("sweeps", True):
+        return
+    presets, quick = Presets(conf), paper.quick if small else {}
+    left_out = quick.get("leave_out", ())
+    for name in dict.fromkeys(name for name in experiments if name not in left_out):
+        words = [f"experiment={name}"]
+        if "repeats" in quick:
+            words.append(f"{REPEATS}={effort.choose(0, quick['repeats'], 1)}")
+        varied = presets.experiment(name).varied if quick else {}
+        datasets = [each for each in varied.get("dataset", ()) if each in quick.get("datasets", ())]
+        fewer = {"dataset": ",".join(datasets)} if datasets else {}
+        fewer |= {each: values for each, values in quick.get("vary", {}).items() if each in varied}
+        words += [f"{option}={values}" for option, values in fewer.items()]
+        yield words
+
+
+def _experiments(paper: Paper, table: str) -> list[str]:
+    """Return the experiments behind a table, those that its computations read among them."""
+    read = [paper.computations[name].get("experiments", []) for name in paper.computed(table)]
+    return [*paper.experiments(table), *(name for names in read for name in names)]
+
+
+def run_sweep(words: Sequence[str], results: Path, effort: Effort) -> None:
+    """Run one sweep in a process of its own; finished runs and stored cells are reused.
+
+    A quick look counts as a demo.
+
+    Raises
+    ------
+    UserError : it failed; its own output says why.
+    """
+    purpose = PAPER if effort is Effort.WHOLE else DEMO
+    words = [*words, "hydra/launcher=joblib", f"results={results.resolve()}", f"purpose={purpose}"]
+    if python(["-m", "fairbench", "run", "-m", *words]).returncode:
+        raise UserError(f"a sweep failed, see above: fairbench run -m {shlex.join(words)}")
+
+
+def python(words: Sequence[str], *, keep: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run Python as its own process, in the folder that one is in.
+
+    Parameters
+    ----------
+    words : such as ``-m papers.PAPER.MODULE``: modules are found in a checkout and in an installed
+        package, wherever that lies.
+    keep : whether what it prints is returned instead of shown.
+    """
+    flag, name, *rest = words
+    words = [flag, module_named(name), *rest] if flag == "-m" else words
+    paths = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.run(
+        [sys.executable, "-P", *words],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=keep,
+        text=True,
+        check=False,
+    )
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    """Return the function that a mapping names as ``papers.PAPER.MODULE:FUNCTION``."""
+    module, _, function = name.partition(":")
+    return getattr(imported(module), function)  # type: ignore[no-any-return]
+
+
+def run_computation(
+    paper: Paper, name: str, table: str, results: Path, effort: Effort = Effort.WHOLE
+) -> None:
+    """Compute what a computation answers of a table, and store it in the results folder.
+
+    A smaller effort's numbers are kept beside the whole; a quick look's are shown where there is
+    no whole.
+    """
+    rows = rows_answered(paper, name, table)
+    numbers = function_of(str(paper.computations[name]["function"]))(rows, results, effort)
+    frame = pd.DataFrame(numbers, columns=["row", "mean", "sd", "repeats", *TEXTS, "error"])
+    path = computation_path(paper, name, table, results, effort)
+    write_text(path, frame.to_csv(index=False))
+    write_text(path.with_suffix(".json"), json.dumps({"published": rows_digest(rows)}))
+
+
+# Figures.
+
+
+def draw_figure(
+    paper: Paper, figure: str, conf: Path, results: Path, effort: Effort = Effort.WHOLE
+) -> list[Path]:
+    """Draw one figure and return the PNG files, in ``report/PAPER/figures`` of the results folder.
+
+    Raises
+    ------
+    UserError : a figure that the mapping does not have, runs or data that are missing.
+    """
+    entry = paper.figure(figure)
+    if "function" in entry:
+        figures = function_of(entry["function"])(results, effort)
+    else:
+        figures = _figures_of_runs(entry, conf, results)
+    folder = results / "report" / paper.name / "figures"
+    paths = []
+    for name, picture in figures:
+        path = folder / ("_".join([f"figure{figure}", *filter(None, [name])]) + ".png")
+        with atomic(path) as file:
+            picture.savefig(file, format="png")
+        paths.append(path)
+    if not paths:
+        raise UserError(f"{paper.name}, figure {figure}: there is nothing to draw")
+    return paths
+
+
+def _figures_of_runs(
+    entry: Mapping[str, str], conf: Path, results: Path
+) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures that are drawn of an experiment's runs."""
+    from fairbench.reporting.figures import DRAWN
+
+    parts = [
+        metrics.assign(**{name: choice[name] for name in ("dataset", "method")})
+        for choice, _, metrics in runs_needed(entry["experiment"], conf, results)
+    ]
+    yield from DRAWN[entry["draw"]](pd.concat(parts, ignore_index=True))
+
+
+# The parts of a paper, and what each took.
+
+_COSTS = Path("papers", "costs.csv")  # in a results folder
+COSTS = ["paper", "part", "effort", "cpu_seconds"]
+
+
+@dataclass(frozen=True)
+class PaperPart:
+    """One thing to run for a paper.
+
+    Attributes
+    ----------
+    name : the name of the part, such as ``figure 9``.
+    run : does it, and returns a list of the files to name, if any; raises UserError where it
+        cannot be done.
+    """
+
+    paper: str
+    name: str
+    run: Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A part that could not be done, and why; a traceback where the fault is ours."""
+
+    part: PaperPart
+    reason: str
+    trace: str = ""
+
+
+def table_parts(
+    paper: Paper, root: Path, results: Path, tables: Sequence[str], effort: Effort
+) -> Iterator[PaperPart]:
+    """Yield the parts that some tables need, by default all of them; sweeps come first."""
+    words = sweeps(paper, root / "conf", tables, effort)
+    yield from _sweep_parts(paper, words, results, effort)
+    for table in tables or paper.tables:
+        for name in paper.computed(table):
+            again = paper.computations[name].get("again", False)
+            if again or not is_computed(paper, name, table, results, effort):
+                sentence = f"table {table}: {paper.computations[name]['sentence']}"
+                run = partial(run_computation, paper, name, table, results, effort)
+                yield PaperPart(paper.name, sentence, run)
+
+
+def figure_parts(
+    paper: Paper, root: Path, results: Path, figures: Sequence[str], effort: Effort
+) -> Iterator[PaperPart]:
+    """Yield the parts that some figures need, by default all of them; sweeps come first."""
+    words = figure_sweeps(paper, root / "conf", figures, effort)
+    yield from _sweep_parts(paper, words, results, effort)
+    for figure in figures or paper.figures:
+        run = partial(draw_figure, paper, figure, root / "conf", results, effort)
+        yield PaperPart(paper.name, f"figure {figure}", run)
+
+
+def _sweep_parts(
+    paper: Paper, sweeps: Iterator[list[str]], results: Path, effort: Effort
+) -> Iterator[PaperPart]:
+    """Yield the parts that carry out sweeps, each given by the words of its command."""
+    for words in sweeps:
+        yield PaperPart(paper.name, " ".join(words), partial(run_sweep, words, results, effort))
+
+
+def study_parts(paper: Paper, results: Path, effort: Effort) -> Iterator[PaperPart]:
+    """Yield the studies of a paper's contents that have no text yet."""
+    rows = {row.command: row for row in contents(paper) if row.kind == "command"}
+    for row in rows.values():
+        words = row.arguments(quick=effort is not Effort.WHOLE)
+        if words is None:
+            continue
+        if _takes_results(words):
+            words.append(f"results={results.resolve()}")
+        path = study_path(paper, row, results, effort)
+        made = path.read_text(encoding="utf-8") if path.is_file() else ""
+        # A text that was made by the present code is not made again.
+        if made.partition("\n")[0].strip() != _digest(paper, words):
+            run = partial(run_study, paper, words, path)
+            yield PaperPart(paper.name, f"python {shlex.join(words)}", run)
+
+
+def _takes_results(words: Sequence[str]) -> bool:
+    """Return whether the study in words such as ``-m papers.PAPER.MODULE STUDY`` takes results=."""
+    flag, module, *rest = words
+    if flag != "-m":
+        return False
+    study = getattr(imported(module), rest[0] if rest and "=" not in rest[0] else "main")
+    return "results" in options_of_study(study).__dataclass_fields__
+
+
+def study_path(paper: Paper, row: Row, results: Path, effort: Effort) -> Path:
+    """Return the path of a study's text."""
+    name = row.command.removeprefix("python -m ").replace(" ", "-").replace("/", "-")
+    stem = "-".join(filter(None, [name, effort.value]))
+    return results / "report" / paper.name / "studies" / f"{stem}.txt"
+
+
+def run_study(paper: Paper, words: Sequence[str], path: Path) -> None:
+    """Run a study as its own process and keep what it prints.
+
+    Raises
+    ------
+    UserError : it failed; its last line says why.
+    """
+    process = python(words, keep=True)
+    if process.returncode:
+        lines = process.stderr.strip().splitlines() or ["it printed no reason"]
+        raise UserError(lines[-1].removeprefix("error: "))
+    write_text(path, f"{_digest(paper, words)}\n{process.stdout}")
+
+
+def _digest(paper: Paper, words: Sequence[str]) -> str:
+    digest = hashlib.sha256(shlex.join(words).encode())
+    for module in sorted(paper.folder.rglob("*.py")):
+        digest.update(module.read_bytes())
+    return digest.hexdigest()
+
+
+def carry_out(parts: Sequence[PaperPart], results: Path, effort: Effort) -> list[Failure]:
+    """Run parts one after the other, whatever happens to one, and return those that failed."""
+    failures = []
+    for number, part in enumerate(parts, 1):
+        print(f"[{number} of {len(parts)}] {part.paper}, {part.name}", flush=True)
+        before = _cpu_seconds()
+        try:
+            result = part.run()
+            if isinstance(result, list):
+                print(f"  written: {', '.join(map(str, result))}", flush=True)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # one failing part must not end a night's run
+            failures.append(Failure(part, *failure(error)))
+            print(f"  not done: {failures[-1].reason}", flush=True)
+            print(failures[-1].trace, end="\n" * bool(failures[-1].trace), file=sys.stderr)
+        _add_cost(results, part, effort, _cpu_seconds() - before)
+    return failures
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU time of this process and of its finished child processes."""
+    return sum(os.times()[:4])
+
+
+def costs(results: Path) -> pd.DataFrame:
+    """Return the CPU seconds that each part has taken so far, with the columns `COSTS`."""
+    path = results / _COSTS
+    return pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=COSTS)
+
+
+def _add_cost(results: Path, part: PaperPart, effort: Effort, seconds: float) -> None:
+    label = effort.name.lower()
+    new = pd.DataFrame([[part.paper, part.name, label, round(seconds, 2)]], columns=COSTS)
+    every = [frame for frame in (costs(results), new) if len(frame)]
+    total = pd.concat(every).groupby(COSTS[:3], sort=False, as_index=False)["cpu_seconds"].sum()
+    write_text(results / _COSTS, total.to_csv(index=False))
+
+
+def run_asked(papers: Sequence[Paper], options: PaperOptions, root: Path) -> list[Failure]:
+    """Run what the options ask for, and say at the end what could not be done.
+
+    Raises
+    ------
+    UserError : nothing of what was asked for can be done.
+    """
+    effort = Effort.QUICK if options.quick else Effort.WHOLE
+    parts = [part for paper in papers for part in _parts(paper, options, root, effort)]
+    failures = carry_out(parts, options.results, effort)
+    if failures and len(failures) == len(parts) and not any(part.trace for part in failures):
+        reasons = "; ".join(dict.fromkeys(part.reason for part in failures))
+        rest = f"fairbench paper {options.name} run=true"
+        raise UserError(f"{reasons}; {rest} runs all that can be run without it")
+    if options.name == ALL and options.run:
+        hours = costs(options.results).groupby("paper")["cpu_seconds"].sum() / 3600
+        spent = ", ".join(f"{paper} {hour:.2f}" for paper, hour in hours.items())
+        print(f"CPU hours in this results folder so far: {spent}")
+    for each in failures:
+        print(f"not done: {each.part.paper}, {each.part.name}: {each.reason}")
+    return failures
+
+
+def _parts(paper: Paper, options: PaperOptions, root: Path, effort: Effort) -> list[PaperPart]:
+    """Return the tables, figures and studies of a paper that the options ask for."""
+    tables = [] if options.table in ("", ALL) else [options.table]
+    figures = [options.figure] if options.figure else []
+    for table in tables:
+        paper.table(table)
+    for figure in figures:
+        paper.figure(figure)
+    parts: list[PaperPart] = []
+    only_figures = bool(options.figure or options.figures)
+    if options.run and not only_figures:
+        parts += table_parts(paper, root, options.results, tables, effort)
+    if only_figures or (options.name == ALL and options.run):
+        figures_drawn = list(figure_parts(paper, root, options.results, figures, effort))
+        if not options.run:  # what is drawn of runs is drawn of those that are there
+            figures_drawn = [part for part in figures_drawn if part.name.startswith("figure ")]
+        parts += figures_drawn
+    if options.name == ALL and options.run:
+        parts += study_parts(paper, options.results, effort)
+    return parts

@@ -1,0 +1,426 @@
+"""What the paper claims of its uncertainties, where the truth is known or more people are drawn.
+
+`population`: proposition 4.1 on fresh rows. `epistemic_shrinks` and `epistemic_shrinks_acs`:
+whether more people of a minority lower its epistemic uncertainty. `sequences`: whether truncating
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from scipy.special import expit
+from scipy.stats import t
+
+from fairbench.cli.command import Results
+from fairbench.components.algorithms.estimators.training import one_thread
+from fairbench.components.algorithms.learners.bayesian_nn import BayesianNN
+from fairbench.components.algorithms.losses import Binomial
+from fairbench.components.algorithms.methods.ensemble import decomposed
+from fairbench.components.datasets import kuzucu, simulated_sequences
+from fairbench.components.papers import CONF, composed, number_of_seeds, run_main, table_of
+from fairbench.components.papers.engine.matching import runs_needed
+from fairbench.components.papers.uncertainty_fairness.tables import (
+    CAUSES,
+    DIRECTIONS,
+    DRAWS,
+    TEXT,
+    TRAININGS,
+    directions_seen,
+    members_of,
+    of_groups,
+    ratios,
+    rows_of,
+    trained,
+)
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.options import option
+from fairbench.data.dataset import Dataset
+from fairbench.data.download import Archive
+from fairbench.data.features import Modality, Sequences, onehot
+from fairbench.data.splits import Fold
+from fairbench.evaluation.table import values_of
+from fairbench.experiments import pipeline
+from fairbench.experiments.compute import raw_outputs
+from fairbench.experiments.contracts import cells_of
+from fairbench.experiments.execute import carry_out
+from fairbench.experiments.pipeline import PlannedRun, ensure_all
+from fairbench.metrics.registry import (
+    accuracy,
+    false_positive_rate,
+    selection_rate,
+    true_positive_rate,
+)
+
+RATES = (selection_rate, true_positive_rate, false_positive_rate, accuracy)
+UNTIL_STALE = "trained"
+TRAINED = BayesianNN(
+    hidden=(), learning_rate=0.02, initial_sd=0.02, epochs=300, batch_size=32, patience=20
+)
+# The networks' name -> the cause under which Table 1's are trained.
+NETWORKS = {"as in the text": "", "starts near 0": "starts near 0", UNTIL_STALE: ""}
+ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class PopulationOptions:
+    """How many populations, and which networks are trained on them."""
+
+    seeds: int = number_of_seeds(20)
+    networks: tuple[str, ...] = option(
+        tuple(NETWORKS), "As for Table 1, and trained ones.", choices=tuple(NETWORKS)
+    )
+
+
+def of_populations(networks: str, seeds: int) -> pd.DataFrame:
+    """Return the rates and mean uncertainties of both groups, by set and population."""
+    rows = [
+        {"dataset": which, "run": seed, "repeat": 0, **row}
+        for which in DIRECTIONS
+        for seed in range(seeds)
+        for row in _groups(networks, which, seed)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _groups(networks: str, which: str, seed: int) -> Iterator[dict[str, object]]:
+    """Yield what a network trained on one population is like on many rows of its kind."""
+    fresh = kuzucu.load(Archive.of(download=False), which=which, n_samples=ROWS, seed=seed)
+    setting = CAUSES.get(NETWORKS[networks], TEXT)
+    rows, tested = rows_of(which, seed, setting), onehot(fresh.features).astype(float)
+    if networks == UNTIL_STALE:
+        mean, sd = rows.features.mean(axis=0), rows.features.std(axis=0)
+        model = TRAINED.estimator(Binomial(), seed)
+        model.fit((rows.features - mean) / sd, rows.target.astype(float))
+        members = model.predict_members((tested - mean) / sd, DRAWS, seed)[..., 0]
+    else:
+        with one_thread():
+            posterior = trained(rows, TRAININGS[which], setting, seed)
+            members = members_of(posterior, tested, seed)
+    yield from of_groups(members, fresh.target.to_numpy(float), fresh.sensitive)
+
+
+def ratio_table(ours: pd.DataFrame, title: str) -> Table:
+    """Return the mean and the sd over populations of every ratio G0 / G1."""
+    metrics = [*(rate.name for rate in RATES), "epistemic_uncertainty", "aleatoric_uncertainty"]
+    table = table_of(title, "data set", *(name.replace("_", " ") for name in metrics))
+    for dataset in DIRECTIONS:
+        every = [ratios(ours, dataset, "group", name).dropna() for name in metrics]
+        # A rate that is 0 in the reference of every population has no ratio.
+        cells = [f"{r.mean():.2f} ({r.std():.2f})" if len(r) else "-" for r in every]
+        table.add_row(dataset, *cells)
+    return table
+
+
+def population(options: PopulationOptions) -> None:
+    """Proposition 4.1 on 20,000 fresh rows: networks trained on SD1-3 without the noise of 80.
+
+    ``python -m papers.uncertainty_fairness.studies population [seeds=20] [networks=trained]``.
+    Kuzucu et al. test on a fifth of 400 rows, where the ratio of two groups' rates is mostly
+    chance. Here each network is trained as for Table 1, or as in
+    ``uncertainty_fairness/sd1_3_trained``, on one population's training rows.
+    """
+    console = Console(width=130)
+    for networks in options.networks:
+        ours = of_populations(networks, options.seeds)
+        title = f"G0 / G1, mean (sd) over {options.seeds} populations: {networks}"
+        console.print(ratio_table(ours, title))
+        console.print(directions_seen(ours, f"Proposition 4.1: {networks}"))
+
+
+TRAIN = 0.8
+# Expected training rows of the majority and the minority: more of the minority, more of both.
+SIZES = ((4000, 60), (4000, 250), (4000, 1000), (4000, 4000), (1000, 250), (16000, 4000))
+LEARNERS = {
+    "logistic_regression": ("learner=logistic_regression",),
+    "xgboost": ("learner=xgboost", "learner.rounds=30", "learner.max_depth=4"),
+}
+PARTS = ("epistemic", "aleatoric")
+
+
+@dataclass(frozen=True)
+class EpistemicShrinksOptions(Results):
+    """Where fits are kept, and of how many populations or draws they are."""
+
+    seeds: int = number_of_seeds(10)
+
+
+def noisy_population(learner: str, sizes: tuple[int, int], seed: int, results: Path) -> list[float]:
+    """Return both groups' mean uncertainties, majority first, and the true aleatoric ones."""
+    rows = round(sum(sizes) / TRAIN)
+    options = [
+        "dataset=simulated", f"dataset.n_samples={rows}", f"dataset.seed={seed}",
+        f"dataset.minority_share={sizes[1] / sum(sizes)}", "dataset.base_rate_gap=0",
+        "method=ensemble", "method.members=20", "split.repeats=1", f"split.train={TRAIN}",
+        "tracking=none", f"results={results}", *LEARNERS[learner],
+    ]  # fmt: skip
+    run = carry_out(composed(*options)).prepared
+    metrics = values_of(run.folder.all_metrics())
+    of_groups = metrics[(metrics["attribute"] == "group") & (metrics["group"] != "")]
+    means = [of_groups.loc[of_groups["metric"] == f"{part}_uncertainty", "value"] for part in PARTS]
+    return [*np.concatenate(means), *_true(run)]
+
+
+def _true(run: PlannedRun) -> Iterator[float]:
+    (cell,) = run.cells
+    assert run.dataset.truth is not None
+    p = run.dataset.truth["probability"].to_numpy()[cell.fold.test]
+    group = run.dataset.groups(run.protect).cat.codes.to_numpy()[cell.fold.test]
+    for g in range(2):
+        yield float((2 * p * (1 - p))[group == g].mean())
+
+
+def ratio(minority: NDArray[np.float64], majority: NDArray[np.float64]) -> str:
+    """Return the geometric mean over populations of a ratio, with its 95 % interval."""
+    logs = np.log(minority / majority)
+    half = t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
+    low, middle, high = np.exp([logs.mean() - half, logs.mean(), logs.mean() + half])
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
+def epistemic_shrinks(options: EpistemicShrinksOptions) -> None:
+    """Print whether more people of a minority lower its epistemic uncertainty alone.
+
+    Epistemic uncertainty promises to fall with data, aleatoric not to (Kuzucu et al. 2024). On a
+    simulated population the second is known: the minority's labels are noisier, by a true ratio
+    of the variances 2 p (1 - p). Bags of 20, of which a row's members are its weights; 80/20
+    splits.
+
+    ``python -m papers.uncertainty_fairness.studies epistemic_shrinks [seeds=10]``: populations of
+    each size.
+    """
+    names = ("majority", "minority", "epistemic, each", "ratio", "aleatoric ratio", "true ratio")
+    seeds, results = range(options.seeds), options.results
+    for learner in LEARNERS:
+        shown = table_of(f"{learner}: means over {options.seeds} populations", *names)
+        for sizes in SIZES:
+            found = np.array([noisy_population(learner, sizes, seed, results) for seed in seeds])
+            epistemic, aleatoric, true = found[:, :2], found[:, 2:4], found[:, 4:]
+            level = " ".join(f"{mean:.4f}" for mean in epistemic.mean(axis=0))
+            ratios = (ratio(pair[:, 1], pair[:, 0]) for pair in (epistemic, aleatoric, true))
+            shown.add_row(*map(str, sizes), level, *ratios)
+        Console(width=110).print(shown)
+
+
+GROUPS = ("White", "Black")
+ACS_SIZES = ((4000, 60), (4000, 250), (4000, 1000), (4000, 4000))
+TEST = 3000  # rows of each group
+
+
+def prepared(learner: str, results: Path) -> pipeline.PlannedRun:
+    """Return the run whose components the study uses; its own split is not."""
+    options = [
+        "dataset=acs_income", "dataset.codes=numeric", "dataset.races=white_and_black",
+        "dataset.share=0.3", "method=ensemble", "method.members=20", "split.repeats=1",
+        "tracking=none", f"results={results}", *LEARNERS[learner],
+    ]  # fmt: skip
+    return pipeline.prepare(composed(*options))
+
+
+def folds(race: pd.Series, seeds: int) -> list[Fold]:
+    """Return a fold for every draw of training rows and size, the sizes of a draw in turn."""
+    of_groups = [np.flatnonzero(race == name) for name in GROUPS]
+    drawn = [rng(0, "acs", "test").permutation(rows) for rows in of_groups]
+    test = np.sort(np.concatenate([rows[:TEST] for rows in drawn]))
+    found = []
+    for seed in range(seeds):
+        generator = rng(seed, "acs", "train")
+        pools = [generator.permutation(rows[TEST:]) for rows in drawn]
+        for place, sizes in enumerate(ACS_SIZES):
+            kept = [pool[:size] for pool, size in zip(pools, sizes, strict=True)]
+            train = np.sort(np.concatenate(kept))
+            found.append(Fold(seed, place, train, np.empty(0, np.intp), test))
+    return found
+
+
+def uncertainties(learner: str, seeds: int, results: Path) -> NDArray[np.float64]:
+    """Return both groups' mean uncertainties, (seeds, sizes, parts, groups)."""
+    run = prepared(learner, results)
+    race = run.dataset.sensitive["race"]
+    cells = cells_of(run.study, folds(race, seeds))
+    ensure_all(cells, run.store)
+    found = []
+    for cell in cells:
+        columns = run.store.read(cell.id).columns
+        parts = decomposed(raw_outputs(columns))
+        of_row = race.to_numpy()[columns["row"]]
+        found.append([[parts[p][of_row == name].mean() for name in GROUPS] for p in PARTS])
+    return np.array(found).reshape(seeds, len(ACS_SIZES), len(PARTS), len(GROUPS))
+
+
+def epistemic_shrinks_acs(options: EpistemicShrinksOptions) -> None:
+    """Print whether more black people in training lower their epistemic uncertainty on ACS.
+
+    ``python -m papers.uncertainty_fairness.studies epistemic_shrinks_acs [seeds=10]``: what
+    ``papers.uncertainty_fairness.studies`` shows of a simulated population, on real
+    people. Training rows are drawn `seeds` times, the black ones nested in size; the test rows
+    stay the same. The true ratio of aleatoric uncertainties is not known here.
+    """
+    names = (*GROUPS, "epistemic, each", "ratio", "aleatoric, each", "ratio")
+    for learner in LEARNERS:
+        found = uncertainties(learner, options.seeds, options.results)
+        shown = table_of(f"ACS income, {learner}: means over {options.seeds} draws", *names)
+        for place, sizes in enumerate(ACS_SIZES):
+            cells = []
+            for values in np.moveaxis(found[:, place], 1, 0):
+                level = " ".join(f"{mean:.4f}" for mean in values.mean(axis=0))
+                cells += [level, ratio(values[:, 1], values[:, 0])]
+            shown.add_row(*map(str, sizes), *cells)
+        Console(width=110).print(shown)
+
+
+EXPERIMENT = "uncertainty_fairness/sequences"
+METRICS = ("roc_auc", "truncated_rows", "aleatoric_uncertainty", "epistemic_uncertainty")
+NODES = 40  # of the numerical integral over what is not seen
+
+
+def values(results: Path) -> pd.DataFrame:
+    """Return both groups' metrics of every finished run: what is read, population, A and B.
+
+    Raises
+    ------
+    UserError : there is no finished run; it says which command makes them.
+    """
+    rows: list[dict[str, Any]] = []
+    for _, run, metrics in runs_needed(EXPERIMENT, CONF, results):
+        learner, dataset = run.config["learner"], run.config["dataset"]
+        mine = metrics[(metrics["attribute"] == "group") & metrics["metric"].isin(METRICS)]
+        found = mine.pivot_table(index="metric", columns="group", values="value", observed=True)
+        reading = {
+            "modalities": " and ".join(learner["modalities"]) or "both",
+            "length": learner["length"] or 0,
+            "seed": dataset["seed"],
+        }
+        rows += [{**reading, "metric": name, **found.loc[name]} for name in found.index]
+        rows.append({**reading, "metric": "ideal", **ideal(dataset, learner)})
+    return pd.DataFrame(rows)
+
+
+def ideal(options: dict[str, Any], learner: dict[str, Any]) -> dict[str, float]:
+    """Return each group's mean 2 p (1 - p), where p is all that the frames read say of a label."""
+    chosen = {name: each for name, each in options.items() if name not in ("name", "verified")}
+    data = simulated_sequences.load(None, **chosen)  # type: ignore[arg-type]  # it reads no file
+    p = known(data, options, learner["modalities"], learner["length"])
+    by_group = pd.Series(2 * p * (1 - p)).groupby(data.sensitive["group"], observed=True)
+    means: dict[str, float] = by_group.mean().to_dict()
+    return means
+
+
+def known(
+    data: Dataset, options: Mapping[str, Any], modalities: Sequence[str], length: int | None
+) -> Floats:
+    """Return P(y = 1), given the first `length` frames of some modalities (all if none is named).
+
+    What an event's frames that are cut off would have said is normal given those that are left.
+
+    Parameters
+    ----------
+    options : ``event``, ``noise`` and ``strength`` that the data were drawn with.
+    """
+    assert isinstance(data.features, Sequences)
+    parts = dict(zip(data.features.names, data.features.parts, strict=True))
+    event, noise = int(options["event"]), float(options["noise"])
+    mean, variance = np.zeros(len(data)), np.zeros(len(data))
+    for name, part in parts.items():
+        seen = np.zeros(len(data), np.int64), np.zeros(len(data))
+        if not modalities or name in modalities:
+            seen = _seen(part.cut(length or int(part.lengths.max()), end=True))
+        mine, left = _unseen(*seen, event, noise)
+        mean, variance = mean + mine, variance + left
+    scale = options["strength"] / np.sqrt(len(parts) * (1 + noise**2 / event))
+    node, weight = np.polynomial.hermite_e.hermegauss(NODES)
+    signal = mean[:, None] + np.sqrt(variance)[:, None] * node
+    p: Floats = expit(scale * signal) @ weight / weight.sum()
+    return p
+
+
+def _seen(part: Modality) -> tuple[NDArray[np.int64], Floats]:
+    """Return how many of each row's event's frames are left, and the sum of what they say."""
+    frames, _ = part.padded()
+    marked = frames[..., 0] == 1
+    return marked.sum(axis=1), (frames[..., 1] * marked).sum(axis=1, dtype=np.float64)
+
+
+def _unseen(
+    count: NDArray[np.int64], total: Floats, event: int, noise: float
+) -> tuple[Floats, Floats]:
+    """Return mean and variance of the mean of an event's frames, given the sum of some."""
+    left = 1 / (1 + count / noise**2)  # variance of what the event says, which has 1 beforehand
+    hidden = event - count
+    mean = (total + hidden * left * total / noise**2) / event
+    return mean, (hidden**2 * left + hidden * noise**2) / event**2
+
+
+def sequences_table(found: pd.DataFrame) -> Table:
+    """Return what each reading makes of the groups: means over populations, and ratios B / A."""
+    seeds = found["seed"].nunique()
+    title = f"means over {seeds} populations; ratios B over A with 95 % intervals"
+    names = ("read", "cut: A, B", "AUC: A, B", "aleatoric: A, B", "ratio", "ratio, ideal")
+    shown = table_of(title, *names, "epistemic: A, B", "ratio")
+    for (modalities, length), rows in found.groupby(["modalities", "length"], sort=False):
+        of = dict(iter(rows.groupby("metric")))
+        shown.add_row(
+            f"{modalities}, {f'{length} frames' if length else 'whole'}",
+            _pair(of["truncated_rows"]),
+            _pair(of["roc_auc"]),
+            _pair(of["aleatoric_uncertainty"]),
+            _ratio(of["aleatoric_uncertainty"]),
+            _ratio(of["ideal"]),
+            _pair(of["epistemic_uncertainty"], 4),
+            _ratio(of["epistemic_uncertainty"]),
+        )
+    return shown
+
+
+def effects(found: pd.DataFrame) -> Table:
+    """Return by what truncation multiplies the ratios of the groups, paired by population."""
+    compared = ("aleatoric_uncertainty", "ideal", "epistemic_uncertainty")
+    names = ("read", "populations", "aleatoric", "aleatoric, ideal", "epistemic")
+    shown = table_of("ratio B / A of truncated over that of whole", *names)
+    for modalities, rows in found.groupby("modalities", sort=False):
+        pairs = [_paired(rows[rows["metric"] == name]) for name in compared]
+        cells = [ratio(cut["B"] / cut["A"], whole["B"] / whole["A"]) for cut, whole in pairs]
+        shown.add_row(str(modalities), str(len(pairs[0][0])), *cells)
+    return shown
+
+
+def _paired(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the groups' values of truncated and of whole sequences of the same populations."""
+    whole = rows[rows["length"] == 0].set_index("seed")
+    cut = rows[rows["length"] != 0].set_index("seed")
+    both = whole.index.intersection(cut.index)
+    return cut.loc[both], whole.loc[both]
+
+
+def _pair(rows: pd.DataFrame, digits: int = 2) -> str:
+    return f"{rows['A'].mean():.{digits}f}, {rows['B'].mean():.{digits}f}"
+
+
+def _ratio(rows: pd.DataFrame) -> str:
+    return ratio(rows["B"].to_numpy(), rows["A"].to_numpy())
+
+
+def sequences(options: Results) -> None:
+    """Whether truncating one group's sequences raises its aleatoric and its epistemic uncertainty.
+
+    ``python -m papers.uncertainty_fairness.studies sequences`` reads the finished runs of the
+    experiment ``uncertainty_fairness/sequences``: group B's rows are three times as long as A's,
+    and are read whole or as far as A's are long. Beside each ratio stands that of a reader who
+    knows how labels come about, and sees the same frames.
+    """
+    found = values(options.results)
+    console = Console(width=170)
+    console.print(sequences_table(found))
+    console.print(effects(found))
+
+
+if __name__ == "__main__":
+    run_main(population, epistemic_shrinks, epistemic_shrinks_acs, sequences)

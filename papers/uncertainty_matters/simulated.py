@@ -1,0 +1,408 @@
+"""What posteriors say of known populations: of cross-validations, and of upsampled test sets.
+
+`rho_coverage` asks how often intervals by each choice of rho hold an algorithm's true difference,
+and `upsampling` what copies of a small group's rows do to a posterior (Figure 15.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from rich.console import Console
+from scipy.special import expit
+from scipy.stats import norm
+
+from fairbench.components.papers import run_main, table_of
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.options import option
+from fairbench.inference.comparing import objective
+from fairbench.inference.posterior import independent_draws, joint_confusion, margins, paired_draws
+from fairbench.inference.survey import (
+    half_splits,
+    mean_relative_shrinkage,
+    mean_shrinkage,
+    relative_rho,
+    shrinkage,
+    variance_ratio,
+)
+from fairbench.metrics.registry import accuracy, binary_confusion, true_positive_rate
+from fairbench.reporting.charts import BLUE, GREY, ORANGE
+
+Rows = NDArray[np.intp]
+FEATURES, FOLDS, HALVINGS, COVERAGE_DRAWS, POPULATION = 12, 10, 5, 1000, 20000
+SIZES = (100, 500)  # rows of a data set: with few, logistic regression is not stable
+OBJECTIVES = ("accuracy", "equal_opportunity_difference", "equal_opportunity")
+SEEN = {"A": slice(None), "B": slice(0, 1 + FEATURES // 2)}
+BATCH = 100  # replications whose draws are held at once
+
+
+@dataclass(frozen=True)
+class RhoCoverageOptions:
+    """How much is drawn."""
+
+    data_sets: int = option(1000, "How many data sets of each size.", least=1)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of the population: a constant and features (n, d), groups, probabilities, labels."""
+
+    X: Floats
+    group: NDArray[np.int64]
+    probability: Floats
+    target: NDArray[np.int64]
+
+    @classmethod
+    def draw(cls, rows: int, generator: np.random.Generator) -> Sample:
+        """Draw rows of two groups, 30 % in the second, whose features and labels differ."""
+        group = (generator.random(rows) < 0.3).astype(np.int64)
+        features = generator.normal(size=(rows, FEATURES)) - 0.3 * group[:, None]
+        weights = np.tile([0.9, -0.6, 0.4], FEATURES // 3) / np.arange(1, FEATURES + 1) ** 0.3
+        probability = expit(features @ weights - 0.5 * group)
+        target = (generator.random(rows) < probability).astype(np.int64)
+        return cls(np.column_stack([np.ones(rows), features]), group, probability, target)
+
+
+def fit(X: Floats, y: NDArray[np.int64], used: NDArray[np.bool_]) -> Floats:
+    """Return ridge logistic regressions (B, d), each on the rows that its row of `used` marks."""
+    weights, penalty = used.astype(float), np.eye(X.shape[1])
+    beta = np.zeros((len(used), X.shape[1]))
+    for _ in range(6):
+        p = expit(beta @ X.T)
+        curvature = (X.T * (weights * p * (1 - p))[:, None, :]) @ X + penalty
+        gradient = (weights * (y - p)) @ X - beta
+        beta += np.linalg.solve(curvature, gradient[..., None])[..., 0]
+    return beta
+
+
+def cross_validated(
+    data: Sample, parts: list[Rows], seen: slice, generator: np.random.Generator
+) -> list[tuple[NDArray[np.int64], Rows]]:
+    """Return each part's out-of-fold predictions, and the folds its rows were in."""
+    X = data.X[:, seen]
+    folds = [generator.permutation(np.arange(len(part)) % FOLDS) for part in parts]
+    used = np.zeros((len(parts), FOLDS, len(X)), bool)
+    for i, (part, fold) in enumerate(zip(parts, folds, strict=True)):
+        used[i][:, part] = fold != np.arange(FOLDS)[:, None]
+    beta = fit(X, data.target, used.reshape(-1, len(X))).reshape(len(parts), FOLDS, -1)
+    return [
+        ((np.einsum("nd,nd->n", X[part], beta[i, fold]) > 0).astype(np.int64), fold)
+        for i, (part, fold) in enumerate(zip(parts, folds, strict=True))
+    ]
+
+
+@dataclass(frozen=True)
+class Replication:
+    """One data set: joint counts (G, 8), the ratio r of A to B, and Bayle et al.'s interval."""
+
+    joint: NDArray[np.int64]
+    ratio: float
+    bayle: tuple[float, float]
+
+
+def replicate(rows: int, index: int) -> Replication:
+    """Draw a data set, cross-validate both algorithms on it and on its halves."""
+    data = Sample.draw(rows, rng(0, "coverage sample", index))
+    halves = half_splits(rows, HALVINGS, rng(0, "coverage halves", index))
+    parts = [np.arange(rows), *(half for pair in halves for half in pair)]
+    read = {
+        name: cross_validated(data, parts, seen, rng(0, "coverage folds", index))
+        for name, seen in SEEN.items()
+    }
+    first, second = (read[name][0][0] for name in SEEN)
+    joint = joint_confusion(data.target, first, second, data.group, n_groups=2)
+    estimates = {name: _half_estimates(data, parts[1:], each[1:]) for name, each in read.items()}
+    ratio = float(variance_ratio(estimates["A"], estimates["B"], pooled=True))
+    hits = [(each == data.target).astype(float) for each in (first, second)]
+    return Replication(joint, ratio, bayle_interval(hits[0] - hits[1], read["A"][0][1]))
+
+
+def _half_estimates(
+    data: Sample, parts: list[Rows], read: list[tuple[NDArray[np.int64], Rows]]
+) -> Floats:
+    """Return accuracy and TPR of every group in every half, (J, 2, objectives, G)."""
+    counts = [
+        binary_confusion(data.target[part], predicted, data.group[part], n_groups=2)
+        for part, (predicted, _) in zip(parts, read, strict=True)
+    ]
+    rates = np.stack([[rate(each) for rate in (accuracy, true_positive_rate)] for each in counts])
+    return rates.reshape(HALVINGS, 2, 2, 2)
+
+
+def bayle_interval(values: Floats, fold: Rows, level: float = 0.95) -> tuple[float, float]:
+    """Return the interval of a K-fold mean from the variance within folds (theorem 4)."""
+    within = np.mean([values[fold == k].var(ddof=1) for k in range(FOLDS)])
+    half = norm.ppf((1 + level) / 2) * np.sqrt(within / len(values))
+    return float(values.mean() - half), float(values.mean() + half)
+
+
+def true_differences(rows: int, models: int = 400) -> Floats:
+    """Return the mean difference in every objective of models of (K - 1) / K of the rows."""
+    population = Sample.draw(POPULATION, rng(0, "coverage population"))
+    differences = np.empty((models, len(OBJECTIVES)))
+    for i in range(models):
+        data = Sample.draw(rows * (FOLDS - 1) // FOLDS, rng(0, "coverage truth", i))
+        tables = {name: _expected_tables(data, population, seen) for name, seen in SEEN.items()}
+        for j, name in enumerate(OBJECTIVES):
+            differences[i, j] = objective(name)(tables["A"]) - objective(name)(tables["B"])
+    mean: Floats = differences.mean(axis=0)
+    return mean
+
+
+def _expected_tables(data: Sample, population: Sample, seen: slice) -> Floats:
+    """Return the (G, 4) table that a model fitted on `data` has in the population."""
+    everything = np.ones((1, len(data.target)), bool)
+    beta = fit(data.X[:, seen], data.target, everything)[0]
+    chosen = population.X[:, seen] @ beta > 0
+    p = population.probability
+    cells = np.stack([(1 - p) * ~chosen, (1 - p) * chosen, p * ~chosen, p * chosen], axis=-1)
+    return np.stack([cells[population.group == g].sum(axis=0) for g in range(2)])
+
+
+Worth = Callable[[Floats], tuple[Floats | float, Floats | float]]
+
+
+def variants() -> dict[str, tuple[str, Worth]]:
+    """Return name -> (kind of draws, function of the ratios r to the worth of A's and B's counts).
+
+    B is the reference learner: its own rho is rho_0.
+    """
+    at_most, averaged = shrinkage(1 / FOLDS, FOLDS), mean_shrinkage(FOLDS)
+    fixed: dict[str, Floats | float] = {
+        "rho = 0": 1.0, "rho = 1/K": at_most, "rho in [0, 1/K]": averaged
+    }  # fmt: skip
+    found: dict[str, Worth] = {}
+    for kind in ("paired", "independent"):
+        found |= {f"{kind}, {name}": _alike(worth) for name, worth in fixed.items()}
+    found["independent, rho_rel"] = lambda r: (shrinkage(relative_rho(r, FOLDS), FOLDS), at_most)
+    found["independent, rho_rel up"] = lambda r: (mean_relative_shrinkage(r, FOLDS), averaged)
+    found["predictive, rho = 1/K"] = _alike(at_most)
+    return {name: (name.partition(",")[0], worth) for name, worth in found.items()}
+
+
+def _alike(worth: Floats | float) -> Worth:
+    return lambda ratios: (worth, worth)
+
+
+def intervals(
+    joint: NDArray[np.int64], ratios: Floats, kind: str, worth: Worth, batch: int
+) -> Floats:
+    """Return the 95 % intervals of every replication and objective, (2, R, objectives)."""
+    generator = rng(0, "coverage draws", batch)
+    first, second = (np.broadcast_to(w, ratios.shape)[:, None, None] for w in worth(ratios))
+    if kind == "paired":
+        tables = paired_draws(joint * first, COVERAGE_DRAWS, generator)
+    else:
+        one, other = margins(joint)
+        predictive = kind == "predictive"
+        tables = independent_draws(
+            one * first, other * second, COVERAGE_DRAWS, generator, predictive=predictive
+        )
+    values = [objective(name)(tables[0]) - objective(name)(tables[1]) for name in OBJECTIVES]
+    samples = np.stack(values, axis=-1)
+    # A predictive draw without positives has no rate, and is left out, which takes longer.
+    quantile = np.nanquantile if np.isnan(samples).any() else np.quantile
+    ends: Floats = quantile(samples, (0.025, 0.975), axis=0)
+    return ends
+
+
+def coverage_rows(replications: list[Replication], truth: Floats) -> Iterator[list[str]]:
+    """Yield the table's rows: coverage in percent and mean width for each objective."""
+    joint = np.stack([each.joint for each in replications])
+    ratios = np.array([each.ratio for each in replications])
+    batches = range(0, len(joint), BATCH)
+    for name, (kind, worth) in variants().items():
+        ends = np.concatenate(
+            [intervals(joint[i : i + BATCH], ratios[i : i + BATCH], kind, worth, i)
+             for i in batches], axis=1,
+        )  # fmt: skip
+        yield [name, *_cells(ends, truth)]
+    bayle = np.array([each.bayle for each in replications]).T[..., None]
+    yield ["Bayle et al. (2020)", *_cells(bayle, truth[:1]), "-", "-"]
+
+
+def _cells(ends: Floats, truth: Floats) -> list[str]:
+    covered = (ends[0] <= truth) & (truth <= ends[1])
+    width = (ends[1] - ends[0]).mean(axis=0)
+    return [f"{c:.1%} ({w:.3f})" for c, w in zip(covered.mean(axis=0), width, strict=True)]
+
+
+def implied_rhos(replications: list[Replication]) -> dict[str, float]:
+    """Return the rho that each accuracy's variance over data sets amounts to."""
+    joint = np.stack([each.joint for each in replications]).sum(axis=1)
+    rows, implied = joint[0].sum(), {}
+    for name, tables in zip(SEEN, margins(joint), strict=True):
+        values = accuracy(tables)
+        inflation = values.var(ddof=1) / (values.mean() * (1 - values.mean()) / rows)
+        implied[name] = float((inflation - 1) / (FOLDS - 1))
+    return implied
+
+
+def show(rows: int, count: int) -> None:
+    """Print the coverage of every choice over `count` fresh data sets of `rows` rows."""
+    truth = true_differences(rows)
+    replications = [replicate(rows, index) for index in range(count)]
+    error = np.sqrt(0.95 * 0.05 / count)
+    title = f"95 % intervals of A - B, {count} data sets of {rows} rows: coverage (mean width)"
+    named = zip(OBJECTIVES, truth, strict=True)
+    headings = [f"{name.replace('_', ' ')}, true {value:.3f}" for name, value in named]
+    table = table_of(title, "interval", *headings)
+    table.caption = f"the standard error of a coverage of 95 % is {error:.1%}"
+    for row in coverage_rows(replications, truth):
+        table.add_row(*row)
+    Console(width=100).print(table)
+    rhos = ", ".join(f"{name} {rho:.3f}" for name, rho in implied_rhos(replications).items())
+    print(f"rho that the accuracies' variance over data sets amounts to: {rhos}\n")
+
+
+def rho_coverage(options: RhoCoverageOptions) -> None:
+    """How well K-fold posteriors cover an algorithm's true mean difference, over fresh data sets.
+
+    Barrainkua et al. judge their choices of rho by repeated cross-validations of one data set,
+    whose spread is partition noise alone. Here every replication draws a new data set from a
+    known population, runs ten folds of two logistic regressions (A sees all features, B half of
+    them), and asks whether the 95 % interval of A - B holds the mean difference of models
+    trained on so many rows. Beside the choices of rho stands the interval of Bayle et al.
+    (NeurIPS 2020), whose variance is that of the loss differences within folds.
+    """
+    for rows in SIZES:
+        show(rows, options.data_sets)
+
+
+Counts = NDArray[np.int64]
+FACTORS = (1, 2, 4, 8)
+LEVEL = 0.95
+UPSAMPLED_DRAWS, TEST_SETS = 1000, 2000
+
+
+@dataclass(frozen=True)
+class UpsamplingOptions:
+    """How much is drawn."""
+
+    test_sets: int = option(TEST_SETS, "How many test sets.", least=1)
+
+
+@dataclass(frozen=True)
+class Population:
+    """Good loans of both groups in a test set, and the share of each that is found.
+
+    The sizes and shares are those of German's young and older people under a support vector
+    machine, in a hold-out of a fifth.
+    """
+
+    rows: tuple[int, int] = (118, 22)
+    rates: tuple[float, float] = (0.92, 0.84)
+
+    @property
+    def gap(self) -> float:
+        """The small group's true positive rate less the other's."""
+        return self.rates[1] - self.rates[0]
+
+    def found(self, test_sets: int, generator: np.random.Generator) -> Counts:
+        """Return how many good loans of each group are found, (T, 2)."""
+        return generator.binomial(self.rows, self.rates, (test_sets, 2))
+
+
+def upsampled(found: Counts, rows: int, factor: int, generator: np.random.Generator) -> Counts:
+    """Return the counts (T,) of a group of `rows` after copies drawn at random were added.
+
+    Parameters
+    ----------
+    factor : how many times as large the group becomes; its own rows stay.
+    """
+    return found + generator.binomial((factor - 1) * rows, found / rows)
+
+
+def gaps(
+    population: Population,
+    found: Counts,
+    factor: int,
+    generator: np.random.Generator,
+    *,
+    draws: int = UPSAMPLED_DRAWS,
+) -> Floats:
+    """Return draws (T, D) of the posterior of the gap, the small group upsampled."""
+    first, second = found.T
+    copied = upsampled(second, population.rows[1], factor, generator)
+    sizes = population.rows[0], population.rows[1] * factor
+    larger, smaller = (
+        generator.beta(1 + hits[:, None], 1 + size - hits[:, None], (len(found), draws))
+        for hits, size in zip((first, copied), sizes, strict=True)
+    )
+    drawn: Floats = smaller - larger
+    return drawn
+
+
+def coverage(population: Population, factor: int, test_sets: int) -> tuple[float, float]:
+    """Return how often the 95 % interval of the gap holds the true one, and its mean width."""
+    generator = rng(0, "upsampling", factor)
+    drawn = gaps(population, population.found(test_sets, generator), factor, generator)
+    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
+    held = (low <= population.gap) & (population.gap <= high)
+    return float(held.mean()), float((high - low).mean())
+
+
+def figure(population: Population, found: dict[int, tuple[float, float]]) -> Figure:
+    """Draw the posterior of one test set before and after, and the intervals' coverage."""
+    drawn = Figure((12, 5), dpi=90, layout="constrained")
+    left, right = drawn.subplots(1, 2)
+    _posteriors(left, population)
+    right.plot([str(factor) for factor in found], [100 * held for held, _ in found.values()], "o-")
+    right.axhline(100 * LEVEL, color=GREY, linestyle=":")
+    right.set_title("many test sets")
+    right.set_ylim(0, 100)
+    right.set_xlabel("how many times as large the small group is made", fontsize=13)
+    right.set_ylabel("% of 95 % intervals that hold the true gap", fontsize=13)
+    right.grid(alpha=0.25)
+    return drawn
+
+
+def _posteriors(axes: Axes, population: Population) -> None:
+    generator = rng(0, "upsampling", "one test set")
+    found = population.found(1, generator)
+    largest = population.rows[0] // population.rows[1]
+    for factor, colour in ((1, BLUE), (largest, ORANGE)):
+        draws = gaps(population, found, factor, generator, draws=20 * UPSAMPLED_DRAWS)
+        label = "as it is" if factor == 1 else f"small group {factor} times as large"
+        axes.hist(draws[0], bins=40, density=True, alpha=0.5, color=colour, label=label)
+    axes.set_title("one test set")
+    axes.axvline(population.gap, color="black", linestyle="--", label="true gap")
+    axes.set_xlabel("gap in true positive rates", fontsize=13)
+    axes.set_ylabel("posterior density", fontsize=13)
+    axes.legend(edgecolor="none", fontsize=12)
+
+
+def figure_15_3(results: Path, effort: Effort) -> Iterator[tuple[str, Figure]]:
+    """Yield the posterior of an upsampled test set, and the coverage of many."""
+    population, test_sets = Population(), effort.choose(TEST_SETS, TEST_SETS, 50)
+    found = {factor: coverage(population, factor, test_sets) for factor in FACTORS}
+    yield "", figure(population, found)
+
+
+def upsampling(options: UpsamplingOptions) -> None:
+    """Figure 15.3 of Uncertainty Matters: a test set whose small group is upsampled says too much.
+
+    ``python -m papers.uncertainty_matters.simulated upsampling [test_sets=2000]`` copies rows of
+    the small group, drawn at random, until it is as large as the other one, as is done to training
+    rows. Copies are no new people: the posterior gets narrow around the share of those who happened
+    to be copied. The figure has the posterior of one test set before and after, and how often 95 %
+    intervals of many hold the truth.
+    """
+    test_sets, population = options.test_sets, Population()
+    title = f"95 % intervals of the gap, {test_sets} test sets"
+    table = table_of(title, "small group", "hold the truth", "mean width")
+    for factor in FACTORS:
+        held, width = coverage(population, factor, test_sets)
+        table.add_row(f"{factor} times", f"{held:.1%}", f"{width:.3f}")
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    run_main(rho_coverage, upsampling)

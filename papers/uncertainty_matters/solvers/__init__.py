@@ -1,1 +1,0 @@
-"""Exact fits of many cross-validations of one data set at once."""

@@ -1,0 +1,378 @@
+"""Studies of cross-validations of German, each printed as a table; none is a table of the paper.
+
+How far they scatter (`spreads`), how far conclusions hang on the partition (`conclusions`), every
+two algorithms (`every_pair`), the steps of the public code (`public_code`), and the noise of
+variance ratios (`ratio_noise`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fairbench.comparison.runs import Settings
+from fairbench.components.papers import CrossValidations, number_of_cvs, run_main, table_of
+from fairbench.components.papers.uncertainty_matters import readings
+from fairbench.components.papers.uncertainty_matters.ground_truth import ALGORITHMS
+from fairbench.components.papers.uncertainty_matters.readings import (
+    ALONE,
+    FOLDS,
+    LEVEL,
+    OBJECTIVES,
+    RHOS,
+    ROPE,
+    TRUTH,
+    Measured,
+    Setting,
+    measure,
+    short,
+    values,
+)
+from fairbench.components.papers.uncertainty_matters.tables import Pair, pairs
+from fairbench.core.arrays import Floats, rng
+from fairbench.inference.comparing import (
+    A_BETTER,
+    B_BETTER,
+    PRACTICALLY_EQUAL,
+    event_names,
+    highest_density_region,
+)
+from fairbench.inference.posterior import posterior_draws, table_draws
+from fairbench.inference.selection import ranking
+from fairbench.inference.survey import variance_ratio
+
+
+def spread_rows(measured: Measured) -> Iterator[dict[str, Any]]:
+    """Yield, by algorithm, the sds of both objectives over cross-validations and in posteriors."""
+    for name, counts in measured.counts.items():
+        truth = values(counts)
+        row: dict[str, Any] = {"method": name, "CVs": len(truth)}
+        for i, objective in enumerate(("accuracy", "EO")):
+            row[f"{objective} mean"] = truth[:, i].mean()
+            row[f"{objective} sd"] = truth[:, i].std(ddof=1)
+            for kind in ("posterior", "predictive"):
+                cloud = measured.cloud(name, "rho=1/K", predictive=kind == "predictive")
+                row[f"{objective} {kind}"] = cloud.draws[..., i].std(axis=1).mean()
+        yield {**row, "r": float(np.mean(measured.ratios.get(name, np.nan)))}
+
+
+def spreads(options: CrossValidations) -> None:
+    """How far cross-validations of German scatter, and how wide the posteriors of one are.
+
+    ``python -m papers.uncertainty_matters.studies spreads [cvs=200]`` prints, by algorithm, the sds
+    of accuracy and of the equal opportunity difference over repeated cross-validations (partition
+    noise alone), beside those of the posterior and of predictive draws at rho = 1/K.
+    """
+    title = "sds over cross-validations (partition noise), and of the posterior at rho=1/K"
+    headers = {"mean": "mean", "sd": "CVs", "posterior": "post.", "predictive": "pred."}
+    columns = {
+        f"{objective} {name}": f"{short_name}\n{header}"
+        for objective, short_name in (("accuracy", "acc."), ("EO", "EO"))
+        for name, header in headers.items()
+    }
+    shown = table_of(title, "algorithm", *columns.values(), "r", collapse_padding=True)
+    for row in spread_rows(measure(cvs=options.cvs)):
+        cells = [f"{row[name]:.4f}" for name in columns]
+        shown.add_row(short(row["method"]), *cells, f"{row['r']:.2f}")
+    Console(width=100).print(shown)
+
+
+SETTING = Setting("rho_rel_up", level=0.0)
+CONCLUSION_DRAWS = 2000
+SHOWN = {
+    "p_a_outperforms_b": "A >> B",
+    "p_b_outperforms_a": "B >> A",
+    "p_equivalent": "A ~ B",
+    "p_a_accuracy_b_fairness": "A more accurate, B fairer",
+    "p_b_accuracy_a_fairness": "B more accurate, A fairer",
+}
+
+
+@dataclass(frozen=True)
+class ConclusionsOptions:
+    """How much is looked at."""
+
+    cvs: int = number_of_cvs(200)
+
+
+@dataclass(frozen=True)
+class Conclusions:
+    """What each of many cross-validations of a pair concludes, as events of `SHOWN`.
+
+    Attributes
+    ----------
+    estimates : by its point estimates. posteriors : by its posterior's most probable event.
+    mean : by the mean difference of all.
+    """
+
+    estimates: Sequence[str]
+    posteriors: Sequence[str]
+    mean: str
+
+    def turned(self, each: Sequence[str]) -> float:
+        """Return the share that concludes something else than most do."""
+        return 1 - Counter(each).most_common(1)[0][1] / len(each)
+
+
+def conclusions_of(pair: Pair, cvs: int, draws: int = CONCLUSION_DRAWS) -> Conclusions:
+    """Return the conclusions of a pair's first cross-validations."""
+    reading, found = pair.reading, []
+    for place in range(min(cvs, len(pair.delta))):
+        found.append(_largest(reading.events(pair.drawn_at(place, SETTING, draws), SETTING)))
+    estimates = [_largest(reading.events(one[None], SETTING)) for one in pair.delta[: len(found)]]
+    mean = _largest(reading.events(pair.delta.mean(axis=0)[None], SETTING))
+    return Conclusions(estimates, found, mean)
+
+
+def _largest(events: dict[str, float]) -> str:
+    return SHOWN[max(events, key=lambda name: events[name])]
+
+
+def probabilities(pair: Pair) -> dict[str, dict[str, float]]:
+    """Return, by rho and for the ground truth, the probability of each event of `SHOWN`."""
+    return {
+        rho: {
+            SHOWN[metric]: share
+            for metric, share in pair.probabilities(Setting(rho, level=0.0), furthest=False).items()
+        }
+        for rho in (TRUTH, *RHOS)
+    }
+
+
+def conclusions(options: ConclusionsOptions) -> None:
+    """Print how far the conclusion of one cross-validation hangs on the partition.
+
+    ``python -m papers.uncertainty_matters.studies conclusions [cvs=200]`` prints, of each
+    comparison on German: how often the point estimates of one cross-validation, and the most
+    probable event of its posterior, say something else than most other cross-validations do, and
+    what the mean of all says; then all events' probabilities on the partition nearest to the mean,
+    under every rho. The last two comparisons are those of section 14.2.
+    """
+    cvs, console = options.cvs, Console(width=120)
+    compared = pairs(ALONE)
+    headings = ("A against B", "estimates turn", "posteriors turn", "most posteriors", "mean")
+    table = table_of(f"one of {cvs} cross-validations concludes", *headings)
+    for pair in compared.values():
+        found = conclusions_of(pair, cvs)
+        turned = (f"{found.turned(each):.1%}" for each in (found.estimates, found.posteriors))
+        most = Counter(found.posteriors).most_common(1)[0][0]
+        table.add_row(" against ".join(map(short, pair.names)), *turned, most, found.mean)
+    console.print(table)
+    for pair in compared.values():
+        shown = table_of(" against ".join(map(short, pair.names)), "", *SHOWN.values())
+        for rho, shares in probabilities(pair).items():
+            shown.add_row(rho, *(f"{share:.2f}" for share in shares.values()))
+        console.print(shown)
+
+
+A_ACCURATE, B_ACCURATE = event_names(OBJECTIVES)[3:]
+# Event -> the same with A and B exchanged.
+_TURNED = {
+    A_BETTER: B_BETTER,
+    B_BETTER: A_BETTER,
+    PRACTICALLY_EQUAL: PRACTICALLY_EQUAL,
+    A_ACCURATE: B_ACCURATE,
+    B_ACCURATE: A_ACCURATE,
+}
+# What a row is to a column; the other two events stand where row and column are exchanged.
+_PRINTED = {A_BETTER: "better", A_ACCURATE: "accurate", PRACTICALLY_EQUAL: "equal"}
+
+
+def pair_rows(measured: Measured) -> pd.DataFrame:
+    """Return rho, A, B and the probability of each event, a row an ordered pair.
+
+    Probabilities are means over the cross-validations that give a posterior.
+    """
+    return pd.DataFrame(row for rho in RHOS for row in _pairs_at(measured, rho))
+
+
+def _pairs_at(measured: Measured, rho: str) -> Iterator[dict[str, Any]]:
+    clouds = [(name, measured.cloud(name, rho)) for name in measured.counts]
+    for i, (first, one) in enumerate(clouds):
+        for second, other in clouds[i + 1 :]:
+            events = one.events(other)
+            turned = {_TURNED[event]: share for event, share in events.items()}
+            yield {"rho": rho, "A": first, "B": second, **events}
+            yield {"rho": rho, "A": second, "B": first, **turned}
+
+
+def matrix(rows: pd.DataFrame, names: Sequence[str], event: str) -> NDArray[np.float64]:
+    """Return the probabilities of one event at one rho, (M, M): A a row, B a column."""
+    wide = rows.pivot(index="A", columns="B", values=event)
+    found: NDArray[np.float64] = wide.reindex(index=names, columns=names).to_numpy(float)
+    return found
+
+
+def print_pairs(rows: pd.DataFrame) -> None:
+    """Print three lines an algorithm for each rho, in percent, and its rank."""
+    console = Console(width=100)
+    accuracy, opportunity = ROPE
+    console.print(
+        f"every two of the algorithms; ropes {accuracy:g} (accuracy) and {opportunity:g} (equal "
+        "opportunity difference)\npercent, row against column: better (>>), more accurate but less "
+        "fair, practically equal\nrank: 1 + the algorithms that are better with 95 %"
+    )
+    for rho, mine in rows.groupby("rho", sort=False):
+        console.print(_pair_table(str(rho), mine))
+
+
+def _pair_table(rho: str, rows: pd.DataFrame) -> Table:
+    names = list(dict.fromkeys(rows["A"]))
+    tables = [(label, matrix(rows, names, event)) for event, label in _PRINTED.items()]
+    ranks = ranking(tables[0][1])
+    table = Table(title=rho, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    for heading in ("", "rank", "row is"):
+        table.add_column(heading, no_wrap=True)
+    for place in range(len(names)):
+        table.add_column(str(place + 1), justify="right", no_wrap=True, min_width=3)
+    for place, name in enumerate(names):
+        front = [f"{place + 1} {short(name)}", str(ranks[place])]
+        for label, shares in tables:
+            table.add_row(*front, label, *map(_percent, shares[place]))
+            front = ["", ""]
+    return table
+
+
+def _percent(share: float) -> str:
+    return "" if np.isnan(share) else f"{100 * share:.0f}"
+
+
+def every_pair(options: CrossValidations) -> None:
+    """Every two of the algorithms compared: probabilities of all events, and the ranking they give.
+
+    Posteriors are drawn for each algorithm on its own, as for Tables 2 and 3, and the difference in
+    equal opportunity is signed as there. No table of the paper has these numbers. ``python -m
+    papers.uncertainty_matters.studies every_pair [cvs=200]``
+    """
+    print_pairs(pair_rows(measure(cvs=options.cvs)))
+
+
+BANDWIDTH = 0.15
+CODE_ALGORITHMS = ("LR", "SVM")
+CODE_DRAWS, KERNELS, GRID = 10000, 2000, 120
+
+
+def truncated_draws(counts: Floats, draws: int, generator: np.random.Generator) -> Floats:
+    """Draw tables as the public code does: multinomial, of group sizes without their fractions."""
+    shares = posterior_draws(counts, draws, generator, alpha=1.0)
+    sizes = counts.sum(axis=-1).astype(np.int64)
+    return generator.multinomial(np.broadcast_to(sizes, shares.shape[:-1]), shares).astype(float)
+
+
+def fixed_bandwidth_region(draws: Floats, points: Floats) -> tuple[float, float]:
+    """Return area of the public code's region of (T, 2) draws, and the share of `points` inside."""
+    kernels = draws[:KERNELS]
+    threshold = np.quantile(_density(kernels, kernels), 1 - LEVEL)
+    low, high = kernels.min(axis=0) - BANDWIDTH, kernels.max(axis=0) + BANDWIDTH
+    axes = [np.linspace(low[i], high[i], GRID) for i in range(2)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    cell = np.prod((high - low) / (GRID - 1))
+    area = float((_density(grid, kernels) >= threshold).sum() * cell)
+    return area, float((_density(points, kernels) >= threshold).mean())
+
+
+def _density(points: Floats, kernels: Floats) -> Floats:
+    squared = ((points[:, None] - kernels[None]) ** 2).sum(axis=-1)
+    density: Floats = np.exp(-squared / (2 * BANDWIDTH**2)).mean(axis=1)
+    return density
+
+
+def fitted_region(draws: Floats, points: Floats) -> tuple[float, float]:
+    """Return area, and the share of `points` inside, of the region with a fitted bandwidth."""
+    region = highest_density_region(draws, LEVEL)
+    assert region.density is not None
+    return region.size, float(region.density.holds(points).mean())
+
+
+def steps(counts: NDArray[np.int64], rho: str) -> Iterator[tuple[str, float, float, Floats]]:
+    """Yield each step's name, area, share of the cross-validations inside, and sds of the draws."""
+    effective = counts[0] * float(Settings(rho=rho).shrinkage(FOLDS))
+    points = values(counts)
+
+    def draw(step: str) -> Floats:
+        generator = rng(0, "public code", step)
+        if step == "truncated":
+            tables = truncated_draws(effective, CODE_DRAWS, generator)
+        else:
+            tables = table_draws(effective, CODE_DRAWS, generator, predictive=step == "predictive")
+        found = values(tables)
+        return found[~np.isnan(found).any(axis=1)]
+
+    regions: dict[str, Callable[[Floats, Floats], tuple[float, float]]] = {
+        "fitted bandwidth": fitted_region,
+        f"bandwidth {BANDWIDTH}": fixed_bandwidth_region,
+    }
+    for step in ("posterior", "predictive", "truncated"):
+        draws = draw(step)
+        for name, region in regions.items():
+            yield f"{step}, {name}", *region(draws, points), draws.std(axis=0)
+
+
+def public_code(options: CrossValidations) -> None:
+    """Print what each step of the public code does to the 95 % region of an algorithm.
+
+    ``python -m papers.uncertainty_matters.studies public_code [cvs=200]``: the code draws
+    multinomial counts after the Dirichlet, cuts effective group sizes down to whole numbers, and
+    finds its region by a kernel density of bandwidth 0.15, whatever the spread of the draws.
+    """
+    for name in CODE_ALGORITHMS:
+        counts = readings.most_counts(name, options.results)[: options.cvs]
+        for rho in ("1/K", "average"):
+            headings = ("step", "sd accuracy", "sd EO", "area", "% of CVs inside")
+            table = table_of(f"{name}, rho {rho}", *headings)
+            for step, area, inside, sds in steps(counts, rho):
+                cells = (*(f"{sd:.4f}" for sd in sds), f"{area:.4f}", f"{100 * inside:.1f}")
+                table.add_row(step, *cells)
+            Console(width=100).print(table)
+
+
+NOISE_HALVINGS, CORRELATIONS, SAMPLES = (1, 5, 50), (0.0, 0.5, 0.8), 4000
+_SHAPE = (2, 2)  # rates and groups
+
+
+def equal_ratios(halvings: int, correlation: float, generator: np.random.Generator) -> Floats:
+    """Return mean ratios of a learner and a reference whose estimates vary equally, (SAMPLES,)."""
+    size = (2, SAMPLES, halvings, 2, *_SHAPE)
+    reference, fresh = generator.normal(size=size)
+    own = correlation * reference + np.sqrt(1 - correlation**2) * fresh
+    pairs = zip(own, reference, strict=True)
+    return np.array([float(variance_ratio(one, other, pooled=True)) for one, other in pairs])
+
+
+def ratio_noise() -> None:
+    """How much of a variance ratio from half-splits is noise of a few halvings.
+
+    ``python -m papers.uncertainty_matters.studies ratio_noise`` prints what the mean ratio is where
+    learner and reference vary equally (normal estimates, correlated as those of two learners on the
+    same halves may be), and the ratios of the 13 algorithms on German.
+    """
+    headings = ("halvings", "correlation", "mean", "2.5 %", "median", "97.5 %")
+    table = table_of("mean ratio of equal variances", *headings)
+    for halvings in NOISE_HALVINGS:
+        for correlation in CORRELATIONS:
+            ratios = equal_ratios(halvings, correlation, rng(0, "ratio noise", halvings))
+            ends = np.quantile(ratios, (0.025, 0.5, 0.975))
+            cells = (f"{value:.2f}" for value in (ratios.mean(), *ends))
+            table.add_row(str(halvings), f"{correlation}", *cells)
+    Console(width=100).print(table)
+    rates = [f"{rate}, {group}" for rate in ("accuracy", "TPR") for group in ("> 25", "<= 25")]
+    table = table_of("German, five halvings", "algorithm", *rates, "mean")
+    reference = readings.half_split_estimates(readings.REFERENCE)[: readings.AT_A_TIME]
+    for name in ALGORITHMS:
+        own = readings.half_split_estimates(name)[: readings.AT_A_TIME]
+        ratios = variance_ratio(own, reference)
+        table.add_row(name, *(f"{r:.2f}" for r in ratios.ravel()), f"{np.nanmean(ratios):.2f}")
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    run_main(spreads, conclusions, every_pair, public_code, ratio_noise)

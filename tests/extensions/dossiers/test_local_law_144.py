@@ -1,0 +1,238 @@
+"""Every number of a dossier of Local Law 144 is that of the rule, computed here from its text.
+
+6 RCNY 5-300: the impact ratio is the selection rate of a category over that of the most selected
+category, or its scoring rate over that of the highest scoring one; a scoring rate is the rate of
+scores above the median of the sample. 5-301: of sex, of race, and of both; people of an unknown
+category are counted and in no calculation; the auditor may exclude categories of under 2 % of the
+data from the calculation of impact ratios.
+"""
+
+import json
+from datetime import date
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.audits.question import Options
+from fairbench.core.errors import UserError
+from fairbench.reporting.document.plain_text import to_json
+from fairbench_dossiers.selection import ll144
+
+DAY = date(2026, 11, 26)
+UNKNOWN = ["", "N/A", "Decline To Self Identify", "I do not wish to answer", "Prefer not to answer"]
+SEXES = ["Male", "Female", "Non-binary"]
+RACES = ["White", "Black", "Asian", "Hispanic", "Native", "Two or more races"]
+OPTIONS = {"group": ("sex", "race"), "favourable": "1"}
+
+
+def dossier(frame, options, **how):
+    """Return the JSON of a dossier of a table of strings."""
+    asked = Options(path=Path("people.csv"), **OPTIONS, **options)
+    return json.loads(to_json(ll144(asked, frame.astype(str), {}, DAY, **how)))
+
+
+def random_people(seed):
+    """Return people of two to six races, of which some are few, tied, unknown or never selected."""
+    generator = np.random.default_rng(seed)
+    people = int(generator.integers(30, 400))
+    people = people if seed % 3 else 50 * (1 + people // 50)  # of which 2 % is a whole number
+    races = RACES[: int(generator.integers(2, 7))]
+    shares = generator.dirichlet(np.full(len(races), 0.5))
+    sex = generator.choice(SEXES, people, p=[0.5, 0.48, 0.02])
+    race = generator.choice(races, people, p=shares)
+    for column in (sex, race):
+        silent = generator.random(people) < generator.choice([0, 0.05, 0.3])
+        column[silent] = generator.choice([u for u in UNKNOWN if len(u) <= 12], silent.sum())
+    sex, race = sex.astype(object), race.astype(object)
+    race[generator.random(people) < 0.02] = "Decline To Self Identify"
+    sex[:2], race[:2] = SEXES[:2], races[:2]
+    chance = generator.choice([0, 0.02, 0.3, 0.5, 1])
+    score = generator.integers(0, int(generator.choice([1, 2, 5, 1000])), people)
+    hired = (generator.random(people) < chance).astype(int)
+    return pd.DataFrame({"sex": sex, "race": race, "hired": hired, "score": score})
+
+
+def of_the_rule(frame, selected, keep_small):
+    """Return the rule's counts, rates and ratios by (attribute, category), plainly."""
+    table, rule, unknown = frame.assign(selected=selected), {}, {}
+    silent = {name: frame[name].isin(UNKNOWN) for name in ("sex", "race")}
+    silent["sex x race"] = silent["sex"] | silent["race"]
+    table["sex x race"] = frame["sex"] + " x " + frame["race"]
+    for attribute, nobody in silent.items():
+        unknown[attribute] = int(nobody.sum())
+        of_one = table[~nobody].groupby(attribute)["selected"].agg(["size", "sum", "mean"])
+        in_ratio = of_one[keep_small | (of_one["size"] >= 0.02 * len(frame))]
+        highest = in_ratio["mean"].max()
+        for category, row in of_one.iterrows():
+            ratio = row["mean"] / highest if highest > 0 else np.nan
+            rule[attribute, category] = (
+                int(row["size"]),
+                int(row["sum"]),
+                row["mean"],
+                ratio if category in in_ratio.index else None,
+            )
+    return rule, unknown
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_number_is_that_of_the_rule(part):
+    """On 200 tables, half of tools that select and half of tools that score."""
+    tables = compared = excluded = undefined = below_ours = 0
+    for seed in count(1000 * part):
+        if tables == 50:
+            break
+        frame, scoring, keep_small = random_people(seed), seed % 2 == 1, seed % 4 < 2
+        selected = frame["score"] > frame["score"].median() if scoring else frame["hired"] == 1
+        rule, unknown = of_the_rule(frame, selected, keep_small)
+        if any(
+            sum(of == attribute and row[3] is not None for (of, _), row in rule.items()) < 2
+            for attribute in unknown
+        ):
+            continue  # nothing is left to compare, which is refused
+        tables += 1
+        options = {"score": "score"} if scoring else {"prediction": "hired"}
+        page = dossier(frame, options, keep_small=keep_small)
+        assert page["people"] == len(frame) and page["unknown"] == unknown
+        assert page["rate"] == ("scoring rate" if scoring else "selection rate")
+        assert page["median"] == (frame["score"].median() if scoring else None)
+        for name in ("sex", "race"):
+            silent = frame[name][frame[name].isin(UNKNOWN)].replace("", "unknown")
+            assert page["unknown_answers"][name] == silent.value_counts().to_dict()
+        shown = {
+            (category["attribute"], category["group"]): category for category in page["categories"]
+        }
+        left_out = {(entry["attribute"], entry["category"]): entry for entry in page["left_out"]}
+        assert set(shown) | set(left_out) == set(rule) and not set(shown) & set(left_out)
+        for key, (rows, number, rate, ratio) in rule.items():
+            if ratio is None:
+                row = left_out[key]
+                assert (row["people"], row["selected"]) == (rows, number)
+                assert row["rate"] == pytest.approx(rate)
+                excluded += 1
+                continue
+            row = shown[key]
+            assert (row["rows"], row["selected"]) == (rows, number)
+            assert row["rate"] == pytest.approx(rate)
+            assert row["share"] == pytest.approx(rows / len(frame))
+            if np.isnan(ratio):
+                assert row["ratio"] is None and "0 over 0" in row["reason"]
+                undefined += 1
+            else:
+                assert row["ratio"] == pytest.approx(ratio) and row["ratio"] <= 1
+                assert not row["reason"]
+                assert (row["group"] in row["most_selected"]) == (ratio == 1)
+                below_ours += row["ours"]["ratio"] is not None and row["ours"]["ratio"] > 1
+            compared += 1
+    assert compared > 200 and excluded and undefined and below_ours
+
+
+def test_the_rules_own_example_comes_out():
+    """6 RCNY 5-301(b): the tables of its example, whose ratios it prints with two decimals."""
+    example = {
+        "Hispanic or Latino": (408, 204, 0.97),
+        "White": (797, 412, 1.00),
+        "Black": (390, 170, 0.84),
+        "Native Hawaiian": (119, 52, 0.85),
+        "Asian": (616, 302, 0.95),
+        "Native American": (41, 18, 0.85),
+        "Two or more": (213, 96, 0.87),
+    }
+    rows = [
+        (race, int(place < selected))
+        for race, (people, selected, _) in example.items()
+        for place in range(people)
+    ]
+    frame = pd.DataFrame(rows, columns=["race", "hired"])
+    frame["sex"] = np.where(np.arange(len(frame)) % 2, "Male", "Female")
+    page = dossier(frame, {"prediction": "hired"})
+    of_race = {row["group"]: row for row in page["categories"] if row["attribute"] == "race"}
+    for race, (people, selected, ratio) in example.items():
+        assert (of_race[race]["rows"], of_race[race]["selected"]) == (people, selected)
+        assert of_race[race]["ratio"] == pytest.approx(ratio, abs=0.0051)
+
+
+def toy():
+    """Return the people of whom a ratio of 2.22 was once printed."""
+    counts = {"White": (160, 72), "Asian": (8, 8), "Black": (32, 12), "N/A": (9, 9)}
+    rows = [(r, int(i < k)) for r, (n, k) in counts.items() for i in range(n)]
+    frame = pd.DataFrame(rows, columns=["race", "hired"])
+    return frame.assign(sex=np.where(np.arange(len(frame)) % 3, "Female", "Male"))
+
+
+def test_no_ratio_is_above_one_and_ours_stands_beside_it():
+    page = dossier(toy(), {"prediction": "hired"})
+    of_race = {row["group"]: row for row in page["categories"] if row["attribute"] == "race"}
+    assert {group: round(row["ratio"], 3) for group, row in of_race.items()} == {
+        "White": 0.45,
+        "Asian": 1.0,
+        "Black": 0.375,
+    }
+    assert of_race["Black"]["most_selected"] == ["Asian"]
+    assert of_race["Asian"]["ours"]["reference"] == "White"
+    assert of_race["Asian"]["ours"]["ratio"] == pytest.approx(1 / 0.45)
+    (sentence,) = [
+        sentence for sentence in page["summary"]["found"] if sentence.startswith("By race")
+    ]
+    assert "0.38: Black (12 of 32) over Asian (8 of 8)" in sentence and "ours" in sentence
+
+
+def test_no_threshold_is_shown_as_part_of_the_law():
+    asked = Options(path=Path("people.csv"), prediction="hired", **OPTIONS)
+    document = ll144(asked, toy().astype(str), {}, DAY)
+    titles = [column.title for table in document.tables for column in table.columns]
+    assert not [title for title in titles if "0.8" in title]
+    assert not any("stroke-dasharray" in figure.svg for figure in document.figures)
+    assert "sets no smallest impact ratio" in " ".join(document.summary.unseen)
+
+
+def test_small_categories_are_kept_unless_an_auditor_excludes_them():
+    frame = pd.concat([toy(), toy().assign(race="White")], ignore_index=True)  # Asian: 8 of 418
+    kept = dossier(frame, {"prediction": "hired"})
+    out = dossier(frame, {"prediction": "hired"}, keep_small=False)
+    answers = [
+        {question["key"]: question["answer"] for question in d["asked"]} for d in (kept, out)
+    ]
+    assert not kept["left_out"] and "of the 418 people of the file" in answers[0]["small"]
+    assert ("race", "Asian") in {(c["attribute"], c["category"]) for c in out["left_out"]}
+    assert "exclusion_reason" in answers[1] and "exclusion_reason" not in answers[0]
+    of_race = {c["group"]: c for c in out["categories"] if c["attribute"] == "race"}
+    assert of_race["White"]["ratio"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "reason"),
+    [
+        ({"hired": 0}, {"prediction": "hired"}, "nobody of a known category was selected"),
+        ({"score": 5}, {"score": "score"}, "beyond the median 5"),
+    ],
+)
+def test_no_ratio_has_a_reason(change, options, reason):
+    page = dossier(toy().assign(**change), options)
+    assert {row["ratio"] for row in page["categories"]} == {None}
+    assert all(reason in row["reason"] for row in page["categories"])
+    assert all(reason in sentence for sentence in page["summary"]["found"])
+
+
+def test_all_selected_and_a_category_that_occurs_once():
+    frame = toy().assign(hired=1)
+    frame.loc[0, "race"] = "Native"
+    page = dossier(frame, {"prediction": "hired"})
+    assert {row["ratio"] for row in page["categories"]} == {1.0}
+
+
+def test_more_answers_can_mean_unknown():
+    frame = toy()
+    page = dossier(frame, {"prediction": "hired"}, unknown=["black"])
+    assert page["unknown"]["race"] == 9 + 32
+    assert page["unknown_answers"]["race"] == {"Black": 32, "N/A": 9}
+    with pytest.raises(UserError, match=r"unknown= 'Blak': did you mean Black"):
+        dossier(frame, {"prediction": "hired"}, unknown=["Blak"])
+
+
+def test_one_category_alone_is_refused():
+    with pytest.raises(UserError, match="race: fewer than two categories"):
+        dossier(toy().assign(race=np.where(toy()["sex"] == "Male", "White", "N/A")),
+                {"prediction": "hired"})  # fmt: skip

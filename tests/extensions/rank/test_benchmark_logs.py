@@ -1,0 +1,351 @@
+"""Files in other projects' formats, most made by the others' own packages (written_by_others)."""
+
+import csv
+import gzip
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.core.errors import DataError, UserError
+from fairbench_rank.sources import benchmark_scores, families
+
+SAMPLES = Path(__file__).with_name("written_by_others")
+LM_EVAL = SAMPLES / "lm_eval"
+
+
+def changed(tmp_path, source, change=None, name=""):
+    """Return a copy of a sample, the text of one of its files changed."""
+    copy = tmp_path / source.name
+    if source.is_dir():
+        shutil.copytree(source, copy)
+    else:
+        shutil.copy(source, copy)
+    if change:
+        path = next(iter(sorted(copy.rglob(name)))) if name else copy
+        path.write_text(change(path.read_text()))
+    return copy
+
+
+def refused(path, scores=(), **options):
+    """Return the line by which a path is refused."""
+    with pytest.raises(UserError) as caught:
+        benchmark_scores(path, scores, **options)
+    line = str(caught.value)
+    assert "\n" not in line and len(line) < 400
+    return line
+
+
+def test_the_harness_is_read_document_by_document_as_its_own_aggregates_say():
+    table = benchmark_scores(LM_EVAL, ["acc"])
+    assert table.sentence == (
+        "lm-evaluation-harness samples: 2 methods, 2 tasks and 8 items; acc (right or wrong, "
+        "higher is better)"
+    )
+    assert table.notes == ("no method has that score on said_squares, which is left out",)
+    assert set(table.frame["family"]) == {"choices"}
+    aggregates = benchmark_scores(LM_EVAL, ["acc"], items=False)
+    assert aggregates.format == "lm-evaluation-harness results"
+    means = table.frame.groupby(["method", "task"])["acc"].mean()
+    given = aggregates.frame.set_index(["method", "task"])["acc"].sort_index()
+    pd.testing.assert_series_equal(means, given)
+
+
+def test_a_task_with_a_score_of_its_own_is_compared_by_it():
+    table = benchmark_scores(LM_EVAL, ["acc", "exact_match/flexible-extract"])
+    [score] = table.scores
+    assert (score.name, score.better, score.binary) == ("score", "higher", True)
+    assert table.frame["score"].notna().all() and table.frame["task"].nunique() == 3
+    assert table.notes == (
+        "every task has one score of its own (acc, exact_match/flexible-extract)",
+    )
+    both = benchmark_scores(LM_EVAL, ["acc", "acc_norm"])
+    assert [score.name for score in both.scores] == ["acc", "acc_norm"]
+
+
+def test_which_scores_there_are_is_said_where_none_is_named():
+    line = refused(LM_EVAL)
+    assert "4 scores: acc, acc_norm, exact_match/strict-match, exact_match/flexible-extract" in line
+
+
+def test_samples_alone_are_of_the_model_their_folder_is_called_after(tmp_path):
+    copy = changed(tmp_path, LM_EVAL)
+    for path in copy.rglob("results_*.json"):
+        path.unlink()
+    table = benchmark_scores(copy, ["acc"])
+    assert set(table.frame["method"]) == {"birds__one", "birds__two"}
+    assert table.scores[0].better == "higher"
+    assert "the model is called 'birds__one', as its folder is" in table.notes[0]
+    single = benchmark_scores(next(copy.rglob("samples_choice_again*")), ["acc"])
+    assert single.frame["task"].unique().tolist() == ["choice_again"]
+
+
+def test_a_task_without_samples_is_told_of(tmp_path):
+    copy = changed(tmp_path, LM_EVAL)
+    for path in copy.rglob("samples_said*"):
+        path.unlink()
+    table = benchmark_scores(copy, ["acc"])
+    assert "'said_squares' of birds__one" in table.notes[0] and "has no samples" in table.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "line"),
+    [
+        ("samples_choice_again*", lambda text: text.replace('"doc_id": 1', '"id": 1'),
+         "line 2 has no doc_id: its documents cannot be paired"),
+        ("samples_choice_again*", lambda text: text + text,
+         "line 5: document '0' is there twice, with the filter 'none'"),
+        ("samples_choice_again*", lambda text: text.replace('"doc_hash": "8', '"doc_hash": "0'),
+         "document '0' of task 'choice_again' is another one in"),
+        ("samples_choice_again*", lambda text: text[:-200],
+         "line 4, ends before it is whole: get it again, or move it away"),
+        ("results_*", lambda text: text[: len(text) // 2], "ends before it is whole"),
+        ("results_*", lambda text: text.replace(": 0.75,", ": .75,", 1), "is not JSON (line"),
+        ("results_*", lambda text: '{"results": ' + "[" * 100_000, "values are nested too deeply"),
+    ],
+)  # fmt: skip
+def test_damaged_files_of_the_harness_are_refused_in_a_line(tmp_path, name, change, line):
+    copy = changed(tmp_path, LM_EVAL, change, name)
+    assert line in refused(copy, ["acc"])
+    damaged = next(iter(sorted(copy.rglob(name))))
+    assert damaged.name.partition("_2")[0] in refused(copy, ["acc"])
+
+
+def test_a_second_run_of_the_harness_is_refused(tmp_path):
+    copy = changed(tmp_path, LM_EVAL)
+    for path in (copy / "birds__one").glob("*"):
+        shutil.copy(path, path.with_name(path.name.replace("2026-11", "2026-12")))
+    line = refused(copy, ["acc"])
+    assert "are both of model 'birds/one' on task 'choice_again', with the same settings" in line
+
+
+def test_shots_tell_two_methods_apart(tmp_path):
+    copy = changed(tmp_path, LM_EVAL)
+    for path in copy.rglob("samples*"):
+        path.unlink()
+    again = next((copy / "birds__one").glob("results*"))
+    text = again.read_text().replace('"choice_again": 0', '"choice_again": 5')
+    again.with_name("results_2026-12-01T00-00-00.0.json").write_text(
+        text.replace('"choice_squares": 0', '"choice_squares": 5')
+        .replace('"said_squares": 0', '"said_squares": 5')
+    )  # fmt: skip
+    table = benchmark_scores(copy, ["acc"])
+    assert set(table.frame["method"]) == {
+        "birds/one shots=0", "birds/one shots=5", "birds/two",
+    }  # fmt: skip
+
+
+def test_results_of_two_formats_are_not_ranked_together(tmp_path):
+    shutil.copytree(LM_EVAL, tmp_path / LM_EVAL.name)
+    shutil.copy(SAMPLES / "amlb.csv", tmp_path)
+    line = refused(tmp_path)
+    assert "holds results of several formats: AutoML benchmark results (amlb.csv)" in line
+    assert line.endswith("name a folder of one")
+
+
+def test_what_is_no_result_is_left_out_and_told_of(tmp_path):
+    copy = changed(tmp_path, LM_EVAL)
+    (copy / "README.md").write_text("# runs")
+    (copy / "own.csv").write_text("a,b\n1,2\n")
+    (copy / "link.json").symlink_to(next(copy.rglob("results_*.json")))
+    table = benchmark_scores(copy, ["acc_norm"])
+    assert table.notes[:2] == (
+        "README.md and 1 more are left out, as no results",
+        "1 links or special files are not followed",
+    )
+    assert table.frame["method"].nunique() == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("x.db", b"SQLite format 3\0" + bytes(100), "if it is MLflow's, mlflow.search_runs()"),
+        ("x.pkl", pickle.dumps({"a": 1}), "a pickle, which is never opened"),
+        ("x.json", b'{"a": 1}', "holds no results that are read here"),
+        ("x.json", b"{", "ends before it is whole"),
+        ("x.zip", b"PK\x03\x04" + bytes(50), "x.zip"),
+        ("x.eval", b"PK\x03\x04" + bytes(50), "by inspect_ai.analysis.samples_df, and rank that"),
+        ("x.json", b'{"eval": {}, "samples": null}', "x.json is a log of inspect_ai: write its"),
+        ("x.jsonl", b"", "holds no results"),
+        ("x.png", b"\x89PNG" + bytes(100), "is not a table but a picture"),
+        ("x.html", b"<!doctype html><p>", "is not a table but a web page or XML"),
+    ],
+)
+def test_a_file_that_is_no_result_is_refused(tmp_path, name, content, line):
+    (tmp_path / name).write_bytes(content)
+    assert line in refused(tmp_path / name)
+
+
+def test_a_path_that_is_not_there_and_an_empty_folder_are_refused(tmp_path):
+    assert "is no file and no folder" in refused(tmp_path / "none")
+    assert "the folder is empty" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_tabarena_s_results_are_errors_of_methods_on_data_sets_and_folds(suffix):
+    table = benchmark_scores(SAMPLES / f"tabarena.{suffix}")
+    assert table.sentence == (
+        "TabArena results: 2 methods, 2 tasks and 2 splits; metric_error (lower is better)"
+    )
+    assert table.costs == ("time_train_s", "time_infer_s")
+    assert table.warnings[0].startswith(
+        "tasks have scores of several metrics (rmse, roc_auc), whose"
+    )
+    row = table.frame.query("method == 'CatBoost (tuned)' and task == 'diamonds' and split == '1'")
+    assert row["metric_error"].item() == pytest.approx(535.3)
+
+
+def test_bencheval_s_frame_is_one_of_tabarena_s(tmp_path):
+    path = tmp_path / "own.csv.gz"
+    text = "method,task,seed,metric_error,time_train_s\nA,t1,0,0.1,1\nB,t1,0,0.2,2\n"
+    path.write_bytes(gzip.compress(text.encode()))
+    table = benchmark_scores(path)
+    assert list(table.frame) == ["method", "task", "split", "metric_error", "time_train_s"]
+
+
+def test_the_automl_benchmark_s_failures_stay_and_losses_are_negated(tmp_path):
+    table = benchmark_scores(SAMPLES / "amlb.csv")
+    assert table.scores[0].better == "higher" and table.costs == ("duration",)
+    assert table.frame["result"].isna().sum() == 2
+    assert "2 rows have no result: the framework failed there" in table.notes
+    old = changed(
+        tmp_path, SAMPLES / "amlb.csv",
+        lambda text: text.replace("neg_logloss", "logloss").replace(",-0.1", ",0.1"),
+    )  # fmt: skip
+    again = benchmark_scores(old)
+    pd.testing.assert_frame_equal(again.frame, table.frame)
+    assert any("losses are negated" in note for note in again.notes)
+
+
+def test_benchopt_s_curves_end_in_a_score_and_no_object_in_them_is_opened():
+    path = SAMPLES / "benchopt.parquet"
+    assert b"benchopt-pkl" in pd.read_parquet(path)["objective_path"].iloc[0]
+    assert "2 scores: objective_value, objective_sparsity" in refused(path)
+    table = benchmark_scores(path, ["objective_value"])
+    assert table.sentence == (
+        "benchopt runs: 2 methods, 2 tasks and 2 splits; objective_value (lower is better)"
+    )
+    assert "objective_path holds objects, which are not opened" in table.notes
+    means = table.frame.groupby("method")["objective_value"].mean()
+    assert means["fast"] < means["slow"]
+
+
+def test_older_runs_of_benchopt_call_data_sets_data_name(tmp_path):
+    frame = pd.read_parquet(SAMPLES / "benchopt.parquet")
+    frame.rename(columns={"dataset_name": "data_name"}).to_parquet(tmp_path / "old.parquet")
+    frame.drop(columns="objective_path").to_csv(tmp_path / "new.csv", index=False)
+    old, new = (benchmark_scores(tmp_path / name, ["objective_value"])
+                for name in ("old.parquet", "new.csv"))  # fmt: skip
+    pd.testing.assert_frame_equal(old.frame, new.frame)
+
+
+def test_a_table_of_other_columns_is_left_to_the_columns_that_are_named(tmp_path):
+    (tmp_path / "own.csv").write_text("model,dataset,auc\na,x,0.5\n")
+    assert benchmark_scores(tmp_path / "own.csv") is None
+    assert "own.csv has columns of its own: give the file itself, with method=" in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (
+            lambda text: text.replace("0.21,", "a lot,"),
+            "holds 'a lot' in row 1, which is no number",
+        ),
+        (lambda text: text + text.partition("\n")[2], "task 'credit-g', split '0' is there twice"),
+        (lambda text: text.partition("\n")[0] + "\n", "has no rows"),
+    ],
+)
+def test_tables_of_results_that_are_wrong_are_refused(tmp_path, change, line):
+    assert line in refused(changed(tmp_path, SAMPLES / "tabarena.csv", change))
+
+
+def test_the_family_of_a_task_is_its_outermost_group():
+    groups = {"mmlu": ["stem", "law"], "stem": ["algebra"], "loop": ["again"], "again": ["loop"]}
+    assert families(groups) | {"loop": "", "again": ""} == {
+        "stem": "mmlu", "law": "mmlu", "algebra": "mmlu", "loop": "", "again": "",
+    }  # fmt: skip
+
+
+def test_every_sample_is_read_without_unpickling(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a pickle was opened")
+
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    for path in sorted(SAMPLES.iterdir()):
+        if path.suffix != ".py" and path.name != "__pycache__":
+            score = {"lm_eval": ["acc"],
+                     "benchopt.parquet": ["objective_value"]}.get(path.name, [])  # fmt: skip
+            assert len(benchmark_scores(path, score).frame)
+
+
+ODD = (None, [], {}, [1], {"a": [1]}, "x", "", 5, -1.5, True, [[None]], {"a": {"b": {"c": 1}}})
+
+
+def places(values, path=()):
+    """Yield the path of every value of what JSON holds."""
+    yield path
+    if isinstance(values, dict | list):
+        for key, value in values.items() if isinstance(values, dict) else enumerate(values):
+            yield from places(value, (*path, key))
+
+
+def with_odd(values, path, odd):
+    """Return values with another one at a place."""
+    if not path:
+        return odd
+    copy = dict(values) if isinstance(values, dict) else list(values)
+    copy[path[0]] = with_odd(values[path[0]], path[1:], odd)
+    return copy
+
+
+def read_or_refused(path, items=(None, False)):
+    """Read a file, or have it refused in a line."""
+    for chosen in items:
+        try:
+            benchmark_scores(path, items=chosen)
+        except UserError as error:
+            assert "\n" not in str(error) and len(str(error)) < 600
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("name", ["lm_eval/*one/results*", "lm_eval/*one/samples_said*"])
+def test_odd_values_in_any_place_are_read_or_refused_in_a_line(tmp_path, name, count):
+    [source] = SAMPLES.glob(name)
+    lines = source.read_text().splitlines() if source.suffix == ".jsonl" else []
+    values = json.loads(lines[1] if lines else source.read_text())
+    values.pop("configs", None)  # large, and not read
+    draw = np.random.default_rng(0)
+    for path in places(values):
+        for odd in draw.choice(len(ODD), count, replace=False):
+            text = json.dumps(with_odd(values, path, ODD[odd]))
+            copy = tmp_path / source.name
+            copy.write_text("\n".join([lines[0], text, *lines[2:]]) if lines else text)
+            read_or_refused(copy)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tabarena.csv", "amlb.csv"],
+)
+def test_odd_cells_in_any_column_are_read_or_refused_in_a_line(tmp_path, name):
+    lines = (SAMPLES / name).read_text().splitlines()
+    rows = list(csv.reader(lines))
+    for column in range(len(rows[0])):
+        for odd in ("", "x", "[1,", "1e999", "\x1b[31m", "9" * 400)[column % 3 :: 3]:
+            changed = [list(row) for row in rows]
+            changed[1][column] = odd
+            with (tmp_path / name).open("w", newline="") as file:
+                csv.writer(file).writerows(changed)
+            read_or_refused(tmp_path / name, items=(None,))
+
+
+def test_damaged_json_is_a_data_error(tmp_path):
+    (tmp_path / "x.json").write_text('{"results": {"a": ' + "9" * 5000 + "}}")
+    with pytest.raises(DataError, match="x.json is not JSON"):
+        benchmark_scores(tmp_path / "x.json")

@@ -1,0 +1,138 @@
+"""The probability of being near the best on a new task, plans, and winners on fresh splits."""
+
+import numpy as np
+import pytest
+
+from fairbench_rank.new_tasks import (
+    MOST_OF_FEW,
+    SPLITS,
+    UNITS,
+    fresh_winner,
+    on_new_task,
+    reach,
+    units_needed,
+    variance_parts,
+)
+
+
+def test_probabilities_are_those_counted_where_tasks_are_many():
+    random = np.random.default_rng(0)
+    values = random.normal(size=(3, 4000)) + [[0.5], [0], [0]]
+    new = on_new_task(values, np.arange(4000), epsilon=0.3, generator=random)
+    largest = values.max(axis=0)
+    assert new.near == pytest.approx((values >= largest - 0.3).mean(axis=1), abs=0.003)
+    assert new.best == pytest.approx((values == largest).mean(axis=1), abs=0.003)
+    assert new.best.sum() == pytest.approx(1)
+
+
+def test_methods_that_are_equal_share_the_probability_to_be_the_best():
+    new = on_new_task(
+        np.ones((4, 12)), np.arange(12), epsilon=0.01, generator=np.random.default_rng(0)
+    )
+    assert new.best == pytest.approx([0.25] * 4) and (new.near > 0.9).all()
+
+
+def test_few_tasks_carry_no_large_probability():
+    values = np.zeros((2, 8)) + [[1], [0.0]]
+    new = on_new_task(values, np.arange(8), epsilon=0.1, generator=np.random.default_rng(0))
+    assert new.few and new.near[0] == MOST_OF_FEW and new.near[1] < 0.3
+
+
+def test_a_large_family_of_tasks_counts_once():
+    values = np.zeros((2, 12))
+    values[0, :10], values[1, 10:] = 1, 1
+    unit = np.array([0] * 10 + [1, 2])
+    new = on_new_task(values, unit, epsilon=0.1, generator=np.random.default_rng(0))
+    assert new.best[1] > new.best[0]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_probabilities_are_calibrated(holes):
+    """In bins of what was said, the share of new tasks is near it: to 5 points, by 400 tables."""
+    random = np.random.default_rng(1)
+    said, true = [], []
+    for _ in range(400):
+        methods, tasks = int(random.choice([2, 5, 12])), int(random.choice([3, 8, 30]))
+        centre = random.normal(size=(methods, 1)) * random.choice([0, 0.01, 0.03])
+        spread, heavy = random.choice([0.01, 0.03]), random.random() < 0.5
+        draw = (lambda shape: random.standard_t(3, size=shape)) if heavy else random.standard_normal
+        values = centre + spread * draw((methods, tasks))
+        values[:, 1:][random.random((methods, tasks - 1)) < holes] = np.nan
+        new = on_new_task(values, np.arange(tasks), epsilon=0.01, generator=random)
+        fresh = centre + spread * draw((methods, 500))
+        said.append(new.near)
+        true.append((fresh >= fresh.max(axis=0) - 0.01).mean(axis=1))
+    said, true = np.concatenate(said), np.concatenate(true)
+    capped = said == MOST_OF_FEW
+    assert true[capped].mean() >= MOST_OF_FEW - 0.05
+    for low in (0, 0.2, 0.4, 0.6):
+        within = (said >= low) & (said < low + 0.2) & ~capped
+        assert said[within].mean() == pytest.approx(true[within].mean(), abs=0.05)
+
+
+def test_units_needed_are_the_fewest_with_which_the_interval_is_short_enough():
+    spread = np.array([0.02, 0.2, 0.0001])
+    needed = units_needed(spread, 0.01, 3.0)
+    assert (reach(needed, 3.0) * spread <= 0.01).all()
+    assert (reach(needed[:2] - 1, 3.0) * spread[:2] > 0.01).all()
+    assert needed[2] == 3 and units_needed(np.array([1e9]), 0.01, 3.0)[0] == np.inf
+
+
+def test_a_plan_is_kept_to_in_four_of_five_tables():
+    random = np.random.default_rng(2)
+    needed = int(units_needed(np.array([0.03]), 0.01, 3.0)[0])
+    drawn = 0.01 + 0.03 * random.normal(size=(2000, needed))
+    half = (reach(np.array(needed), 3.0) * np.sqrt(needed)) - 0.8446  # without the power's part
+    told = drawn.mean(axis=1) / drawn.std(axis=1, ddof=1) * np.sqrt(needed) > half
+    assert told.mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_the_noise_of_splits_is_told_from_what_tasks_differ_by():
+    random = np.random.default_rng(3)
+    group = np.repeat(np.arange(400), 5)
+    difference = random.normal(0, 0.03, 400)[group] + random.normal(0, 0.05, 2000)
+    parts = variance_parts(difference, group, np.arange(400))
+    assert parts.noise == pytest.approx(0.05**2 / 5, rel=0.1)
+    assert parts.unit - parts.noise == pytest.approx(0.03**2, rel=0.2)
+    assert parts.times_as_many(0.001, 400, 3.0) == np.inf
+    assert parts.times_as_many(1.0, 400, 3.0) < 1
+    assert variance_parts(difference[:3], np.arange(3), np.arange(3)) is None
+
+
+def test_halves_of_noise_name_another_winner_and_halves_of_a_difference_do_not():
+    random = np.random.default_rng(4)
+    group = np.repeat(np.arange(10), 4)
+    noise = random.normal(size=(5, 40))
+    clear = noise + 10 * np.arange(5)[:, None]
+    one, other = (
+        fresh_winner(values, group, np.arange(10), generator=random) for values in (noise, clear)
+    )
+    assert one.halved == SPLITS and one.overall > 0.4 and one.within_task > 0.4
+    assert other.overall == other.within_task == 0
+    by_unit = fresh_winner(noise, np.arange(40), np.arange(40), generator=random)
+    assert by_unit.halved == UNITS and np.isnan(by_unit.within_task)
+
+
+def test_tasks_of_one_of_two_methods_tell_nothing_of_which_is_nearer_the_best():
+    random = np.random.default_rng(0)
+    values = 0.7 + 0.1 * random.standard_normal(400) + 0.03 * random.standard_normal((2, 400))
+    values[0] += 0.02
+    both = on_new_task(values[:, :200], np.arange(200), epsilon=0.01, generator=random)
+    values[1, 200:] = np.nan
+    forecast = on_new_task(values, np.arange(400), epsilon=0.01, generator=random)
+    np.testing.assert_allclose(forecast.near, both.near, atol=0.02)
+    np.testing.assert_allclose(forecast.best, both.best, atol=0.02)
+
+
+def test_few_tasks_of_a_rival_leave_a_probability_as_open_as_these_few():
+    """Drawn rivals add no successes: 10 of 10 shared tasks are 10, whatever else was run."""
+    values = np.tile([[0.8], [0.7]], 40) + 0.001 * np.random.default_rng(1).random((2, 40))
+    several = np.random.default_rng(0)
+    few = on_new_task(values[:, :10], np.arange(10), epsilon=0.01, generator=several)
+    values[1, 10:] = np.nan
+    forecast = on_new_task(values, np.arange(40), epsilon=0.01, generator=several)
+    assert few.near[0] < on_new_task(
+        values[:1].repeat(2, 0) - [[0], [0.1]], np.arange(40), epsilon=0.01, generator=several
+    ).near[0]  # fmt: skip
+    np.testing.assert_allclose(forecast.near, few.near, atol=0.02)

@@ -1,0 +1,302 @@
+"""Any table of scores is ranked: its shape, its holes, what is refused, and what is said."""
+
+import json
+import re
+import shlex
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairbench
+from fairbench.cli.main import main
+from fairbench.core.errors import UserError
+from tests.harness import ROOT, verb
+
+
+def scores(methods=4, tasks=12, splits=1, *, seed=0, apart=0.02):
+    random = np.random.default_rng(seed)
+    index = pd.MultiIndex.from_product(
+        [[f"m{method}" for method in range(methods)], [f"d{task}" for task in range(tasks)],
+         range(splits)],
+        names=["model", "dataset", "fold"],
+    )  # fmt: skip
+    frame = index.to_frame(index=False)
+    ahead = frame["model"].str[1:].astype(int) * apart
+    frame["accuracy"] = (0.6 + ahead + random.normal(0, 0.01, len(frame))).round(4)
+    return frame if splits > 1 else frame.drop(columns="fold")
+
+
+def answers(methods=3, questions=400, *, seed=0):
+    random = np.random.default_rng(seed)
+    right = random.random((methods, questions)) < np.linspace(0.5, 0.9, methods)[:, None]
+    names = [f"m{method}" for method in range(methods)]
+    return pd.DataFrame({
+        "model": np.repeat(names, questions),
+        "question": np.tile(np.arange(questions), methods),
+        "correct": right.ravel().astype(int),
+    })  # fmt: skip
+
+
+def refusal(frame, **options):
+    with pytest.raises(UserError) as caught:
+        fairbench.rank(frame, **{"score": "accuracy", **options})
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_ranks_are_those_of_the_truth_where_it_is_plain():
+    report = fairbench.rank(scores(splits=3), score="accuracy")
+    assert report.table["method"].tolist() == ["m3", "m2", "m1", "m0"]
+    assert report.table["first_rank"].tolist() == [1, 2, 3, 4]
+    assert report.table["may_be_best"].tolist() == [True, False, False, False]
+    assert "4 methods on 12 tasks, up to 3 splits each" in report.document.title
+    difference = report.difference("m0", "m3")
+    assert difference.verdict == "worse" and difference.upper < 0
+    assert report.difference("m3", "m0").lower == pytest.approx(-difference.upper)
+
+
+def test_a_report_is_shown_as_its_summary_and_saved_whole(tmp_path):
+    report = fairbench.rank(scores(), score="accuracy")
+    assert repr(report).startswith("Ranking of scores") and "All pairs" not in repr(report)
+    for ending in ("html", "csv", "md", "tex", "docx"):
+        assert report.save(tmp_path / f"ranking.{ending}").stat().st_size > 100
+    assert list(report.tables)[0] == "Ranks by accuracy"
+
+
+def test_all_pairs_in_the_table_are_those_asked_for_one_by_one():
+    report = fairbench.rank(scores(5, seed=1, apart=0.003), score="accuracy")
+    assert len(report.findings) == 10
+    for row in report.findings.itertuples():
+        one = report.difference(row.first, row.second)
+        assert (one.value, one.lower, one.upper) == (row.difference, row.lower, row.upper)
+        assert one.verdict == row.verdict
+
+
+def test_lower_is_better_turns_every_rank_and_no_sign():
+    frame = scores().assign(error=lambda table: 1 - table["accuracy"])
+    by_error = fairbench.rank(frame, score="error")
+    by_accuracy = fairbench.rank(frame, score="accuracy")
+    assert by_error.table["method"].tolist() == by_accuracy.table["method"].tolist()
+    assert by_error.table["difference"].to_numpy() == pytest.approx(
+        -by_accuracy.table["difference"].to_numpy()
+    )
+    assert by_error.table["lower"].to_numpy() == pytest.approx(
+        -by_accuracy.table["upper"].to_numpy()
+    )
+    assert by_error.table["mean"].is_monotonic_increasing
+
+
+def test_a_direction_that_contradicts_the_name_is_warned_of():
+    frame = scores().rename(columns={"accuracy": "error_rate"})
+    report = fairbench.rank(frame, score="error_rate", better="higher")
+    assert any("upside down" in sentence for sentence in report.document.data["warnings"])
+    assert not fairbench.rank(frame, score="error_rate").document.data["warnings"]
+
+
+def test_families_are_the_unit_and_each_counts_alike():
+    frame = scores(2, 20, apart=0)
+    frame["source"] = np.where(frame["dataset"].str[1:].astype(int) < 12, "one", frame["dataset"])
+    frame.loc[(frame["source"] == "one") & (frame["model"] == "m1"), "accuracy"] += 0.5
+    report = fairbench.rank(frame, score="accuracy", family="source")
+    by_task = fairbench.rank(frame, score="accuracy", family="source", mean="tasks")
+    assert report.table["families"].tolist() == [9, 9]
+    assert report.difference("m1", "m0").value == pytest.approx(0.5 / 9, abs=0.01)
+    assert by_task.difference("m1", "m0").value == pytest.approx(0.5 * 12 / 20, abs=0.01)
+
+
+def test_questions_are_paired():
+    report = fairbench.rank(answers(), score="correct")
+    assert "400 questions" in report.document.title
+    assert report.table["first_rank"].tolist() == [1, 2, 3]
+    assert np.isnan(report.table["near_best_on_new"]).all()
+    frame = answers().pivot(index="question", columns="model", values="correct")
+    assert report.difference("m2", "m0").value == pytest.approx((frame["m2"] - frame["m0"]).mean())
+
+
+def test_questions_of_these_tasks_are_not_claims_of_new_ones():
+    frame = answers(3, 400).assign(task=lambda table: table["question"] % 4)
+    new = fairbench.rank(frame, score="correct", item="question")
+    these = fairbench.rank(frame, score="correct", item="question", about="these")
+    assert new.answers[0].unit == "task" and these.answers[0].unit == "question"
+    one, other = (ranking.difference("m2", "m0") for ranking in (new, these))
+    assert other.upper - other.lower < one.upper - one.lower
+    assert "about=these" in refusal(scores(), about="these")
+
+
+def test_scores_share_one_error_rate():
+    frame = scores(apart=0.004).assign(loss=lambda table: 1 - table["accuracy"])
+    alone = fairbench.rank(frame, score="accuracy").difference("m3", "m2")
+    both = fairbench.rank(frame, score=["accuracy", "loss"])
+    shared = both.difference("m3", "m2", "accuracy")
+    assert shared.upper - shared.lower > alone.upper - alone.lower
+    assert set(both.table["score"]) == {"accuracy", "loss"}
+
+
+def test_methods_with_holes_are_compared_on_what_both_have():
+    frame = scores(3, 20)
+    hard = frame["dataset"].str[1:].astype(int) >= 10
+    frame.loc[hard, "accuracy"] -= 0.3
+    part = frame[~((frame["model"] == "m0") & hard)]
+    report = fairbench.rank(part, score="accuracy")
+    assert report.table["method"].tolist() == ["m2", "m1", "m0"]
+    assert report.table.set_index("method")["tasks"].to_dict() == {"m0": 10, "m1": 20, "m2": 20}
+    assert any("1 method lacks" in note for note in report.document.data["notes"])
+
+
+def test_what_crashed_counts_as_is_said():
+    frame = scores(3, 12)
+    frame.loc[:2, "accuracy"] = np.nan
+    said = refusal(frame)
+    assert "3 scores are empty or not finite, of m0 (3)" in said and "crashed=worst" in said
+    worst = fairbench.rank(frame, score="accuracy", crashed="worst")
+    left_out = fairbench.rank(frame, score="accuracy", crashed="left-out")
+    zero = fairbench.rank(frame, score="accuracy", crashed="0")
+    means = [
+        ranking.table.set_index("method").loc["m0", "mean"] for ranking in (worst, left_out, zero)
+    ]
+    first = scores(3, 12).query("model == 'm1'")["accuracy"].to_numpy()[:3]
+    rest = frame.query("model == 'm0'")["accuracy"].to_numpy()[3:]
+    assert means[0] == pytest.approx(np.concatenate([first, rest]).mean())
+    assert means[2] == pytest.approx(rest.sum() / 12)
+    assert left_out.document.data["warnings"]
+
+
+def test_rows_that_come_twice():
+    frame = scores()
+    again = pd.concat([frame, frame.iloc[:2]])
+    report = fairbench.rank(again, score="accuracy")
+    assert any("counted once: 2" in note for note in report.document.data["notes"])
+    assert report.table.equals(fairbench.rank(frame, score="accuracy").table)
+    other = pd.concat([frame, frame.iloc[:1].assign(accuracy=0.1)])
+    assert "(rows 1 and 49): tell them apart with split=COLUMN" in refusal(other)
+
+
+@pytest.mark.parametrize("over", [[1.2], [1.6, 3.4], [0.9, 12.5, 1.7]])
+def test_a_score_that_may_exceed_1_is_no_mixture_of_shares_and_percents(over):
+    frame = scores()
+    frame.loc[frame.index[: len(over)], "accuracy"] = over
+    report = fairbench.rank(frame.rename(columns={"accuracy": "rmse"}), score="rmse")
+    assert len(report.table) == frame["model"].nunique()
+
+
+REFUSED = {
+    "one method": (lambda table: table[table["model"] == "m0"], {}, "holds one method, 'm0'"),
+    "one task": (lambda table: table[table["dataset"] == "d0"], {}, "holds one task, 'd0'"),
+    "two scales": (
+        lambda table: table.assign(accuracy=np.where(table.index < 12, 100, 1) * table["accuracy"]),
+        {}, "holds shares and percents",
+    ),
+    "a text": (lambda table: table.assign(accuracy="x"), {}, "row 1: 'x' is no number"),
+    "no methods": (lambda table: table.rename(columns={"model": "x"}), {}, "give method=COLUMN"),
+    "no tasks": (lambda table: table.rename(columns={"dataset": "x"}), {}, "give task=COLUMN"),
+    "no scores": (lambda table: table, {"score": ()}, "give score=COLUMN, one of accuracy"),
+    "an unknown column": (lambda table: table, {"score": "acuracy"}, "did you mean 'accuracy'?"),
+    "a blank name": (lambda table: table.replace("m0", " "), {}, "the cell is empty"),
+    "no rows": (lambda table: table.iloc[:0], {}, "no rows below the header"),
+    "a family of two": (
+        lambda table: table.assign(family=np.arange(len(table)) % 2 + table.index // 12), {},
+        "a task has one",
+    ),
+    "one family": (lambda table: table.assign(family="a"), {}, "holds one family"),
+    "a pair of one": (lambda table: table, {"pair": ["m0", "m0"]}, "two different methods"),
+    "an unknown method": (lambda table: table, {"pair": ["m0", "m9"]}, "unknown method 'm9'"),
+    "a wrong direction": (lambda table: table, {"better": "up"}, "must be higher or lower"),
+    "a wrong crash": (lambda table: table, {"crashed": "zero"}, "worst, left-out or a number"),
+    "a margin below 0": (lambda table: table, {"within": -1}, "at least 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_ranked_is_refused_in_a_line(name):
+    change, options, said = REFUSED[name]
+    assert said in refusal(change(scores()), **options)
+
+
+def test_ten_thousand_methods_are_refused_in_a_line():
+    many = pd.DataFrame({
+        "model": np.repeat(np.arange(10_000), 2), "dataset": np.tile([0, 1], 10_000),
+        "accuracy": 0.5,
+    })  # fmt: skip
+    assert "10,000 methods; at most 2,000 are ranked" in refusal(many)
+
+
+def test_two_tasks_tell_nothing_and_say_so():
+    report = fairbench.rank(scores(3, 2), score="accuracy")
+    assert report.table["last_rank"].tolist() == [3, 3, 3] and report.table["may_be_best"].all()
+    assert "nothing can be told apart" in report.to_markdown()
+
+
+def test_scores_that_are_all_equal_leave_everything_open():
+    report = fairbench.rank(scores().assign(accuracy=0.5), score="accuracy")
+    assert report.table["may_be_best"].all() and (report.findings["verdict"] == "open").all()
+
+
+def test_a_plan_names_units_and_prices_them():
+    frame = scores(2, 30, 4, apart=0.002, seed=3).assign(seconds=2.0)
+    plan = fairbench.rank(frame, score="accuracy", cost="seconds", within=0.002).plans.iloc[0]
+    assert plan["units_needed"] > plan["units"] == 30
+    assert plan["cost"] == pytest.approx((plan["units_needed"] - 30) * 2 * 4 * 2.0)
+    assert 0 < plan["noise"] <= 1
+
+
+def test_what_is_surely_near_the_best_lies_within_every_interval():
+    report = fairbench.rank(scores(3, 40, apart=0.0), score="accuracy", within=0.02)
+    assert report.answers[0].surely_near == report.table["method"].tolist()
+    assert "Surely within 0.02 of the best on average" in report.to_markdown()
+    narrow = fairbench.rank(scores(3, 40, apart=0.0), score="accuracy", within=0.0001)
+    assert not narrow.answers[0].surely_near
+
+
+def test_a_margin_of_nothing_is_one_too():
+    report = fairbench.rank(scores(apart=0.001), score="accuracy", within=0)
+    assert (
+        report.table["near_best_on_new"].sum() >= 1
+        and "within 0 of whichever" in report.to_markdown()
+    )
+
+
+def test_a_command_prints_and_writes_what_python_returns(tmp_path, capsys):
+    path = tmp_path / "scores.csv"
+    frame = scores(3, 10)
+    frame.to_csv(path, index=False)
+    assert main(["rank", str(path), "score=accuracy", "pair=[m0,m1]"]) == 0
+    folder = tmp_path / "scores-rank"
+    assert "3 methods on 10 tasks" in capsys.readouterr().out
+    assert "m0 and m1" in (folder / "rank.html").read_text()
+    assert {path.name for path in folder.iterdir()} == {"rank.html", "rank.json", "pairs.csv"}
+    kept = json.loads((folder / "rank.json").read_text())
+    report = fairbench.rank(frame, score="accuracy")
+    ranks = pd.DataFrame(kept["scores"][0]["ranks"])
+    assert ranks["method"].tolist() == report.table["method"].tolist()
+    assert ranks["upper"].to_numpy() == pytest.approx(report.table["upper"].to_numpy())
+    assert main(["rank"]) == 2 and main(["rank", str(path), "score=x"]) == 2
+
+
+def test_infinite_ends_are_no_number_in_json(tmp_path):
+    path = tmp_path / "two.csv"
+    scores(3, 2).to_csv(path, index=False)
+    assert main(["rank", str(path), "score=accuracy"]) == 0
+    text = (tmp_path / "two-rank" / "rank.json").read_text()
+    assert "Infinity" not in text and "NaN" not in text
+
+
+def test_commands_of_the_page_run(tmp_path, monkeypatch):
+    page = (ROOT / "extensions/rank/README.md").read_text(encoding="utf-8")
+    page = page.partition("## Result files of other tools")[0]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], "rank.md", "exec"), {})
+    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if " rank " in line]
+    assert len(lines) == 4
+    for line in lines:
+        assert main(shlex.split(line)[1:]) == 0, line
+
+
+@pytest.mark.thorough
+def test_a_process_of_its_own_ranks_too(tmp_path):
+    path = tmp_path / "scores.csv"
+    scores().to_csv(path, index=False)
+    done = subprocess.run(verb("rank", path, "score=accuracy"), capture_output=True, text=True)
+    assert done.returncode == 0 and "m3 is the best on average" in done.stdout

@@ -1,0 +1,312 @@
+"""fairbench watch from its words: a file that grows, a file each week, and what is refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbench.audits.findings import Finding
+from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded
+from fairbench.cli.main import main
+from fairbench.core.files import sealed_json, unsealed_json
+from fairbench_watch.alarms import WatchFile
+from fairbench_watch.page import watch_document
+from tests.audits.tables import predictions
+
+USUAL = ("target=label", "score=score", "group=sex")
+
+
+def rows(number, *, seed=0, against=0.0):
+    """Return predictions by sex; women's scores, and so decisions, are lower by `against`."""
+    frame = predictions(number, seed=seed)[["sex", "score", "label"]]
+    lower = np.clip(frame["score"] - against, 0.001, 1)
+    score = frame["score"].where(frame["sex"] == "Male", lower).round(4)
+    return frame.assign(score=score, label=frame["label"].astype(str))
+
+
+@pytest.fixture
+def look(tmp_path, capsys):
+    """Return a function that writes a table and looks at it: exit status and what was printed."""
+
+    def once(frame, *words, name="p.csv", status=0):
+        frame.to_csv(tmp_path / name, index=False)
+        state = f"state={tmp_path / 's.json'}"
+        command = ["watch", str(tmp_path / name), state, f"out={tmp_path / 'page'}", *words]
+        assert main(command) == status
+        printed = capsys.readouterr()
+        if status == 2:
+            assert printed.err.count("\n") == 1
+            assert printed.out == ""
+            return printed.err
+        return " ".join(printed.out.split())
+
+    return once
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "s.json"
+
+
+def content(state):
+    return json.loads(state.read_text())
+
+
+def test_a_file_that_grows_is_counted_on(look, state, tmp_path):
+    frame = rows(900)
+    assert "Watched: 600 rows, 600 of them with a label" in look(frame[:600], *USUAL)
+    first = content(state)
+    again = look(frame[:600], *USUAL)
+    assert "nothing is new" in again
+    assert content(state) == first
+    assert "300 rows and 300 labels are new in p.csv" in look(frame)
+    assert [mark["row"] for mark in content(state)["marks"]] == [600, 900]
+    page = json.loads((tmp_path / "page" / "watch.json").read_text())
+    assert page["rows"] == 900
+    assert (tmp_path / "page" / "watch.html").read_text().count("<svg") >= 5
+    whole = json.loads(state.read_text())["marks"][-1]["counts"]
+    state.unlink()
+    look(frame, *USUAL)
+    assert content(state)["marks"][-1]["counts"] == whole
+
+
+def test_the_report_says_how_many_rows_came_again(look, tmp_path):
+    frame = rows(300).assign(person=range(300))
+    assert "no more rows are alike than chance brings about" in look(frame, *USUAL)
+    (tmp_path / "s.json").unlink()
+    out = look(pd.concat([frame, frame[:100]]), *USUAL, "id=person")
+    assert "Watched: 400 rows, 300 of them with a label" in out
+    assert "Repeats: 100 rows had an identifier (person) that was seen before" in out
+    assert json.loads((tmp_path / "page" / "watch.json").read_text())["repeats"] == 100
+
+
+def test_a_gap_is_an_alarm_that_stays(look, state):
+    out = look(rows(3000, against=0.4), *USUAL, status=1)
+    assert "Female less Male, selection rate: the gap is beyond 0.05" in out
+    alarm = content(state)["alarms"][0]
+    assert (alarm["kind"], alarm["since"]) == ("passed", 0)
+    assert 0 < alarm["row"] < 1500
+    assert "nothing is new" in look(rows(3000, against=0.4), status=1)
+    assert content(state)["alarms"][0] == alarm
+
+
+def test_every_sentence_of_the_page_words_a_finding(look, state):
+    look(rows(6000, against=0.4), *USUAL, status=1)
+    document = watch_document(WatchFile(state).read(), None)
+    plain = pd.DataFrame(document.data["findings"]).drop(columns="sentence").to_dict("records")
+    findings = [Finding(**row) for row in plain]
+    assert document.verdict.can == can_be_concluded(findings) != []
+    assert document.verdict.cannot == cannot_be_concluded(findings)
+    calm = rows(20_000).assign(score=lambda frame: (frame["score"] > 0.5).astype(float))
+    state.unlink()
+    out = look(calm, *USUAL, "metrics=[statistical_parity]", "epsilon=0.2")
+    assert "Female less Male, selection rate: the gap is at most 0.2 (" in out
+
+
+def test_a_change_is_an_alarm(look, state):
+    calm = rows(6000)
+    assert look(calm, *USUAL, "metrics=[statistical_parity]")
+    moved = pd.concat([calm, rows(2500, seed=1, against=0.3)])
+    out = look(moved, status=1)
+    assert "the gap has changed" in out
+    kinds = {alarm["kind"]: alarm for alarm in content(state)["alarms"]}
+    assert 5000 <= kinds["changed"]["since"] <= 7000
+    assert kinds["changed"]["upper"] < kinds["changed"]["before"][0]
+
+
+def test_scores_that_drift_are_an_alarm(look, state):
+    calm, other = rows(6000), rows(4000, seed=1)
+    other["label"] = np.where(other["score"] < 0.5, "1", other["label"])
+    look(calm, *USUAL, "metrics=[statistical_parity]")
+    out = look(pd.concat([calm, other]), status=1)
+    assert "scores of negative decisions: they have drifted" in out
+    assert {alarm["kind"] for alarm in content(state)["alarms"]} == {"drifted"}
+
+
+def test_labels_that_come_late_are_counted_when_they_come(look, state):
+    frame = rows(600)
+    early = frame.assign(label=frame["label"].where(frame.index < 200, ""))
+    assert "600 rows, 200 of them with a label" in look(early, *USUAL)
+    assert "0 rows and 400 labels are new in p.csv" in look(frame)
+    late = content(state)["marks"][-1]
+    state.unlink()
+    look(frame, *USUAL)
+    assert content(state)["marks"][-1]["counts"] == late["counts"]
+
+
+@pytest.mark.thorough
+def test_a_new_file_each_week(look, state):
+    weeks = [rows(300, seed=i).assign(week=f"week {i}") for i in (8, 9, 10, 11)]
+    look(weeks[0], *USUAL, "time=week", name="a.csv")
+    look(weeks[1], name="b.csv")
+    look(pd.concat([weeks[1], weeks[3], weeks[2]]), name="c.csv")  # two at once, in any order
+    assert [mark["period"] for mark in content(state)["marks"]] == [
+        "week 8", "week 9", "week 10", "week 11",
+    ]  # fmt: skip
+    more = pd.concat([weeks[3], rows(20, seed=99).assign(week="week 11")])
+    assert "20 rows" in look(more, name="d.csv")
+    sentence = look(rows(5).assign(week="week 7"), name="e.csv", status=2)
+    assert "period 'week 7' has 5 rows that are new, and 'week 11' was looked at" in sentence
+    sentence = look(weeks[1][:100], name="f.csv", status=2)
+    assert "period 'week 9' has 100 rows, and 300 were seen" in sentence
+
+
+def swapped(frame):
+    return frame.iloc[[1, 0, *range(2, len(frame))]]
+
+
+def relabelled(frame):
+    label = frame["label"].copy()
+    label[5] = "1" if label[5] == "0" else "0"
+    return frame.assign(label=label)
+
+
+FAULTS = {
+    "shrank": (lambda frame: frame[:299], "has 299 rows, and 300 were seen"),
+    "reordered": (swapped, "rows 1 to 300 are in another order than when they were seen"),
+    "relabelled": (relabelled, "the label of row 6 was"),
+    "unlabelled": (lambda frame: frame.assign(label=""), "the label of row 1 was"),
+    "other score": (lambda frame: frame.assign(score=0.5), "are not those that were seen"),
+    "row in between": (lambda frame: pd.concat([frame[:1], frame]), "are not those that were seen"),
+    "other file": (lambda frame: rows(300, seed=7), "are not those that were seen"),
+    "other columns": (
+        lambda frame: frame.rename(columns={"sex": "s"}),
+        "p.csv has no column 'sex'",
+    ),
+    "third label": (lambda frame: pd.concat([frame, frame.assign(label="2")]), "row 301: '2'"),
+    "score": (lambda frame: pd.concat([frame, frame.assign(score=300)]), "a probability"),
+    "empty": (lambda frame: frame[:0], "no rows below the header"),
+}
+
+
+@pytest.mark.parametrize(("edit", "sentence"), FAULTS.values(), ids=FAULTS)
+def test_a_file_that_is_not_what_was_watched_is_one_sentence_and_loses_nothing(
+    edit, sentence, look, state
+):
+    frame = rows(300)
+    look(frame, *USUAL)
+    before = state.read_bytes()
+    assert sentence in look(edit(frame), status=2)
+    assert state.read_bytes() == before
+    assert "nothing is new" in look(frame)
+
+
+WORDS = {
+    "no group": (["score=score"], "no groups to compare"),
+    "metric": ([*USUAL, "metrics=[equal_oportunity]"], "did you mean equal_opportunity"),
+    "labels": (["score=score", "group=sex", "metrics=[accuracy_gap]"], "needs labels"),
+    "one group": ([*USUAL[:2], "group=one"], "column 'one' holds 1 different values"),
+    "no column": ([*USUAL, "time=wek"], "p.csv has no column 'wek'"),
+    "epsilon": ([*USUAL, "epsilon=2"], "epsilon is 2"),
+}
+
+
+@pytest.mark.parametrize(("words", "sentence"), WORDS.values(), ids=WORDS)
+def test_what_cannot_be_watched_is_refused(words, sentence, look, state):
+    assert sentence in look(rows(50).assign(one="x"), *words, status=2)
+    assert not state.exists()
+
+
+def test_a_state_is_of_its_own_options(look, state):
+    look(rows(300), *USUAL)
+    assert "started with another epsilon" in look(rows(300), *USUAL, "epsilon=0.1", status=2)
+
+
+def test_no_state_is_named(capsys):
+    assert main(["watch", "x.csv"]) == 2
+    assert "no state file is named, in which the watch is kept" in capsys.readouterr().err
+
+
+def test_groups_that_come_later_are_named(look):
+    frame = rows(300)
+    look(frame, *USUAL)
+    out = look(pd.concat([frame, rows(20, seed=1).assign(sex="Other")]))
+    assert "not watched: sex: Other (20 rows)" in out
+
+
+def test_without_labels_decisions_are_watched(look, state):
+    out = look(rows(300).drop(columns="label"), "score=score", "group=sex")
+    assert "selection rate" in out
+    assert list(content(state)["shares"]) == ["sex: Female less Male, selection rate"]
+
+
+def test_labels_with_names_and_decisions_of_a_column(look, state):
+    frame = rows(300)
+    named = frame.assign(
+        label=np.where(frame["label"] == "1", "paid", "late"),
+        said=np.where(frame["score"] > 0.3, "paid", "late"),
+    )
+    words = ("target=label", "prediction=said", "group=sex", "positive=paid")
+    only = named[named["label"] == "paid"]
+    look(only.iloc[:50], *words)
+    assert content(state)["names"] == []
+    look(pd.concat([only.iloc[:50], named]))
+    assert content(state)["names"] == ["late", "paid"]
+
+
+def test_help_says_what_the_exit_status_is(capsys):
+    assert main(["watch", "--help"]) == 0
+    out = capsys.readouterr().out
+    for word in ("exit status", "time=", "state=", "epsilon="):
+        assert word in out
+
+
+@pytest.mark.thorough
+def test_combinations_of_columns_are_groups(look, state):
+    frame = rows(1200).assign(race=np.tile(["White", "Black", ""], 400))
+    look(frame, *USUAL[:2], "group=[sex,sex x race]")
+    groups = content(state)["groups"]
+    assert set(groups["sex"]) == {"Male", "Female"}
+    assert len(groups["sex x race"]) == 6
+    assert "Female x Black" in groups["sex x race"]
+    counts = content(state)["marks"][-1]["counts"]
+    whole, parts = (np.array(counts[name]).sum(axis=0) for name in ("sex", "sex x race"))
+    np.testing.assert_allclose(whole, parts)
+    state.unlink()
+    refused = look(rows(900), *USUAL[:2], "group=[sex x race]", status=2)
+    assert "race" in refused
+
+
+@pytest.mark.thorough
+def test_bands_of_a_column_are_combined(look, state):
+    frame = rows(900).assign(age=np.tile([20, 35, 70], 300))
+    look(frame, *USUAL[:2], "group=[sex x age:30,50]")
+    assert "Male x 30 to under 50" in content(state)["groups"]["sex x age"]
+
+
+def test_scores_may_be_percents(look, state):
+    frame = rows(900)
+    percents = frame.assign(score=100 * frame["score"])
+    assert "give scale=percent" in look(percents[:600], *USUAL, status=2)
+    look(percents[:600], *USUAL, "scale=percent")
+    look(percents)
+    as_percents = content(state)
+    assert as_percents["options"]["scale"] == "percent"
+    state.unlink()
+    look(frame[:600], *USUAL)
+    look(frame)
+    for of_percents, plain in zip(as_percents["marks"], content(state)["marks"], strict=True):
+        for group, sums in of_percents["counts"].items():
+            np.testing.assert_allclose(sums, plain["counts"][group], atol=1e-9)
+
+
+def test_a_state_from_before_scales_is_of_probabilities(look, state):
+    frame = rows(900)
+    look(frame[:600], *USUAL)
+    values = unsealed_json(state.read_bytes())
+    del values["options"]["scale"]
+    state.write_text(sealed_json(values))
+    assert "900 rows" in look(frame)
+    assert content(state)["options"]["scale"] == "probability"
+
+
+def test_decisions_0_and_1_beside_labels_yes_and_no(look, state):
+    frame = rows(300)
+    named = frame.assign(
+        label=np.where(frame["label"] == "1", "yes", "no"), said=(frame["score"] > 0.3).astype(int)
+    )
+    words = ("target=label", "prediction=said", "group=sex")
+    look(named[:50].assign(label=""), *words)
+    look(named.assign(label=named["label"].where(named.index > 3, "")))
+    assert content(state)["names"] == ["no", "yes"]

@@ -1,0 +1,158 @@
+"""Rows that come twice are counted once, with identifiers and without, and the report says so."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.watch import alarms_of, boundary, twice
+from fairbench.core.arrays import rng
+from fairbench.core.errors import UserError
+from fairbench.core.files import sealed_json
+from fairbench_watch.alarms import WatchFile, look
+from fairbench_watch.page import repeats_sentence
+from fairbench_watch.state import WatchOptions
+from tests.audits.tables import predictions
+from tests.harness import ROOT
+
+
+def frame(rows, *, seed=0):
+    """Return predictions with identifiers and scores of many digits."""
+    result = predictions(rows, seed=seed)[["sex", "score", "label"]]
+    return result.assign(person=[f"p{seed}-{row}" for row in range(rows)])
+
+
+@pytest.fixture
+def watch(tmp_path):
+    """Return a function that writes a table and looks at it, with or without identifiers."""
+
+    def once(table, name="s", **chosen):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+        options = WatchOptions(
+            path=tmp_path / f"{name}.csv", group=("sex",), target="label", score="score", **chosen
+        )
+        file = WatchFile(tmp_path / f"{name}.json")
+        look(file, options, set())
+        return file.read()
+
+    return once
+
+
+def counts(state):
+    return np.array(state.marks[-1].counts["sex"]).round(9).tolist()
+
+
+@pytest.mark.parametrize("chosen", [{"id": "person"}, {}], ids=["identifiers", "alike"])
+@pytest.mark.parametrize("order", ["adjacent", "again", "shuffled"])
+def test_rows_that_come_twice_are_counted_once(watch, chosen, order):
+    table = frame(400)
+    places = {
+        "adjacent": np.repeat(np.arange(400), 2),
+        "again": np.tile(np.arange(400), 2),
+        "shuffled": np.random.default_rng(0).permutation(np.repeat(np.arange(400), 2)),
+    }[order]
+    whole = watch(table, "whole", **chosen)
+    doubled = watch(table.iloc[places], "doubled", **chosen)
+    assert whole.repeats == 0
+    assert (doubled.repeats, doubled.rows) == (400, 800)
+    assert counts(doubled) == counts(whole)
+    assert doubled.marks[-1].labels == 400
+    assert "Repeats: 400 rows" in repeats_sentence(doubled)
+
+
+def test_repeats_of_a_later_look_are_no_news(watch):
+    table = frame(300)
+    first = watch(table, id="person")
+    again = watch(pd.concat([table, table]), id="person")
+    assert (again.repeats, again.rows, again.marks) == (300, 600, first.marks)
+    more = watch(pd.concat([table, table, frame(50, seed=1)]), id="person")
+    assert (more.repeats, more.marks[-1].row, more.marks[-1].labels) == (300, 650, 350)
+
+
+@pytest.mark.parametrize("chosen", [{"id": "person"}, {}], ids=["identifiers", "alike"])
+def test_the_label_of_a_repeat_counts_where_the_first_had_none(watch, chosen):
+    table = frame(300).astype({"label": str})
+    early = table.assign(label="")
+    watch(early, **chosen)
+    state = watch(pd.concat([early, table]), **chosen)
+    assert state.marks[-1].labels == 300
+    late = watch(pd.concat([table, table]), **chosen)
+    assert counts(late) == counts(state) == counts(watch(table, "whole", **chosen))
+
+
+def test_people_who_are_alike_by_chance_are_all_counted(watch):
+    table = frame(1500)
+    state = watch(table.assign(score=table["score"].round(2)))
+    assert (state.repeats, state.once) == (0, False)
+    assert "taken to be of different people" in repeats_sentence(state)
+
+
+def test_what_was_seen_cut_off_is_refused(watch, tmp_path):
+    watch(frame(100))
+    file = WatchFile(tmp_path / "s.json")
+    content = json.loads(file.path.read_text())
+    file.path.write_text(sealed_json({**content, "seen": content["seen"][:-3]}))
+    with pytest.raises(UserError, match="is cut off"):
+        file.read()
+
+
+def test_a_blank_identifier_is_refused(watch):
+    with pytest.raises(UserError, match="identifier"):
+        watch(frame(100).assign(person=""), id="person")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("named", [True, False], ids=["identifiers", "alike"])
+def test_a_doubled_stream_gives_no_more_false_alarms_than_promised(named):
+    """Gaps are 0.05 to the hair: each watch says what it says of rows that come once."""
+    alarms, naive = 0, 0
+    for i in range(10):
+        rows = boundary(rng(0, "doubled", i), 6000)
+        doubled = twice(rows, adjacent=bool(i % 2))
+        once, given = alarms_of(rows), alarms_of(doubled, named=named)
+        assert [(alarm.kind, alarm.about) for alarm in given] == [
+            (alarm.kind, alarm.about) for alarm in once
+        ]
+        alarms += bool(given)
+        naive += bool(alarms_of(replace(doubled, rows=doubled.rows.assign(key=""))))
+    assert alarms <= 1
+    assert naive >= 1  # 10 of 100: what counting both would bring
+
+
+# Looks at ever more rows of a file, and is killed in between.
+WATCHER = """
+import sys
+from pathlib import Path
+from fairbench_watch.alarms import look
+from fairbench_watch.alarms import WatchFile
+folder = Path(sys.argv[1])
+lines = (folder / "all.csv").read_text().splitlines(keepends=True)
+file = WatchFile(folder / "s.json")
+for rows in range(file.read().rows + 7, len(lines), 7):
+    (folder / "s.csv").write_text("".join(lines[: rows + 1]))
+    print(look(file, file.read().options, set()).state.rows, flush=True)
+"""
+
+
+@pytest.mark.thorough
+def test_a_kill_in_the_middle_counts_nothing_twice(watch, tmp_path):
+    table = pd.concat([frame(600), frame(600)[::-1], frame(300, seed=1)])
+    table.to_csv(tmp_path / "all.csv", index=False)
+    watch(table[:100], id="person")
+    generator = np.random.default_rng(0)
+    for _ in range(4):
+        command = [sys.executable, "-c", WATCHER, str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as running:
+            running.stdout.readline()
+            time.sleep(generator.uniform(0, 0.3))
+            running.send_signal(signal.SIGKILL)
+    state = watch(table, id="person")
+    assert (state.repeats, state.rows) == (600, 1500)
+    whole = watch(pd.concat([frame(600), frame(300, seed=1)]), "whole", id="person")
+    assert counts(state) == counts(whole)

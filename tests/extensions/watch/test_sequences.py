@@ -1,0 +1,129 @@
+"""Evidence about gaps: fair against every claim that is true, fast where it is not."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from benchmarks.watch import POPULATIONS, fixed_rows, streamed
+from fairbench_watch import sequences as gaps
+from fairbench_watch.sequences import (
+    Pair,
+    first_beyond,
+    log_evidence,
+    rows_until_beyond,
+)
+
+
+def outcomes(first, second):
+    """Return every pair of successes of two groups' rows."""
+    return np.meshgrid(np.arange(first + 1), np.arange(second + 1), indexing="ij")
+
+
+@pytest.mark.parametrize("rows", [(1, 1), (5, 40), (30, 30), (60, 7)])
+@pytest.mark.parametrize("gap", [-0.3, 0.0, 0.05, 0.4])
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_evidence_is_at_most_1_on_average_if_the_claim_is_true(rows, gap, share):
+    """By enumeration: the mean over all outcomes, at every height of both rates."""
+    first, second = outcomes(*rows)
+    evidence = np.exp(log_evidence(Pair(first, rows[0], second, rows[1], share), gap))
+    for height in np.linspace(max(0, -gap), min(1, 1 - gap), 23):
+        for below in (0, 0.07):  # the claim holds with room to spare, too
+            other = max(height + gap - below, 0)
+            chance = binom.pmf(first, rows[0], height) * binom.pmf(second, rows[1], other)
+            assert (chance * evidence).sum() <= 1
+
+
+def test_evidence_is_the_least_of_any_height(monkeypatch):
+    """A search as dense as one likes finds nothing lower."""
+    generator = np.random.default_rng(0)
+    sizes = np.exp(generator.uniform(0, 12, (2, 300))).astype(int) + 1
+    rate = generator.beta(0.7, 0.7, 300)
+    first = generator.binomial(sizes[0], rate)
+    second = generator.binomial(sizes[1], np.clip(rate + generator.normal(0, 0.1, 300), 0, 1))
+    gap = np.clip(second / sizes[1] - first / sizes[0] - generator.uniform(0, 0.2, 300), -0.9, 0.9)
+    pair = Pair(first, sizes[0], second, sizes[1], generator.uniform(0.05, 0.95, 300))
+    result = log_evidence(pair, gap)
+    usual = gaps._heights
+
+    def dense(pair, gap):
+        lowest, highest = np.maximum(0, -gap), np.minimum(1, 1 - gap)
+        more = lowest + (highest - lowest) * np.linspace(0, 1, 2001)
+        heights = np.sort(np.concatenate([usual(pair, gap), more], axis=-1), axis=-1)
+        return np.clip(heights, 1e-12, 1 - 1e-12)
+
+    monkeypatch.setattr(gaps, "_heights", dense)
+    near = np.abs(result - 5) < 10
+    assert near.sum() > 50
+    assert (result <= log_evidence(pair, gap) + 0.01)[near].all()
+
+
+def test_the_mirror_image_is_the_same():
+    pair = Pair([3, 30, 300], [10, 100, 900], [9, 70, 700], [20, 90, 1000], 0.3)
+    there, back = pair.limits(4.0), pair.swapped().limits(4.0)
+    assert np.allclose(there.lower, -back.upper)
+    assert np.allclose(there.value, -back.value)
+    first, first_size, second, second_size, share = (np.asarray(column) for column in pair)
+    failures = Pair(first_size - first, first_size, second_size - second, second_size, share)
+    assert np.allclose(failures.limits(4.0).upper, -there.lower, atol=1e-4)
+
+
+def test_limits_are_where_the_evidence_is_enough():
+    pair = Pair(30, 100, 70, 90, 0.5)
+    value, lower, upper = map(float, pair.limits(4.0))
+    assert value == pytest.approx(70 / 90 - 0.3)
+    assert -1 < lower < value < upper < 1
+    assert log_evidence(pair, lower) >= 4 > log_evidence(pair, lower + 1e-4)
+    empty = Pair(0, 0, 0, 0, 0.5).limits(4.0)
+    assert np.isnan(empty.value)
+    assert (empty.lower, empty.upper) == (-1, 1)
+
+
+def test_the_first_look_is_the_first_of_all_looks():
+    pair = streamed(np.random.default_rng(3), (0.3, 0.5), 0.7, 1500)
+    every = log_evidence(pair, 0.05)
+    assert first_beyond(pair, 0.05, 6.0) == int((every >= 6).argmax()) > 0
+    assert first_beyond(pair, 0.05, 1000.0) is None
+
+
+def test_intervals_hold_at_every_look():
+    """Ville: of 300 streams at most 5 % ever exclude the truth, which is claimed to the hair."""
+    generator, missed = np.random.default_rng(0), 0
+    for _ in range(300):
+        pair = streamed(generator, (0.2, 0.25), 0.6, 4000)
+        needed = np.log(2 / 0.05)
+        above = first_beyond(pair, 0.05, needed)
+        below = first_beyond(pair.swapped(), -0.05, needed)
+        missed += above is not None or below is not None
+    assert missed <= 0.05 * 300
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("rates", "share", "epsilon"),
+    [
+        *POPULATIONS[:2],
+        *(pytest.param(*population, marks=pytest.mark.slow) for population in POPULATIONS[2:]),
+    ],
+)
+def test_a_gap_is_found_within_half_more_rows_than_a_fixed_test_needs(rates, share, epsilon):
+    """The fixed test: two-sided 5 %, power 80 %, its level shared between as many gaps.
+
+    Of its 5 % a watch leaves 3.6 % to the gaps from the first row on.
+    """
+    generator = np.random.default_rng(0)
+    for number in (1, 10):
+        fixed = fixed_rows(rates, share, number)
+        needed, most = np.log(2 * number / 0.036), int(8 * fixed)
+        result = [
+            first_beyond(streamed(generator, rates, share, most), epsilon, needed)
+            for _ in range(200)
+        ]
+        mean = np.mean([most if stopped is None else stopped + 1 for stopped in result])
+        assert mean <= 1.5 * fixed
+        expected = rows_until_beyond(*rates, share, epsilon, needed)
+        assert expected == pytest.approx(mean, rel=0.2)
+
+
+def test_what_is_never_found_takes_forever():
+    assert rows_until_beyond(0.3, 0.34, 0.5, 0.05, 4.0) == np.inf
+    assert rows_until_beyond(0.3, 0.9, 0.5, 0.05, 4.0) < 60

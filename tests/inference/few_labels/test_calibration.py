@@ -1,0 +1,173 @@
+"""Whether labels of a group fit how the scores of the other groups are calibrated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairbench.audits.assessment import ALARMS
+from fairbench.inference.few_labels.calibration import (
+    BETA,
+    calibration_p_values,
+    chain_effective_size,
+    effective_size,
+    elliptical_slice,
+    expected_l1_error,
+    sigmoid,
+    smooth_tail,
+)
+
+
+def drawn(generator, labels, slopes):
+    """Draw scores, labels and groups; the log odds of a label are so many times the score's."""
+    odds = generator.normal(0, 2.5, labels)
+    group = np.resize(np.arange(len(slopes)), labels)
+    chance = sigmoid(np.array(slopes)[group] * odds)
+    label = (generator.random(labels) < chance).astype(np.int64)
+    return sigmoid(odds.copy()), label, group
+
+
+def smallest(slopes, labels, repeats):
+    """Return the smallest p-value of each of many audits, times the groups."""
+    generator = np.random.default_rng(labels)
+    values = np.array(
+        [
+            calibration_p_values(*drawn(generator, labels, slopes), len(slopes), generator)
+            for _ in range(repeats)
+        ]
+    )
+    return values.min(axis=1) * len(slopes)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("groups", "labels"), [(2, 20), (2, 200), (5, 100)])
+def test_scores_calibrated_alike_raise_few_alarms(groups, labels):
+    """Of 150 audits 4.5 are allowed; 12 are more than 3 standard errors too many."""
+    values = smallest([1.0] * groups, labels, 150)
+    assert (values < ALARMS).sum() < 12
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("groups", "labels"), [(2, 100), (4, 200)])
+def test_an_inverted_group_of_fifty_labels_is_named(groups, labels):
+    values = smallest([1.0] * (groups - 1) + [-1.0], labels, 60)
+    assert (values < ALARMS).mean() > 0.95
+
+
+def test_an_inverted_group_is_told_from_the_others(seed=3):
+    generator = np.random.default_rng(seed)
+    values = calibration_p_values(*drawn(generator, 150, [1.0, 1.0, -1.0]), 3, generator)
+    assert values[2] == values.min() < 0.001
+
+
+def test_of_one_group_and_of_one_label_something_is_said():
+    generator = np.random.default_rng(0)
+    alone = calibration_p_values(
+        np.array([0.9, 0.2]), np.array([1, 0]), np.zeros(2, np.int64), 2, generator
+    )
+    assert 0.05 < alone[0] <= 1
+    assert np.isnan(alone[1])
+
+
+def test_all_labels_alike_are_no_error():
+    generator = np.random.default_rng(0)
+    score, group = np.full(40, 0.5), np.resize([0, 1], 40)
+    values = calibration_p_values(score, np.zeros(40, np.int64), group, 2, generator)
+    assert ((values > 0) & (values <= 1)).all()
+
+
+# Elliptical slice sampling of a posterior known in closed form.
+
+
+def test_normal_likelihood_gives_the_conjugate_posterior():
+    noise, observed = np.array([0.3, 1.0]), np.array([1.0, -2.0])
+    generator = np.random.default_rng(0)
+
+    def log_likelihood(state):
+        return -(((state - observed) / noise) ** 2).sum(axis=1) / 2
+
+    start = generator.standard_normal((200, 2))
+    draws = elliptical_slice(log_likelihood, start, generator, warmup=50, keep=25, thin=8)
+    assert draws.shape == (25, 200, 2)
+    size = chain_effective_size(draws)
+    assert 1000 < size <= 5000
+    variance = 1 / (1 + 1 / noise**2)
+    mean = variance * observed / noise**2
+    flat = draws.reshape(-1, 2)
+    assert (np.abs(flat.mean(axis=0) - mean) < 5 * np.sqrt(variance / size)).all()
+    np.testing.assert_allclose(flat.var(axis=0), variance, rtol=0.15)
+    assert abs(np.corrcoef(flat, rowvar=False)[0, 1]) < 5 / np.sqrt(size)
+
+
+# How far an expected accuracy may lie from the true one: Ji (2020), Lemmas 4.5.1 and 4.5.2.
+
+
+def accuracy(score, probability):
+    """Return the accuracy that some probabilities of label 1 give the decisions score >= 1/2."""
+    return np.where(score >= 0.5, probability, 1 - probability).mean(axis=-1)
+
+
+def drawn_maps(draw, score, number):
+    """Return beta calibrations of scores, (number, n), with parameters from a wide normal."""
+    theta = draw.normal(0, [0.8, 0.8, 1.5], size=(number, BETA.size))
+    slopes = np.column_stack([np.exp(theta[:, :-1]), theta[:, -1]])
+    return sigmoid(slopes @ BETA.features(score))
+
+
+def test_by_hand():
+    """Scores .2 and .8, calibrated to .3 and .6, truly .1 and .9: accuracy .65 in place of .9."""
+    score, mean, true = np.array([0.2, 0.8]), np.array([0.3, 0.6]), np.array([0.1, 0.9])
+    assert accuracy(score, mean) == pytest.approx((0.7 + 0.6) / 2)
+    assert accuracy(score, true) == pytest.approx((0.9 + 0.9) / 2)
+    # Both errors take accuracy away, so that the bound is met: (0.2 + 0.3) / 2 = 0.25.
+    assert expected_l1_error(mean, true) == pytest.approx(0.25)
+    # Where they go in opposite directions the bound is not met.
+    assert abs(accuracy(score, np.array([0.3, 1.0])) - 0.9) == pytest.approx(0.05)
+    assert expected_l1_error(np.array([0.3, 1.0]), true) == pytest.approx(0.15)
+
+
+def test_the_difference_of_two_groups_is_off_by_at_most_the_sum_of_their_errors():
+    draw, ratios = np.random.default_rng(0), []
+    for _ in range(300):
+        off, bound = 0.0, 0.0
+        for sign in (1, -1):
+            score = draw.beta(*draw.uniform(0.5, 3, 2), size=200)
+            (true,) = drawn_maps(draw, score, 1)
+            posterior = drawn_maps(draw, score, 40)
+            off += sign * (accuracy(score, posterior).mean() - accuracy(score, true))
+            bound += expected_l1_error(posterior.mean(axis=0), true)
+        ratios.append(abs(off) / bound)
+    assert max(ratios) <= 1
+    assert max(ratios) > 0.8  # it is not a bound that nothing comes near
+
+
+# Pareto shape and effective size of importance weights with known tails.
+
+
+@pytest.mark.parametrize("shape", [0.2, 0.5, 1.0])
+def test_shape_of_pareto_weights(shape):
+    uniform = np.random.default_rng(0).random((50, 4000))
+    shapes = [smooth_tail(row**-shape)[1] for row in uniform]
+    # The prior around 1/2 draws a tail of 190 towards it.
+    assert np.mean(shapes) == pytest.approx((190 * shape + 5) / 200, abs=0.06)
+
+
+def test_smoothing_keeps_the_body_and_the_order_and_steadies_the_mean():
+    uniform = np.random.default_rng(1).random((200, 2000))
+    raw = uniform**-0.6
+    means = [smooth_tail(row)[0].mean() for row in raw]
+    assert np.std(means) < 0.9 * np.std(raw.mean(axis=1))
+    weights, _ = smooth_tail(raw[0])
+    assert (weights != raw[0]).sum() <= 3 * np.sqrt(2000)
+    np.testing.assert_array_equal(np.argsort(weights), np.argsort(raw[0]))
+    assert weights.max() <= raw[0].max()
+
+
+def test_equal_weights_have_no_tail():
+    weights, shape = smooth_tail(np.full(100, 0.3))
+    assert shape == -np.inf
+    assert effective_size(weights) == pytest.approx(100)
+
+
+def test_one_weight_is_one_draw():
+    assert effective_size(np.array([0.0, 2.0, 0.0])) == 1

@@ -1,0 +1,474 @@
+"""The spread diagram: by hand, on calibrated draws, and where nothing varies."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.special import entr
+from scipy.stats import wasserstein_distance
+
+from fairbench.metrics.uncertainty import (
+    GroupMeans,
+    Neighbours,
+    area_under_risk_coverage,
+    entropy_decomposition,
+    feature_shift,
+    individual_fairness,
+    keep_weights,
+    spread_diagram,
+    variance_decomposition,
+)
+
+
+def test_groups_of_equal_size_in_the_order_of_uncertainty_by_hand():
+    uncertainty = np.array([0.6, 0.1, 0.5, 0.2, 0.4, 0.3])
+    residual = np.array([6.0, 1.0, 2.0, 3.0, 4.0, 8.0])
+    diagram = spread_diagram(residual, uncertainty, 3)
+    np.testing.assert_array_equal(diagram.size, [2, 2, 2])
+    np.testing.assert_allclose(diagram.predicted, [0.15, 0.35, 0.55])
+    np.testing.assert_allclose(diagram.empirical, [1, 2, 2])
+    assert diagram.error() == pytest.approx((0.85 + 1.65 + 1.45) / 3)
+    assert diagram.rank_correlation() == pytest.approx(np.sqrt(0.75))
+
+
+@pytest.mark.parametrize("groups", [1, 4, 7])
+def test_empirical_spread_is_the_population_sd_of_each_group(groups):
+    draw = np.random.default_rng(groups)
+    uncertainty, residual = draw.random(50), draw.normal(3, 1, 50)
+    diagram = spread_diagram(residual, uncertainty, groups)
+    parts = np.array_split(np.argsort(uncertainty), groups)
+    np.testing.assert_allclose(diagram.empirical, [residual[part].std() for part in parts])
+    np.testing.assert_allclose(diagram.predicted, [uncertainty[part].mean() for part in parts])
+
+
+def test_error_weighs_groups_by_their_size():
+    diagram = spread_diagram([1, -1, 1, -1, 5], [0, 0, 0, 0, 1], 2)
+    np.testing.assert_array_equal(diagram.size, [3, 2])
+    # A tied row counts with the moments of all four: mean 0, mean square 1.
+    second = np.sqrt((1 + 5**2) / 2 - ((0 + 5) / 2) ** 2)
+    np.testing.assert_allclose(diagram.empirical, [1, second])
+    assert diagram.error() == pytest.approx((3 * 1 + 2 * abs(second - 0.5)) / 5)
+
+
+def test_rows_with_equal_uncertainty_are_exchangeable():
+    uncertainty = np.repeat([0.1, 0.4], [7, 5])
+    residual = np.random.default_rng(0).normal(size=12)
+    first = spread_diagram(residual, uncertainty, 4)
+    order = np.r_[np.arange(7)[::-1], np.arange(7, 12)[::-1]]
+    second = spread_diagram(residual[order], uncertainty, 4)
+    np.testing.assert_allclose(first.empirical, second.empirical, rtol=1e-12)
+    assert first.empirical[0] == pytest.approx(residual[:7].std())
+
+
+def test_more_groups_than_rows_give_one_row_each():
+    diagram = spread_diagram([1.0, 2.0], [0.2, 0.1], 10)
+    np.testing.assert_array_equal(diagram.size, [1, 1])
+    np.testing.assert_array_equal(diagram.empirical, [0, 0])
+
+
+def test_a_calibrated_sd_has_a_small_error_and_perfect_rank_correlation():
+    draw = np.random.default_rng(3)
+    sd = draw.uniform(0.1, 2, 20_000)
+    diagram = spread_diagram(sd * draw.standard_normal(20_000), sd, 10)
+    assert diagram.error() < 0.02
+    assert diagram.rank_correlation() == pytest.approx(1)
+    doubled = spread_diagram(sd * draw.standard_normal(20_000), 2 * sd, 10)
+    assert doubled.error() == pytest.approx(sd.mean(), abs=0.05)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rank_correlation_has_the_sign_of_the_relation(sign):
+    draw = np.random.default_rng(4)
+    sd = draw.uniform(0.1, 2, 5000)
+    diagram = spread_diagram(sd * draw.standard_normal(5000), 3 + sign * sd, 10)
+    assert diagram.rank_correlation() == pytest.approx(sign, abs=0.05)
+
+
+@pytest.mark.parametrize("n", [155, 23, 57])
+def test_a_constant_uncertainty_has_no_rank_correlation_despite_rounding(n):
+    # Means of 15 and of 16 copies of 0.22 differ in the last digit.
+    draw = np.random.default_rng(n)
+    for constant in np.linspace(0.01, 0.5, 50):
+        residual = draw.integers(2, size=n) - draw.random(n).round(2)
+        diagram = spread_diagram(residual, np.full(n, constant), 10)
+        assert np.isnan(diagram.rank_correlation())
+
+
+def test_a_small_spread_about_a_large_offset_is_not_lost():
+    residual = 1e6 + np.tile([-1e-3, 1e-3], 50)
+    diagram = spread_diagram(residual, np.repeat([1.0, 2.0], 50), 2)
+    np.testing.assert_allclose(diagram.empirical, [1e-3, 1e-3], rtol=1e-6)
+
+
+# Weights of the rows kept, and risk against coverage: brute force and extremes.
+
+RATES = (0.0, 0.05, 0.1, 0.25, 1 / 3, 0.5, 0.77, 0.99)
+
+
+def tied(seed, n=24, distinct=4):
+    return np.random.default_rng(seed).integers(distinct, size=n) / 10
+
+
+def kept_by_hand(uncertainty, kept):
+    """Return the expectation over random tie-breaks: each block of ties is filled in turn."""
+    weights, left = np.zeros(len(uncertainty)), kept
+    for value in sorted(set(uncertainty)):
+        rows = [i for i, u in enumerate(uncertainty) if u == value]
+        taken = min(left, len(rows))
+        weights[rows] = taken / len(rows)
+        left -= taken
+    return weights
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("seed", range(4))
+def test_exactly_the_share_asked_for_is_kept(rate, seed):
+    for uncertainty in (tied(seed), np.random.default_rng(seed).random(37), np.zeros(11)):
+        weights = keep_weights(uncertainty, rate)
+        kept = max(len(uncertainty) - round(rate * len(uncertainty)), 1)
+        assert weights.sum() == pytest.approx(kept, abs=1e-9)
+        assert ((weights >= 0) & (weights <= 1)).all()
+        np.testing.assert_allclose(weights, kept_by_hand(uncertainty, kept))
+
+
+def test_at_least_one_row_is_kept():
+    np.testing.assert_allclose(keep_weights([0.3, 0.1, 0.2], 0.99), [0, 1, 0])
+    np.testing.assert_allclose(keep_weights([0.5], 0.9), [1])
+
+
+def test_ties_share_the_boundary_and_nothing_else():
+    weights = keep_weights([0.1, 0.2, 0.2, 0.2, 0.9], 0.4)
+    np.testing.assert_allclose(weights, [1, 2 / 3, 2 / 3, 2 / 3, 0])
+    np.testing.assert_allclose(keep_weights([0.4] * 5, 0.4), [0.6] * 5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_of_the_rows_does_not_matter(seed):
+    uncertainty = tied(seed)
+    order = np.random.default_rng(seed + 100).permutation(len(uncertainty))
+    for rate in RATES:
+        weights = keep_weights(uncertainty, rate)
+        np.testing.assert_allclose(keep_weights(uncertainty[order], rate), weights[order])
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.35, 0.6])
+def test_weights_are_the_expectation_over_ties_broken_at_random(rate):
+    uncertainty, draws = tied(0, n=20), 4000
+    generator = np.random.default_rng(1)
+    kept = len(uncertainty) - round(rate * len(uncertainty))
+    share = np.zeros(len(uncertainty))
+    for _ in range(draws):
+        share[np.lexsort((generator.random(len(uncertainty)), uncertainty))[:kept]] += 1 / draws
+    weights = keep_weights(uncertainty, rate)
+    assert (weights > 0).any()
+    assert ((weights > 0) & (weights < 1)).any()
+    sd = np.sqrt(weights * (1 - weights) / draws)
+    assert (np.abs(share - weights) <= 6 * sd + 1e-9).all()
+
+
+def area_by_brute_force(loss, uncertainty):
+    """Return the mean over every order that the uncertainty allows of the mean prefix risk."""
+    orders = [
+        order
+        for order in itertools.permutations(range(len(loss)))
+        if all(uncertainty[a] <= uncertainty[b] for a, b in itertools.pairwise(order))
+    ]
+    return np.mean(
+        [np.mean(loss[list(order[:k])]) for order in orders for k in range(1, len(order) + 1)]
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_area_is_the_mean_risk_over_coverages_and_tie_breaks(seed):
+    draw = np.random.default_rng(seed)
+    loss, uncertainty = draw.integers(2, size=6).astype(float), draw.integers(3, size=6) / 4
+    expected = area_by_brute_force(loss, uncertainty)
+    assert area_under_risk_coverage(loss, uncertainty) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("n", "errors"), [(10, 3), (25, 1), (7, 7), (9, 0)])
+def test_area_of_a_perfect_and_of_a_reversed_ranking(n, errors):
+    loss = np.arange(n) >= n - errors
+    perfect = sum(max(k - (n - errors), 0) / k for k in range(1, n + 1)) / n
+    worst = sum(min(k, errors) / k for k in range(1, n + 1)) / n
+    best_found = area_under_risk_coverage(loss, np.arange(n))
+    worst_found = area_under_risk_coverage(loss, -np.arange(n))
+    assert best_found == pytest.approx(perfect)
+    assert worst_found == pytest.approx(worst)
+    for seed in range(10):
+        ranking = np.random.default_rng(seed).random(n)
+        area = area_under_risk_coverage(loss, ranking)
+        assert best_found - 1e-12 <= area <= worst_found + 1e-12
+
+
+def test_area_of_an_uninformative_uncertainty_is_the_error_rate():
+    loss = np.array([1, 0, 0, 1, 0], bool)
+    assert area_under_risk_coverage(loss, np.full(5, 0.2)) == pytest.approx(0.4)
+
+
+# Feature shift: against scipy's distance, by hand, and where values are missing or constant.
+
+
+def frame(n=400, seed=0):
+    draw = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "number": draw.normal(size=n),
+            "tied": draw.integers(0, 5, n),
+            "flag": draw.random(n) < 0.3,
+            "label": pd.Categorical(draw.choice(list("abc"), n), categories=list("abcd")),
+        }
+    )
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_numeric_features_move_by_scipys_distance_in_standard_deviations(rate):
+    features = frame()
+    weights = keep_weights(np.round(features["number"] + 0.5 * features["tied"], 1), rate)
+    result = feature_shift(features, weights)
+    for i, name in enumerate(["number", "tied"]):
+        values = features[name].to_numpy(float)
+        expected = wasserstein_distance(values, values, v_weights=weights) / values.std()
+        assert result[i] == pytest.approx(expected, rel=1e-10)
+
+
+def test_categories_move_by_scipys_distance_of_their_indicators():
+    # Under a 0/1 metric the distance is half the sum over categories of each indicator's.
+    features = frame()
+    weights = np.random.default_rng(1).random(400) * (features["label"] != "b")
+    result = feature_shift(features, weights)
+    for i, name in ((2, "flag"), (3, "label")):
+        indicators = [(features[name] == value).astype(float) for value in set(features[name])]
+        moved = [
+            wasserstein_distance(indicator, indicator, v_weights=weights)
+            for indicator in indicators
+        ]
+        assert result[i] == pytest.approx(sum(moved) / 2, rel=1e-10)
+
+
+def test_by_hand():
+    features = pd.DataFrame({"x": [0.0, 1, 2, 3], "c": pd.Categorical(list("aabb"))})
+    # The mean of x falls from 1.5 to 0.5, that of "is b" from a half to none.
+    np.testing.assert_allclose(feature_shift(features, [1, 1, 0, 0]), [1 / np.sqrt(1.25), 0.5])
+
+
+def test_several_sets_of_rows_at_once_and_none_shifts_when_all_are_kept():
+    features = frame()
+    several = np.stack([np.ones(400), np.arange(400) % 2, np.arange(400) < 30])
+    result = feature_shift(features, several)
+    np.testing.assert_allclose(result[0], 0, atol=1e-12)
+    for row, weights in zip(result, several, strict=True):
+        np.testing.assert_allclose(row, feature_shift(features, weights))
+    assert feature_shift(features[[]], several).shape == (3, 0)
+
+
+def test_the_unit_of_a_feature_has_no_say():
+    features, kept = frame()[["number"]], np.arange(400) < 100
+    one, other = feature_shift(features, kept), feature_shift(3 - 1e4 * features, kept)
+    np.testing.assert_allclose(one, other)
+
+
+def test_missing_values_are_left_out_of_numbers_and_are_a_category():
+    features = pd.DataFrame(
+        {
+            "x": [0.0, 1, np.nan, np.nan],
+            "c": pd.Categorical(["a", "a", None, None]),
+            "f": pd.array([True, True, None, None], "boolean"),
+            "constant": [7, 7, 7, 7],
+        }
+    )
+    result = feature_shift(features, [[1, 0, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]])
+    np.testing.assert_allclose(result[0], [1, 0, 0, 0])
+    np.testing.assert_allclose(result[1], [0, 0.5, 0.5, 0])
+    np.testing.assert_allclose(result[2], [np.nan, 0.5, 0.5, 0])
+
+
+SHAPES = st.tuples(st.integers(1, 12), st.integers(0, 6))
+PROBABILITIES = arrays(np.float64, SHAPES, elements=st.floats(0, 1))
+HARD = arrays(np.float64, SHAPES, elements=st.sampled_from([0.0, 1.0]))
+deterministic = settings(derandomize=True, deadline=None)
+BOTH = pytest.mark.parametrize("decompose", [variance_decomposition, entropy_decomposition])
+
+
+@deterministic
+@given(PROBABILITIES)
+def test_predictive_variance_is_that_of_the_mean_probability(members):
+    parts, mean = variance_decomposition(members), members.mean(axis=0)
+    np.testing.assert_allclose(parts.predictive, 2 * mean * (1 - mean), atol=1e-12)
+    assert (parts.predictive <= 0.5 + 1e-12).all()
+
+
+@deterministic
+@given(PROBABILITIES)
+@example(np.array([[0.0], [5e-324]]))
+def test_predictive_entropy_is_that_of_the_mean_probability(members):
+    parts, mean = entropy_decomposition(members), members.mean(axis=0)
+    np.testing.assert_allclose(parts.predictive, entr(mean) + entr(1 - mean), atol=1e-12)
+
+
+@BOTH
+@deterministic
+@given(members=PROBABILITIES)
+def test_parts_are_never_negative(decompose, members):
+    parts = decompose(members)
+    assert (parts.aleatoric >= 0).all()
+    assert (parts.epistemic >= 0).all()
+
+
+@BOTH
+@deterministic
+@given(members=PROBABILITIES, copies=st.integers(1, 12))
+def test_identical_members_have_no_epistemic_part(decompose, members, copies):
+    assert not decompose(np.repeat(members[:1], copies, axis=0)).epistemic.any()
+
+
+@BOTH
+@deterministic
+@given(members=HARD)
+def test_hard_members_have_no_aleatoric_part(decompose, members):
+    assert not decompose(members).aleatoric.any()
+
+
+@BOTH
+@deterministic
+@given(members=PROBABILITIES)
+def test_two_classes_given_in_full_are_the_same(decompose, members):
+    binary, full = decompose(members), decompose(np.stack([1 - members, members], axis=-1))
+    np.testing.assert_allclose(full, binary, atol=1e-12)
+
+
+@BOTH
+def test_parts_of_three_classes_sum_to_those_of_the_mean(decompose):
+    members = np.random.default_rng(0).dirichlet([0.5, 1, 2], size=(7, 100))
+    mean = members.mean(axis=0)
+    of_mean = mean * (1 - mean) if decompose is variance_decomposition else entr(mean)
+    np.testing.assert_allclose(decompose(members).predictive, of_mean.sum(axis=-1))
+
+
+def test_a_hand_computed_case():
+    """P = 0.2, 0.6: aleatoric 2 (0.16 + 0.24) / 2, epistemic 2 * 0.2^2."""
+    parts = variance_decomposition([[0.2], [0.6]])
+    np.testing.assert_allclose([parts.aleatoric[0], parts.epistemic[0]], [0.4, 0.08])
+
+
+# Means of groups and their ratios: coverage, closed forms, and means of 0.
+
+LEVEL = 0.95
+
+
+def skewed(samples, rows, ratio):
+    """Return the means of `samples` pairs of groups of exponential values, (2, samples)."""
+    values = np.random.default_rng(0).exponential(size=(2 * rows, samples))
+    values[rows:] *= ratio
+    return GroupMeans.of(values, np.repeat([0, 1], rows), 2)
+
+
+def test_means_and_errors_are_numpys():
+    draw = np.random.default_rng(0)
+    values, group = draw.random((50, 3)), draw.integers(2, size=50)
+    result = GroupMeans.of(values, group, 2)
+    for g in range(2):
+        rows = values[group == g]
+        np.testing.assert_allclose(result.mean[g], rows.mean(axis=0))
+        np.testing.assert_allclose(result.error[g], rows.std(axis=0, ddof=1) / np.sqrt(len(rows)))
+
+
+def test_intervals_cover_at_their_level_though_values_are_skewed():
+    """20,000 samples of 40 exponential rows a group: within two points, noise is a tenth."""
+    means = skewed(20_000, 40, 1.2)
+    for (lower, upper), truth in (
+        (means.interval(LEVEL), 1.2),
+        (means.difference(LEVEL)[1:], 0.2),
+        (means.ratio(LEVEL)[1:], 1.2),
+    ):
+        covered = ((lower[1] <= truth) & (truth <= upper[1])).mean()
+        assert covered == pytest.approx(LEVEL, abs=0.02)
+
+
+def test_the_probability_of_a_ratio_outside_the_band_is_calibrated():
+    """With ratios drawn from a flat prior around the edge, it is the share that lie outside."""
+    draw = np.random.default_rng(0)
+    ratio = np.exp(draw.uniform(-1, 1, 20_000))
+    chance = skewed(20_000, 60, ratio).ratio_outside(0.2)[1]
+    for low, high in ((0.1, 0.4), (0.4, 0.6), (0.6, 0.9)):
+        chosen = (low < chance) & (chance < high)
+        share = (np.abs(ratio[chosen] - 1) > 0.2).mean()
+        assert share == pytest.approx(chance[chosen].mean(), abs=0.05)
+
+
+def test_a_mean_of_zero_has_a_ratio_of_zero_outside_every_band():
+    result = GroupMeans.of(np.array([[1.0], [2], [0], [0]]), np.array([0, 0, 1, 1]), 2)
+    assert result.ratio(LEVEL)[0][1, 0] == 0
+    assert result.ratio_outside(0.2)[1, 0] == 1
+    assert result.interval(LEVEL)[1][1, 0] == 0
+
+
+def test_one_row_has_no_interval_and_no_row_no_mean():
+    result = GroupMeans.of(np.array([[1.0], [3], [7]]), np.array([0, 0, 1]), 3)
+    assert result.size.tolist() == [2, 1, 0]
+    np.testing.assert_array_equal(result.mean[:, 0], [2, 7, np.nan])
+    lower, upper = result.interval(LEVEL)
+    np.testing.assert_array_equal(np.isnan(lower[:, 0]), [False, True, True])
+
+
+# Individual fairness against loops over rows, with ties on one point and too few rows.
+
+
+def naive(features, values, k):
+    """Return individual fairness, equal distances counting with their mean value."""
+    fairness = np.full((len(values), k), np.nan)
+    for i in range(len(values)):
+        distance = np.linalg.norm(features - features[i], axis=1)
+        others = [j for j in np.argsort(distance, kind="stable") if j != i]
+        level = {d: [values[j] for j in others if distance[j] == d] for d in distance[others]}
+        near = [np.mean(level[distance[j]]) for j in others]
+        for rank in range(1, min(k, len(others)) + 1):
+            fairness[i, rank - 1] = 1 - abs(values[i] - np.mean(near[:rank]))
+    return fairness
+
+
+@pytest.mark.parametrize("kind", ["distinct", "on points", "one point"])
+def test_neighbourhoods_are_those_of_loops_over_rows(kind):
+    """Points on a line at powers of two have no equal distances but those of one point."""
+    draw = np.random.default_rng(0)
+    features = draw.random((80, 5)).astype(np.float32).astype(float)
+    if kind != "distinct":
+        features = 2.0 ** draw.integers(12 if kind == "on points" else 1, size=(80, 1))
+    values = draw.random(80)
+    result = individual_fairness(values, Neighbours.of(features, 20))
+    np.testing.assert_allclose(result, naive(features, values, 20), atol=1e-12)
+
+
+def test_the_order_of_rows_on_one_point_does_not_matter():
+    draw = np.random.default_rng(0)
+    features, values = 2.0 ** draw.integers(8, size=(60, 1)), draw.random(60)
+    order = draw.permutation(60)
+    result, shuffled = (
+        individual_fairness(values[rows], Neighbours.of(features[rows], 7))
+        for rows in (np.arange(60), order)
+    )
+    np.testing.assert_allclose(result[order], shuffled)
+
+
+@pytest.mark.parametrize("features", [[[0], [1], [5]], [[2], [2], [2]], [[2], [2], [5]]])
+def test_more_neighbours_than_there_are_rows_is_undefined(features):
+    values = np.array([0.1, 0.2, 0.6])
+    result = individual_fairness(values, Neighbours.of(features, 4))
+    np.testing.assert_array_equal(np.isnan(result), [[False, False, True, True]] * 3)
+    np.testing.assert_allclose(result[:, 1], [1 - 0.3, 1 - 0.15, 1 - 0.45])
+
+
+def test_equal_values_are_fair_and_a_single_row_has_no_neighbour():
+    features = np.random.default_rng(0).random((30, 2))
+    assert (individual_fairness(np.full(30, 0.3), Neighbours.of(features, 5)) == 1).all()
+    assert np.isnan(individual_fairness(np.array([1.0]), Neighbours.of([[0.0]], 2))).all()
+
+
+def test_minus_zero_is_zero():
+    assert Neighbours.of([[0.0], [-0.0], [1.0]], 1).point.tolist() in ([0, 0, 1], [1, 1, 0])

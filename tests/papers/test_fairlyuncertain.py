@@ -1,0 +1,271 @@
+"""What FairlyUncertain's printed numbers say of themselves, how its causes are judged, rankings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+from scipy.stats import wasserstein_distance
+
+from fairbench.cli.command import read
+from fairbench.components.papers import PAPERS, run_main
+from fairbench.components.papers.engine.mapping import Paper
+from fairbench.components.papers.engine.matching import Effort
+from fairbench.components.papers.fairlyuncertain import claims, figures
+from fairbench.components.papers.fairlyuncertain.claims import paired, without
+from fairbench.components.papers.fairlyuncertain.figures import (
+    DENSITIES,
+    END,
+    PEOPLE,
+    RATE,
+    SameIntervalOptions,
+    draw_distributions,
+    draw_ranges,
+    same_interval,
+    sample,
+    summary,
+)
+from fairbench.components.papers.fairlyuncertain.tables import SPLITS, our_number, ways
+from fairbench.core.errors import UserError
+from fairbench.experiments import pipeline
+
+
+@pytest.fixture(scope="module")
+def printed():
+    rows = Paper.read("fairlyuncertain", PAPERS).rows
+    return rows.assign(number=pd.to_numeric(rows["value"]))
+
+
+def test_seven_numbers_of_table_7_are_no_calibration_errors(printed):
+    errors = printed[printed["table"] == "7"]
+    assert (errors["number"] > 1).sum() == 7
+
+
+def test_table_7_is_table_1s_likelihood_to_more_digits(printed):
+    keys = ["dataset", "method"]
+    likelihood = printed[(printed["table"] == "1") & (printed["metric"] == "nll")]
+    both = printed[printed["table"] == "7"].merge(likelihood, on=keys, suffixes=("", " 1"))
+    assert len(both) == 20
+    # Two digits of Table 1, with German's 1.05 printed as 1.0 there.
+    assert ((both["number"] - both["number 1"]).abs() <= 0.0501).all()
+
+
+def test_the_selective_ensemble_errs_less_than_self_consistency_in_table_3(printed):
+    errors = printed[(printed["table"] == "3") & (printed["metric"] == "error_rate")]
+    by_method = errors.set_index(["method", "setting"])["number"]
+    for setting in by_method["self_consistency"].index:
+        assert by_method["selective_ensemble", setting] < by_method["self_consistency", setting]
+
+
+def test_best_rows_are_counted_by_metric():
+    metrics = ["statistical_parity", "equalized_odds", "equal_opportunity", "disparate_impact"]
+    metrics += ["predictive_parity", "false_positive_rate_gap"]
+    rows = pd.DataFrame(
+        [{"metric": name, "method": "baseline", "value": 0.5} for name in metrics]
+        + [{"metric": name, "method": "random", "value": 0.4} for name in metrics]
+    )
+    assert without(rows, "value") == 1  # a ratio of 0.5 is nearer to 1 than one of 0.4
+
+
+def test_of_other_splits_a_printed_mean_of_ten_scatters_as_ours():
+    values = pd.Series([0.0, 2.0] * 20)
+    found = our_number(values, SPLITS)
+    assert found["mean"] == 1
+    assert found["error"] == pytest.approx(values.std() * (1 / 10 + 1 / 40) ** 0.5)
+    assert our_number(values, "")["error"] != our_number(values, "")["error"]  # NaN
+
+
+def test_the_first_way_of_abstaining_is_the_texts():
+    first, *others = ways("ensemble", "german")
+    assert (first.cause, first.objectives, first.words[1]) == ("", (), "method.reading=majority")
+    assert all(way.cause for way in others)
+    causes = Paper.read("fairlyuncertain", PAPERS).causes
+    assert {way.cause for way in others} <= set(causes)
+
+
+def test_a_paired_difference_has_nadeau_and_bengios_interval():
+    first, second = np.random.default_rng(0).normal(size=(2, 10))
+    result = paired(first, second, 0.2)
+    difference = first - second
+    scale = np.sqrt((1 / 10 + 0.2 / 0.8) * difference.var(ddof=1))
+    ends = stats.t.interval(0.95, 9, difference.mean(), scale)
+    assert float(result.value) == pytest.approx(difference.mean())
+    assert (float(result.lower), float(result.upper)) == pytest.approx(ends)
+
+
+# FairlyUncertain's figures, of people and of two densities, and its commands without runs.
+
+
+def measured(experiment, results, words=(), methods=()):
+    """Return the metrics of the cells that a figure was drawn of, by method."""
+    ((_, runs),) = figures.planned(experiment, results, Effort.FIRST, words, methods)
+    return {run.identity.choices["method"]: pipeline.evaluate_run(run)[0] for run in runs}
+
+
+def only(drawn):
+    ((_, figure),) = drawn
+    return figure
+
+
+def panels(figure):
+    return {axes.get_title().partition(":")[0].replace(" ", "_"): axes for axes in figure.axes}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("figure", "experiment", "values"),
+    [
+        (figures.figure_12, "figure2", "[2,3]"),
+        (figures.figure_12_regression, "figure10", "[2,3]"),
+    ],
+)
+def test_ranges_are_those_that_the_run_measures(tmp_path, figure, experiment, values):
+    drawn = panels(only(figure(tmp_path, Effort.FIRST)))
+    metrics = measured(f"fairlyuncertain/{experiment}", tmp_path, [f"consistency.values={values}"])
+    assert list(drawn) == list(metrics)
+    for method, table in metrics.items():
+        (lines,) = drawn[method].collections
+        lengths = [end - start for (_, start), (_, end) in lines.get_segments()]
+        assert len(lengths) == 24  # the fifth of 120 rows that is tested
+        (expected,) = table.loc[table["metric"] == "consistency_mean_range", "value"]
+        assert np.mean(lengths) == pytest.approx(expected, rel=1e-6)
+        assert expected > 0
+
+
+def test_ranges_of_weight_decay_are_drawn(tmp_path):
+    for axes in only(figures.figure_13(tmp_path, Effort.FIRST)).axes:
+        (lines,) = axes.collections
+        assert len(lines.get_segments()) == 24
+
+
+def test_of_many_people_equally_spaced_ranks_are_drawn():
+    draw = np.random.default_rng(0)
+    values = draw.random((5, 1000))
+    values[2, 7] = np.nan
+    (axes,) = draw_ranges({"a_method": values}, "title").axes
+    (lines,) = axes.collections
+    segments = lines.get_segments()
+    assert len(segments) == PEOPLE
+    others = np.delete(values, 7, axis=1)
+    assert axes.get_title() == f"a method: {np.ptp(others, axis=0).mean():.3g}"
+    order = np.argsort(others.std(axis=0))
+    for segment, person in ((segments[0], order[0]), (segments[-1], order[-1])):
+        ends = [others[:, person].min(), others[:, person].max()]
+        np.testing.assert_allclose(segment[:, 1], ends)
+        np.testing.assert_allclose(segment[:, 0], others[:, person].std())
+
+
+def test_the_two_densities_are_drawn_with_their_sds(tmp_path):
+    axes = only(figures.figure_1(tmp_path, Effort.FIRST)).axes
+    sds = [float(each.get_title().rpartition(" ")[2]) for each in axes]
+    np.testing.assert_allclose(sds, [1.08, 1.21], atol=0.1)
+
+
+def test_distances_of_features_are_those_that_the_run_measures(tmp_path):
+    drawn = only(figures.figure_17(tmp_path, Effort.FIRST))
+    distances = drawn.axes[0]
+    names = [label.get_text() for label in distances.get_yticklabels()]
+    assert [axes.get_title() for axes in drawn.axes[1:]] == names
+    metrics = measured("fairlyuncertain/figure5", tmp_path)
+    for line, (method, table) in zip(distances.lines, metrics.items(), strict=True):
+        shifts = table[(table["metric"] == "feature_shift") & (table["rate"] == RATE)]
+        expected = shifts.set_index("feature")["value"].loc[names]
+        np.testing.assert_allclose(line.get_xdata(), expected, err_msg=method)
+
+
+def test_distributions_are_those_of_the_rows_kept():
+    draw = np.random.default_rng(1)
+    features = pd.DataFrame(
+        {"number": draw.normal(size=60), "kind": pd.Categorical(draw.choice(["x", "y"], 60))}
+    )
+    kept = {"half": (features["number"] > 0).to_numpy(float)}
+    drawn = draw_distributions(features, kept, "title")
+    number = drawn.axes[1 + [axes.get_title() for axes in drawn.axes[1:]].index("number")]
+    everyone, half = number.lines
+    area = np.abs(everyone.get_ydata() - half.get_ydata())[:-1] @ np.diff(everyone.get_xdata())
+    values = features["number"].to_numpy()
+    assert area == pytest.approx(wasserstein_distance(values, values[values > 0]))
+    kind = drawn.axes[1 + [axes.get_title() for axes in drawn.axes[1:]].index("kind")]
+    heights = [bar.get_height() for bar in kind.patches]
+    most = features["kind"].value_counts(normalize=True)
+    np.testing.assert_allclose(heights[:2], most)
+    of_half = features["kind"][values > 0].value_counts(normalize=True)[most.index]
+    np.testing.assert_allclose(heights[2:], of_half)
+
+
+def test_distances_of_distributions_are_the_parities(tmp_path):
+    drawn = panels(only(figures.figure_6(tmp_path, Effort.FIRST)))
+    methods = ("baseline", "normal_nll_reference")
+    metrics = measured("fairlyuncertain/table4", tmp_path, methods=methods)
+    assert list(drawn) == ["labels", *methods]
+    for name, metric, method in (
+        ("labels", "label_parity", "baseline"),
+        ("baseline", "statistical_parity", "baseline"),
+        ("normal_nll_reference", "uncertainty_aware_statistical_parity", "normal_nll_reference"),
+    ):
+        table = metrics[method]
+        chosen = (table["metric"] == metric) & (table["group"] == "")
+        expected = table.loc[chosen, "value"].iloc[0]
+        (line,) = drawn[name].collections
+        ((_, low), (_, high)) = line.get_segments()[0]
+        assert high - low == pytest.approx(expected, abs=2e-3), name
+        assert drawn[name].get_title().endswith(f": {high - low:.3f}")
+
+
+@pytest.mark.parametrize(
+    ("study", "experiment"),
+    [(claims.abstention_choice, "table8_13"), (claims.rankings, "interventions")],
+    ids=["abstention_choice", "rankings"],
+)
+def test_commands_say_in_a_line_which_runs_to_make(
+    study, experiment, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("sys.argv", ["module", study.__name__, f"results={tmp_path}"])
+    with pytest.raises(SystemExit) as ended:
+        run_main(study)
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"make them with fairbench run -m experiment=fairlyuncertain/{experiment}")
+
+
+def integral(name, function, low=-END, high=END):
+    kinks = [point for point in (-0.69, 0.69) if low < point < high]
+    value, _ = quad(lambda x: function(x) * DENSITIES[name](np.array(x)), low, high, points=kinks)
+    return value
+
+
+@pytest.mark.parametrize(("name", "sd"), [("A", 1.08), ("B", 1.21)])
+def test_the_densities_have_the_printed_numbers(name, sd):
+    mass = integral(name, lambda x: 1)
+    assert integral(name, lambda x: x) / mass == pytest.approx(0, abs=1e-9)
+    assert np.sqrt(integral(name, lambda x: x * x) / mass) == pytest.approx(sd, abs=0.005)
+    assert integral(name, lambda x: 1, -2.0, 2.0) / mass == pytest.approx(0.9, abs=0.002)
+
+
+@pytest.mark.parametrize("name", ["A", "B"])
+def test_draws_are_of_the_density(name):
+    mass = integral(name, lambda x: 1)
+    values = sample(name, 2000)
+    below = np.array([integral(name, lambda x: 1, -END, v) / mass for v in np.sort(values)[::20]])
+    assert stats.kstest(below, "uniform").pvalue > 0.01
+    np.testing.assert_array_equal(values, sample(name, 2000))
+
+
+def test_a_summary_by_hand():
+    result = summary(np.array([-2.0, -0.1, 0.1, 2.0]))
+    assert result.mean == 0
+    assert result.near == 0.5
+    assert result.sd == pytest.approx(np.sqrt(8.02 / 3))
+    assert (result.lower, -result.upper) == pytest.approx((-2 + 0.15 * 1.9,) * 2)
+
+
+def test_the_command_prints_both(capsys):
+    same_interval(read(SameIntervalOptions, ["draws=50000"]))
+    printed = capsys.readouterr().out
+    assert "0, [-2.0, 2.0], 1.08" in printed
+    a, b = (line for line in printed.splitlines() if line.startswith(("│ A", "│ B")))
+    assert "1.0" in a.split("│")[4] and "1.2" in b.split("│")[4]
+    with pytest.raises(UserError, match="draws is 1; it must be at least 2"):
+        read(SameIntervalOptions, ["draws=1"])

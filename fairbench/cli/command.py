@@ -1,7 +1,9 @@
-"""What a run is made of: the groups of choices, the choices of each, and a sentence on each.
+"""A command: its choices and options, how its words are read, and its help.
 
-All is read from the files in ``conf``, whose first comment says what a choice is. Only the page of
-the documentation imports components, for the tasks that they work on.
+First the choices of a run, read from the files in ``conf``, whose first comment says what each is;
+no component is imported for them. Then words: ``name=value`` in any order and any place
+(:func:`read`). Then the :class:`Command`, with the dataclass of its options, and options that
+several commands have.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts that commands with a gate share: the policy, the files they write, the exit status."""
+"""Commands with a gate: the policy, the files they write, the exit status, GitHub's Action."""
 
 from __future__ import annotations
 

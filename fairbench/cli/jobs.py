@@ -1,4 +1,9 @@
-"""Prints what a plan would do, how the jobs of a sweep ended, and how to repeat failed ones."""
+"""The jobs of a run or a sweep: planned, carried out, shown while they last, and summed up.
+
+:func:`carry_out_jobs` has them planned and computed, :class:`SweepProgress` shows how far they are,
+:func:`show_plan` says what would be done, and :func:`sum_up` how they ended and which commands
+repeat what failed.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Documents, charts and pages, made from tables of metrics alone.
 
 `document` has the one `Document` that every command makes, and its forms: terminal, HTML, Word,
-LaTeX, Markdown, JSON. `page` is the report of all runs, `leaderboard` the one of many data sets.
-Nothing here computes a metric. Begin with `document.model`.
+LaTeX, Markdown, JSON. `runs`, `comparisons` and `searches` make documents of runs, of comparisons
+and of searches, `page` the report of all runs, `figures` and `charts` draw. Nothing here computes a
+metric. Begin with `document.model`.
 """

@@ -1,6 +1,6 @@
 """The sections of the page: an overview, and one for each block of comparable runs.
 
-The overview says what was run, how the papers compare, and how to read the tables.
+The overview says what was run, and how to read the tables.
 """
 
 from __future__ import annotations

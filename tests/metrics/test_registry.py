@@ -1,34 +1,22 @@
 """Every declared metric: a plain sentence, a function that runs, and NaN with a reason."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
 import pytest
-from sklearn import metrics as sk
-from sklearn.metrics import confusion_matrix
 
 from fairbench import evaluate
 from fairbench.evaluation.table import setting_text
 from fairbench.metrics import registry
-from fairbench.metrics import registry as rates
 from fairbench.metrics.registry import (
     BINARY,
-    FN,
-    FP,
     MULTICLASS,
     REGRESSION,
-    TN,
-    TP,
     Metric,
-    binary_confusion,
-    confusion,
     declared,
     find,
     label,
     metrics_of,
-    total,
 )
 
 COUNTS = np.array([[5, 2, 3, 7], [4, 1, 6, 9]])
@@ -201,156 +189,3 @@ def test_lists_of_metrics_kept_by_hand_name_declared_ones():
     assert set(METRICS) | set(GAPS) | set(OBJECTIVES[1:]) <= gaps
     assert {"error_rate", *CONSTRAINTS} <= set(metrics_of(BINARY)) | {"equalized_odds"}
     assert OBJECTIVES[0] == "error_rate"
-
-
-# Confusion counts per group, against scikit-learn and by hand.
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_counts_of_every_group_match_scikit_learn(n_classes):
-    draw = np.random.default_rng(n_classes)
-    target, prediction = draw.integers(n_classes, size=(2, 300))
-    group = draw.integers(3, size=300)
-    counts = confusion(target, prediction, group, n_groups=3, n_classes=n_classes)
-    for g in range(3):
-        expected = confusion_matrix(
-            target[group == g], prediction[group == g], labels=range(n_classes)
-        )
-        np.testing.assert_array_equal(counts[g], expected)
-
-
-def test_binary_cells_are_in_the_order_tn_fp_fn_tp():
-    target = [0, 0, 0, 1, 1, 1, 1, 1]
-    prediction = [0, 0, 1, 0, 0, 0, 1, 1]
-    counts = binary_confusion(target, prediction, [0] * 8, n_groups=1)
-    np.testing.assert_array_equal(counts, [[2, 1, 3, 2]])
-    assert (counts[0, TN], counts[0, FP], counts[0, FN], counts[0, TP]) == (2, 1, 3, 2)
-
-
-def test_a_group_without_rows_is_all_zeros_and_keeps_its_place():
-    counts = binary_confusion([1, 0, 1], [1, 1, 0], [0, 2, 2], n_groups=4)
-    np.testing.assert_array_equal(counts, [[0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 1, 0], [0] * 4])
-
-
-def test_labels_stored_as_floats_or_booleans_count_the_same():
-    target, prediction, group = [0.0, 1.0, 1.0], [True, False, True], [0, 0, 1]
-    counts = binary_confusion(target, prediction, group, n_groups=2)
-    np.testing.assert_array_equal(counts, [[0, 1, 1, 0], [0, 0, 0, 1]])
-    assert counts.dtype == np.int64
-
-
-def test_total_pools_the_groups_and_keeps_other_axes():
-    counts = np.arange(24).reshape(2, 3, 4)
-    pooled = total(counts)
-    assert pooled.shape == (2, 1, 4)
-    np.testing.assert_array_equal(pooled[1, 0], counts[1, 0] + counts[1, 1] + counts[1, 2])
-
-
-# Rates of a confusion table, against scikit-learn.
-
-ORACLES = {
-    "selection_rate": lambda y, p: p.mean(),
-    "base_rate": lambda y, p: y.mean(),
-    "accuracy": sk.accuracy_score,
-    "error_rate": sk.zero_one_loss,
-    "true_positive_rate": sk.recall_score,
-    "false_negative_rate": lambda y, p: 1 - sk.recall_score(y, p),
-    "false_positive_rate": lambda y, p: 1 - sk.recall_score(y, p, pos_label=0),
-    "true_negative_rate": lambda y, p: sk.recall_score(y, p, pos_label=0),
-    "positive_predictive_value": sk.precision_score,
-    "negative_predictive_value": lambda y, p: sk.precision_score(y, p, pos_label=0),
-    "f1_score": sk.f1_score,
-}
-BY_NAME = {
-    name: metric.function
-    for name, metric in metrics_of(BINARY, "rate").items()
-    if len(metric.rates) == 1
-}
-
-
-def random_labels(seed, n=200):
-    draw = np.random.default_rng(seed)
-    target = (draw.random(n) < 0.3).astype(int)
-    return target, np.where(draw.random(n) < 0.25, 1 - target, target)
-
-
-def test_every_rate_has_an_oracle():
-    assert set(ORACLES) == set(BY_NAME)
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", ORACLES)
-def test_rate_matches_scikit_learn(name, seed):
-    target, prediction = random_labels(seed)
-    counts = binary_confusion(target, prediction, np.zeros(len(target)), n_groups=1)
-    expected = ORACLES[name](target, prediction)
-    np.testing.assert_allclose(BY_NAME[name](counts), [expected], rtol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_balanced_accuracy_matches_scikit_learn(seed):
-    target, prediction = random_labels(seed)
-    counts = binary_confusion(target, prediction, np.zeros(len(target)), n_groups=1)
-    expected = sk.balanced_accuracy_score(target, prediction)
-    np.testing.assert_allclose(rates.balanced_accuracy(counts), [expected], rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("name", "size"),
-    [
-        ("selection_rate", 19),
-        ("base_rate", 19),
-        ("accuracy", 19),
-        ("error_rate", 19),
-        ("true_positive_rate", 12),
-        ("false_negative_rate", 12),
-        ("false_positive_rate", 7),
-        ("true_negative_rate", 7),
-        ("positive_predictive_value", 10),
-        ("negative_predictive_value", 9),
-        ("f1_score", 15),
-    ],
-)
-def test_size_is_the_number_of_rows_a_rate_rests_on(name, size):
-    # TN 4, FP 3, FN 5, TP 7; the F1 score rests on every row but the true negatives.
-    assert BY_NAME[name].size(np.array([4, 3, 5, 7])) == size
-
-
-@pytest.mark.parametrize(
-    ("counts", "undefined"),
-    [
-        ([0, 0, 0, 0], set(BY_NAME)),
-        ([3, 2, 0, 0], {"true_positive_rate", "false_negative_rate"}),
-        ([0, 0, 2, 3], {"false_positive_rate", "true_negative_rate"}),
-        ([3, 0, 2, 0], {"positive_predictive_value"}),
-        ([0, 3, 0, 2], {"negative_predictive_value"}),
-        (
-            [4, 0, 0, 0],
-            {"true_positive_rate", "false_negative_rate", "positive_predictive_value", "f1_score"},
-        ),
-    ],
-)
-def test_a_rate_is_nan_exactly_where_its_denominator_is_empty(counts, undefined):
-    table = np.array(counts)
-    assert {name for name, rate in BY_NAME.items() if np.isnan(rate(table))} == undefined
-    assert {name for name, rate in BY_NAME.items() if rate.size(table) == 0} == undefined
-
-
-@pytest.mark.parametrize("name", BY_NAME)
-def test_a_rate_maps_over_leading_axes_and_does_not_depend_on_scale(name):
-    counts = np.random.default_rng(1).integers(1, 50, size=(6, 3, 4))
-    values = BY_NAME[name](counts)
-    assert values.shape == (6, 3)
-    np.testing.assert_allclose(values[4, 2], BY_NAME[name](counts[4, 2]))
-    shares = counts / counts.sum(axis=-1, keepdims=True)
-    np.testing.assert_allclose(BY_NAME[name](shares), values, rtol=1e-12)
-
-
-def test_complementary_rates_add_up_to_one():
-    counts = np.random.default_rng(2).integers(1, 50, size=(20, 4))
-    for one, other in (
-        (rates.accuracy, rates.error_rate),
-        (rates.true_positive_rate, rates.false_negative_rate),
-        (rates.true_negative_rate, rates.false_positive_rate),
-    ):
-        np.testing.assert_allclose(one(counts) + other(counts), 1)

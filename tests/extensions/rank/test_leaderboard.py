@@ -239,7 +239,7 @@ def document(told):
 
 @pytest.mark.thorough
 def test_it_opens_with_the_answer_and_the_picture(document, told):
-    titles = [title for title, _ in document.summary.parts]
+    titles = [title for title, _ in document.summary.named_parts.values()]
     assert titles == ["What to use", "How sure this is", "What is not resolved"]
     best, *_ = document.summary.found
     assert "error rate" in best

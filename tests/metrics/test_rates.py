@@ -1,0 +1,115 @@
+"""Rates of a confusion table, against scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from fairbench.metrics import registry as rates
+from fairbench.metrics.registry import BINARY, binary_confusion, metrics_of
+
+ORACLES = {
+    "selection_rate": lambda y, p: p.mean(),
+    "base_rate": lambda y, p: y.mean(),
+    "accuracy": sk.accuracy_score,
+    "error_rate": sk.zero_one_loss,
+    "true_positive_rate": sk.recall_score,
+    "false_negative_rate": lambda y, p: 1 - sk.recall_score(y, p),
+    "false_positive_rate": lambda y, p: 1 - sk.recall_score(y, p, pos_label=0),
+    "true_negative_rate": lambda y, p: sk.recall_score(y, p, pos_label=0),
+    "positive_predictive_value": sk.precision_score,
+    "negative_predictive_value": lambda y, p: sk.precision_score(y, p, pos_label=0),
+    "f1_score": sk.f1_score,
+}
+BY_NAME = {
+    name: metric.function
+    for name, metric in metrics_of(BINARY, "rate").items()
+    if len(metric.rates) == 1
+}
+
+
+def random_labels(seed, n=200):
+    draw = np.random.default_rng(seed)
+    target = (draw.random(n) < 0.3).astype(int)
+    return target, np.where(draw.random(n) < 0.25, 1 - target, target)
+
+
+def test_every_rate_has_an_oracle():
+    assert set(ORACLES) == set(BY_NAME)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ORACLES)
+def test_rate_matches_scikit_learn(name, seed):
+    target, prediction = random_labels(seed)
+    counts = binary_confusion(target, prediction, np.zeros(len(target)), n_groups=1)
+    expected = ORACLES[name](target, prediction)
+    np.testing.assert_allclose(BY_NAME[name](counts), [expected], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_balanced_accuracy_matches_scikit_learn(seed):
+    target, prediction = random_labels(seed)
+    counts = binary_confusion(target, prediction, np.zeros(len(target)), n_groups=1)
+    expected = sk.balanced_accuracy_score(target, prediction)
+    np.testing.assert_allclose(rates.balanced_accuracy(counts), [expected], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("selection_rate", 19),
+        ("base_rate", 19),
+        ("accuracy", 19),
+        ("error_rate", 19),
+        ("true_positive_rate", 12),
+        ("false_negative_rate", 12),
+        ("false_positive_rate", 7),
+        ("true_negative_rate", 7),
+        ("positive_predictive_value", 10),
+        ("negative_predictive_value", 9),
+        ("f1_score", 15),
+    ],
+)
+def test_size_is_the_number_of_rows_a_rate_rests_on(name, size):
+    # TN 4, FP 3, FN 5, TP 7; the F1 score rests on every row but the true negatives.
+    assert BY_NAME[name].size(np.array([4, 3, 5, 7])) == size
+
+
+@pytest.mark.parametrize(
+    ("counts", "undefined"),
+    [
+        ([0, 0, 0, 0], set(BY_NAME)),
+        ([3, 2, 0, 0], {"true_positive_rate", "false_negative_rate"}),
+        ([0, 0, 2, 3], {"false_positive_rate", "true_negative_rate"}),
+        ([3, 0, 2, 0], {"positive_predictive_value"}),
+        ([0, 3, 0, 2], {"negative_predictive_value"}),
+        (
+            [4, 0, 0, 0],
+            {"true_positive_rate", "false_negative_rate", "positive_predictive_value", "f1_score"},
+        ),
+    ],
+)
+def test_a_rate_is_nan_exactly_where_its_denominator_is_empty(counts, undefined):
+    table = np.array(counts)
+    assert {name for name, rate in BY_NAME.items() if np.isnan(rate(table))} == undefined
+    assert {name for name, rate in BY_NAME.items() if rate.size(table) == 0} == undefined
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_rate_maps_over_leading_axes_and_does_not_depend_on_scale(name):
+    counts = np.random.default_rng(1).integers(1, 50, size=(6, 3, 4))
+    values = BY_NAME[name](counts)
+    assert values.shape == (6, 3)
+    np.testing.assert_allclose(values[4, 2], BY_NAME[name](counts[4, 2]))
+    shares = counts / counts.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(BY_NAME[name](shares), values, rtol=1e-12)
+
+
+def test_complementary_rates_add_up_to_one():
+    counts = np.random.default_rng(2).integers(1, 50, size=(20, 4))
+    for one, other in (
+        (rates.accuracy, rates.error_rate),
+        (rates.true_positive_rate, rates.false_negative_rate),
+        (rates.true_negative_rate, rates.false_positive_rate),
+    ):
+        np.testing.assert_allclose(one(counts) + other(counts), 1)

@@ -463,7 +463,7 @@ class Selection(Results):
     )  # fmt: skip
 
     @property
-    def words(self) -> list[str]:
+    def key_words(self) -> list[str]:
         """The values as words.
 
         Raises
@@ -488,7 +488,7 @@ class Selection(Results):
         """
         from fairbench.results.catalogue import Catalogue
 
-        words, runs = self.words, Catalogue(self.results)
+        words, runs = self.key_words, Catalogue(self.results)
         if self.ids:
             runs = runs.only([runs.one(run_id) for run_id in self.ids])
         if not (selected := runs.matching(words)).runs:

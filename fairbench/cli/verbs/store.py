@@ -116,7 +116,7 @@ class UnpackOptions:
 
 def ls(options: Selection) -> None:
     """Print a line for each run."""
-    words = [*options.ids, *options.words]
+    words = [*options.ids, *options.key_words]
     catalogue = Catalogue(options.results)
     runs = catalogue.matching(words)
     if runs.runs:

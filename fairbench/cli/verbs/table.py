@@ -84,7 +84,7 @@ def _selected(options: TableOptions) -> Catalogue:
     UserError : there is none.
     """
     ids = () if options.ids == ("all",) else options.ids
-    words = [*ids, *options.words]
+    words = [*ids, *options.key_words]
     catalogue = Catalogue(options.results)
     if not catalogue.runs:
         raise UserError(f"{options.results} has no finished run")

@@ -96,7 +96,8 @@ def entries(conf: Path) -> list[DatasetEntry]:
 
 def sources_of(module: ModuleType) -> list[Source]:
     """Return the raw files that the module of a loader names."""
-    return list(dict.fromkeys(_sources(vars(module).values())))
+    named = (value for name, value in vars(module).items() if not name.startswith("__"))
+    return list(dict.fromkeys(_sources(named)))
 
 
 def _sources(values: Iterable[Any]) -> Iterator[Source]:

@@ -298,7 +298,7 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]
     if rows:
         title = f"groups of {protect}, estimated together"
         caption = _POOLED_CAPTION
-        rules = starts([str(row[0]) for row in rows])
+        rules = starts([str(row[0]) for row in rows]) - {0}
         yield Table(_POOLED_COLUMNS, rows, title, caption, rules=rules)
 
 
@@ -517,7 +517,7 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
         [Column("id"), Column("run"), *_columns(metrics), *(column if is_debiased else [])],
         [row if is_debiased else row[:-1] for _, _, row in rows],
         caption=f"{meanings}{ends}",
-        rules=starts([row[0] for row in rows]),
+        rules=starts([row[0] for row in rows]) - {0},
         most=most,
     )
 

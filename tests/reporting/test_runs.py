@@ -550,7 +550,7 @@ def test_a_table_that_cannot_be_made_costs_a_line(runs, tmp_path, capsys, monkey
         raise UserError("summary.csv is damaged")
 
     planned = SimpleNamespace(id=next(iter(runs.runs)), store=Store(runs.folder))
-    monkeypatch.setattr("fairbench.reporting.runs.runs_document", damaged)
+    monkeypatch.setattr("fairbench.cli.jobs.runs_document", damaged)
     show_table([planned])
     assert "no table: summary.csv is damaged" in capsys.readouterr().out
 

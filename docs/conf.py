@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT), *map(str, sorted(ROOT.glob("extensions/*")))]
 GENERATED = HERE / "generated"
+# Pages of names that are gone would be in no table of contents.
+shutil.rmtree(GENERATED / "api", ignore_errors=True)
 
 project = "fairbench"
 copyright = "the fairbench authors"

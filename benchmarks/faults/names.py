@@ -30,15 +30,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.faults.commands import Place, in_forks, queued
+from benchmarks.faults.commands import RUN, Place, in_forks, queued
 from benchmarks.measure import ROOT
 
 SEED, CASES = 34, 1500
 LONGEST = 10.0  # seconds of a command, without those that it waited for a core
 LARGEST = 1 << 30  # bytes of memory more than the process has that all are forked from
 SPARSE, MANY = 200 << 30, 100_000
-RUN = ("dataset=simulated", "dataset.n_samples=300", "split.repeats=2", "method=baseline",
-       "learner=logistic_regression", "tracking=none")  # fmt: skip
+UNTRACKED = (*RUN, "tracking=none")
 ASKED = ("target=target", "score=score", "group=group")
 ODD = "cafe\u0301"  # a name that has two forms in Unicode
 
@@ -184,7 +183,7 @@ def commands(root: Path) -> dict[str, list[str]]:
             "store gc hours=0", "store gc dry_run=true", "store pack out=new.zip",
             f"store export {first} new.csv",
             "store unpack pack.zip out=results", f"audit {first}", f"dossier model-card {first}",
-            " ".join(["run", *RUN]), " ".join(["run", *RUN, "figures=false", "seed=7"]),
+            " ".join(["run", *UNTRACKED]), " ".join(["run", *UNTRACKED, "figures=false", "seed=7"]),
             " ".join(["tune", *TUNED]), " ".join(["tune", *TUNED, "resume=false"]), "sync",
         ],
         "pack": pack,
@@ -206,7 +205,11 @@ def make(root: Path) -> None:
     """Make the folder that every case begins with a copy of."""
     place = Place(root)
     root.mkdir()
-    _ended(place.start(str(ROOT / "run.py"), "-m", *RUN, "learner=logistic_regression,gaussian_nb"))
+    _ended(
+        place.start(
+            str(ROOT / "run.py"), "-m", *UNTRACKED, "learner=logistic_regression,gaussian_nb"
+        )
+    )
     first = min((root / "results" / "runs").iterdir()).name
     for words in (
         ("store", "pack", "out=pack.zip"),

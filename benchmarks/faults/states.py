@@ -19,6 +19,7 @@ import signal
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
@@ -75,7 +76,7 @@ def bad(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 @dataclass
-class Trial:
+class Trial(ABC):
     """Two people, each with a log of all that was said to them, and the state that they share."""
 
     folder: Path
@@ -92,17 +93,17 @@ class Trial:
         self.link.symlink_to(self.state)
         self.logs = [self.folder / f"log-{person}" for person in range(2)]
 
+    @abstractmethod
     def begin(self) -> None:
         """Make what there is before the two begin."""
-        raise NotImplementedError
 
+    @abstractmethod
     def work(self, person: int, seed: int) -> None:
         """Do what a person does, in a process of their own."""
-        raise NotImplementedError
 
+    @abstractmethod
     def compare(self) -> None:
         """Compare the state with what was given and acknowledged."""
-        raise NotImplementedError
 
     def carry_out(self) -> Counter[str]:
         """Have both at work until they have done all they want; return what was seen."""

@@ -677,7 +677,7 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
     parts += [f"{title}\n{table(rows, widest)}" for title, rows in sections.items()]
     if further := [option for option in by_name if option.name in seldom]:
         lines = [
-            filled(f"{title}: {' '.join(f'{each.name}=' for each in titled)}", "  ", "    ")
+            filled(f"{title}: {' '.join(f'{option.name}=' for option in titled)}", "  ", "    ")
             for title, titled in _sections(command.options, further).items()
         ]
         parts.append("\n".join([f"Further options, explained by {name} --help {ALL}", *lines]))

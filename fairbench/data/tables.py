@@ -444,7 +444,7 @@ def read_table(
             raise DataError(f"{file}: {_not_text(whole)}") from error
         raise DataError(f"{file}: not a table separated by '{separator}': {reason}") from error
     first, last = part.first_and_last
-    if inside := [each for each in wrong if first <= each[0] <= last]:
+    if inside := [(row, width) for row, width in wrong if first <= row <= last]:
         row, width = inside[0]
         hint = f"; rows=1:{row - 1} reads those above it" if row > 1 and not part.rows else ""
         raise DataError(

@@ -1,4 +1,8 @@
-"""A sweep to attack: its command, its results, and what must not be left of it."""
+"""Kills in the middle of sweeps: ``python -m benchmarks.faults kills n_jobs``, or another executor.
+
+A sweep is killed again and again, with other commands beside it, until it ends well; then nothing
+may be missing, left over, or other than in a sweep that nobody disturbed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparisons and trade-offs of the runs."""
+"""The cases that both trees are asked: runs, tables, arrays, audits, and what is to be refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What replies and files are turned into: plain columns, lists, texts and numbers."""
+"""Asking a tree all cases, and its answers as plain columns, lists, texts and numbers."""
 
 from __future__ import annotations
 

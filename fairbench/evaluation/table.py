@@ -1,4 +1,4 @@
-"""The columns of the long table of metrics: their names, their types, and their settings in words.
+"""The long table of metrics: its columns, the settings of a row in words, and how it is made.
 
 Each row has a metric, for everyone or for a group of an attribute, at a setting: a share abstained
 on, a number of bins, a level. Each kind of setting has its own column, which is empty if the metric

@@ -1,4 +1,4 @@
-"""Arms: groups of rows whose labels are bought one at a time, with the posteriors of their rates.
+"""Which row to label next: groups of rows as arms, what a label would teach, and strategies.
 
 Everything is batched over R replications, which are independent; a person's audit has R = 1.
 """

@@ -1,4 +1,4 @@
-"""Flags for groups that differ, and certificates that hold for all groups at once.
+"""Many groups at once: flags for those that differ, certificates, and rates estimated together.
 
 In a table of hundreds of comparisons, some differences are due to chance. Flags are chosen so that
 on average at most a given share of them is wrong (the false discovery rate). Certificates are

@@ -178,6 +178,8 @@ def test_the_list_of_verbs_is_there_at_once_and_loads_no_library(capsys):
     assert main(["--help"]) == 0
     printed = capsys.readouterr().out
     assert all(f"  {name} " in printed for name in verbs())
+    # What a verb does, and not what a part of its file is.
+    assert not re.search(r"^  [a-z]+ +(A|An|The|What) ", printed, re.MULTILINE)
     code = "import sys; from fairbench.cli.main import main; main(['--help']); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""The leaderboard: which approach to use, on which data, and how sure that is.
+"""Write the leaderboard: which approach to use, on which data, and how sure that is.
 
 An approach is a learner with an intervention and an uncertainty method, a task a data set with the
 attribute whose groups are compared. The page has what holds across tasks (ranks with ties, the

@@ -1,4 +1,4 @@
-"""What a report on two classes says around its findings: basis, notes, and what to do next.
+"""The audit of two classes: its findings, and what its report says around them.
 
 What is found of people is worded by :mod:`fairbench.audits.sentences`.
 """

@@ -1,4 +1,4 @@
-"""What a question is about: a metric of every group, from the labels so far."""
+"""A question asked while rows are labelled: its figures, its answer, and which rows are next."""
 
 from __future__ import annotations
 

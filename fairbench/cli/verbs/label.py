@@ -1,4 +1,12 @@
-"""A person at a terminal labels one row after the other; every label is stored before the next."""
+"""Label only what matters: which rows to label next, and why.
+
+No labels yet, and each one costs somebody's time? Groups are chosen by what is known so far (each
+gets at least half of an equal share), rows within a group at random: so the report's intervals
+hold whenever you stop; they are narrower at a number of labels that you say before the first
+(stop=300). Label what next names, and all of it; a row whose label you cannot tell gets ?, such as
+17=?. Rows count from 1. The score and the decision are not shown, so that they do not sway you.
+Everything is kept in one file of plain JSON, and neither a kill nor a second person loses a label.
+"""
 
 from __future__ import annotations
 

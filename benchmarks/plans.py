@@ -19,10 +19,10 @@ from benchmarks.measure import exact_interval, show
 from benchmarks.statements.simulate import EPSILON
 from benchmarks.statements.two_classes import Cell, People, Rows, several
 from fairbench.audits.assessment import rows_of
-from fairbench.audits.findings import LARGE, SMALL, ErrorBudget
 from fairbench.audits.gaps import RATE_OF, Bounds, Gap, gaps_of
 from fairbench.audits.labels_needed import ALIKE, with_needed
 from fairbench.evaluation.evaluator import Evaluator
+from fairbench.evaluation.findings import LARGE, SMALL, ErrorBudget
 from fairbench.evaluation.some_labels import SomeLabels
 
 LEAST, MOST, MOST_OF_SEVERAL = 0.75, 0.88, 0.95

@@ -23,7 +23,6 @@ from benchmarks.statements.two_classes import (
     names,
     parts,
 )
-from fairbench.audits.findings import GAP, SHARE, ErrorBudget, Finding
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF, Gap
 from fairbench.audits.kinds import classes, numbers, ranking, survival, unknown
 from fairbench.audits.question import Options
@@ -33,6 +32,7 @@ from fairbench.data.columns import UNKNOWN, MulticlassScores
 from fairbench.data.dataset import Task
 from fairbench.data.groups import group_columns
 from fairbench.evaluation.by_group import shares_of_places
+from fairbench.evaluation.findings import GAP, SHARE, ErrorBudget, Finding
 from fairbench.evaluation.predictions import Labelled
 from fairbench.inference.exposure import exposure_weights, top_weights
 from fairbench.inference.gaps import GroupLimits, largest_gap

@@ -14,7 +14,20 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measure import exact_interval, markdown
-from fairbench.audits.findings import (
+from fairbench.audits.gaps import Gap
+from fairbench.audits.kinds import document_of
+from fairbench.audits.question import Options
+from fairbench.audits.sentences import (
+    can_be_concluded,
+    cannot_be_concluded,
+    in_short,
+    left_open,
+    sentence_of,
+    to_do,
+)
+from fairbench.audits.table import read_frame
+from fairbench.core.arrays import rng
+from fairbench.evaluation.findings import (
     COMPARISON,
     CONSTRAINT,
     ERROR_RATE,
@@ -29,19 +42,6 @@ from fairbench.audits.findings import (
     UNLIKE,
     Finding,
 )
-from fairbench.audits.gaps import Gap
-from fairbench.audits.kinds import document_of
-from fairbench.audits.question import Options
-from fairbench.audits.sentences import (
-    can_be_concluded,
-    cannot_be_concluded,
-    in_short,
-    left_open,
-    sentence_of,
-    to_do,
-)
-from fairbench.audits.table import read_frame
-from fairbench.core.arrays import rng
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.reporting.document.model import Document
 

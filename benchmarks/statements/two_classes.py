@@ -16,7 +16,6 @@ from scipy import special
 from benchmarks.statements.simulate import EPSILON, PART, Population, Question, Sample, Truth
 from fairbench.audits.assessment import assess
 from fairbench.audits.direction import Direction
-from fairbench.audits.findings import COMPARISON, EXCESS, GAP, RATIO, UNLIKE, ErrorBudget, Finding
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Gap
 from fairbench.audits.kinds import binary, many_groups, pair, unknown
 from fairbench.audits.question import Options
@@ -25,6 +24,15 @@ from fairbench.core.arrays import Floats
 from fairbench.data.dataset import combine
 from fairbench.data.groups import group_columns
 from fairbench.evaluation.by_group import LARGE_ENOUGH, SMALLEST_SHARE
+from fairbench.evaluation.findings import (
+    COMPARISON,
+    EXCESS,
+    GAP,
+    RATIO,
+    UNLIKE,
+    ErrorBudget,
+    Finding,
+)
 from fairbench.evaluation.many_groups import SHOWN
 from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.gaps import GroupLimits, largest_gap

@@ -10,32 +10,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.findings import (
-    ERROR_RATE,
-    EXCESS,
-    LARGE,
-    NOT_MEASURED,
-    OPEN,
-    QUESTION_RATE,
-    RATIO,
-    SMALL,
-    ErrorBudget,
-    Finding,
-)
-from fairbench.audits.gaps import (
-    NAN,
-    NEEDS_NO_LABELS,
-    RATE_OF,
-    Bounds,
-    Gap,
-    Stress,
-    gaps_of,
-    with_tipping,
-)
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of, with_tipping
 from fairbench.audits.labels_needed import with_needed
 from fairbench.audits.question import GatedOptions, Options
 from fairbench.audits.table import AuditTable
@@ -46,15 +26,28 @@ from fairbench.core.errors import UserError
 from fairbench.data.columns import tally
 from fairbench.evaluation.by_group import (
     LARGE_ENOUGH,
-    GroupCalibration,
     GroupScores,
-    ImpactRatio,
+    Row,
     group_calibrations,
     impact_ratios_of,
+    is_given_reference,
     may_be_compared_with,
     score_distributions,
 )
 from fairbench.evaluation.evaluator import Evaluator
+from fairbench.evaluation.findings import (
+    ERROR_RATE,
+    EXCESS,
+    LARGE,
+    NAN,
+    NOT_MEASURED,
+    OPEN,
+    QUESTION_RATE,
+    RATIO,
+    ErrorBudget,
+    Finding,
+    side_of,
+)
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference.few_labels.assisted import needs_no_label
@@ -67,27 +60,25 @@ from fairbench.metrics.registry import BINARY, metrics_of
 ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
 
 
-def least_alike(found: Sequence[GroupCalibration]) -> list[GroupCalibration]:
+def least_alike(found: Sequence[Row]) -> list[Row]:
     """Return the groups whose labels fit least how the scores of other groups are calibrated.
 
     An attribute counts if its groups surely differ; of its groups the one that fits least is
     returned, or several that fit as little. However many groups are compared, at most 3 % of audits
     have an alarm without cause.
     """
-    compared = [scores for scores in found if not np.isnan(scores.fit)]
+    compared = [row for row in found if not np.isnan(row["fit"])]
     least: dict[str, float] = {}
-    for scores in compared:
-        least[scores.attribute] = min(scores.fit, least.get(scores.attribute, 1.0))
+    for row in compared:
+        least[row["attribute"]] = min(row["fit"], least.get(row["attribute"], 1.0))
     return [
-        scores
-        for scores in compared
-        if scores.fit == least[scores.attribute] and scores.fit * len(compared) < ALARMS
+        row
+        for row in compared
+        if row["fit"] == least[row["attribute"]] and row["fit"] * len(compared) < ALARMS
     ]
 
 
-def calibrations(
-    table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0
-) -> Iterator[GroupCalibration]:
+def calibrations(table: AuditTable, asked: Sequence[str] = (), *, seed: int = 0) -> Iterator[Row]:
     """Yield the calibration of every group of every attribute; nothing without scores or labels.
 
     Where rows were chosen by group, labels weigh as many rows as they stand for; where labelling
@@ -118,31 +109,31 @@ def calibrations(
             fits = calibration_p_values(
                 score, label, codes, n_groups, rng(seed, "calibrated alike", attribute)
             )
-            of_groups = map(lambda scores, fit: replace(scores, fit=float(fit)), of_groups, fits)
+            of_groups = map(lambda row, fit: {**row, "fit": float(fit)}, of_groups, fits)
         yield from of_groups
 
 
-def excess_findings(found: Sequence[GroupCalibration], risk: float) -> Iterator[Finding]:
+def excess_findings(found: Sequence[Row], risk: float) -> Iterator[Finding]:
     """Yield, for each group, whether its scores are too high or too low on average.
 
     Parameters
     ----------
     risk : the error rate of one answer.
     """
-    for scores in found:
-        lower, upper = scores.at(1 - risk)
+    for row in found:
+        lower, upper = row["at"](1 - risk)
         measured = not np.isnan(lower)
         off = measured and lower * upper > 0
         yield Finding(
             EXCESS,
-            scores.attribute,
+            row["attribute"],
             "mean score less share of label 1",
             LARGE if off else OPEN if measured else NOT_MEASURED,
-            (scores.group,),
-            value=scores.excess,
-            lower=scores.lower,
-            upper=scores.upper,
-            n=scores.labels,
+            (row["group"],),
+            value=row["excess"],
+            lower=row["lower"],
+            upper=row["upper"],
+            n=row["labels"],
             needs="" if measured else "there are too few labels, or of one kind",
         )
 
@@ -150,7 +141,7 @@ def excess_findings(found: Sequence[GroupCalibration], risk: float) -> Iterator[
 # Adverse impact in an audit: the ratios of its groups, and what is found of them.
 
 
-def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[ImpactRatio]:
+def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[Row]:
     """Return the impact ratios of every group of every attribute; decisions need no labels.
 
     Of a table of the selected they are of everyone, of whom these were selected.
@@ -172,7 +163,7 @@ def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[ImpactRatio
     ]
 
 
-def attributes_with_small_groups(ratios: Sequence[ImpactRatio]) -> set[str]:
+def attributes_with_small_groups(ratios: Sequence[Row]) -> set[str]:
     """Return the attributes of which some group is too small to be compared with.
 
     Parameters
@@ -181,13 +172,13 @@ def attributes_with_small_groups(ratios: Sequence[ImpactRatio]) -> set[str]:
     """
     rows: dict[str, list[int]] = {}
     for ratio in ratios:
-        rows.setdefault(ratio.attribute, []).append(ratio.rows)
+        rows.setdefault(ratio["attribute"], []).append(ratio["rows"])
     return {name for name, sizes in rows.items() if not may_be_compared_with(np.array(sizes)).all()}
 
 
 def impact_findings(
-    ratios: Sequence[ImpactRatio],
-    wider: Sequence[ImpactRatio],
+    ratios: Sequence[Row],
+    wider: Sequence[Row],
     granted: str,
     with_small_groups: Collection[str] = (),
 ) -> Iterator[Finding]:
@@ -201,27 +192,24 @@ def impact_findings(
     with_small_groups : the attributes of which only groups that are large enough are compared with.
     """
     for ratio, judged in zip(ratios, wider, strict=True):
-        if ratio.is_given_reference:
+        if is_given_reference(ratio):
             continue
-        verdict = NOT_MEASURED if np.isnan(ratio.ratio) else OPEN
-        if judged.upper < FOUR_FIFTHS:
-            verdict = LARGE
-        elif judged.lower >= FOUR_FIFTHS:
-            verdict = SMALL
+        verdict = side_of(judged["lower"], judged["upper"], FOUR_FIFTHS, low_is_bad=True)
+        if verdict == OPEN and np.isnan(ratio["ratio"]):
+            verdict = NOT_MEASURED
+        of_large = ratio["attribute"] in with_small_groups and not ratio["given"]
         yield Finding(
             RATIO,
-            ratio.attribute,
+            ratio["attribute"],
             "impact ratio",
             verdict,
-            (ratio.group, ratio.reference) if ratio.given else (ratio.group,),
-            value=ratio.ratio,
-            lower=ratio.lower,
-            upper=ratio.upper,
+            (ratio["group"], ratio["reference"]) if ratio["given"] else (ratio["group"],),
+            value=ratio["ratio"],
+            lower=ratio["lower"],
+            upper=ratio["upper"],
             bound=FOUR_FIFTHS,
-            n=ratio.rows,
-            scope=f"of the groups {LARGE_ENOUGH}"
-            if ratio.attribute in with_small_groups and not ratio.given
-            else "",
+            n=ratio["rows"],
+            scope=f"of the groups {LARGE_ENOUGH}" if of_large else "",
             decided=granted,
             needs=f"nobody was {granted}" if verdict == NOT_MEASURED else "",
         )
@@ -262,9 +250,9 @@ def with_supposed(
         for gap in gaps
     ]
     follows = {
-        gap: _verdict(gap.supposed, epsilon)
+        gap: verdict
         for gap in gaps
-        if gap.verdict == OPEN and _verdict(gap.supposed, epsilon) != OPEN
+        if gap.verdict == OPEN and (verdict := _verdict(gap.supposed, epsilon)) != OPEN
     }
 
     @cache
@@ -285,12 +273,19 @@ def with_supposed(
             if with_slope(gap.attribute, group, factor)[gap] != follows[gap]:
                 yield factor, name
 
-    def stress(gap: Gap) -> Stress | None:
+    def stress(gap: Gap) -> Mapping[str, Any] | None:
         """Return how far a verdict that follows for an open gap holds; None if none follows."""
         if gap not in follows:
             return None
-        less, more = (next(failing(gap, factors), (NAN, "")) for factors in (LESS, MORE))
-        return Stress(follows[gap], *less, *more)
+        less, weakest = next(failing(gap, LESS), (NAN, ""))
+        more, strongest = next(failing(gap, MORE), (NAN, ""))
+        return {
+            "follows": follows[gap],
+            "less": less,
+            "weakest": weakest,
+            "more": more,
+            "strongest": strongest,
+        }
 
     return [replace(gap, stress=stress(gap)) for gap in gaps]
 
@@ -298,27 +293,10 @@ def with_supposed(
 def _verdict(gap: tuple[float, float, float], epsilon: float) -> str:
     """Return what the value and interval of a gap say of it by themselves."""
     _, lower, upper = gap
-    if max(abs(lower), abs(upper)) < epsilon:
-        return SMALL
-    return LARGE if lower > epsilon or upper < -epsilon else OPEN
+    return side_of(max(0.0, lower, -upper), max(abs(lower), abs(upper)), epsilon)
 
 
 # Everything an audit computes from a table of predictions.
-
-
-@dataclass(frozen=True, eq=False)
-class Size:
-    """How many rows and labels a group of an attribute has."""
-
-    attribute: str
-    group: str
-    rows: int
-    labels: int
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """The attribute and the group."""
-        return self.attribute, self.group
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,6 +306,7 @@ class Assessment:
     Attributes
     ----------
     bounds : the tolerance and the error budget of verdicts on gaps and a constraint.
+    sizes : how many ``rows`` and ``labels`` each ``group`` of an ``attribute`` has.
     metrics : all metrics, in the columns that `fairbench.evaluate` returns; from labels alone, if
         there are any.
     assumed : the metrics of counts if all groups' scores are calibrated equally; None where labels
@@ -341,12 +320,12 @@ class Assessment:
     options: Options
     table: AuditTable
     bounds: Bounds
-    sizes: Sequence[Size]
+    sizes: Sequence[Row]
     metrics: pd.DataFrame
     assumed: pd.DataFrame | None
     gaps: Sequence[Gap]
-    calibrations: Sequence[GroupCalibration]
-    impact: Sequence[ImpactRatio]
+    calibrations: Sequence[Row]
+    impact: Sequence[Row]
     thresholds: Thresholds
     scores: Sequence[GroupScores]
     within: Sequence[StandardisedGap] = ()
@@ -410,7 +389,7 @@ def assess(
         names=table.direction.rate_names,
     )
     gaps = [
-        Gap(gap.attribute, gap.metric, (), (), assumed=False, rate_name=gap.rate_name, fixed=why)
+        Gap(replace(gap.asked, n=0, needs=why, given=""), metric=gap.metric, fixed=why)
         if (why := fixed.get(gap.metric, ""))
         else gap
         for gap in gaps
@@ -591,9 +570,9 @@ def rows_of(table: AuditTable) -> SomeLabels:
     )
 
 
-def _sizes(table: AuditTable) -> list[Size]:
+def _sizes(table: AuditTable) -> list[Row]:
     """Return how many rows and labels each group has."""
-    sizes = []
+    sizes: list[Row] = []
     for attribute, groups in table.groups.items():
         codes = groups.cat.codes.to_numpy(np.intp)
         names = groups.cat.categories
@@ -601,7 +580,7 @@ def _sizes(table: AuditTable) -> list[Size]:
         n_rows = tally(codes, table.times, least=len(names)).tolist()
         n_labels = tally(codes[table.known], times_known, least=len(names)).tolist()
         sizes += [
-            Size(attribute, str(name), rows=rows, labels=labels)
+            {"attribute": attribute, "group": str(name), "rows": rows, "labels": labels}
             for name, rows, labels in zip(names, n_rows, n_labels, strict=True)
         ]
     return sizes

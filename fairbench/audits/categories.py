@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.evaluation.by_group import FEWEST_ROWS, SMALLEST_SHARE, ImpactRatio
+from fairbench.evaluation.by_group import FEWEST_ROWS, SMALLEST_SHARE, Row
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import Column, Figure, Section, Table
 from fairbench.reporting.group_tables import table_of
 
 NAN = float("nan")
+_RATIO = ("ratio", "lower", "upper")
 # What the JSON has of our ratio.
 _OURS = ("rate_lower", "rate_upper", "reference", "given", "ratio", "lower", "upper", "below")
 
@@ -86,18 +87,18 @@ class Category:
     share: float
     ratio: float
     most_selected: Sequence[str]
-    stable: ImpactRatio
+    stable: Row
     reason: str = ""
 
     @property
     def attribute(self) -> str:
         """The attribute that it is a category of."""
-        return self.stable.attribute
+        return str(self.stable["attribute"])
 
     @property
     def group(self) -> str:
         """The name of the category."""
-        return self.stable.group
+        return str(self.stable["group"])
 
     @property
     def rate(self) -> float:
@@ -126,12 +127,12 @@ class Category:
             "ratio": self.ratio,
             "most_selected": list(self.most_selected),
             "reason": self.reason,
-            "ours": {name: getattr(self.stable, name) for name in _OURS},
+            "ours": {name: self.stable[name] for name in _OURS},
         }
 
 
 def with_rules_ratio(
-    stable: Sequence[ImpactRatio],
+    stable: Sequence[Row],
     selected: Sequence[float],
     people: int,
     *,
@@ -147,17 +148,17 @@ def with_rules_ratio(
     nobody : why there is no ratio, where the highest rate is 0.
     """
     rates = {
-        ours.group: n_selected / ours.rows
+        ours["group"]: n_selected / ours["rows"]
         for ours, n_selected in zip(stable, selected, strict=True)
     }
     highest = max(rates.values())
     most_selected = tuple(group for group, rate in rates.items() if rate == highest)
     return [
         Category(
-            rows=ours.rows,
+            rows=ours["rows"],
             selected=n_selected,
-            share=ours.rows / people,
-            ratio=rates[ours.group] / highest if highest > 0 else NAN,
+            share=ours["rows"] / people,
+            ratio=rates[ours["group"]] / highest if highest > 0 else NAN,
             most_selected=most_selected,
             stable=ours,
             reason="" if highest > 0 else f"{nobody}, and 0 over 0 is no number",
@@ -187,12 +188,12 @@ def section_of(
     more : what else the caption says.
     """
     first = categories[0]
-    references = list(dict.fromkeys(category.stable.reference for category in categories))
+    references = list(dict.fromkeys(category.stable["reference"] for category in categories))
     figure = Figure(
         f"impact ratios by {first.attribute}",
         svg=forest(
             "impact ratio, ours",
-            [[(c.group, c.stable.ratio, c.stable.lower, c.stable.upper) for c in categories]],
+            [[(c.group, *(c.stable[end] for end in _RATIO)) for c in categories]],
             span=(0.0, _end(categories)),
             mark=mark,
         ),
@@ -204,7 +205,8 @@ def section_of(
 
 def _end(categories: Sequence[Category]) -> float:
     """Return the end of a scale that holds all ratios, most of which are at most 1."""
-    highest = max((c.stable.upper for c in categories if c.stable.upper < np.inf), default=1.0)
+    uppers = (category.stable["upper"] for category in categories)
+    highest = max((upper for upper in uppers if upper < np.inf), default=1.0)
     return float(max(1.2, np.ceil(2 * highest) / 2))
 
 
@@ -214,11 +216,11 @@ def _table(categories: Sequence[Category], rate: str, by: str, mark: float, more
     ours = first.stable
     most = tied_groups_text(first.most_selected)
     reason = f"the highest of those with {FEWEST_ROWS} people and 2 % or more"
-    if ours.given:
+    if ours["given"]:
         reason = "as reference= says"
     caption = (
         f"impact ratio: by {by}, the {rate} of a category over that of the category where it is "
-        f"highest ({first.reason or most}); our ratio: over {ours.reference}, {reason}; its "
+        f"highest ({first.reason or most}); our ratio: over {ours['reference']}, {reason}; its "
         f"interval allows for another truly being the highest{more}"
     )
     return table_of(
@@ -229,17 +231,17 @@ def _table(categories: Sequence[Category], rate: str, by: str, mark: float, more
             ("selected", Column("selected" if rate == "selection rate" else "above", "count")),
             ("rate", Column(rate, "number")),
             (
-                lambda c: (c.stable.rate_lower, c.stable.rate_upper),
+                lambda c: (c.stable["rate_lower"], c.stable["rate_upper"]),
                 Column("95 % interval", "interval", left_out=2),
             ),
             ("ratio", Column("impact ratio", "number", decimals=2)),
-            (lambda c: c.stable.ratio, Column("our ratio", "number", decimals=2, left_out=1)),
+            (lambda c: c.stable["ratio"], Column("our ratio", "number", decimals=2, left_out=1)),
             (
-                lambda c: (c.stable.lower, c.stable.upper),
+                lambda c: (c.stable["lower"], c.stable["upper"]),
                 Column("its 95 % interval", "interval", decimals=2, left_out=1),
             ),
             *(
-                [(lambda c: c.stable.below, Column("P(<0.8)", "probability", left_out=1))]
+                [(lambda c: c.stable["below"], Column("P(<0.8)", "probability", left_out=1))]
                 if not np.isnan(mark)
                 else []
             ),

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import floor, log10
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
-from fairbench.audits.findings import (
+from fairbench.core.arrays import Floats
+from fairbench.evaluation.findings import (
+    GAP,
     LARGE,
     LEVEL,
+    NAN,
     NOT_MEASURED,
-    OPEN,
     SMALL,
     ErrorBudget,
+    Finding,
     GapAnswer,
-    answer_gap,
+    Measure,
 )
-from fairbench.core.arrays import Floats
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.intervals import CountIntervals, GapInterval, LabelledIntervals
 from fairbench.inference.gaps import GroupLimits, probability_below, simultaneous_level
@@ -29,7 +32,6 @@ from fairbench.inference.posterior import Beta, central_interval
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.registry import BINARY, Rate, label, metrics_of
 
-NAN = float("nan")
 NEEDS_NO_LABELS = "statistical_parity"  # decisions, and their gap, are known without any
 ASSUMED = "if the scores are right"
 TOO_FEW = "there are too few rows of all but one of them"
@@ -48,42 +50,20 @@ RATE_NAMES: Mapping[str, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class Stress:
-    """What of a gap follows if scores are calibrated alike, and when it no longer does.
-
-    Attributes
-    ----------
-    follows : the verdict that follows, `SMALL` or `LARGE`.
-    less, more : the first smaller and the first larger multiple of one group's slope with which
-        the verdict no longer follows; NaN where it follows with all that are tried.
-    weakest, strongest : the groups whose slopes are multiplied so.
-    """
-
-    follows: str
-    less: float
-    weakest: str
-    more: float
-    strongest: str
-
-
 @dataclass(frozen=True, eq=False)
-class Gap:
-    """The largest difference of a rate between two groups of an attribute.
+class Gap(Measure):
+    """The largest difference of a rate between two groups of an attribute, and its answer.
 
     Attributes
     ----------
-    compared : positions of the groups that have rows in the rate's denominator.
+    compared : positions of the groups that have rows in the rate's denominator; their names and
+        rates are `names` and `rates`.
     left_out : names of the other groups. Their rates may be anything, so that no gap is small
         unless it would be so whatever they are.
     few : names of the groups of too few rows to show that they are like others, those that are left
         out among them.
-    assumed : whether it rests on scores that no label has confirmed.
-    value, lower, upper : the gap and its interval, from the labels alone. For two groups the gap is
-        the second one's rate minus the first's.
     supposed : value, lower and upper if all groups' scores are calibrated equally; NaN if that is
         not computed.
-    alike : for more than two groups, the value expected from noise alone, with equal rates.
     small : probability that the gap's size is under epsilon.
     tipping : how many wrong labels would undo the verdict, if it rests on labels.
     short_of_labels : groups that have too few labels for the gap to be called small.
@@ -91,43 +71,36 @@ class Gap:
         from it.
     answer : the verdict, and the pairs that surely differ, by positions in `compared`;
         nothing with under two groups that are compared.
-    names, rates : the names and the rates of the groups that are compared.
-    rows : the number of rows, or labels, of all compared groups in the rate's denominator.
-    stress : for an open gap, the miscalibration at which the verdict from scores would change.
+    stress : for an open gap, what follows if scores are calibrated alike, and the multiples of one
+        group's slope, ``less`` of the ``weakest`` and ``more`` of the ``strongest``, with which it
+        no longer does: NaN where it follows with all that are tried. None otherwise.
     needed : for an open gap, true gap that is supposed -> how many more labels would settle it;
         None where all are too few. Empty if that is not computed.
-    rate_name : the name of the rate.
     fixed : why the rate is the same in every group by construction, so that nothing is found of it.
     """
 
-    attribute: str
-    metric: str
-    compared: Sequence[int]
-    left_out: Sequence[str]
-    assumed: bool
-    few: Sequence[str] = ()
-    value: float = NAN
-    lower: float = NAN
-    upper: float = NAN
+    metric: str = ""
+    compared: Sequence[int] = ()
+    left_out: Sequence[str] = ()
     supposed: tuple[float, float, float] = (NAN, NAN, NAN)
-    alike: float = NAN
     small: float = NAN
     tipping: Tipping | None = None
     short_of_labels: Sequence[str] = ()
     standard_error: float = NAN
     answer: GapAnswer = GapAnswer(NOT_MEASURED)
-    names: Sequence[str] = ()
-    rates: Sequence[float] = ()
-    rows: int = 0
-    stress: Stress | None = None
+    stress: Mapping[str, Any] | None = None
     needed: Mapping[str, int | None] = field(default_factory=dict)
-    rate_name: str = ""
     fixed: str = ""
 
     @property
-    def signed(self) -> bool:
-        """Whether the value is a signed difference of two groups."""
-        return len(self.compared) == 2 and not self.left_out
+    def assumed(self) -> bool:
+        """Whether it rests on scores that no label has confirmed."""
+        return bool(self.asked.given)
+
+    @property
+    def rate_name(self) -> str:
+        """What the rate is called."""
+        return self.asked.measure
 
     @property
     def verdict(self) -> str:
@@ -235,21 +208,28 @@ def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_lab
     intervals = counted.intervals
     people, sizes = counted.sizes([RATE_OF[NEEDS_NO_LABELS], rate])
     compared = sizes > 0
+    left_out = names[(people > 0) & ~compared].tolist()
     labels = np.asarray(counted.counts).sum(axis=-1)
     some_labels = isinstance(intervals, LabelledIntervals) and metric != NEEDS_NO_LABELS
-    short = (labels < FEWEST_LABELS) & some_labels
+    short = names[(labels < FEWEST_LABELS) & some_labels].tolist()
     few = (people > 0) & (sizes < (1 if some_labels else bounds.minimum))
+    asked = Finding(
+        *(GAP, counted.attribute, name, NOT_MEASURED),
+        bound=bounds.epsilon,
+        n=int(sizes.sum()),
+        needs=TOO_FEW,
+        given=ASSUMED if no_labels and metric != NEEDS_NO_LABELS else "",
+    )
     gap = Gap(
-        counted.attribute,
-        metric,
-        np.flatnonzero(compared).tolist(),
-        names[(people > 0) & ~compared].tolist(),
-        assumed=no_labels and metric != NEEDS_NO_LABELS,
+        asked,
+        names[compared].tolist(),
+        signed=compared.sum() == 2 and not left_out,
         few=names[few].tolist(),
-        short_of_labels=names[short].tolist(),
-        names=names[compared].tolist(),
-        rows=int(sizes.sum()),
-        rate_name=name,
+        may_be_small=not short,
+        metric=metric,
+        compared=np.flatnonzero(compared).tolist(),
+        left_out=left_out,
+        short_of_labels=short,
     )
     if len(gap.compared) < 2:
         return gap
@@ -259,11 +239,9 @@ def _gap(counted: GroupCounts, metric: str, name: str, bounds: Bounds, *, no_lab
     else:
         rates = rate(intervals.draws[:, gap.compared])
         gap = _of_draws(gap, rates, bounds, no_labels=no_labels)
-        if gap.left_out and gap.verdict == SMALL:
-            gap = replace(gap, answer=GapAnswer(OPEN), small=min(gap.small, LEVEL))
     if gap.signed:
         return gap
-    return replace(gap, alike=float(np.ptp(rates - rates.mean(axis=0), axis=1).mean()))
+    return replace(gap, noise=float(np.ptp(rates - rates.mean(axis=0), axis=1).mean()))
 
 
 def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bounds) -> Gap:
@@ -292,24 +270,21 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
         pairs = np.ix_(gap.compared, gap.compared)
         return interval._replace(leads=np.atleast_2d(interval.leads)[pairs])
 
-    may_be_small = not gap.short_of_labels
-    answer = answer_gap(at_level, bounds.epsilon, bounds.risk, may_be_small=may_be_small)
+    gap = replace(
+        gap,
+        gap=at_level,
+        rates=rates.tolist(),
+        estimate=(float(gap.size(rates)), lower, upper),
+        standard_error=error,
+    )
+    answer = gap.answered(bounds.risk)
     small = probability_below(
         _share_small(drawn, bounds.epsilon), *size_limits, bounds.epsilon, level=intervals.level
     )
     # A posterior takes some two of several groups to be apart, and may be less sure than that.
     least = LEVEL if answer.verdict == SMALL else 0.0
     most = 1 - LEVEL if answer.verdict == LARGE else 1.0
-    return replace(
-        gap,
-        value=float(gap.size(rates)),
-        lower=lower,
-        upper=upper,
-        small=float(np.clip(small, least, most)),
-        answer=answer,
-        rates=rates.tolist(),
-        standard_error=error,
-    )
+    return replace(gap, answer=answer, small=float(np.clip(small, least, most)))
 
 
 @lru_cache(maxsize=4)
@@ -319,7 +294,10 @@ def _at_level(intervals: CountIntervals, level: float) -> CountIntervals:
 
 
 def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Gap:
-    """Return a gap with its interval and verdict from posterior draws (T, A) of its rates."""
+    """Return a gap with its interval and verdict from posterior draws (T, A) of its rates.
+
+    They do not hold what may be true of a group that is left out: with one, no gap is small.
+    """
     value, lower, upper = gap.interval(rates)
     small = _share_small(rates, bounds.epsilon)
     if no_labels:
@@ -329,11 +307,15 @@ def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Ga
         if gap.signed:
             size_limits = max(0.0, lower, -upper), max(abs(lower), abs(upper))
         small = float(probability_below(small, *size_limits, bounds.epsilon))
-    answer = answer_draws(rates, bounds.epsilon, bounds.risk)
-    return replace(
-        gap, value=value, lower=lower, upper=upper, small=small, answer=answer,
+    gap = replace(
+        gap,
+        gap=draws_at(rates),
         rates=rates.mean(axis=0).tolist(),
-    )  # fmt: skip
+        estimate=(value, lower, upper),
+        may_be_small=not gap.left_out,
+        small=min(small, LEVEL) if gap.left_out else small,
+    )
+    return replace(gap, answer=gap.answered(bounds.risk))
 
 
 def _share_small(rates: Floats, epsilon: float) -> float:
@@ -341,19 +323,13 @@ def _share_small(rates: Floats, epsilon: float) -> float:
     return float((np.ptp(rates, axis=1) < epsilon).mean())
 
 
-def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
-    """Decide from posterior draws whether the largest gap between groups is large, small or open.
+def draws_at(rates: Floats) -> Callable[[float], GapInterval]:
+    """Return the function of a level that makes the interval of a gap from draws (T, A) of rates.
 
     A probability near 1 is not counted: of a thousand draws, a thousand are beyond a bound also
     where one in a thousand is not, and a pair of many needs more certainty. The limits are those of
     Beta distributions with the draws' means and variances, and answer as those of counts do. A gap
     is small only where its central 95 % interval says so, too.
-
-    Parameters
-    ----------
-    rates : (T, A) T draws of the rates of A groups.
-    epsilon : the gap that matters.
-    risk : the error rate of the answer.
     """
     mean, variance = rates.mean(axis=0), rates.var(axis=0)
     strength = mean * (1 - mean) / variance - 1
@@ -368,7 +344,7 @@ def answer_draws(rates: Floats, epsilon: float, risk: float) -> GapAnswer:
         interval = GapInterval.of(GroupLimits(pointwise, simultaneous, shared))
         return interval._replace(upper=np.maximum(interval.upper, most))
 
-    return answer_gap(at_level, epsilon, risk)
+    return at_level
 
 
 # How many labels would have to be wrong for a verdict not to hold.

@@ -6,10 +6,10 @@ all counts; or twice the tolerance between the two groups that are most surely a
 pooled rate, and the higher one drawn as the counts make it likely (four times the tolerance, where
 all labels are too few for twice, and so on). The counts so far stay, and those of further labels
 are drawn at these rates. A number is enough where `LIKELY` of the draws are answered as
-:func:`fairbench.audits.findings.answer_gap` will, at the risk of one question of the page: without
-a gap, all pairs' upper limits are under the tolerance, and each group has `FEWEST_LABELS`; with
-one, these two groups' lower limit is above it. As it is the chance given the counts, it holds for
-each question, and so for the one that takes the fewest.
+:func:`fairbench.evaluation.findings.answer_gap` will, at the risk of one question of the page:
+without a gap, all pairs' upper limits are under the tolerance, and each group has `FEWEST_LABELS`;
+with one, these two groups' lower limit is above it. As it is the chance given the counts, it holds
+for each question, and so for the one that takes the fewest.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from functools import partial
 import numpy as np
 from scipy import special
 
-from fairbench.audits.findings import OPEN, ErrorBudget, one_sided_level
 from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, RATE_OF, Bounds, Gap
 from fairbench.audits.question import PlanOptions
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.text import count, two_digits
+from fairbench.evaluation.findings import OPEN, ErrorBudget, one_sided_level
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference.few_labels.calibration import sobol

@@ -12,7 +12,6 @@ from itertools import count as numbered
 from pathlib import Path
 from typing import Any
 
-from fairbench.audits.findings import OPEN, Finding
 from fairbench.audits.pages.first_page import gap_chart, key_figures
 from fairbench.audits.question import Options
 from fairbench.audits.sentences import (
@@ -27,6 +26,7 @@ from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import make_folder, read_bytes, write_text
 from fairbench.core.text import count, listed
+from fairbench.evaluation.findings import OPEN, Finding
 from fairbench.reporting.document.model import (
     Document,
     ExecutiveSummary,

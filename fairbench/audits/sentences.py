@@ -12,7 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairbench.audits.findings import (
+from fairbench.core.text import count, interval, listed, number, signed
+from fairbench.data.groups import CROSSED
+from fairbench.evaluation.findings import (
     CHANGED,
     COMPARISON,
     CONSTRAINT,
@@ -32,8 +34,6 @@ from fairbench.audits.findings import (
     WATCHED,
     Finding,
 )
-from fairbench.core.text import count, interval, listed, number, signed
-from fairbench.data.groups import CROSSED
 
 _MOST_NAMED = 5  # groups in a sentence
 STRICTER = (

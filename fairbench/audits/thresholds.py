@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,8 @@ from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.data.groups import codes_of
-from fairbench.evaluation.by_group import ScoredRows, may_be_compared_with
+from fairbench.evaluation.by_group import Row, ScoredRows, may_be_compared_with
+from fairbench.evaluation.findings import LARGE, NAN, SMALL, side_of
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import (
@@ -31,7 +31,7 @@ _FINE = 100  # thresholds of a curve, which are the candidates for a constraint,
 _SURVEYED = 20  # thresholds for weighted or clustered rows, which take longer to count
 CURVES = (selection_rate, false_positive_rate, false_negative_rate)
 _Estimate = tuple[float, float, float]  # a value with its interval
-_UNKNOWN: _Estimate = (float("nan"),) * 3
+_UNKNOWN: _Estimate = (NAN, NAN, NAN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,60 +50,6 @@ class ThresholdCurves:
     rates: Mapping[str, Limits]
 
 
-@dataclass(frozen=True)
-class JudgedConstraint:
-    """Whether an attribute's groups meet a constraint, on rows that did not choose the threshold.
-
-    Attributes
-    ----------
-    chosen : the value on the rows that the threshold was chosen on.
-    value, lower, upper : the value on the other rows, with its 95 % interval.
-    before : the value on the other rows at today's threshold.
-    holds : True or False where the rows settle it at the error rate of the page; otherwise None.
-    """
-
-    attribute: str
-    chosen: float
-    value: float
-    lower: float
-    upper: float
-    before: float
-    holds: bool | None
-
-
-class HalfSizes(NamedTuple):
-    """How many rows a threshold is chosen on, and how many others it is judged on."""
-
-    chosen_on: int
-    judged_on: int
-
-
-@dataclass(frozen=True)
-class ConstrainedThreshold:
-    """The threshold that a constraint asks for.
-
-    Attributes
-    ----------
-    constraint, bound : what is asked for.
-    rows : how many rows the threshold is chosen on, and how many others it is judged on.
-    threshold : the threshold nearest to today's that meets the constraint on the rows it is chosen
-        on; NaN if none does.
-    changed : the share of the other rows whose decision differs from today's.
-    accuracy, accuracy_before : the accuracy on the other rows at this threshold and at today's,
-        with intervals; NaN without labels.
-    judged : for each attribute, whether its groups meet the constraint on the other rows.
-    """
-
-    constraint: str
-    bound: float
-    rows: HalfSizes
-    threshold: float = float("nan")
-    changed: float = float("nan")
-    accuracy: tuple[float, float, float] = _UNKNOWN
-    accuracy_before: tuple[float, float, float] = _UNKNOWN
-    judged: Sequence[JudgedConstraint] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class Thresholds:
     """What other thresholds would decide.
@@ -115,12 +61,13 @@ class Thresholds:
         everyone; ``ratio``, the smallest selection rate of a group over the largest; ``gap``, the
         largest difference of two selection rates; both with ``_lower`` and ``_upper``; and
         ``current``, whether decisions are made by this threshold today.
-    constrained : the threshold that a constraint asks for, if there is one.
+    constrained : the threshold that a constraint asks for, if there is one; see
+        :func:`constrained_threshold`.
     """
 
     curves: Sequence[ThresholdCurves] = ()
     table: pd.DataFrame = field(default_factory=pd.DataFrame)
-    constrained: ConstrainedThreshold | None = None
+    constrained: Row | None = None
 
 
 def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresholds:
@@ -165,7 +112,7 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
             tables.append(at_thresholds[np.isin(thresholds, steps)])
     constrained = None
     if options.constraint:
-        constrained = _constrained(rows, groups, fine, options, risk)
+        constrained = constrained_threshold(rows, groups, fine, options, risk)
     return Thresholds(curves, pd.concat(tables, ignore_index=True), constrained)
 
 
@@ -251,47 +198,61 @@ class _Constraint:
 
     def holds(self, lower: float, upper: float) -> bool | None:
         """Return whether all values in an interval meet the constraint; None where some do."""
-        if lower >= self.bound if self.is_ratio else upper <= self.bound:
-            return True
-        if upper < self.bound if self.is_ratio else lower > self.bound:
-            return False
-        return None
+        side = side_of(lower, upper, self.bound, low_is_bad=self.is_ratio)
+        return {SMALL: True, LARGE: False}.get(side)
 
 
-def _constrained(
+def constrained_threshold(
     rows: ScoredRows, groups: Mapping[str, pd.Series], fine: Floats, options: Options, risk: float
-) -> ConstrainedThreshold:
-    """Choose the threshold nearest to today's on half of the rows, and judge it on the others."""
+) -> Row:
+    """Choose the threshold nearest to today's on half of the rows, and judge it on the others.
+
+    Returns
+    -------
+    constraint and bound : what is asked for.
+    rows : how many rows the threshold is chosen on, and how many others it is judged on.
+    threshold : the one nearest to today's that meets the constraint on the rows it is chosen on;
+        NaN if none does.
+    changed : the share of the other rows whose decision differs from today's.
+    accuracy, accuracy_before : the accuracy on the other rows at this threshold and at today's,
+        with intervals; NaN without labels.
+    judged : for each attribute, whether its groups meet the constraint on the other rows; see
+        :func:`_judge`.
+    """
     name, bound = constraint_of(options.constraint)
     constraint = _Constraint(name, bound, CONSTRAINED[name])
     today = options.threshold
     if constraint.rate is not selection_rate and rows.label is None:
         raise UserError(f"constraint={options.constraint} needs a label in every row")
     first_half = _half(rows, options.seed)
-    sizes = HalfSizes(chosen_on=int(first_half.sum()), judged_on=int((~first_half).sum()))
     candidates = np.union1d(fine, [today])
     first_groups = {attribute: labels[first_half] for attribute, labels in groups.items()}
     choice = _choose_threshold(constraint, rows.subset(first_half), first_groups, candidates, today)
+    asked = {
+        "constraint": name,
+        "bound": bound,
+        "rows": (int(first_half.sum()), int((~first_half).sum())),
+    }
     if choice is None:
-        return ConstrainedThreshold(name, bound, sizes)
+        unknown = {"accuracy": _UNKNOWN, "accuracy_before": _UNKNOWN, "judged": []}
+        return {**asked, "threshold": NAN, "changed": NAN, **unknown}
     threshold, values = choice
     thresholds = np.array([threshold, today])
     others = rows.subset(~first_half)
     changed = (others.score > threshold) != (others.score > today)
     accuracy_after, accuracy_before = _accuracy_change(others, threshold, today)
-    return ConstrainedThreshold(
-        constraint=name,
-        bound=bound,
-        rows=sizes,
-        threshold=threshold,
-        changed=float(changed.mean()),
-        accuracy=accuracy_after,
-        accuracy_before=accuracy_before,
-        judged=[
-            _judge(constraint, others, groups[name][~first_half], (name, chosen), thresholds, risk)
-            for name, chosen in values.items()
-        ],
-    )
+    judged = [
+        _judge(constraint, others, groups[name][~first_half], (name, chosen), thresholds, risk)
+        for name, chosen in values.items()
+    ]
+    return {
+        **asked,
+        "threshold": threshold,
+        "changed": float(changed.mean()),
+        "accuracy": accuracy_after,
+        "accuracy_before": accuracy_before,
+        "judged": judged,
+    }
 
 
 def _choose_threshold(
@@ -324,10 +285,14 @@ def _judge(
     chosen: tuple[str, float],
     thresholds: Floats,
     risk: float,
-) -> JudgedConstraint:
+) -> Row:
     """Return whether an attribute's groups meet a constraint, in rows that did not choose it.
 
-    The verdict has the error rate `risk`; the interval that is reported is one of 95 %.
+    Returns
+    -------
+    attribute; chosen, the value on the rows that chose; value, lower and upper, that on the others
+    with its 95 % interval; before, the value there at today's threshold; and holds: True or False
+    where the rows settle it at the error rate `risk`, otherwise None.
 
     Parameters
     ----------
@@ -340,8 +305,11 @@ def _judge(
     holds = constraint.holds(least, most)
     if holds and len(codes_of(labels)[1]) < len(labels.cat.categories):
         holds = None  # people of a group of whom these rows have none may differ
+    attribute, on_first_half = chosen
+    ends = {"value": value, "lower": lower, "upper": upper}
     before = float(limits.value[1])
-    return JudgedConstraint(*chosen, value, lower, upper, before, holds)
+    named = {"attribute": attribute, "chosen": on_first_half}
+    return {**named, **ends, "before": before, "holds": holds}
 
 
 def _accuracy_change(

@@ -1,8 +1,8 @@
 """Measures by group in plain columns, of which audits make their tables.
 
-Adverse impact (:class:`ImpactRatio`), shares of the places of a ranking (:func:`shares_of_places`),
-rates at many thresholds (:class:`ScoredRows`), distributions of scores (:class:`GroupScores`),
-calibration (:class:`GroupCalibration`) and predictions of several classes
+Adverse impact (:func:`impact_ratios_of`), shares of the places of a ranking
+(:func:`shares_of_places`), rates at many thresholds (:class:`ScoredRows`), distributions of scores
+(:class:`GroupScores`), calibration (:func:`group_calibrations`) and predictions of several classes
 (:func:`estimates_by_group`).
 """
 
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -54,6 +54,8 @@ from fairbench.inference.survey import Design, SurveyCounts, strata_sizes, strat
 from fairbench.metrics.group import counts_at
 from fairbench.metrics.registry import FN, FP, TN, TP, Rate, selection_rate
 
+Row: TypeAlias = Mapping[str, Any]  # what is said of a group: plain values by name
+
 # A group of fewer rows, or of a smaller share of them, is compared, and nobody is compared with it.
 # No rule says so: 2 % is where rules begin to look at groups, of the data (6 RCNY 5-301(d)) or of a
 # labor force (29 CFR 1607.15(A)(1)), and their ratios are over the highest rate of all groups.
@@ -65,39 +67,9 @@ COMPARED_WITH = (
 )
 
 
-@dataclass(frozen=True)
-class ImpactRatio:
-    """How often a group is selected, and the ratio to the rate of the group compared with.
-
-    Attributes
-    ----------
-    rows : how many rows the group has.
-    rate, rate_lower, rate_upper : the share selected, with its interval.
-    reference : the group compared with.
-    given : whether somebody named the reference; otherwise it is the group selected most often,
-        and the interval allows for another group being it in truth.
-    ratio, lower, upper : the impact ratio with its interval; a named reference itself has the
-        ratio 1 and no interval.
-    below : the confidence that the ratio is under four fifths: 0.975 if the interval ends there.
-    """
-
-    attribute: str
-    group: str
-    rows: int
-    rate: float
-    rate_lower: float
-    rate_upper: float
-    reference: str
-    given: bool
-    ratio: float
-    lower: float
-    upper: float
-    below: float
-
-    @property
-    def is_given_reference(self) -> bool:
-        """Whether it is the group that somebody named to compare the others with."""
-        return self.given and self.group == self.reference
+def is_given_reference(ratio: Row) -> bool:
+    """Say whether a ratio is that of the group that somebody named to compare the others with."""
+    return bool(ratio["given"] and ratio["group"] == ratio["reference"])
 
 
 def impact_ratios_of(
@@ -109,8 +81,16 @@ def impact_ratios_of(
     design: Design | None = None,
     times: NDArray[np.int64] | None = None,
     level: float = 0.95,
-) -> list[ImpactRatio]:
+) -> list[Row]:
     """Return the impact ratios of the groups of one attribute that have rows.
+
+    Returns
+    -------
+    Of each group: attribute, group and rows; rate, rate_lower and rate_upper, the share selected;
+    reference, the group compared with, and whether it was given, as otherwise it is the group
+    selected most often, and the interval allows for another group being it in truth; ratio, lower
+    and upper, the impact ratio, of a given reference itself 1 without an interval; and below, the
+    confidence that the ratio is under four fifths: 0.975 if the interval ends there.
 
     Parameters
     ----------
@@ -150,7 +130,7 @@ def impact_ratios_at(
     reference: str = "",
     level: float = 0.95,
     correlation: Floats | float = 0.0,
-) -> list[ImpactRatio]:
+) -> list[Row]:
     """Return the impact ratios of groups (G,) whose rates have limits already.
 
     Parameters
@@ -168,19 +148,17 @@ def impact_ratios_at(
         highest = may_be_compared_with(rows)
         wider = at(wider_level(level, highest))
         impact = ratios_to_highest(rates, wider, highest, level=level, correlation=correlation)
-    return [
-        ImpactRatio(
-            attribute,
-            name,
-            int(rows[g]),
-            *rates.at(g),
-            names[int(impact.reference)],
-            given,
-            *impact.ratios.at(g),
-            impact.below[g].item(),
-        )
-        for g, name in enumerate(names)
-    ]
+    columns = {
+        "attribute": attribute,
+        "group": names,
+        "rows": rows,
+        **_limit_columns(rates, "rate", "rate_"),
+        "reference": names[int(impact.reference)],
+        "given": given,
+        **_limit_columns(impact.ratios, "ratio"),
+        "below": impact.below,
+    }
+    return _rows(columns)
 
 
 def may_be_compared_with(rows: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -246,8 +224,8 @@ def shares_of_places(
             upper = np.maximum(at_level.ratios.upper, wider.ratios.upper)
             about = {"attribute": attribute, "group": names, "kind": kind}
             counts = {"rows": np.bincount(codes), "of_rows": at_level.rows.value}
-            share = _limit_columns("share", at_level.shares)
-            ratio = _limit_columns("ratio", at_level.ratios)
+            share = _limit_columns(at_level.shares, "share", "share_")
+            ratio = _limit_columns(at_level.ratios, "ratio", "ratio_")
             sure = {"below": at_level.below, "surely": (lower > 1) | (upper < 1)}
             tables.append(pd.DataFrame(about | counts | share | ratio | sure))
     return pd.concat(tables, ignore_index=True)
@@ -291,9 +269,14 @@ def shares_by_length(
     return lengths, Limits(*np.stack(shares, axis=1))
 
 
-def _limit_columns(name: str, limits: Limits) -> dict[str, Floats]:
-    """Return the columns of a value and of both limits."""
-    return dict(zip((name, f"{name}_lower", f"{name}_upper"), limits, strict=True))
+def _rows(columns: Mapping[str, Any]) -> list[Row]:
+    """Return columns as rows of plain values."""
+    return list(pd.DataFrame(columns).to_dict("records"))
+
+
+def _limit_columns(limits: Limits, name: str, prefix: str = "") -> dict[str, Floats]:
+    """Return the columns of values, called `name`, and of both limits."""
+    return dict(zip((name, f"{prefix}lower", f"{prefix}upper"), limits, strict=True))
 
 
 # Rates of groups, with intervals, at many thresholds of their scores.
@@ -464,55 +447,6 @@ BINS = 10
 FEWEST_LABELS = 10
 
 
-@dataclass(frozen=True, eq=False)
-class Bin:
-    """Labelled rows of similar scores: their number, mean score, and share of positive labels.
-
-    The interval of the share is that of a Beta(1, 1) prior.
-    """
-
-    size: int
-    score: float
-    share: float
-    lower: float
-    upper: float
-
-
-def _nothing(_level: float) -> tuple[float, float]:
-    return float("nan"), float("nan")
-
-
-@dataclass(frozen=True, eq=False)
-class GroupCalibration:
-    """The calibration of a group's scores.
-
-    Attributes
-    ----------
-    labels : how many labels the group has.
-    score : the mean score of the labelled rows.
-    share : the share of positives among them.
-    excess, lower, upper : mean score minus share, with its interval; NaN with too few labels, or
-        too few of the rarer label.
-    bins : the labelled rows by their scores.
-    fit : the probability of labels at least as extreme as these if this group's scores are
-        calibrated as the other groups' are (`fairbench.inference.few_labels.calibration`); NaN if
-        it is not computed.
-    at : a function that returns the interval of the excess at a level.
-    """
-
-    attribute: str
-    group: str
-    labels: int
-    score: float = float("nan")
-    share: float = float("nan")
-    excess: float = float("nan")
-    lower: float = float("nan")
-    upper: float = float("nan")
-    bins: Sequence[Bin] = ()
-    fit: float = float("nan")
-    at: Callable[[float], tuple[float, float]] = field(default=_nothing, repr=False)
-
-
 def group_calibrations(
     attribute: str,
     groups: pd.Series,
@@ -522,7 +456,7 @@ def group_calibrations(
     strata: Codes | None = None,
     anytime_valid: bool = False,
     level: float = 0.95,
-) -> Iterator[GroupCalibration]:
+) -> Iterator[Row]:
     """Yield the calibration of every group of an attribute.
 
     Parameters
@@ -533,6 +467,16 @@ def group_calibrations(
     strata : (n,) the sampling stratum of each row, if rows were not chosen for labelling at random
         among all; labels are then weighted by the rows that they stand for.
     anytime_valid : whether intervals hold whenever labelling is stopped.
+
+    Yields
+    ------
+    attribute, group and labels; score and share, the mean score of the labelled rows and the share
+    of positives among them; excess, lower and upper, mean score minus share with its interval, NaN
+    with too few labels, or too few of the rarer label; bins, the labelled rows by their scores:
+    size, score, share, lower and upper, the interval of a Beta(1, 1) prior; fit, the probability of
+    labels at least as extreme as these if this group's scores are calibrated as the other groups'
+    are (`fairbench.inference.few_labels.calibration`), NaN as it is not computed here; and at, a
+    function that returns the interval of the excess at a level.
     """
     labelled = np.flatnonzero(~np.isnan(label))
     arms = np.zeros(len(score), np.int64) if strata is None else strata
@@ -546,18 +490,25 @@ def group_calibrations(
     n_labels = np.bincount(codes, minlength=len(names)).tolist()
     for g, (name, labels) in enumerate(zip(names, n_labels, strict=True)):
         rows = slice(sum(n_labels[:g]), sum(n_labels[: g + 1]))
-        calibration = GroupCalibration(attribute, str(name), labels)
+        about = {"attribute": attribute, "group": str(name), "labels": labels}
+        measured = dict.fromkeys(("score", "share", "excess"), _NAN[0])
+        bins: list[Row] = []
+        at: Callable[[float], tuple[float, float]] = _nothing
         if labels >= FEWEST_LABELS:
             bin_level = float(lasting_level(level, labels)) if anytime_valid else level
-            calibration, error = _measure(
-                calibration, score[rows], label[rows], arms[rows], sizes[g], bin_level
+            measured, error, bins = _measure(
+                score[rows], label[rows], arms[rows], sizes[g], bin_level
             )
-            interval = _normal(calibration.excess, error, labels if anytime_valid else 0)
-            calibration = replace(calibration, at=interval)
+            at = _normal(measured["excess"], error, labels if anytime_valid else 0)
         if all_excesses is not None:
-            calibration = replace(calibration, at=partial(_of_group, all_excesses, g))
-        lower, upper = calibration.at(level)
-        yield replace(calibration, lower=lower, upper=upper)
+            at = partial(_of_group, all_excesses, g)
+        lower, upper = at(level)
+        interval = {"lower": lower, "upper": upper}
+        yield {**about, **measured, **interval, "bins": bins, "fit": _NAN[0], "at": at}
+
+
+def _nothing(_level: float) -> tuple[float, float]:
+    return _NAN[:2]
 
 
 def _excesses(
@@ -595,14 +546,13 @@ def _normal(value: float, error: float, labels: int) -> Callable[[float], tuple[
 
 
 def _measure(
-    group: GroupCalibration,
     score: Floats,
     label: Floats,
     stratum: NDArray[np.int64],
     sizes: NDArray[np.int64],
     level: float,
-) -> tuple[GroupCalibration, float]:
-    """Return a group with its means, and in bins, and the standard error of its excess.
+) -> tuple[dict[str, float], float, list[Row]]:
+    """Return a group's score, share and excess, the standard error of that, and its bins.
 
     Parameters
     ----------
@@ -626,17 +576,11 @@ def _measure(
     size, total_score, total_positives = np.stack([labels, scores, positives]) @ weight
     excess = float((total_score - total_positives) / size)
     error = stratified_error(labels, scores - positives, squares, sizes)
-    measured = replace(
-        group,
-        score=float(total_score / size),
-        share=float(total_positives / size),
-        excess=excess,
-        bins=_bins(sums, weight, level),
-    )
-    return measured, float(error)
+    means = {"score": float(total_score / size), "share": float(total_positives / size)}
+    return {**means, "excess": excess}, float(error), _bins(sums, weight, level)
 
 
-def _bins(sums: Floats, weight: Floats, level: float) -> list[Bin]:
+def _bins(sums: Floats, weight: Floats, level: float) -> list[Row]:
     """Return the bins that have labels, from sums over labels of 1, score, label ... (4, S, BINS).
 
     Parameters
@@ -648,9 +592,9 @@ def _bins(sums: Floats, weight: Floats, level: float) -> list[Bin]:
     effective = size**2 / (weight**2 @ in_bins[0])
     share = positives / size
     posterior = Beta(1 + share * effective, 1 + (1 - share) * effective)
-    columns = in_bins[0].sum(axis=0), score / size, share, *posterior.interval(level)
-    by_bin = zip(*columns, strict=True)
-    return [Bin(int(labels), *map(float, numbers)) for labels, *numbers in by_bin]
+    limits = Limits(share, *posterior.interval(level))
+    labels = {"size": in_bins[0].sum(axis=0).astype(int), "score": score / size}
+    return _rows({**labels, **_limit_columns(limits, "share")})
 
 
 # Predictions of several classes, measured by group or by predicted class, in plain columns.

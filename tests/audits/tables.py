@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.findings import ErrorBudget
 from fairbench.audits.gaps import RATE_OF, Bounds
 from fairbench.audits.kinds.binary import audit_of as binary_audit
 from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
 from fairbench.cli.command import read
 from fairbench.cli.main import main
+from fairbench.evaluation.findings import ErrorBudget
 
 
 def predictions(rows=400, *, labels=None, bias=0.0, seed=0):

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.findings import GAP, NOT_MEASURED, RATIO
 from fairbench.audits.kinds.unknown import EVERYONE
 from fairbench.core.errors import UserError
+from fairbench.evaluation.findings import GAP, NOT_MEASURED, RATIO
 
 OF_DECISIONS = {"selection rate", "true positive rate", "false positive rate"}
 OF_LABELS = {"precision"}

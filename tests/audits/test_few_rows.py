@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.findings import LARGE, OPEN, SMALL
 from fairbench.audits.kinds.many_groups import estimate_groups
 from fairbench.audits.table import read_audit_table
 from fairbench.data.groups import codes_of
+from fairbench.evaluation.findings import LARGE, OPEN, SMALL
 from tests.audits.tables import parse, written
 
 LARGE_GROUP, FEW = 3000, 9

@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.audits.findings import (
+from fairbench.audits.gaps import ASSUMED, Gap, gaps_of
+from fairbench.evaluation.findings import (
+    GAP,
     LARGE,
+    NOT_MEASURED,
     OPEN,
     SMALL,
     ErrorBudget,
+    Finding,
     GapAnswer,
     answer_gap,
 )
-from fairbench.audits.gaps import Gap, gaps_of
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.intervals import GapInterval, group_intervals
 from fairbench.inference.gaps import GroupLimits, leads
@@ -98,9 +101,10 @@ def test_a_large_gap_names_its_groups_first():
     ],
 )
 def test_what_can_still_be_wrong_keeps_its_share_of_the_error_rate(groups, answer, freed):
-    gap = Gap("sex", "accuracy_gap", list(range(groups)), [], assumed=False, answer=answer)
+    asked = Finding(GAP, "sex", "accuracy", NOT_MEASURED)
+    gap = Gap(asked, metric="accuracy_gap", compared=list(range(groups)), answer=answer)
     assert gap.freed == freed
-    assert replace(gap, assumed=True).freed == 0
+    assert replace(gap, asked=replace(asked, given=ASSUMED)).freed == 0
     assert ErrorBudget(5).passed_on(freed, 2).risk == pytest.approx(0.05 / 5 * freed / 2)
 
 

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, Finding
 from fairbench.audits.kinds import document_of
 from fairbench.audits.pages.first_page import gap_chart, key_figures, key_gap
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
+from fairbench.evaluation.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, Finding
 from fairbench.reporting.document import html
 from fairbench.reporting.document.html import to_html, to_pdf
 from fairbench.reporting.document.model import as_cell

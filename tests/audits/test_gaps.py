@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.findings import LARGE, OPEN, SMALL
-from fairbench.audits.gaps import RATE_OF, _percent, answer_draws, gaps_of, with_tipping
+from fairbench.audits.gaps import RATE_OF, _percent, draws_at, gaps_of, with_tipping
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
+from fairbench.evaluation.findings import LARGE, OPEN, SMALL, answer_gap
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.intervals import (
     CountIntervals,
@@ -76,7 +76,7 @@ def test_what_groups_that_are_alike_would_show_is_the_range_of_their_noise():
     share = counted.counts[:, [0, 3]].sum(axis=1) / 4000
     sd = np.sqrt(share * (1 - share) / 4000).mean()
     # The sd of a range of ten is 0.8 of theirs, and 1000 are averaged.
-    assert gap.alike == pytest.approx(MEAN_RANGE * sd, abs=5 * 0.8 * sd / np.sqrt(1000))
+    assert gap.noise == pytest.approx(MEAN_RANGE * sd, abs=5 * 0.8 * sd / np.sqrt(1000))
 
 
 def test_the_report_says_that_many_groups_are_far_apart_by_noise(result):
@@ -85,7 +85,7 @@ def test_the_report_says_that_many_groups_are_far_apart_by_noise(result):
     gap = next(gap for gap in result.gaps if gap.metric == "accuracy_gap")
     assert f"{gap.value:.3f}" in printed
     (note,) = (note for note in conclusions.notes if "if every group had the same rate" in note)
-    assert f"{gap.alike:.3f} in accuracy" in note
+    assert f"{gap.noise:.3f} in accuracy" in note
 
 
 def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
@@ -99,7 +99,7 @@ def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
     gap = next(gap for gap in gaps if gap.metric == "false_positive_rate_gap")
     # Of beta posteriors with one row more of either kind.
     assert gap.value == pytest.approx(41 / 102 - 21 / 102, abs=5 * 0.065 / np.sqrt(4000))
-    assert np.isnan(gap.alike)
+    assert np.isnan(gap.noise)
 
 
 def test_of_complete_labels_the_interval_is_of_the_counts_and_pairs_are_named():
@@ -124,7 +124,7 @@ def test_no_pair_of_many_is_surely_apart_because_no_draw_says_otherwise():
     for _ in range(60):
         selected = random.binomial(150, 0.5, 30)
         draws = random.beta(selected + 1, 151 - selected, (1000, 30))
-        wrong += bool(answer_draws(draws, 0.05, 0.01).pairs)
+        wrong += bool(answer_gap(draws_at(draws), 0.05, 0.01).pairs)
     assert wrong <= 3
 
 

@@ -87,8 +87,9 @@ def test_excess_of_scores_is_that_of_the_pool(attribute, tmp_path):
         excess = pd.Series(frame["score"] - frame["label"])
         truth = excess.groupby(table.groups[attribute].to_numpy()).mean()
         for calibration in calibrations(table):
-            if calibration.attribute == attribute and calibration.labels >= 20:
-                held += int(calibration.lower <= truth[calibration.group] <= calibration.upper)
+            if calibration["attribute"] == attribute and calibration["labels"] >= 20:
+                mean = truth[calibration["group"]]
+                held += int(calibration["lower"] <= mean <= calibration["upper"])
                 total += 1
     assert total > 80
     # One in twenty may miss, and the pool is finite: 4 standard errors.

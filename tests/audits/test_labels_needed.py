@@ -7,8 +7,7 @@ import pytest
 
 from benchmarks.plans import LEAST, MOST, MOST_OF_SEVERAL, populations, study
 from fairbench.audits.assessment import assess
-from fairbench.audits.findings import ERROR_RATE, LARGE, OPEN, SMALL
-from fairbench.audits.gaps import RATE_OF, answer_draws
+from fairbench.audits.gaps import RATE_OF, draws_at
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.labels_needed import ALIKE, AuditPlan, needed_in_words
 from fairbench.audits.question import PlanOptions
@@ -16,6 +15,7 @@ from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.core.text import two_digits
+from fairbench.evaluation.findings import ERROR_RATE, LARGE, OPEN, SMALL, answer_gap
 from fairbench.inference.gaps import GroupLimits, SupposedRates, largest_gap, least_number
 from tests.audits.tables import audit, concluded, parse, predictions, written
 
@@ -155,15 +155,15 @@ def rates(*columns, draws=4000):
 
 
 def test_verdicts():
-    assert answer_draws(rates((0.5, 0.01), (0.51, 0.01)), 0.05, 0.05).verdict == SMALL
-    ahead = answer_draws(rates((0.7, 0.01), (0.5, 0.01)), 0.05, 0.05)
+    assert answer_gap(draws_at(rates((0.5, 0.01), (0.51, 0.01))), 0.05, 0.05).verdict == SMALL
+    ahead = answer_gap(draws_at(rates((0.7, 0.01), (0.5, 0.01))), 0.05, 0.05)
     assert (ahead.verdict, ahead.named) == (LARGE, (0, 1))
     assert ahead.pairs == [(0, 1)]
-    assert answer_draws(rates((0.5, 0.1), (0.51, 0.1)), 0.05, 0.05).verdict == OPEN
+    assert answer_gap(draws_at(rates((0.5, 0.1), (0.51, 0.1))), 0.05, 0.05).verdict == OPEN
 
 
 def test_many_unknown_groups_are_open_not_large():
-    wide = answer_draws(rates(*[(0.5, 0.2)] * 10), 0.05, 0.05)
+    wide = answer_gap(draws_at(rates(*[(0.5, 0.2)] * 10)), 0.05, 0.05)
     assert wide.verdict == OPEN
     assert not wide.pairs
 

@@ -8,12 +8,12 @@ import pytest
 from scipy import special
 
 from fairbench.audits.direction import Direction
-from fairbench.audits.findings import OPEN
 from fairbench.audits.kinds.many_groups import audit_many
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.cli.main import main
 from fairbench.data.groups import has_many_groups
+from fairbench.evaluation.findings import OPEN
 from fairbench.evaluation.many_groups import BEYOND, WITHIN
 from tests.audits import tables
 from tests.audits.tables import written

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.findings import LARGE, OPEN, SMALL
 from fairbench.audits.kinds.pair import compare_tables, verdict_cell
 from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
+from fairbench.evaluation.findings import LARGE, OPEN, SMALL
 from tests.audits.tables import audit, parse, predictions, written
 
 

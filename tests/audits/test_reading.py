@@ -5,9 +5,9 @@ import re
 import pytest
 
 from fairbench.audits.direction import Direction
-from fairbench.audits.findings import OPEN
 from fairbench.audits.kinds import document_of
 from fairbench.audits.pages.sections import _differ_somehow
+from fairbench.evaluation.findings import OPEN
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (
     Column,

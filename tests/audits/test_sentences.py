@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.findings import (
+from fairbench.audits.sentences import in_short, left_open, sentence_of, sentences_of, to_do
+from fairbench.core.text import listed
+from fairbench.evaluation.findings import (
     COMPARISON,
     EXCESS,
     GAP,
@@ -21,8 +23,6 @@ from fairbench.audits.findings import (
     Finding,
     answer_gap,
 )
-from fairbench.audits.sentences import in_short, left_open, sentence_of, sentences_of, to_do
-from fairbench.core.text import listed
 from fairbench.evaluation.intervals import GapInterval
 from fairbench.inference.gaps import GroupLimits
 from tests.audits.tables import predictions

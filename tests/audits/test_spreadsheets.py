@@ -7,13 +7,13 @@ from functools import cache
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.findings import GAP, LARGE, PAIR, RATIO, Finding
 from fairbench.audits.kinds.binary import audit_of, findings_of
 from fairbench.audits.pages.first_page import key_figures
 from fairbench.audits.sentences import in_short, sentence_of, to_do
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
+from fairbench.evaluation.findings import GAP, LARGE, PAIR, RATIO, Finding
 from tests.audits.spreadsheets import SHEETS
 from tests.audits.tables import audit, parse, written
 

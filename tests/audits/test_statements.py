@@ -18,7 +18,9 @@ from benchmarks.statements.simulate import (
     simulate,
     written,
 )
-from fairbench.audits.findings import (
+from fairbench.audits.kinds import document_of
+from fairbench.audits.table import read_frame
+from fairbench.evaluation.findings import (
     COMPARISON,
     EXCESS,
     GAP,
@@ -32,8 +34,6 @@ from fairbench.audits.findings import (
     UNLIKE,
     Finding,
 )
-from fairbench.audits.kinds import document_of
-from fairbench.audits.table import read_frame
 
 SHORT = {
     (population.kind, population.name): population

@@ -41,9 +41,9 @@ def test_thresholds_select_a_tenth_more_each_and_todays_is_among_them(tmp_path):
     assert shares == pytest.approx(np.arange(9, 0, -1) / 10, abs=0.01)
     (today,) = [row for row in mine if row.current]
     ratios = [
-        impact_ratio.ratio
+        impact_ratio["ratio"]
         for impact_ratio in impact_ratios(table)
-        if impact_ratio.attribute == "sex"
+        if impact_ratio["attribute"] == "sex"
     ]
     assert today.ratio == pytest.approx(min(ratios))
     for row in result.table.itertuples():
@@ -59,9 +59,9 @@ def test_the_favourable_decision_may_be_below_the_threshold(tmp_path):
         assert other.gap == pytest.approx(one.gap)
     (today,) = [row for row in below.table.itertuples() if row.current and row.attribute == "sex"]
     ratios = [
-        impact_ratio.ratio
+        impact_ratio["ratio"]
         for impact_ratio in impact_ratios(table)
-        if impact_ratio.attribute == "sex"
+        if impact_ratio["attribute"] == "sex"
     ]
     assert today.ratio == pytest.approx(min(ratios))
 
@@ -87,23 +87,23 @@ def test_the_nearest_threshold_that_meets_a_constraint_is_found_and_judged(tmp_p
     words = ("score=score", "target=label", "group=sex")
     _, _, result = thresholds(biased(4000, 0.15), tmp_path, "constraint=ratio:0.8", words=words)
     asked = result.constrained
-    assert asked.rows == (2000, 2000)
-    assert asked.threshold < 0.5  # where more are selected, ratios are nearer to 1
-    (judged,) = asked.judged
-    assert judged.chosen >= 0.8
-    assert judged.before < 0.8
-    assert judged.lower <= judged.value <= judged.upper
-    assert 0 < asked.changed < 0.5
-    assert asked.accuracy[1] < asked.accuracy[0] < asked.accuracy[2]
+    assert asked["rows"] == (2000, 2000)
+    assert asked["threshold"] < 0.5  # where more are selected, ratios are nearer to 1
+    (judged,) = asked["judged"]
+    assert judged["chosen"] >= 0.8
+    assert judged["before"] < 0.8
+    assert judged["lower"] <= judged["value"] <= judged["upper"]
+    assert 0 < asked["changed"] < 0.5
+    assert asked["accuracy"][1] < asked["accuracy"][0] < asked["accuracy"][2]
 
 
 def test_todays_threshold_stays_where_it_meets_the_constraint(tmp_path):
     words = ("score=score", "target=label", "group=sex")
     frame = biased(2000, 0)
     _, _, result = thresholds(frame, tmp_path, "constraint=selection_rate:0.2", words=words)
-    assert result.constrained.threshold == 0.5
-    assert result.constrained.changed == 0
-    assert result.constrained.judged[0].holds is True
+    assert result.constrained["threshold"] == 0.5
+    assert result.constrained["changed"] == 0
+    assert result.constrained["judged"][0]["holds"] is True
 
 
 def test_what_judges_a_threshold_was_not_used_to_choose_it(tmp_path):
@@ -118,10 +118,10 @@ def test_what_judges_a_threshold_was_not_used_to_choose_it(tmp_path):
         _, _, result = thresholds(
             biased(400, 0.1, seed), tmp_path, "constraint=selection_rate:0.05", words=words
         )
-        (judged,) = result.constrained.judged
-        men, women = ((score > result.constrained.threshold).mean() for score in scores)
-        covered += judged.lower - 0.005 <= abs(men - women) <= judged.upper + 0.005
-        flattered += judged.chosen < abs(men - women)
+        (judged,) = result.constrained["judged"]
+        men, women = ((score > result.constrained["threshold"]).mean() for score in scores)
+        covered += judged["lower"] - 0.005 <= abs(men - women) <= judged["upper"] + 0.005
+        flattered += judged["chosen"] < abs(men - women)
     assert covered >= 53  # of 60, 95 % less three standard errors
     assert flattered > 40
 

@@ -9,10 +9,18 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.categories import says_nothing
-from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, SMALL, ErrorBudget, Finding
 from fairbench.audits.gaps import RATE_NAMES, RATE_OF
 from fairbench.audits.kinds.unknown import CANNOT, RATES, bound_everyone, bounded_gap
 from fairbench.audits.table import read_audit_table, read_frame
+from fairbench.evaluation.findings import (
+    GAP,
+    LARGE,
+    NOT_MEASURED,
+    OPEN,
+    SMALL,
+    ErrorBudget,
+    Finding,
+)
 from fairbench.inference.partial import RateBounds
 from fairbench.metrics.registry import binary_confusion
 from tests.audits.tables import audit, parse, predictions, written

@@ -9,11 +9,11 @@ import pytest
 
 import fairbench
 from fairbench.audits.assessment import assess
-from fairbench.audits.findings import GAP, LARGE, NOT_MEASURED, OPEN, PAIR, SMALL
 from fairbench.audits.gaps import RATE_OF
 from fairbench.audits.kinds.binary import findings_of
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
+from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, OPEN, PAIR, SMALL
 from fairbench.inference.standardised import StandardisedRates
 from tests.audits.tables import audit, predictions, written
 
@@ -89,18 +89,18 @@ def test_a_reversal_is_found_in_both_directions_and_described():
 def test_the_page_has_the_strata_with_weights_that_add_up_to_1():
     frame = aged()
     report = report_of(frame)
-    gaps = {gap.metric: gap for gap in report.document.data["within"]}
+    gaps = {gap["metric"]: gap for gap in report.document.data["within"]}
     assert set(gaps) == set(RATE_OF)
     gap = gaps["statistical_parity"]
-    assert [row.stratum for row in gap.strata] == ["under 40", "40 and over"]
-    assert sum(row.weight for row in gap.strata) == pytest.approx(1)
-    assert [row.rows for row in gap.strata] == [
+    assert [row["stratum"] for row in gap["strata"]] == ["under 40", "40 and over"]
+    assert sum(row["weight"] for row in gap["strata"]) == pytest.approx(1)
+    assert [row["rows"] for row in gap["strata"]] == [
         (frame["age"] < 40).sum(), (frame["age"] >= 40).sum(),
     ]  # fmt: skip
-    mean = sum(row.weight * row.value for row in gap.strata)
-    assert gap.value == pytest.approx(mean)
+    mean = sum(row["weight"] * row["value"] for row in gap["strata"])
+    assert gap["value"] == pytest.approx(mean)
     positives = frame[frame["label"] == "1"]
-    weights = [row.weight for row in gaps["equal_opportunity"].strata]
+    weights = [row["weight"] for row in gaps["equal_opportunity"]["strata"]]
     assert weights[0] == pytest.approx((positives["age"] < 40).mean())
     section = next(section for section in report.document.sections if "same band" in section.title)
     assert section.title == "Among people of the same band of age"
@@ -147,18 +147,22 @@ def test_findings_are_those_of_the_whole_page_and_share_its_error_rate():
 def test_rates_that_need_labels_are_of_the_rows_that_have_one():
     frame = aged(3000, labels=600)
     report = report_of(frame)
-    gaps = {gap.metric: gap for gap in report.document.data["within"]}
-    assert gaps["statistical_parity"].rows == 3000
-    assert gaps["accuracy_gap"].rows == 600
+    gaps = {gap["metric"]: gap for gap in report.document.data["within"]}
+    assert gaps["statistical_parity"]["rows"] == 3000
+    assert gaps["accuracy_gap"]["rows"] == 600
     labelled = frame[:600]
     right = labelled["decision"].astype(str) == labelled["label"]
     cells = [(labelled["sex"] == sex) & ((labelled["age"] < 40) == young)
              for sex in ("men", "women") for young in (True, False)]  # fmt: skip
     size = np.array([cell.sum() for cell in cells]).reshape(2, 2)
     hits = np.array([right[cell].sum() for cell in cells]).reshape(2, 2)
-    first = 0 if gaps["accuracy_gap"].names[0] == "men" else 1
+    first = 0 if gaps["accuracy_gap"]["names"][0] == "men" else 1
     expected = StandardisedRates.of(hits, size).differences()
-    ends = gaps["accuracy_gap"].value, gaps["accuracy_gap"].lower, gaps["accuracy_gap"].upper
+    ends = (
+        gaps["accuracy_gap"]["value"],
+        gaps["accuracy_gap"]["lower"],
+        gaps["accuracy_gap"]["upper"],
+    )
     assert ends == pytest.approx([float(end[1 - first, first]) for end in expected])
 
 
@@ -178,11 +182,13 @@ def test_several_groups_are_compared_by_pairs_of_their_own_strata():
     frame.loc[frame["sex"] == "other", "decision"] = 1
     frame.loc[:4, "sex"] = "rare"
     report = report_of(frame)
-    gap = next(gap for gap in report.document.data["within"] if gap.metric == "statistical_parity")
-    assert set(gap.names) == {"men", "women", "other"}
-    assert list(gap.left_out) == ["rare"]
-    assert list(gap.alone) == ["40 and over"]
-    assert gap.covered == pytest.approx((frame["age"] < 40).mean())
+    gap = next(
+        gap for gap in report.document.data["within"] if gap["metric"] == "statistical_parity"
+    )
+    assert set(gap["names"]) == {"men", "women", "other"}
+    assert list(gap["left_out"]) == ["rare"]
+    assert list(gap["alone"]) == ["40 and over"]
+    assert gap["covered"] == pytest.approx((frame["age"] < 40).mean())
     notes = " ".join(report.document.notes)
     assert "sex within age: left out of one gap or more for too few rows" in notes
     assert "where a group has no rows, it is not compared (40 and over)" in notes
@@ -270,7 +276,7 @@ def test_the_largest_difference_of_two_groups_beside_a_rare_one_has_no_sign():
     frame.loc[:4, "sex"] = "rare"
     report = report_of(frame)
     for gap in report.document.data["within"]:
-        if gap.value == gap.value:
-            assert list(gap.left_out) == ["rare"]
-            assert gap.value >= 0 and gap.lower >= 0
+        if gap["value"] == gap["value"]:
+            assert list(gap["left_out"]) == ["rare"]
+            assert gap["value"] >= 0 and gap["lower"] >= 0
     assert SMALL not in by_verdict(report, SAME_AGE).values()

@@ -15,13 +15,13 @@ import pandas as pd
 
 from fairbench.audits.assessment import Assessment, assess
 from fairbench.audits.categories import says_nothing
-from fairbench.audits.findings import LARGE, SMALL
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
 from fairbench.core import VERSION
 from fairbench.core.text import count
+from fairbench.evaluation.findings import LARGE, SMALL
 from fairbench.evaluation.table import records, values_of
 from fairbench.metrics.registry import label
 from fairbench.reporting.document.model import (
@@ -277,11 +277,11 @@ def ai_act(
 ) -> Document:
     """Return what the AI Act asks to be measured of a high-risk system, and what is missing."""
     assessment = assess(read_audit_table(options, frame=frame).of_selected(), options)
-    single = [size for size in assessment.sizes if size.attribute in options.group]
-    smallest = sorted(single, key=lambda size: size.rows)[:3]
-    small = [f"{size.attribute}: {size.group} ({count(size.rows)})" for size in smallest]
+    single = [size for size in assessment.sizes if size["attribute"] in options.group]
+    smallest = sorted(single, key=lambda size: size["rows"])[:3]
+    small = [f"{row['attribute']}: {row['group']} ({count(row['rows'])})" for row in smallest]
     unknown = [
-        f"{size.attribute}: {count(size.rows)}" for size in single if says_nothing(size.group)
+        f"{row['attribute']}: {count(row['rows'])}" for row in single if says_nothing(row["group"])
     ]
     answers = {
         "quantity": f"of this file: {_rows_and_labels(assessment)}; what is open stands with the "

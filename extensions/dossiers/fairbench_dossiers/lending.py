@@ -28,7 +28,7 @@ row of any group. A group of fewer than 20 rows has no limits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import date
 from typing import Any, TypeAlias
 
@@ -118,7 +118,7 @@ def lending(
     odds: list[Row] = []
     for name, of_name in groups.items():
         favoured = table.favoured[of_name.index]
-        ratios += map(asdict, impact_ratios_of(name, of_name, favoured, reference=references[name]))
+        ratios += impact_ratios_of(name, of_name, favoured, reference=references[name])
         odds += _odds(name, of_name, favoured)
     best: list[Row] = []
     values: dict[str, Floats] = {}
@@ -304,10 +304,10 @@ def _part_ratios(part: Row, groups: pd.Series, selected: Mask) -> Iterator[Row]:
     rows = np.bincount(codes)
     rates = rate_limits(np.bincount(codes, selected[groups.index]), rows)
     ratios = impact_ratios_at("", names, rows, lambda _: rates, reference=reference)
-    for row in map(asdict, ratios):
-        if row["group"] == reference:
-            row |= {"lower": np.nan, "upper": np.nan}
-        yield {**part, **{key: row[key] for key in ("group", "reference", "rows", *_RATE, *_RATIO)}}
+    for row in ratios:
+        kept = {key: row[key] for key in ("group", "reference", "rows", *_RATE, *_RATIO)}
+        nothing = {"lower": np.nan, "upper": np.nan} if row["group"] == reference else {}
+        yield {**part, **kept, **nothing}
 
 
 def _segments(singles: Mapping[str, pd.Series], table: AuditTable) -> Iterator[Row]:

@@ -209,8 +209,8 @@ def _plain_left_out(category: Category) -> dict[str, Any]:
         "people": category.rows,
         "selected": category.selected,
         "rate": category.rate,
-        "lower": category.stable.rate_lower,
-        "upper": category.stable.rate_upper,
+        "lower": category.stable["rate_lower"],
+        "upper": category.stable["rate_upper"],
     }
 
 
@@ -335,7 +335,7 @@ def _categories(
                 "more, or fewer answers by unknown="
             )
         numbers_of = pd.Series(selected[rows]).groupby(groups.astype(str).to_numpy()).sum()
-        each = [int(numbers_of[ours.group]) for ours in stable]
+        each = [int(numbers_of[ours["group"]]) for ours in stable]
         categories[name] = with_rules_ratio(stable, each, len(rows), nobody=nobody)
     return categories
 
@@ -356,11 +356,12 @@ def _smallest_ratio(categories: Sequence[Category], rate: str) -> str:
         return f"By {first.attribute}, every {rate} is {number(lowest.rate)}: all ratios are 1."
     top = next(category for category in categories if category.is_most_selected)
     ours = lowest.stable
-    interval = f"{number(ours.lower, 2)} to {number(ours.upper, 2)}"
+    interval = f"{number(ours['lower'], 2)} to {number(ours['upper'], 2)}"
     ours_text = f"our 95 % interval is {interval}"
-    if ours.reference not in first.most_selected:
+    if ours["reference"] not in first.most_selected:
         ours_text = (
-            f"ours, over {ours.reference}, is {number(ours.ratio, 2)} (95 % interval {interval})"
+            f"ours, over {ours['reference']}, is {number(ours['ratio'], 2)} "
+            f"(95 % interval {interval})"
         )
     return (
         f"By {first.attribute}, the smallest impact ratio is {number(lowest.ratio, 2)}: "

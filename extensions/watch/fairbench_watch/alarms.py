@@ -27,7 +27,6 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.audits.direction import Decided, check_said, direction_of
-from fairbench.audits.findings import CHANGED, DRIFTED, PASSED
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
 from fairbench.audits.question import check_unchanged
 from fairbench.audits.table import read_decisions, read_frame
@@ -51,6 +50,7 @@ from fairbench.data.columns import (
 )
 from fairbench.data.groups import MOST_GROUPS, cross_groups
 from fairbench.data.tables import check_columns
+from fairbench.evaluation.findings import CHANGED, DRIFTED, PASSED
 from fairbench.inference.rates import Limits
 from fairbench.inference.sequential import Sums
 from fairbench.inference.survey import beyond_chance

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.audits.direction import direction_of, reading
-from fairbench.audits.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded, sentence_of
 from fairbench.core import VERSION
 from fairbench.core.text import count, two_digits
 from fairbench.data.columns import spelled
+from fairbench.evaluation.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
 from fairbench.inference.sequential import Sums, labels_until_above, rate_sequence
 from fairbench.reporting.charts import track
 from fairbench.reporting.document.model import (

@@ -6,7 +6,7 @@ What is found of people is worded by :mod:`fairbench.audits.sentences`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import groupby
 from math import isnan
 from typing import Any
@@ -20,29 +20,7 @@ from fairbench.audits.assessment import (
     least_alike,
 )
 from fairbench.audits.direction import Direction
-from fairbench.audits.findings import (
-    CONSTRAINT,
-    GAP,
-    LARGE,
-    NOT_MEASURED,
-    OPEN,
-    RATIO,
-    SMALL,
-    Finding,
-    as_named,
-    one_sided_level,
-    pair_findings,
-    too_few_of,
-)
-from fairbench.audits.gaps import (
-    ASSUMED,
-    FEWEST_LABELS,
-    NEEDS_NO_LABELS,
-    TOO_FEW,
-    Gap,
-    Stress,
-    tipping_clause,
-)
+from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, Gap, tipping_clause
 from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
 from fairbench.audits.pages.first_page import diagrams, pictures
 from fairbench.audits.pages.sections import (
@@ -58,9 +36,21 @@ from fairbench.audits.pages.sections import (
 )
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.table import of_part
-from fairbench.audits.thresholds import ConstrainedThreshold
-from fairbench.audits.within import notes_within, shared_traits, within_findings
+from fairbench.audits.within import notes_within, plain_within, shared_traits
 from fairbench.core.text import count, interval, listed, number, probability
+from fairbench.evaluation.by_group import Row
+from fairbench.evaluation.findings import (
+    CONSTRAINT,
+    GAP,
+    LARGE,
+    NOT_MEASURED,
+    OPEN,
+    RATIO,
+    SMALL,
+    Finding,
+    one_sided_level,
+    too_few_of,
+)
 from fairbench.evaluation.table import records
 from fairbench.reporting.document.model import Gallery, Section
 from fairbench.reporting.group_tables import all_metrics
@@ -121,7 +111,7 @@ def basis_of(assessment: Assessment) -> Iterator[str]:
 def notes_on(assessment: Assessment) -> Iterator[str]:
     """Yield what a reader has to know of the groups, the labels and the calibration of scores."""
     yield from _on_labelling(assessment)
-    labels = {size.key: size.labels for size in assessment.sizes}
+    labels = {(row["attribute"], row["group"]): row["labels"] for row in assessment.sizes}
     by_attribute = {
         attribute: list(gaps)
         for attribute, gaps in groupby(assessment.gaps, lambda gap: gap.attribute)
@@ -136,7 +126,7 @@ def notes_on(assessment: Assessment) -> Iterator[str]:
     yield from _on_calibration(assessment)
     for attribute, gaps in by_attribute.items():
         if of_several := [gap for gap in gaps if gap.verdict == OPEN and not gap.signed]:
-            noise = ", ".join(f"{number(gap.alike)} in {gap.rate_name}" for gap in of_several)
+            noise = ", ".join(f"{number(gap.noise)} in {gap.rate_name}" for gap in of_several)
             yield (
                 f"{attribute}: the largest gap among more than two groups is never 0; if every "
                 f"group had the same rate it would be {noise}, on average, from noise alone."
@@ -170,13 +160,13 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
     if assessment.assumed is not None:
         advice = " Do not use the figures “if calibrated alike”."
     least = least_alike(assessment.calibrations)
-    for attribute, of_attribute in groupby(least, lambda scores: scores.attribute):
+    for attribute, of_attribute in groupby(least, lambda row: row["attribute"]):
         unlike = list(of_attribute)
-        groups = " and ".join(scores.group for scores in unlike)
+        groups = " and ".join(row["group"] for row in unlike)
         yield (
             f"{attribute}: the labels of {groups} fit least how the scores of the other groups are "
             "calibrated. If scores were calibrated alike, labels as strange would come with a "
-            f"probability of {probability(unlike[0].fit)}.{advice}"
+            f"probability of {probability(unlike[0]['fit'])}.{advice}"
         )
     for gap in assessment.gaps:
         value, lower, upper = gap.supposed
@@ -191,12 +181,15 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
             yield _on_stress(gap, gap.stress, assessment.bounds.epsilon)
 
 
-def _on_stress(gap: Gap, stress: Stress, epsilon: float) -> str:
+def _on_stress(gap: Gap, stress: Row, epsilon: float) -> str:
     """Return what follows for a gap from scores calibrated alike, and when it no longer does."""
-    side = "under" if stress.follows == SMALL else "over"
+    side = "under" if stress["follows"] == SMALL else "over"
     exceptions = " or ".join(
         f"the scores of {group} {_as_much(factor)}"
-        for factor, group in ((stress.less, stress.weakest), (stress.more, stress.strongest))
+        for factor, group in (
+            (stress["less"], stress["weakest"]),
+            (stress["more"], stress["strongest"]),
+        )
         if group
     )
     holds = "It does however much or little they say"
@@ -346,11 +339,11 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         constraint = list(_constraint_findings(constrained, table.direction))
     findings = [
         *_gap_findings(assessment),
-        *within_findings(assessment.within, options, assessment.bounds.epsilon),
+        *(finding for gap in assessment.within for finding in gap.conclude(gap.answer)),
         *constraint,
     ]
-    ratios = [ratio for ratio in assessment.impact if ratio.attribute in options.group]
-    scores = [scores for scores in assessment.calibrations if scores.attribute in options.group]
+    ratios = [ratio for ratio in assessment.impact if ratio["attribute"] in options.group]
+    scores = [row for row in assessment.calibrations if row["attribute"] in options.group]
     freed = sum(gap.freed for gap in assessment.gaps)
     freed += sum(finding.is_settled for finding in constraint)
     risk = assessment.bounds.budget.passed_on(freed, len(ratios) + len(scores)).risk
@@ -374,34 +367,16 @@ def findings_of(assessment: Assessment) -> list[Finding]:
 
 def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
-    epsilon = assessment.bounds.epsilon
     kind = kind_of_labels(assessment.labels, len(assessment.table))
     for gap in assessment.gaps:
-        value, lower, upper = as_named(
-            gap.answer, (gap.value, gap.lower, gap.upper), signed=gap.signed
-        )
-        finding = Finding(
-            GAP,
-            gap.attribute,
-            gap.rate_name,
-            gap.verdict,
-            tuple(gap.named),
-            value=value,
-            lower=lower,
-            upper=upper,
-            values=tuple(gap.rates[group] for group in gap.answer.named),
-            bound=epsilon,
-            n=gap.rows,
-            needs=_needs(gap, kind),
-            unless=tipping_clause(gap.tipping),
-            given=ASSUMED if gap.assumed else "",
-            noise=gap.alike,
-        )
-        yield finding
+        needs = _needs(gap, kind)
+        found, *pairs = gap.conclude(gap.answer, needs=needs, unless=tipping_clause(gap.tipping))
+        yield found
         if not gap.assumed:
-            yield from pair_findings(finding, gap.names, gap.answer, gap.rates)
+            yield from pairs
     if assessment.of_decisions:
-        unknown = Finding(GAP, "", "", NOT_MEASURED, bound=epsilon, needs="there are no labels")
+        bound = assessment.bounds.epsilon
+        unknown = Finding(GAP, "", "", NOT_MEASURED, bound=bound, needs="there are no labels")
         for attribute in assessment.table.groups:
             for metric, name in assessment.table.direction.rate_names.items():
                 if metric != NEEDS_NO_LABELS:
@@ -411,27 +386,25 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
 def _needs(gap: Gap, kind: str) -> str:
     """Return what would settle a gap, and who keeps it open; or why it is not measured."""
     if gap.verdict == NOT_MEASURED:
-        return gap.fixed or TOO_FEW
+        return gap.asked.needs
     few = too_few_of(gap.few) if gap.verdict == OPEN else ""
     return "; ".join(filter(None, [few, needed_in_words(gap.needed, kind)]))
 
 
-def _constraint_findings(
-    constrained: ConstrainedThreshold, direction: Direction
-) -> Iterator[Finding]:
+def _constraint_findings(constrained: Row, direction: Direction) -> Iterator[Finding]:
     """Yield whether each attribute's groups keep a constraint, at the threshold it was set on."""
-    for judged in constrained.judged:
+    for judged in constrained["judged"]:
         yield Finding(
             CONSTRAINT,
-            judged.attribute,
+            judged["attribute"],
             asked_of_threshold(constrained, direction),
-            {True: SMALL, False: LARGE, None: OPEN}[judged.holds],
-            value=judged.value,
-            lower=judged.lower,
-            upper=judged.upper,
-            bound=constrained.bound,
-            n=constrained.rows.judged_on,
-            scope=f"at the threshold {constrained.threshold:.4g}",
+            {True: SMALL, False: LARGE, None: OPEN}[judged["holds"]],
+            value=judged["value"],
+            lower=judged["lower"],
+            upper=judged["upper"],
+            bound=constrained["bound"],
+            n=constrained["rows"][1],
+            scope=f"at the threshold {constrained['threshold']:.4g}",
         )
 
 
@@ -466,7 +439,7 @@ def _sections(assessment: Assessment) -> Iterator[Section]:
 
 _GAP_FIELDS = (
     "attribute", "metric", "compared", "left_out", "few", "assumed", "value", "lower", "upper",
-    "supposed", "alike", "small", "tipping", "short_of_labels", "standard_error",
+    "supposed", "small", "tipping", "short_of_labels", "standard_error",
 )  # fmt: skip
 
 
@@ -479,6 +452,7 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
         "gaps": [
             {
                 **_fields(gap, *_GAP_FIELDS),
+                "alike": gap.noise,
                 "verdict": verdict_text(gap) if gap.verdict == NOT_MEASURED else gap.verdict,
                 **dict(zip(("low", "high"), gap.named[::-1] or ("", ""), strict=True)),
                 "pairs": gap.pairs,
@@ -498,18 +472,22 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
             "scores": assessment.scores,
         },
         "calibration": [
-            {name: value for name, value in asdict(row).items() if name not in ("fit", "at")}
+            {name: value for name, value in row.items() if name not in ("fit", "at")}
             for row in calibrations
         ],
         "checks": [
-            {**_fields(row, "attribute", "group"), "calibrated_as_others": row.fit}
+            {
+                "attribute": row["attribute"],
+                "group": row["group"],
+                "calibrated_as_others": row["fit"],
+            }
             for row in calibrations
-            if not isnan(row.fit)
+            if not isnan(row["fit"])
         ],
         "stress": [
-            _fields(gap, "attribute", "metric") | asdict(gap.stress) for gap in gaps if gap.stress
+            _fields(gap, "attribute", "metric") | {**gap.stress} for gap in gaps if gap.stress
         ],
-        **({"within": assessment.within} if assessment.within else {}),
+        **({"within": plain_within(assessment.within)} if assessment.within else {}),
         "metrics": records(assessment.metrics),
         "if_calibrated_alike": [] if assessment.assumed is None else records(assessment.assumed),
     }

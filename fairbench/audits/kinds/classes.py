@@ -10,18 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.findings import (
-    GAP,
-    LARGE,
-    LEVEL,
-    LOWEST,
-    NOT_MEASURED,
-    OPEN,
-    ErrorBudget,
-    Finding,
-    compare_groups,
-    lowest_of,
-)
 from fairbench.audits.gaps import FEWEST_LABELS, TOO_FEW
 from fairbench.audits.labels import Classes, check_labels_at_random
 from fairbench.audits.question import Options
@@ -46,6 +34,18 @@ from fairbench.evaluation.by_group import (
     reliability_bins,
 )
 from fairbench.evaluation.by_group import estimates_in_long_form as in_long_form
+from fairbench.evaluation.findings import (
+    GAP,
+    LARGE,
+    LEVEL,
+    LOWEST,
+    NOT_MEASURED,
+    OPEN,
+    ErrorBudget,
+    Finding,
+    Measure,
+    lowest_of,
+)
 from fairbench.inference.gaps import GroupLimits
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
@@ -168,36 +168,29 @@ def _compare_accuracies(
     """Compare the accuracies of groups by labels alone; of more than two, find the lowest."""
     counts = counts_of(scores, groups)
     names = counts.index.astype(str).tolist()
-    bound = options.epsilon
     labels = int(counts["labels"].sum())
-    gap = Finding(GAP, attribute, ACCURACY, NOT_MEASURED, bound=bound, n=labels, needs=TOO_FEW)
+    gap = Finding(GAP, attribute, ACCURACY, NOT_MEASURED, bound=options.epsilon, n=labels)
+    gap = replace(gap, needs=TOO_FEW)
+    lowest = replace(gap, about=LOWEST)
     if (counts["labels"] > 0).sum() < 2:
-        return [gap, replace(gap, about=LOWEST)]
+        return [gap, lowest]
 
     def at_level(level: float) -> GroupLimits:
         return GroupLimits.of(counts["right"], counts["labels"], level=level)
 
     few = counts["labels"].between(1, FEWEST_LABELS - 1).any()
     may_be_small = len(scores.labelled) == len(scores) or not few
-    answer, findings = compare_groups(at_level, names, gap, risk, may_be_small=may_be_small)
+    measure = Measure.of_limits(gap, names, at_level, may_be_small=may_be_small)
+    answer = measure.answered(risk)
+    findings = measure.conclude(answer)
     if len(names) == 2:
         return findings
     candidates = lowest_of(names, answer)
     rates = at_level(LEVEL).pointwise
-    is_known = len(candidates) == 1
-    value, lower, upper = rates.at(int(rates.value.argmin())) if is_known else (np.nan,) * 3
-    lowest = Finding(
-        LOWEST,
-        attribute,
-        ACCURACY,
-        LARGE if is_known else OPEN,
-        tuple(candidates),
-        value=value,
-        lower=lower,
-        upper=upper,
-        bound=bound,
-        n=labels,
-    )
+    lowest = replace(lowest, verdict=OPEN, groups=tuple(candidates), needs="")
+    if len(candidates) == 1:
+        value, lower, upper = rates.at(int(rates.value.argmin()))
+        lowest = replace(lowest, verdict=LARGE, value=value, lower=lower, upper=upper)
     return [*findings, lowest]
 
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from fairbench.audits.assessment import attributes_with_small_groups, impact_findings
 from fairbench.audits.categories import Category, says_nothing, section_of, with_rules_ratio
-from fairbench.audits.findings import LEVEL, OPEN, ErrorBudget, Finding, one_sided_level
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
 from fairbench.core.errors import UserError
@@ -29,10 +28,12 @@ from fairbench.data.columns import spelled
 from fairbench.data.groups import CROSSED, references_of
 from fairbench.evaluation.by_group import (
     FEWEST_ROWS,
-    ImpactRatio,
+    Row,
     impact_ratios_at,
+    is_given_reference,
     may_be_compared_with,
 )
+from fairbench.evaluation.findings import LEVEL, OPEN, ErrorBudget, Finding, one_sided_level
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.document.model import Column, Section
@@ -350,7 +351,7 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
     ratios = _ratios(table, references, LEVEL)
     categories = {
         name: with_rules_ratio(
-            [ratio for ratio in ratios if ratio.attribute == name],
+            [ratio for ratio in ratios if ratio["attribute"] == name],
             [category.selected for category in of_name],
             table.people[name],
         )
@@ -387,9 +388,7 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
         sure=[_SURE],
         unseen=[_UNSEEN],
         todo=[_TODO] if is_open else [],
-        figures=[
-            {**asdict(category.stable), "over_highest": category.ratio} for category in in_order
-        ],
+        figures=[{**category.stable, "over_highest": category.ratio} for category in in_order],
         audited=[f"Counts: {columns}."],
         counted=counted,
     )
@@ -399,22 +398,24 @@ def _findings(
     options: Options,
     table: CountTable,
     references: Mapping[str, str],
-    ratios: Sequence[ImpactRatio],
+    ratios: Sequence[Row],
 ) -> list[Finding]:
     """Return what the impact ratios of single attributes say, at an error rate that they share."""
     # Of a small category selected more often than the one compared with there is nothing to say.
     judged = [
-        ratio.attribute in options.group and ratio.rows >= FEWEST_ROWS and not ratio.ratio > 1
+        ratio["attribute"] in options.group
+        and ratio["rows"] >= FEWEST_ROWS
+        and not ratio["ratio"] > 1
         for ratio in ratios
     ]
     single = list(compress(ratios, judged))
-    budget = ErrorBudget(sum(not ratio.is_given_reference for ratio in single))
+    budget = ErrorBudget(sum(not is_given_reference(ratio) for ratio in single))
     wider = list(compress(_ratios(table, references, one_sided_level(budget.risk)), judged))
     return list(impact_findings(single, wider, SELECTED, attributes_with_small_groups(ratios)))
 
 
 def _notes_on_small(
-    categories: Mapping[str, Sequence[Category]], ratios: Sequence[ImpactRatio]
+    categories: Mapping[str, Sequence[Category]], ratios: Sequence[Row]
 ) -> Iterator[str]:
     """Yield which categories are too small to be compared with, or to conclude anything of."""
     small = _ratio_names(
@@ -432,13 +433,13 @@ def _notes_on_small(
             f"Under {FEWEST_ROWS} people, or under 2 % of them: {listed(small)}. Our ratios are to "
             "the highest rate of the others."
         )
-    few = _ratio_names(ratio for ratio in ratios if ratio.rows < FEWEST_ROWS)
+    few = _ratio_names(ratio for ratio in ratios if ratio["rows"] < FEWEST_ROWS)
     if few:
         yield f"Nothing is concluded of fewer than {FEWEST_ROWS} people: {listed(few)}."
 
 
-def _ratio_names(ratios: Iterable[ImpactRatio]) -> list[str]:
-    return [f"{ratio.attribute}: {ratio.group} ({count(ratio.rows)})" for ratio in ratios]
+def _ratio_names(ratios: Iterable[Row]) -> list[str]:
+    return [f"{ratio['attribute']}: {ratio['group']} ({count(ratio['rows'])})" for ratio in ratios]
 
 
 def _references(options: Options, table: CountTable) -> dict[str, str]:
@@ -455,7 +456,7 @@ def _references(options: Options, table: CountTable) -> dict[str, str]:
     return references
 
 
-def _ratios(table: CountTable, references: Mapping[str, str], level: float) -> list[ImpactRatio]:
+def _ratios(table: CountTable, references: Mapping[str, str], level: float) -> list[Row]:
     """Return the impact ratios of all categories, with intervals at a level."""
     ratios = []
     for attribute, categories in table.categories.items():

@@ -13,7 +13,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.direction import Direction
-from fairbench.audits.findings import (
+from fairbench.audits.gaps import RATE_OF, TOO_FEW
+from fairbench.audits.question import Options
+from fairbench.audits.report import Audit, on_labels
+from fairbench.audits.table import AuditTable
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.text import count, csv_text
+from fairbench.data.groups import codes_of
+from fairbench.evaluation.findings import (
     GAP,
     LARGE,
     LEVEL,
@@ -22,17 +29,8 @@ from fairbench.audits.findings import (
     UNLIKE,
     ErrorBudget,
     Finding,
-    answer_gap,
-    pair_findings,
-    too_few_of,
+    Measure,
 )
-from fairbench.audits.gaps import RATE_OF, TOO_FEW
-from fairbench.audits.question import Options
-from fairbench.audits.report import Audit, on_labels
-from fairbench.audits.table import AuditTable
-from fairbench.core.arrays import Floats, rng
-from fairbench.core.text import count, csv_text
-from fairbench.data.groups import codes_of
 from fairbench.evaluation.intervals import GapInterval
 from fairbench.evaluation.many_groups import (
     BEYOND,
@@ -179,24 +177,21 @@ def _gap(
         gap = at_level(level)[0]
         return GapInterval(gap.lower, gap.upper, np.array([[0, gap.lower], [0, 0]]))
 
-    few = list(compress(groups, sizes < FEWEST_ROWS))
-    answer = answer_gap(of_surest, template.bound, risk, may_be_small=not few)
     low, high = large_enough[list(at_level(1 - risk)[1:])]
     names = [groups[high], groups[low]]
-    rates = [successes[group] / sizes[group] for group in (high, low)]
+    few = list(compress(groups, sizes < FEWEST_ROWS))
     value, lower, upper = map(float, at_level(LEVEL)[0])
-    gap = replace(
+    measure = Measure(
         template,
-        verdict=answer.verdict,
-        value=value,
-        lower=lower,
-        upper=upper,
-        needs=too_few_of(few) if answer.verdict == OPEN else "",
+        names,
+        of_surest,
+        [successes[group] / sizes[group] for group in (high, low)],
+        (value, lower, upper),
+        few=few,
+        may_be_small=not few,
         noise=gap_of_noise(rate_limits(successes[large_enough], sizes[large_enough])),
     )
-    if answer.verdict == LARGE:
-        gap = replace(gap, groups=tuple(names), values=tuple(map(float, rates)))
-    return names, [gap, *pair_findings(gap, names, answer, rates)]
+    return names, measure.conclude(measure.answered(risk))
 
 
 def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache, partial
 
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.findings import (
-    GAP,
-    LARGE,
-    LEVEL,
-    NOT_MEASURED,
-    OPEN,
-    ErrorBudget,
-    Finding,
-    answer_gap,
-)
 from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
@@ -30,6 +20,15 @@ from fairbench.data.columns import ColumnRef, is_given, marks_of, numbers_of
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, cross_columns, notes_on_groups, read_groups
 from fairbench.evaluation.by_group import GroupScores, group_means, score_distributions
+from fairbench.evaluation.findings import (
+    GAP,
+    LEVEL,
+    NOT_MEASURED,
+    OPEN,
+    ErrorBudget,
+    Finding,
+    Measure,
+)
 from fairbench.evaluation.intervals import GapInterval
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
@@ -135,23 +134,20 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
     for attribute, metric in itertools.product(data.groups, metrics):
         key = (attribute, "", f"{metric}_gap")
         is_share = metric == COVERAGE
-        unit = 1 if is_share else unit_of(data)
-        bound = options.epsilon * unit
         gap = at_level(LEVEL).loc[key]
-        verdict = NOT_MEASURED if np.isnan(gap["value"]) else OPEN
-        if not np.isnan(gap["lower"]):
-            is_whole = gap["status"] == "ok"
-            verdict = answer_gap(partial(interval, key), bound, risk, may_be_small=is_whole).verdict
-        size = gap[["value", "lower", "upper"]].astype(float).tolist()
+        bound = options.epsilon * (1 if is_share else unit_of(data))
         about = {"bound": bound, "is_share": is_share, "n": len(data), "needs": gap["reason"]}
-        finding = Finding(GAP, attribute, label(metric), verdict, (), *size, **about)
         groups = of_groups(attribute, metric)
-        values = groups["value"]
-        finding = replace(finding, noise=gap_of_noise(Limits(*groups.to_numpy().T)))
-        if verdict == LARGE and len(values) == 2:
-            # The interval is of both signs: if it lies beyond the bound, the order is sure as well.
-            finding = replace(finding, groups=tuple(values.index), values=tuple(values))
-        findings.append(finding)
+        measure = Measure(
+            Finding(GAP, attribute, label(metric), NOT_MEASURED, **about),
+            groups.index.tolist(),
+            None if np.isnan(gap["value"]) else partial(interval, key),
+            groups["value"].tolist(),
+            tuple(gap[["value", "lower", "upper"]].astype(float)),
+            may_be_small=gap["status"] == "ok",
+            noise=gap_of_noise(Limits(*groups.to_numpy().T)),
+        )
+        findings += measure.conclude(measure.answered(risk), needs=gap["reason"])
     return findings
 
 

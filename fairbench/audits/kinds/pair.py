@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.findings import (
+from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
+from fairbench.audits.question import Options
+from fairbench.audits.report import OF_POPULATION, Audit, on_labels
+from fairbench.audits.table import AuditTable, read_audit_table
+from fairbench.core.arrays import Floats
+from fairbench.core.text import count
+from fairbench.evaluation.findings import (
     COMPARISON,
     LARGE,
     LEVEL,
@@ -23,12 +29,6 @@ from fairbench.audits.findings import (
     one_sided_level,
     too_few_of,
 )
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
-from fairbench.audits.question import Options
-from fairbench.audits.report import OF_POPULATION, Audit, on_labels
-from fairbench.audits.table import AuditTable, read_audit_table
-from fairbench.core.arrays import Floats
-from fairbench.core.text import count
 from fairbench.inference.gaps import cells_of, difference, gap_change, rates_of
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import Rate, accuracy

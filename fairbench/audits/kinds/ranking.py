@@ -8,7 +8,6 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.findings import ERROR_RATE, LARGE, LEVEL, OPEN, SHARE, Finding
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.core.arrays import Codes, Floats
@@ -25,6 +24,7 @@ from fairbench.evaluation.by_group import (
     shares_by_length,
     shares_of_places,
 )
+from fairbench.evaluation.findings import ERROR_RATE, LARGE, LEVEL, OPEN, SHARE, Finding
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table
 from fairbench.reporting.group_tables import (

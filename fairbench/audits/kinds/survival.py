@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from fairbench.audits.findings import GAP, LEVEL, NOT_MEASURED, ErrorBudget, Finding, compare_groups
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.core.arrays import Codes, Floats, Mask
@@ -18,12 +17,20 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import count
 from fairbench.data.columns import ColumnRef, marks_of, numbers_of, scores_of
 from fairbench.data.groups import codes_of, notes_on_groups, read_groups
+from fairbench.evaluation.findings import (
+    GAP,
+    LEVEL,
+    NOT_MEASURED,
+    ErrorBudget,
+    Finding,
+    Measure,
+)
 from fairbench.inference.gaps import GroupLimits, simultaneous_level
 from fairbench.inference.means import Moments, loss_limits
 from fairbench.inference.rates import Limits, quantile
 from fairbench.reporting.document.model import Column, Section, Table
 
-Measure: TypeAlias = Callable[[float], GroupLimits]
+LimitsAt: TypeAlias = Callable[[float], GroupLimits]
 CONCORDANCE, BRIER = "concordance", "Brier score at the horizon"
 FEWEST_EVENTS = 20  # of a group whose concordance has an interval
 _FEW = "there are too few rows or events of all but one of them"
@@ -123,11 +130,11 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     measured: list[pd.DataFrame] = []
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
-        for measure, at in _measures(rows, codes, len(names), options.horizon).items():
-            nothing = Finding(GAP, attribute, measure, NOT_MEASURED, n=len(time), needs=_FEW)
-            nothing = replace(nothing, bound=options.epsilon)
-            findings += compare_groups(at, names, nothing, risk)[1]
-            about = {"metric": measure, "attribute": attribute, "group": names}
+        for name, at in _measures(rows, codes, len(names), options.horizon).items():
+            asked = Finding(GAP, attribute, name, NOT_MEASURED, n=len(time), needs=_FEW)
+            measure = Measure.of_limits(replace(asked, bound=options.epsilon), names, at)
+            findings += measure.conclude(measure.answered(risk))
+            about = {"metric": name, "attribute": attribute, "group": names}
             limits = at(LEVEL).pointwise._asdict()
             measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))
     figures = pd.concat(measured).to_dict("records")
@@ -148,7 +155,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
     )
 
 
-def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapping[str, Measure]:
+def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapping[str, LimitsAt]:
     """Return measure -> the function of a level that makes the limits of its groups."""
     by_group = [Survival(*(column[codes == group] for column in rows)) for group in range(groups)]
     shares, errors = np.transpose([concordance(of_group) for of_group in by_group])
@@ -168,7 +175,7 @@ def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapp
     def brier_limits(level: float) -> Limits:
         return loss_limits(moments, level=level, least=0.0)
 
-    def single_and_joint(make: Callable[[float], Limits]) -> Measure:
+    def single_and_joint(make: Callable[[float], Limits]) -> LimitsAt:
         """Return a function of a level that makes limits by group, and for all groups together."""
         return lambda level: GroupLimits(make(level), make(simultaneous_level(level, groups)))
 

@@ -15,17 +15,6 @@ import pandas as pd
 
 from fairbench.audits.assessment import Assessment, assess
 from fairbench.audits.direction import Direction
-from fairbench.audits.findings import (
-    GAP,
-    LARGE,
-    NOT_MEASURED,
-    OPEN,
-    SMALL,
-    ErrorBudget,
-    Finding,
-    answer_gap,
-    too_few_of,
-)
 from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, TOO_FEW
 from fairbench.audits.kinds import binary
 from fairbench.audits.question import Options
@@ -34,6 +23,16 @@ from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.arrays import rng
 from fairbench.core.text import count, interval
 from fairbench.data.columns import read_group_shares
+from fairbench.evaluation.findings import (
+    GAP,
+    LARGE,
+    NOT_MEASURED,
+    OPEN,
+    SMALL,
+    ErrorBudget,
+    Finding,
+    Measure,
+)
 from fairbench.evaluation.intervals import GapInterval
 from fairbench.inference.partial import (
     NOTHING,
@@ -85,31 +84,27 @@ def bounded_gap(
     compared = ends.bounded_groups
     few = [name for group, name in enumerate(names) if group not in compared]
     names, ends = [names[group] for group in compared], ends.take(compared)
-    finding = template
+    measure = Measure(template, names)
     bounds = _NO_BOUNDS
-    verdict = NOT_MEASURED
     if len(names) > 1:
-        answer = answer_gap(
+        bounds = gap_bounds(ends)
+        measure = Measure(
+            template,
+            names,
             lambda level: GapInterval(*gap_size(ends, level)),
-            template.bound,
-            risk,
+            estimate=(np.nan, *bounds.interval),
+            few=few,
             may_be_small=not few,
         )
-        bounds = gap_bounds(ends)
-        verdict = answer.verdict
-        needs = ""
-        groups = (names[answer.named[0]], names[answer.named[1]]) if verdict == LARGE else ()
+    finding = measure.conclude(measure.answered(risk))[0]
+    verdict = finding.verdict
+    if verdict == OPEN and not few:
         least, most = bounds.size
-        if verdict == OPEN and few:
-            needs = too_few_of(few)
-        elif verdict == OPEN and (most < template.bound or least > template.bound):
-            needs = "more rows may settle it"
-        elif verdict == OPEN:
+        needs = "more rows may settle it"
+        if least <= template.bound <= most:
             verdict = CANNOT
             needs = f"no number of rows settles it: anything in {interval(least, most)} is possible"
-        lower, upper = bounds.interval
-        finding = replace(template, verdict=answer.verdict, groups=groups, needs=needs)
-        finding = replace(finding, lower=lower, upper=upper)
+        finding = replace(finding, needs=needs)
     row = {"attribute": template.attribute, "measure": template.measure, **asdict(bounds)}
     return finding, {**row, "verdict": verdict}
 

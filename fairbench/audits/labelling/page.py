@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairbench.audits.findings import LEVEL
 from fairbench.audits.labelling.questions import (
     askable,
     estimate_for_everyone,
@@ -21,6 +20,7 @@ from fairbench.audits.labelling.session import Session
 from fairbench.audits.report import Audit, document_of
 from fairbench.core.arrays import Rows
 from fairbench.core.text import count
+from fairbench.evaluation.findings import LEVEL
 from fairbench.reporting.document.model import (
     Block,
     Column,

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from fairbench.audits.assessment import rows_of
-from fairbench.audits.findings import LARGE, LEVEL, OPEN, QUESTION_RATE, SMALL, answer_gap
 from fairbench.audits.gaps import FEWEST_LABELS
 from fairbench.audits.labelling.session import (
     ACCURACY,
@@ -33,6 +32,17 @@ from fairbench.core.errors import UserError, check_choice, check_minimum, unknow
 from fairbench.core.files import file_sha256
 from fairbench.core.text import count, interval, number, probability, shortened
 from fairbench.data.tables import check_file, names_in, read_any_table
+from fairbench.evaluation.findings import (
+    GAP,
+    LARGE,
+    LEVEL,
+    NOT_MEASURED,
+    OPEN,
+    QUESTION_RATE,
+    SMALL,
+    Finding,
+    Measure,
+)
 from fairbench.evaluation.intervals import GapInterval, LabelledIntervals
 from fairbench.evaluation.some_labels import (
     LabelledMeans,
@@ -484,12 +494,14 @@ class _Gap(Question):
             return GroupLimits(pointwise_limits.take(has_labels), joint_limits.take(has_labels))
 
         gap, lower, upper = map(float, largest_gap(limits_at(LEVEL)))
-        verdict = answer_gap(
-            lambda level: GapInterval.of(limits_at(level)),
-            self.epsilon,
-            QUESTION_RATE,
+        metric = self.about.metric
+        question = Finding(GAP, self.session.state.by, metric.label, NOT_MEASURED)
+        asked = Measure(
+            replace(question, bound=self.epsilon),
+            gap=lambda level: GapInterval.of(limits_at(level)),
             may_be_small=bool(has_labels.all()) and not self.session.few.any(),
-        ).verdict
+        )
+        verdict = asked.answered(QUESTION_RATE).verdict
         lowest = names[np.nanargmin(limits.value)]
         highest = names[np.nanargmax(limits.value)]
         sentence = (

@@ -10,12 +10,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import ceil, isclose, isfinite
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
 from fairbench.audits.assessment import Assessment
-from fairbench.audits.findings import (
+from fairbench.audits.gaps import RATE_OF
+from fairbench.audits.sentences import STRICTER
+from fairbench.core.text import count, interval, number, shortened, signed
+from fairbench.evaluation.by_group import COMPARED_WITH, Row
+from fairbench.evaluation.findings import (
     COMPARISON,
     CONSTRAINT,
     GAP,
@@ -27,10 +31,6 @@ from fairbench.audits.findings import (
     SMALL,
     Finding,
 )
-from fairbench.audits.gaps import RATE_OF
-from fairbench.audits.sentences import STRICTER
-from fairbench.core.text import count, interval, number, shortened, signed
-from fairbench.evaluation.by_group import COMPARED_WITH, Bin
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.reporting.charts import NAN, Estimate, forest
 from fairbench.reporting.document.model import Column, Figure, Gallery, Section, Table, TableCell
@@ -271,14 +271,8 @@ def pictures(assessment: Assessment) -> list[Section]:
     return [Section("The groups in pictures", [Gallery(figures, caption)])]
 
 
-class GroupEstimate(NamedTuple):
-    """A rate or a ratio of a group, with its interval."""
-
-    attribute: str
-    group: str
-    value: float
-    lower: float
-    upper: float
+# The attribute, the group, and its rate or ratio with both limits.
+GroupEstimate: TypeAlias = tuple[str, str, float, float, float]
 
 
 def _rate_pictures(assessment: Assessment) -> Iterator[Figure]:
@@ -287,13 +281,14 @@ def _rate_pictures(assessment: Assessment) -> Iterator[Figure]:
     direction = assessment.table.direction
     single = assessment.options.group
     for metric, rate in RATE_OF.items():
+        keys = [(size["attribute"], size["group"]) for size in assessment.sizes]
         measured = [
-            GroupEstimate(size.attribute, size.group, *rates[*size.key, rate.name])
-            for size in assessment.sizes
-            if not np.isnan(rates.get((*size.key, rate.name), (np.nan,))[0])
+            (*key, *rates[*key, rate.name])
+            for key in keys
+            if not np.isnan(rates.get((*key, rate.name), (np.nan,))[0])
         ]
-        of_single = [row for row in measured if row.attribute in single]
-        of_combinations = [row for row in measured if row.attribute not in single]
+        of_single = [row for row in measured if row[0] in single]
+        of_combinations = [row for row in measured if row[0] not in single]
         drawn = of_single + of_combinations[: max(_MOST_SMALL - len(of_single), 0)]
         if not drawn:
             continue
@@ -305,7 +300,7 @@ def _rate_pictures(assessment: Assessment) -> Iterator[Figure]:
 
 def _span(drawn: Sequence[GroupEstimate]) -> tuple[float, float]:
     """Return the ends of the scale of a picture, in tenths, between which all intervals lie."""
-    numbers = np.array([(row.value, row.lower, row.upper) for row in drawn])
+    numbers = np.array([row[2:] for row in drawn])
     tenths = 10 * numbers[np.isfinite(numbers)]
     low, high = float(np.floor(tenths.min()) / 10), float(np.ceil(tenths.max()) / 10)
     return low, max(high, low + 0.1)
@@ -320,8 +315,7 @@ def _forest(
 ) -> Figure:
     """Draw the interval of each group, with a line between two attributes."""
     panels = [
-        [(row.group, row.value, row.lower, row.upper) for row in of_attribute]
-        for _, of_attribute in groupby(rows, lambda row: row.attribute)
+        [row[1:] for row in of_attribute] for _, of_attribute in groupby(rows, lambda row: row[0])
     ]
     svg = forest(name, panels, span=span, mark=mark)
     return Figure(name, svg=svg, caption=f"{name}: {meaning}", style="panel")
@@ -330,13 +324,13 @@ def _forest(
 def _impact_picture(assessment: Assessment) -> Iterator[Figure]:
     """Draw the impact ratios of the groups of single attributes, where there are any."""
     rows = [
-        GroupEstimate(row.attribute, row.group, row.ratio, row.lower, row.upper)
+        (row["attribute"], row["group"], row["ratio"], row["lower"], row["upper"])
         for row in assessment.impact
-        if row.attribute in assessment.options.group and not np.isnan(row.ratio)
+        if row["attribute"] in assessment.options.group and not np.isnan(row["ratio"])
     ]
     everyone = assessment.table.everyone or assessment.table
     if rows:
-        highest = np.nanmax([row.upper for row in rows])
+        highest = np.nanmax([row[-1] for row in rows])
         meaning = (
             f"how often a group is {everyone.granted}, over how often the group is "
             "that it is compared with. Dashed: four fifths."
@@ -348,23 +342,25 @@ def _impact_picture(assessment: Assessment) -> Iterator[Figure]:
 def diagrams(assessment: Assessment) -> Iterator[Figure]:
     """Yield the reliability of each group of a single attribute that has labels and scores."""
     for row in assessment.calibrations:
-        if row.attribute in assessment.options.group and row.bins:
-            limits = interval(row.lower, row.upper) or "too few of the rarer label for an interval"
+        if row["attribute"] in assessment.options.group and row["bins"]:
+            ends = interval(row["lower"], row["upper"])
+            limits = ends or "too few of the rarer label for an interval"
             caption = (
-                f"{row.attribute}: {row.group}, {count(row.labels)} labels; mean score "
-                f"{number(row.score)}, share {number(row.share)}, excess {signed(row.excess)} "
-                f"({limits})"
+                f"{row['attribute']}: {row['group']}, {count(row['labels'])} labels; mean score "
+                f"{number(row['score'])}, share {number(row['share'])}, excess "
+                f"{signed(row['excess'])} ({limits})"
             )
-            yield Figure(f"reliability of {row.group}", svg=_reliability(row.bins), caption=caption)
+            name = f"reliability of {row['group']}"
+            yield Figure(name, svg=_reliability(row["bins"]), caption=caption)
 
 
-def _reliability(bins: Sequence[Bin]) -> str:
+def _reliability(bins: Sequence[Row]) -> str:
     """Return a drawing of the share of label 1 over the mean score, a point for each bin."""
     points = "".join(
-        f'<line class="range" x1="{100 * bin_.score}" x2="{100 * bin_.score}" '
-        f'y1="{100 - 100 * bin_.lower}" y2="{100 - 100 * bin_.upper}"/>'
-        f'<circle cx="{100 * bin_.score}" cy="{100 - 100 * bin_.share}" r="2.2"/>'
-        for bin_ in bins
+        f'<line class="range" x1="{100 * row["score"]}" x2="{100 * row["score"]}" '
+        f'y1="{100 - 100 * row["lower"]}" y2="{100 - 100 * row["upper"]}"/>'
+        f'<circle cx="{100 * row["score"]}" cy="{100 - 100 * row["share"]}" r="2.2"/>'
+        for row in bins
     )
     return (
         '<svg viewBox="-4 -4 108 108" role="img" aria-label="reliability">'

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.findings import frame_of
 from fairbench.audits.gaps import RATE_NAMES
 from fairbench.audits.gate import gate_of, policy_of
 from fairbench.audits.kinds import document_of
@@ -23,6 +22,7 @@ from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import declared_names, typed_values
 from fairbench.data.in_memory import is_column, is_table, names_of_table, with_columns
+from fairbench.evaluation.findings import frame_of
 from fairbench.evaluation.gate import Gate
 from fairbench.evaluation.table import values_of
 from fairbench.reporting.document.writing import DocumentReport
@@ -289,7 +289,7 @@ class AuditReport(DocumentReport):
         """What the report says of the people that its rows are a sample of, one finding per row.
 
         Columns are about, attribute, groups, measure, value, lower, upper, n, verdict and sentence,
-        then the others of :class:`fairbench.audits.findings.Finding`.
+        then the others of :class:`fairbench.evaluation.findings.Finding`.
         """
         return frame_of(self.document.data.get("findings", []))
 

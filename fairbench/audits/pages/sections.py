@@ -8,17 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.audits.assessment import Assessment, Size, attributes_with_small_groups
+from fairbench.audits.assessment import Assessment, attributes_with_small_groups
 from fairbench.audits.direction import Direction
-from fairbench.audits.findings import NOT_MEASURED, OPEN
 from fairbench.audits.gaps import NEEDS_NO_LABELS, Gap
 from fairbench.audits.labels_needed import kind_of_labels
 from fairbench.audits.question import RATIO
 from fairbench.audits.sentences import STRICTER
-from fairbench.audits.thresholds import ConstrainedThreshold, ThresholdCurves
-from fairbench.audits.within import StandardisedGap, StratumGap
+from fairbench.audits.thresholds import ThresholdCurves
+from fairbench.audits.within import StandardisedGap
 from fairbench.core.text import count, interval, number, signed, two_digits
-from fairbench.evaluation.by_group import COMPARED_WITH, LARGE_ENOUGH, GroupScores, ImpactRatio
+from fairbench.evaluation.by_group import (
+    COMPARED_WITH,
+    LARGE_ENOUGH,
+    GroupScores,
+    Row,
+    is_given_reference,
+)
+from fairbench.evaluation.findings import NOT_MEASURED, OPEN
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import label
@@ -102,7 +108,7 @@ def _gaps(assessment: Assessment) -> Table:
         return gap.standard_error if gap.signed else None
 
     def by_noise(gap: Gap) -> float | None:
-        return gap.alike if isfinite(gap.alike) else None
+        return gap.noise if isfinite(gap.noise) else None
 
     def small(gap: Gap) -> float | None:
         # Of several groups it would follow from how little is known of each, not from the data.
@@ -123,7 +129,7 @@ def _gaps(assessment: Assessment) -> Table:
     ]
     if assessment.of_decisions:
         columns.append((standard_error, Column("standard error", "number", decimals=4)))
-    if any(isfinite(gap.alike) for gap in gaps):
+    if any(isfinite(gap.noise) for gap in gaps):
         columns.append((by_noise, Column("by noise", "number", left_out=1)))
     columns += [
         (("lower", "upper"), Column("95 % interval", "interval")),
@@ -151,7 +157,7 @@ def _gaps_caption(assessment: Assessment) -> str:
         "size: the largest difference between two groups; where there are only two, the second's "
         "rate minus the first's."
     )
-    if any(isfinite(gap.alike) for gap in assessment.gaps):
+    if any(isfinite(gap.noise) for gap in assessment.gaps):
         caption += " by noise: how large it would be on average if all groups were alike."
     if any(gap.verdict == OPEN for gap in assessment.gaps):
         caption += f" A gap can be open although its interval lies beyond the bound: {STRICTER}"
@@ -220,12 +226,16 @@ def _rates(assessment: Assessment) -> Table:
             ("rows", Column("rows", "count")),
             *([("labels", Column("labels", "count"))] if labelled else []),
             *(
-                (lambda size, name=name: values.get((*size.key, name)), Column(title, "estimate"))
+                (lambda row, name=name: values.get((*_key(row), name)), Column(title, "estimate"))
                 for name, title in main.items()
             ),
         ],
         most=MOST_ROWS,
     )
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row["attribute"], row["group"]
 
 
 _WEIGHTS = (
@@ -313,41 +323,40 @@ def _reversed(gaps: Sequence[StandardisedGap], raw: Sequence[Gap]) -> Iterator[s
 
 def _strata(gap: StandardisedGap, epsilon: float) -> Table:
     """Return the table of one gap in each stratum."""
-    pairs = {(stratum.low, stratum.high) for stratum in gap.strata if stratum.low}
+    pairs = {(row["low"], row["high"]) for row in gap.strata if row["low"]}
     is_signed = len(pairs) == 1 and gap.signed
-    drawn_bars = bars([(row.lower, row.value, row.upper) for row in gap.strata], epsilon)
-    bar_of = dict(zip(gap.strata, drawn_bars, strict=True))
+    drawn = bars([(row["lower"], row["value"], row["upper"]) for row in gap.strata], epsilon)
 
-    def rate(index: int) -> Callable[[StratumGap], str]:
+    def rate(name: str, index: int) -> Callable[[Row], str]:
         """Return the function that writes the lower (0) or the higher (1) rate of a stratum."""
 
-        def cell(row: StratumGap) -> str:
-            if not row.low:
+        def cell(row: Row) -> str:
+            if not row["low"]:
                 return "one group alone" if index == 0 else ""
-            name = (row.low, row.high)[index]
-            return number(row.rates[index]) if is_signed else f"{number(row.rates[index])} ({name})"
+            text = number(row["rates"][index])
+            return text if is_signed else f"{text} ({row[name]})"
 
         return cell
 
-    def size(row: StratumGap) -> str:
-        return signed(row.value) if is_signed else number(row.value)
+    def size(row: Row) -> str:
+        return signed(row["value"]) if is_signed else number(row["value"])
 
-    def limits(row: StratumGap) -> TableCell | None:
-        few = f" (n={row.smallest})" if row.smallest < gap.minimum else ""
-        return TableCell((row.lower, row.upper), after=few) if row.low else None
+    def limits(row: Row) -> TableCell | None:
+        few = f" (n={row['smallest']})" if row["smallest"] < gap.minimum else ""
+        return TableCell((row["lower"], row["upper"]), after=few) if row["low"] else None
 
     titles = next(iter(pairs)) if is_signed else ("lowest", "highest")
     return table_of(
-        gap.strata,
+        [{**row, "bar": bar} for row, bar in zip(gap.strata, drawn, strict=True)],
         [
             ("stratum", Column(gap.within)),
-            (lambda row: 100 * row.weight, Column("weight, %", "number", decimals=1)),
+            (lambda row: 100 * row["weight"], Column("weight, %", "number", decimals=1)),
             ("rows", Column("rows", "count")),
-            (rate(0), Column(titles[0], right=True)),
-            (rate(1), Column(titles[1], right=True)),
+            (rate("low", 0), Column(titles[0], right=True)),
+            (rate("high", 1), Column(titles[1], right=True)),
             (size, Column("difference", right=True)),
             (limits, Column("95 % interval", "interval")),
-            (bar_of.get, Column("", "bar")),
+            ("bar", Column("", "bar")),
         ],
         by="",
         title=f"{gap.rate_name} by {gap.attribute}, in each stratum",
@@ -369,7 +378,7 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
     granted = everyone.granted
     named_group = "the group named by reference="
     highest_group = f"the group {granted} most often"
-    are_given = {ratio.given for ratio in ratios}
+    are_given = {ratio["given"] for ratio in ratios}
     if len(are_given) == 2:
         reference = f"{named_group}, or else of {highest_group}"
     else:
@@ -390,12 +399,12 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
             (("rate", "rate_lower", "rate_upper"), Column(granted, "estimate")),
             ("ratio", Column("ratio", "number", decimals=2)),
             (
-                lambda row: None if row.is_given_reference else (row.lower, row.upper),
+                lambda row: None if is_given_reference(row) else (row["lower"], row["upper"]),
                 Column("95 % interval", "interval", decimals=2),
             ),
             (_ratio_bar, Column("", "bar")),
             (
-                lambda row: None if row.is_given_reference else row.below,
+                lambda row: None if is_given_reference(row) else row["below"],
                 Column("P(<0.8)", "probability"),
             ),
         ],
@@ -412,11 +421,11 @@ def impact_blocks(assessment: Assessment) -> Iterator[Block]:
     )
 
 
-def _ratio_bar(ratio: ImpactRatio) -> Bar | None:
+def _ratio_bar(row: Row) -> Bar | None:
     """Return a ratio on a scale from 0 to 2; beyond, it is cut off."""
-    if np.isnan(ratio.ratio):
+    if np.isnan(row["ratio"]):
         return None
-    ratios = (ratio.lower, ratio.ratio, ratio.upper, FOUR_FIFTHS, 1, 1 / FOUR_FIFTHS)
+    ratios = (row["lower"], row["ratio"], row["upper"], FOUR_FIFTHS, 1, 1 / FOUR_FIFTHS)
     lower, value, upper, band_start, equal, band_end = (
         round(100 * min(end, _LARGEST) / _LARGEST, 1) for end in ratios
     )
@@ -480,21 +489,23 @@ def _errors(assessment: Assessment) -> Table:
     negative, positive = assessment.table.labels
     measured = {(attribute, group) for attribute, group, name in values if name in _ERRORS[:2]}
 
-    def against_reference(row: Size, name: str, sign: int) -> tuple[float, ...]:
+    def against_reference(row: Row, name: str, sign: int) -> tuple[float, ...]:
         """Return the interval of a difference from the reference, of the other sign if asked."""
-        return tuple(sorted(sign * end for end in values.get((*row.key, name), (np.nan,) * 3)[1:]))
+        return tuple(
+            sorted(sign * end for end in values.get((*_key(row), name), (np.nan,) * 3)[1:])
+        )
 
     wrongly_1, wrongly_0, more_wrongly_1, fewer_wrongly_0 = _ERRORS
     return table_of(
-        [size for size in assessment.sizes if size.key in measured],
+        [size for size in assessment.sizes if _key(size) in measured],
         [
             *OF_GROUP,
-            (lambda row: values.get((*row.key, wrongly_1)), Column("FPR", "estimate")),
+            (lambda row: values.get((*_key(row), wrongly_1)), Column("FPR", "estimate")),
             (
                 lambda row: against_reference(row, more_wrongly_1, 1),
                 Column("more than reference", "interval"),
             ),
-            (lambda row: values.get((*row.key, wrongly_0)), Column("FNR", "estimate")),
+            (lambda row: values.get((*_key(row), wrongly_0)), Column("FNR", "estimate")),
             (
                 lambda row: against_reference(row, fewer_wrongly_0, -1),
                 Column("more than reference", "interval"),
@@ -512,7 +523,7 @@ def _errors(assessment: Assessment) -> Table:
 def calibration_table(assessment: Assessment) -> Table:
     """Return by how much the scores of each group are too high on average."""
     return table_of(
-        [row for row in assessment.calibrations if not np.isnan(row.excess)],
+        [row for row in assessment.calibrations if not np.isnan(row["excess"])],
         [
             *OF_GROUP,
             ("labels", Column("labels", "count")),
@@ -526,38 +537,37 @@ def calibration_table(assessment: Assessment) -> Table:
     )
 
 
-def _constrained(
-    chosen: ConstrainedThreshold, today: float, direction: Direction
-) -> Iterator[Block]:
+def _constrained(chosen: Row, today: float, direction: Direction) -> Iterator[Block]:
     """Yield the threshold that a constraint asks for, and how it does on the other rows."""
     asked = asked_of_threshold(chosen, direction)
-    rows, others = count(chosen.rows.chosen_on), count(chosen.rows.judged_on)
-    if np.isnan(chosen.threshold):
+    rows, others = map(count, chosen["rows"])
+    threshold = chosen["threshold"]
+    if np.isnan(threshold):
         yield Paragraph(f"At no threshold {asked} on the {rows} rows that were looked at.")
         return
-    if chosen.threshold == today:
+    if threshold == today:
         start = f"At the threshold of today, {today:g}, {asked}"
     else:
-        start = f"{chosen.threshold:.4g} is the threshold nearest to {today:g} at which {asked}"
-    changes = f"{chosen.changed:.1%} of the other {others} rows would be decided otherwise."
+        start = f"{threshold:.4g} is the threshold nearest to {today:g} at which {asked}"
+    changes = f"{chosen['changed']:.1%} of the other {others} rows would be decided otherwise."
     accuracy = ""
-    if not np.isnan(chosen.accuracy[0]):
+    if not np.isnan(chosen["accuracy"][0]):
         was, now = (
             f"{number(value)} ({interval(lower, upper)})"
-            for value, lower, upper in (chosen.accuracy_before, chosen.accuracy)
+            for value, lower, upper in (chosen["accuracy_before"], chosen["accuracy"])
         )
         accuracy = f" Accuracy would be {now} in place of {was}."
     yield Paragraph(f"{start}, on {rows} rows chosen at random. {changes}{accuracy}")
     words = {True: "surely", False: "surely not", None: "open"}
     yield table_of(
-        chosen.judged,
+        chosen["judged"],
         [
             ("attribute", Column("of")),
             ("chosen", Column("there", "number")),
             ("value", Column("on other rows", "number")),
             (("lower", "upper"), Column("95 % interval", "interval")),
             ("before", Column("today", "number")),
-            (lambda row: words[row.holds], Column("holds")),
+            (lambda row: words[row["holds"]], Column("holds")),
         ],
         caption=(
             "there: on the rows that the threshold was chosen on, which flatters it; the others "
@@ -567,14 +577,16 @@ def _constrained(
     )
 
 
-def asked_of_threshold(chosen: ConstrainedThreshold, direction: Direction) -> str:
+def asked_of_threshold(chosen: Row, direction: Direction) -> str:
     """Return what a constraint asks of a threshold, in words."""
-    bound = f"{chosen.bound:g}"
-    if chosen.constraint == RATIO:
+    bound = f"{chosen['bound']:g}"
+    if chosen["constraint"] == RATIO:
         return (
             f"the smallest share {direction.granted} of a group is at least {bound} of the largest"
         )
-    return f"no two groups differ by more than {bound} in {direction.rate_name(chosen.constraint)}"
+    return (
+        f"no two groups differ by more than {bound} in {direction.rate_name(chosen['constraint'])}"
+    )
 
 
 def _curve_figure(curves: ThresholdCurves, scores: Sequence[GroupScores], granted: str) -> Figure:

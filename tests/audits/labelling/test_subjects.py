@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.findings import LEVEL
 from fairbench.audits.labelling.questions import (
     QUESTIONS,
     askable,
@@ -22,6 +21,7 @@ from fairbench.audits.labelling.questions import (
 from fairbench.audits.labelling.session import PREDICTED, Answer, State, open_session
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
+from fairbench.evaluation.findings import LEVEL
 from fairbench.metrics.regression import ERROR_ROWS
 from tests.audits.tables import parse, written
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.findings import Finding
 from fairbench.audits.sentences import can_be_concluded, cannot_be_concluded
 from fairbench.cli.main import main
 from fairbench.core.files import sealed_json, unsealed_json
+from fairbench.evaluation.findings import Finding
 from fairbench_watch.alarms import WatchFile
 from fairbench_watch.page import watch_document
 from tests.audits.tables import predictions

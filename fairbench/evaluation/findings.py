@@ -1,13 +1,15 @@
-"""Findings: statements about the population that the rows of an audit are a sample of.
+"""Measures ask, findings answer: what rows say of the population that they are a sample of.
 
-Every sentence of a page about the population is a finding, worded by
-:mod:`fairbench.audits.sentences`. All findings of a page share one error rate: any of them is wrong
-in at most one audit of twenty. All other sentences describe the rows.
+A :class:`Measure` is a question about the groups of an attribute, which can be answered at any
+level; :meth:`Measure.conclude` makes the findings that answer it. Every sentence of an audit's page
+about the population is a finding, worded by :mod:`fairbench.audits.sentences`, and so are a gate's
+statements. All findings of a page share one error rate: any of them is wrong in at most one audit
+of twenty. All other sentences describe the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +20,7 @@ from fairbench.core.text import some_of
 from fairbench.evaluation.intervals import GapInterval
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, largest_gap
 
+NAN = float("nan")
 LARGE, SMALL, OPEN, NOT_MEASURED = "large", "small", "open", "not measured"
 ERROR_RATE = 0.05  # the share of pages with any wrong finding
 LEVEL = 0.95  # of the intervals that are printed
@@ -75,9 +78,9 @@ class Finding:
     measure: str
     verdict: str
     groups: Sequence[str] = ()
-    value: float = float("nan")
-    lower: float = float("nan")
-    upper: float = float("nan")
+    value: float = NAN
+    lower: float = NAN
+    upper: float = NAN
     values: Sequence[float] = ()
     bound: float = 0.0
     is_share: bool = True
@@ -87,7 +90,7 @@ class Finding:
     given: str = ""
     scope: str = ""
     decided: str = ""
-    noise: float = float("nan")
+    noise: float = NAN
 
     @property
     def question(self) -> tuple[str, str, str]:
@@ -165,6 +168,156 @@ class GapAnswer:
     pairs: Sequence[tuple[int, int]] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A question about the groups of an attribute, which can be answered at any level.
+
+    Attributes
+    ----------
+    asked : the finding to fill in: whom and what the question is about, the tolerance, how many
+        rows it rests on, and why it is not measured, where there is no `gap`.
+    names : (A,) the names of the groups that are compared.
+    gap : level -> the interval of their largest gap, with the simultaneous lower limits of all
+        pairs where these are known; None where nothing is measured.
+    rates : (A,) what is measured of each group; or (A, A), of the first of each pair, where that
+        depends on the second.
+    estimate : the gap, with both limits of its 95 % interval.
+    signed : whether it is that of the second of two groups less the first's.
+    few : the people of too few rows to show that they are like the others: no gap is small with
+        them, and an open one says so.
+    is_whole : whether the interval is of everyone, `few` included.
+    may_be_small : whether there are enough labels to call the gap small.
+    noise : of more than two groups, how large noise alone would make the gap; NaN otherwise.
+    """
+
+    asked: Finding
+    names: Sequence[str] = ()
+    gap: Callable[[float], GapInterval] | None = None
+    rates: Sequence[Any] = ()
+    estimate: tuple[float, float, float] = (NAN, NAN, NAN)
+    signed: bool = False
+    few: Sequence[str] = ()
+    is_whole: bool = True
+    may_be_small: bool = True
+    noise: float = NAN
+
+    @classmethod
+    def of_limits(
+        cls, asked: Finding, names: Sequence[str], at: Callable[[float], GroupLimits], **more: Any
+    ) -> Measure:
+        """Return the question of groups whose limits are known.
+
+        Parameters
+        ----------
+        at : level -> the measure of the groups, with limits. People of a group that has none may
+            differ from all others.
+        more : further attributes.
+        """
+        shown = at(LEVEL)
+        measured = np.isfinite(shown.pointwise.lower)
+        known = measured & np.isfinite(shown.pointwise.value)
+        if known.sum() < 2:
+            return cls(asked)
+        value, lower, upper = map(float, largest_gap(shown.only(measured)))
+        return cls(
+            asked,
+            names,
+            lambda level: GapInterval.of(at(level).only(measured)),
+            shown.pointwise.value.tolist(),
+            (value, lower, upper),
+            few=[name for name, is_known in zip(names, known, strict=True) if not is_known],
+            is_whole=bool(measured.all()),
+            noise=gap_of_noise(shown.pointwise),
+            **more,
+        )
+
+    @property
+    def attribute(self) -> str:
+        """The attribute whose groups are compared."""
+        return self.asked.attribute
+
+    @property
+    def value(self) -> float:
+        """The gap."""
+        return self.estimate[0]
+
+    @property
+    def lower(self) -> float:
+        """The lower limit of its interval."""
+        return self.estimate[1]
+
+    @property
+    def upper(self) -> float:
+        """The upper limit of its interval."""
+        return self.estimate[2]
+
+    def answered(self, risk: float) -> GapAnswer:
+        """Return the answer that is wrong with a probability of at most `risk`."""
+        if self.gap is None:
+            return GapAnswer(NOT_MEASURED)
+        may_be_small = self.may_be_small and (self.is_whole or not self.few)
+        return answer_gap(self.gap, self.asked.bound, risk, may_be_small=may_be_small)
+
+    def conclude(self, answer: GapAnswer, **more: Any) -> list[Finding]:
+        """Return the finding of the gap, and those of the further pairs that surely differ.
+
+        Parameters
+        ----------
+        more : further fields of the first, such as ``needs``.
+        """
+        named = answer.named
+        if answer.verdict == LARGE and not named and len(self.names) == 2:
+            named = (0, 1) if self.rates[0] > self.rates[1] else (1, 0)
+        value, lower, upper = self.estimate
+        if self.signed and named == (0, 1):
+            value, lower, upper = -value, -upper, -lower
+        if answer.verdict == OPEN and self.few and not self.is_whole:
+            lower = upper = NAN  # it is the gap of the others alone
+        why = {OPEN: too_few_of(self.few), NOT_MEASURED: self.asked.needs}
+        fields = {
+            "verdict": answer.verdict,
+            "groups": tuple(self.names[group] for group in named),
+            "value": value,
+            "lower": lower,
+            "upper": upper,
+            "values": self._rates_of(*named) if named else (),
+            "needs": why.get(answer.verdict, ""),
+            "noise": self.noise,
+        }
+        further = [pair for pair in answer.pairs if pair != answer.named and len(self.rates)]
+        return [replace(self.asked, **{**fields, **more}), *(self._pair(*pair) for pair in further)]
+
+    def _rates_of(self, first: int, second: int) -> tuple[float, ...]:
+        """Return what is measured of two groups that are compared; nothing where it is unknown."""
+        rates = np.asarray(self.rates, float)
+        if not rates.size:
+            return ()
+        if rates.ndim == 2:
+            return float(rates[first, second]), float(rates[second, first])
+        return float(rates[first]), float(rates[second])
+
+    def _pair(self, high: int, low: int) -> Finding:
+        """Return the finding that one group is surely above another."""
+        above, below = values = self._rates_of(high, low)
+        names = self.names[high], self.names[low]
+        pair = replace(self.asked, about=PAIR, verdict=LARGE, groups=names, bound=0.0, needs="")
+        return replace(pair, value=above - below, values=values)
+
+
+def side_of(lower: float, upper: float, bound: float, *, low_is_bad: bool = False) -> str:
+    """Return on which side of a bound an interval lies: `LARGE` if on the bad one, else `SMALL`.
+
+    The bound itself is good. `OPEN` where the interval holds both sides, or there is none.
+    """
+    if np.isnan(lower) or np.isnan(upper):
+        return OPEN
+    if low_is_bad:
+        lower, upper, bound = -upper, -lower, -bound
+    if lower > bound:
+        return LARGE
+    return SMALL if upper <= bound else OPEN
+
+
 def answer_gap(
     at: Callable[[float], GapInterval], bound: float, risk: float, *, may_be_small: bool = True
 ) -> GapAnswer:
@@ -213,98 +366,6 @@ def one_sided_level(risk: float) -> float:
     It is at least that of the intervals that are printed, so that no answer contradicts them.
     """
     return max(LEVEL, 1 - 2 * risk)
-
-
-def as_named(
-    answer: GapAnswer, estimate: tuple[float, float, float], *, signed: bool
-) -> tuple[float, float, float]:
-    """Return the value and the limits of a gap as its finding names the groups.
-
-    Parameters
-    ----------
-    estimate : the gap with both limits of its interval.
-    signed : whether it is the rate of the second of two groups minus that of the first. Where the
-        answer names the first one first, as its rate is higher, the difference is turned round.
-    """
-    value, lower, upper = estimate
-    return (-value, -upper, -lower) if signed and answer.named == (0, 1) else estimate
-
-
-def pair_findings(
-    gap: Finding, names: Sequence[str], answer: GapAnswer, rates: Sequence[float]
-) -> Iterator[Finding]:
-    """Yield the pairs of groups that surely differ, except the pair that the gap's finding names.
-
-    Parameters
-    ----------
-    gap : the finding of the largest gap.
-    names, rates : the names and the rates of the groups that are compared.
-    answer : which groups surely differ.
-    """
-    for high, low in answer.pairs:
-        if (high, low) != answer.named:
-            above, below = float(rates[high]), float(rates[low])
-            yield Finding(
-                PAIR,
-                gap.attribute,
-                gap.measure,
-                LARGE,
-                (names[high], names[low]),
-                value=above - below,
-                values=(above, below),
-                is_share=gap.is_share,
-                n=gap.n,
-                scope=gap.scope,
-            )
-
-
-def compare_groups(
-    at: Callable[[float], GroupLimits],
-    names: Sequence[str],
-    template: Finding,
-    risk: float,
-    *,
-    may_be_small: bool = True,
-) -> tuple[GapAnswer, list[Finding]]:
-    """Decide whether the largest gap of a measure between groups is large, and which pairs differ.
-
-    Parameters
-    ----------
-    at : level -> the measure of the groups, with limits. A group of people without limits may
-        differ from all others: with one no gap is small, and an open one names it.
-    names : the names of the groups.
-    template : the finding of a gap that is not measured, with the reason.
-    risk : the error rate of the answer.
-    may_be_small : whether there are enough labels to call the gap small.
-    """
-    shown = at(LEVEL)
-    measured = np.isfinite(shown.pointwise.lower)
-    known = measured & np.isfinite(shown.pointwise.value)
-    if known.sum() < 2:
-        return GapAnswer(NOT_MEASURED), [template]
-    answer = answer_gap(
-        lambda level: GapInterval.of(at(level).only(measured)),
-        template.bound,
-        risk,
-        may_be_small=may_be_small and bool(measured.all()),
-    )
-    few = too_few_of([name for name, is_known in zip(names, known, strict=True) if not is_known])
-    value, lower, upper = map(float, largest_gap(shown.only(measured)))
-    if answer.verdict == OPEN and not measured.all():
-        lower = upper = np.nan  # it is the gap of the others alone
-    rates = shown.pointwise.value.tolist()
-    gap = replace(
-        template,
-        verdict=answer.verdict,
-        groups=tuple(names[group] for group in answer.named),
-        value=value,
-        lower=lower,
-        upper=upper,
-        values=tuple(rates[group] for group in answer.named),
-        needs=few if answer.verdict == OPEN else "",
-        noise=gap_of_noise(shown.pointwise),
-    )
-    return answer, [gap, *pair_findings(gap, names, answer, rates)]
 
 
 def lowest_of(names: Sequence[str], answer: GapAnswer) -> list[str]:

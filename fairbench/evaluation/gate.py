@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,15 @@ from numpy.typing import NDArray
 from fairbench.core.errors import UserError, check_choice, unknown_name
 from fairbench.core.text import count, is_number, number, shortened, some_of, visible
 from fairbench.evaluation.evaluator import Evaluator
+from fairbench.evaluation.findings import (
+    CONSTRAINT,
+    LARGE,
+    NAN,
+    OPEN,
+    SMALL,
+    Finding,
+    side_of,
+)
 from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import MetricTable
@@ -292,14 +301,15 @@ def _bound(condition_text: str, start: str, text: str) -> float:
 # truly broken one is wrongly cleared no more often than its own interval misses; to fail, the
 # statements share what may go wrong.
 
-Estimate = tuple[float, float, float]  # a value, and both limits of its interval
-
-PASSES, FAILS, OPEN = "passes", "fails", "open"
-STATUS: Mapping[str, int] = {PASSES: 0, FAILS: 1, OPEN: 3}
+PASSES, FAILS = "passes", "fails"
+# What a gate says of its statements, and the exit status of each.
+OUTCOME: Mapping[str, str] = MappingProxyType({SMALL: PASSES, LARGE: FAILS, OPEN: OPEN})
+STATUS: Mapping[str, int] = MappingProxyType({PASSES: 0, FAILS: 1, OPEN: 3})
 RISK = 0.025  # on either side: the gate is settled where a 95 % interval does not hold the bound
 FEWEST_LABELS = 30  # that every group must have, of some labels, before a condition is cleared
 FEWEST_ROWS = 10  # fewer are named as what keeps a condition open
 _MOST_NAMED = 3  # statements in a line
+_NOT_MEASURED = (NAN, NAN, NAN)
 
 
 class GateError(Exception):
@@ -316,31 +326,20 @@ class GateError(Exception):
         self.gate, self.table = gate, table
 
 
-@dataclass(frozen=True)
-class Statement:
+@dataclass(frozen=True, eq=False)
+class Statement(Finding):
     """The finding on one condition for the groups of one attribute.
 
-    Attributes
-    ----------
-    value, lower, upper : the measure, and both limits of its interval. The condition is cleared
-        where both limits are on the good side of its bound, and met where both are on the other.
-    verdict : `PASSES`, `FAILS` or `OPEN`.
-    groups : the groups whose rates are compared, the one with the lower rate first.
-    n : how many rows the value rests on.
-    needs : what keeps a statement open, other than the width of its interval.
-    noise : of a gap among more than two groups, how large noise alone would make it on average, if
-        the groups were alike; None of all else.
+    It is large where the condition is surely met, and small where it surely is not. `groups` has
+    the one with the lower rate first.
     """
 
-    condition: Condition
-    value: float
-    lower: float
-    upper: float
-    verdict: str
-    groups: tuple[str, ...] = ()
-    n: int = 0
-    needs: str = ""
-    noise: float | None = None
+    condition: Condition = field(kw_only=True)
+
+    @property
+    def outcome(self) -> str:
+        """`PASSES`, `FAILS` or `OPEN`."""
+        return OUTCOME[self.verdict]
 
     @property
     def text(self) -> str:
@@ -349,7 +348,7 @@ class Statement:
         if self.verdict == OPEN:
             in_brackets = f" ({estimate})" if estimate else ""
             return f"whether the {condition.label} is {condition.bad}{in_brackets}"
-        side = condition.good if self.verdict == PASSES else condition.bad
+        side = condition.good if self.verdict == SMALL else condition.bad
         return f"the {condition.label} is {estimate}, surely {side}"
 
     @property
@@ -358,9 +357,9 @@ class Statement:
         if np.isnan(self.lower):
             return ""
         details = [f"interval {number(self.lower)} to {number(self.upper)}"]
-        if self.groups and self.verdict != PASSES:
+        if self.groups and self.verdict != SMALL:
             details = [" and ".join(self.groups), *details]
-        if self.noise is not None:
+        if np.isfinite(self.noise):
             details.append(f"{number(self.noise)} by noise alone")
         value = "undefined" if np.isnan(self.value) else number(self.value)
         if self.verdict == OPEN:  # stands in brackets already
@@ -370,9 +369,17 @@ class Statement:
     @property
     def row(self) -> dict[str, Any]:
         """The statement in plain values."""
-        finding = {name: value for name, value in asdict(self).items() if name != "condition"}
-        condition = {"condition": str(self.condition), **asdict(self.condition)}
-        return {**condition, **finding, "groups": list(self.groups), "text": self.text}
+        return {
+            "condition": str(self.condition),
+            **asdict(self.condition),
+            **{name: getattr(self, name) for name in ("value", "lower", "upper")},
+            "verdict": self.outcome,
+            "groups": list(self.groups),
+            "n": self.n,
+            "needs": self.needs,
+            "noise": self.noise if np.isfinite(self.noise) else None,
+            "text": self.text,
+        }
 
 
 @dataclass(frozen=True)
@@ -385,7 +392,7 @@ class Gate:
     Attributes
     ----------
     statements : the finding on each condition, for each attribute that it is about: its value and
-        interval, the groups that are compared, and its own verdict.
+        interval, the groups that are compared, and its own outcome.
     require : ``verdict`` or ``pass``. With ``pass``, an open gate has the exit status of a failure.
     outcome : ``passes`` if every condition is surely not met, ``fails`` if one surely is met, and
         ``open`` if the rows cannot tell.
@@ -408,7 +415,7 @@ class Gate:
     >>> gate.outcome, bool(gate), gate.exit_status
     ('fails', False, 1)
     >>> for statement in gate.statements:
-    ...     print(f"{statement.condition} {statement.verdict}: {statement.value:.2f}")
+    ...     print(f"{statement.condition} {statement.outcome}: {statement.value:.2f}")
     sex:impact_ratio<0.8 fails: 0.50
     sex:statistical_parity>0.6 passes: 0.50
     >>> gate.check()
@@ -422,10 +429,10 @@ class Gate:
     @property
     def outcome(self) -> str:
         """`PASSES`, `FAILS` or `OPEN`."""
-        verdicts = {statement.verdict for statement in self.statements}
-        if FAILS in verdicts:
+        outcomes = {statement.outcome for statement in self.statements}
+        if FAILS in outcomes:
             return FAILS
-        return PASSES if verdicts == {PASSES} else OPEN
+        return PASSES if outcomes == {PASSES} else OPEN
 
     @property
     def exit_status(self) -> int:
@@ -451,7 +458,7 @@ class Gate:
     def line(self) -> str:
         """The outcome in one line."""
         outcome = self.outcome
-        decisive = [statement for statement in self.statements if statement.verdict == outcome]
+        decisive = [statement for statement in self.statements if statement.outcome == outcome]
         texts = [statement.text for statement in decisive[:_MOST_NAMED]]
         if len(decisive) > _MOST_NAMED:
             texts.append(f"and {count(len(decisive) - _MOST_NAMED)} more")
@@ -583,7 +590,9 @@ def gate_of_labelled(
     return judge(single, compared, require)
 
 
-def statement_of(condition: Condition, estimate: Estimate, **fields: Any) -> Statement:
+def statement_of(
+    condition: Condition, estimate: tuple[float, float, float], **fields: Any
+) -> Statement:
     """Return the finding on a condition, from the value of its measure and both limits.
 
     Parameters
@@ -591,20 +600,25 @@ def statement_of(condition: Condition, estimate: Estimate, **fields: Any) -> Sta
     fields : further fields of :class:`Statement`.
     """
     value, lower, upper = estimate
-    below = condition.sign == BELOW
-    if np.isnan(lower) or np.isnan(upper):
-        verdict = OPEN
-    elif upper < condition.bound if below else lower > condition.bound:
-        verdict = FAILS
-    elif lower >= condition.bound if below else upper <= condition.bound:
-        verdict = PASSES
-    else:
-        verdict = OPEN
-    return Statement(condition, value, lower, upper, verdict, **fields)
+    return Statement(
+        CONSTRAINT,
+        condition.attribute,
+        condition.label,
+        side_of(lower, upper, condition.bound, low_is_bad=condition.sign == BELOW),
+        value=value,
+        lower=lower,
+        upper=upper,
+        bound=condition.bound,
+        condition=condition,
+        **fields,
+    )
 
 
 def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> Statement:
     """Return the finding on a condition.
+
+    The conditions of a gate do not share the risk of the limit that clears one; they do share that
+    of the limit that meets one.
 
     Parameters
     ----------
@@ -612,81 +626,67 @@ def _statement(condition: Condition, compared: ComparedGroups, risk: float) -> S
     """
     intervals = compared.intervals(condition)
     n = int(compared.n_rows.sum())
-    not_measured = (float("nan"),) * 3
     if intervals is None:
-        return statement_of(condition, not_measured, n=0, needs="there are no labels")
+        return statement_of(condition, _NOT_MEASURED, n=0, needs="there are no labels")
     if len(compared.groups) < 2:
-        return statement_of(condition, not_measured, n=n, needs="there is one group alone")
-    levels = _Levels(clear=1 - 2 * RISK, fail=1 - 2 * risk)
+        return statement_of(condition, _NOT_MEASURED, n=n, needs="there is one group alone")
+    clear, fail = 1 - 2 * RISK, 1 - 2 * risk
     metric = condition.declared
     if metric is None:
-        measure = _smallest_ratio(intervals, levels, compared.reference)
+        measured = _smallest_ratio(intervals, clear, fail, compared.reference)
     elif metric.is_gap:
-        measure = _largest_gap(intervals, metric, levels, compared)
+        measured = _largest_gap(intervals, metric, clear, fail, compared)
     else:
-        measure = _extreme_rate(intervals, metric, levels, lowest=condition.sign == BELOW)
+        lowest = condition.sign == BELOW
+        measured = _extreme_rate(intervals, metric, clear, fail, lowest=lowest)
+    estimate, positions, noise = measured
     rates = (selection_rate,) if metric is None else metric.rates
-    n = int(intervals.rows(rates).min(axis=0).sum())
-    group_names = tuple(compared.groups[g] for g in measure.groups)
     statement = statement_of(
-        condition, measure.estimate, groups=group_names, n=n, noise=measure.noise
+        condition,
+        estimate,
+        groups=tuple(compared.groups[g] for g in positions),
+        n=int(intervals.rows(rates).min(axis=0).sum()),
+        noise=noise,
     )
     why = ""
     short = compared.short_of_labels(condition)
-    if statement.verdict == PASSES and short:
+    if statement.verdict == SMALL and short:
         why = f"under {FEWEST_LABELS} labels in {some_of(short)}"
     elif statement.verdict == OPEN and (few := compared.few):
         why = f"under {FEWEST_ROWS} rows in {some_of(few)}"
     return replace(statement, verdict=OPEN, needs=why) if why else statement
 
 
-class _Levels(NamedTuple):
-    """The levels of the intervals that a condition is cleared and met by.
-
-    Attributes
-    ----------
-    clear : the level of the limit that clears it; the conditions of a gate do not share its risk.
-    fail : the level of the limit that meets it; the conditions of a gate share its risk.
-    """
-
-    clear: float
-    fail: float
+# What a condition is about: a value with both limits, the positions of its groups, and the noise.
+_Measured = tuple[tuple[float, float, float], list[int], float]
+_UNKNOWN = (NAN, 0.0, 1.0)
 
 
-class _Measure(NamedTuple):
-    """What a condition is about: a value with its limits, the positions of its groups, noise."""
-
-    estimate: Estimate
-    groups: list[int]
-    noise: float | None = None
-
-
-def _smallest_ratio(intervals: CountIntervals, levels: _Levels, reference: int | None) -> _Measure:
+def _smallest_ratio(
+    intervals: CountIntervals, clear: float, fail: float, reference: int | None
+) -> _Measured:
     """Return the smallest ratio of groups' rates to another's, or to that of a named group."""
     n_groups = intervals.counts.shape[-2]
-    single = _rates_at(intervals, levels.clear)
+    single = _rates_at(intervals, clear)
     values = single.value
     shared = intervals.correlation(selection_rate)
     if reference is None:
-        wide = _rates_at(intervals, simultaneous_level(levels.fail, n_groups))
+        wide = _rates_at(intervals, simultaneous_level(fail, n_groups))
         value, lower, upper = map(float, smallest_ratio(GroupLimits(single, wide, shared)))
-        return _Measure((value, lower, upper), [int(values.argmin()), int(values.argmax())])
+        return (value, lower, upper), [int(values.argmin()), int(values.argmax())], NAN
     others = np.arange(n_groups) != reference
-    wide = _rates_at(intervals, 1 - (1 - levels.fail) / (n_groups - 1))
+    wide = _rates_at(intervals, 1 - (1 - fail) / (n_groups - 1))
     between: Any = shared if isinstance(shared, float) else shared[others, reference]
     narrow_ratios, wide_ratios = (
         ratio_limits(rates.take(others), rates.take([reference]), between)
         for rates in (single, wide)
     )
     if np.isnan(narrow_ratios.value).any():
-        return _Measure((float("nan"), 0.0, 1.0), [reference])
+        return _UNKNOWN, [reference], NAN
     smallest = int(np.flatnonzero(others)[narrow_ratios.value.argmin()])
-    estimate = (
-        float(narrow_ratios.value.min()),
-        float(narrow_ratios.lower.min()),
-        float(wide_ratios.upper.min()),
-    )
-    return _Measure(estimate, [smallest, reference])
+    ends = narrow_ratios.value.min(), narrow_ratios.lower.min(), wide_ratios.upper.min()
+    value, lower, upper = map(float, ends)
+    return (value, lower, upper), [smallest, reference], NAN
 
 
 def _rates_at(intervals: CountIntervals, level: float) -> Limits:
@@ -696,40 +696,40 @@ def _rates_at(intervals: CountIntervals, level: float) -> Limits:
 
 
 def _largest_gap(
-    intervals: CountIntervals, metric: Metric, levels: _Levels, compared: ComparedGroups
-) -> _Measure:
+    intervals: CountIntervals, metric: Metric, clear: float, fail: float, compared: ComparedGroups
+) -> _Measured:
     """Return the largest gap between groups; one without rows to tell may be anywhere."""
     among = np.asarray(intervals.compared([metric]))
     unseen = ~among & (compared.n_rows > 0)
     narrow, wide = (
-        replace(intervals, level=level).gaps([metric], among, unseen=unseen)[0] for level in levels
+        replace(intervals, level=level).gaps([metric], among, unseen=unseen)[0]
+        for level in (clear, fail)
     )
     positions = np.flatnonzero(among[0])
     if len(positions) < 2:
-        return _Measure((float("nan"), 0.0, 1.0), [])
+        return _UNKNOWN, [], NAN
     counts = intervals.counts_of(metric)[..., positions, :]
-    estimate = float(metric(counts)), float(wide.lower), float(narrow.upper)
     widest = max((rate(counts) for rate in metric.rates), key=np.ptp)
-    rates = replace(intervals, level=levels.clear).limits(metric.rates)
+    rates = replace(intervals, level=clear).limits(metric.rates)
     of_rates = (Limits(*(end[r, positions] for end in rates)) for r in range(len(metric.rates)))
-    noise = max(gap_of_noise(of_rate, level=levels.clear) for of_rate in of_rates)
+    noise = max(gap_of_noise(of_rate, level=clear) for of_rate in of_rates)
     ends = [int(positions[widest.argmin()]), int(positions[widest.argmax()])]
-    return _Measure(estimate, ends, noise if np.isfinite(noise) else None)
+    return (float(metric(counts)), float(wide.lower), float(narrow.upper)), ends, noise
 
 
 def _extreme_rate(
-    intervals: CountIntervals, metric: Metric, levels: _Levels, *, lowest: bool
-) -> _Measure:
+    intervals: CountIntervals, metric: Metric, clear: float, fail: float, *, lowest: bool
+) -> _Measured:
     """Return the lowest or the highest rate of all groups; unknown rates may be anything."""
     n_groups = intervals.counts.shape[-2]
     # All groups share the error rate of the limit that meets the condition.
     narrow, wide = (
         replace(intervals, level=level).rates([metric])
-        for level in (levels.clear, 1 - (1 - levels.fail) / n_groups)
+        for level in (clear, 1 - (1 - fail) / n_groups)
     )
     values = np.asarray(metric(intervals.counts_of(metric)), float)
     if np.isnan(values).all():
-        return _Measure((float("nan"), 0.0, 1.0), [])
+        return _UNKNOWN, [], NAN
     if lowest:
         group = int(np.nanargmin(values))
         lower = np.nan_to_num(narrow[0][0], nan=0.0).min()
@@ -738,4 +738,4 @@ def _extreme_rate(
         group = int(np.nanargmax(values))
         lower = np.nan_to_num(wide[0][0], nan=0.0).max()
         upper = np.nan_to_num(narrow[1][0], nan=1.0).max()
-    return _Measure((float(values[group]), float(lower), float(upper)), [group])
+    return (float(values[group]), float(lower), float(upper)), [group], NAN

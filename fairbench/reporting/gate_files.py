@@ -44,7 +44,7 @@ def to_junit(gate: Gate, name: str) -> str:
         tag = {FAILS: "failure", OPEN: "error"}.get(verdict)
         if tag:
             message = visible(_sentence(statement))
-            child = ElementTree.SubElement(case, tag, {"type": statement.verdict})
+            child = ElementTree.SubElement(case, tag, {"type": statement.outcome})
             child.set("message", message)
             child.text = message
     ElementTree.SubElement(suite, "system-out").text = visible(gate.line)
@@ -112,7 +112,7 @@ def _visible(value: Any) -> Any:
 def _verdict(statement: Statement, gate: Gate) -> str:
     """Return the verdict of a statement; if a pass is required, an open one counts as failed."""
     is_strict = statement.verdict == OPEN and gate.require == PASS
-    return FAILS if is_strict else statement.verdict
+    return FAILS if is_strict else statement.outcome
 
 
 def _sentence(statement: Statement) -> str:

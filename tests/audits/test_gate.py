@@ -45,7 +45,7 @@ def test_what_needs_labels_is_refused_without_a_column_and_open_without_labels()
     scored = frame.assign(score=np.random.default_rng(1).random(len(frame)).round(3))
     none = scored.assign(label="")
     gate = judge(none, "accuracy<0.2", "selection_rate>0.9", target="label", score="score")
-    assert [one.verdict for one in gate.statements] == ["open", "passes"]
+    assert [one.outcome for one in gate.statements] == ["open", "passes"]
     assert gate.exit_status == 3 and "there are no labels" in gate.line
 
 

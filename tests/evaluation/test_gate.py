@@ -131,7 +131,7 @@ def test_measures_go_by_the_names_that_tables_print(text, plain):
 )
 def test_a_verdict_is_given_where_the_interval_does_not_hold_the_bound(ends, verdict):
     (condition,) = conditions_of([f"sex:{RATIO}"])
-    assert statement_of(condition, ends).verdict == verdict
+    assert statement_of(condition, ends).outcome == verdict
 
 
 def test_a_gate_passes_where_all_do_fails_where_one_does_and_is_open_otherwise():
@@ -243,7 +243,7 @@ def test_more_conditions_make_failures_harder_and_passes_no_harder():
     several = gate_of([RATIO, *others], sex=table)
     first = several.statements[0]
     assert first.upper > alone.statements[0].upper and first.lower == alone.statements[0].lower
-    assert all(statement.verdict == PASSES for statement in several.statements[1:])
+    assert all(statement.outcome == PASSES for statement in several.statements[1:])
 
 
 def test_an_open_line_plans_nothing_from_the_value_that_was_observed():

@@ -254,7 +254,7 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
     is_compared = np.isin(np.arange(intervals.counts.shape[-2]), gap.compared)[None]
     unseen = ~is_compared & (intervals.rows([RATE_OF[NEEDS_NO_LABELS]]) > 0)
     rates = rate(intervals.counts_of(metric)[gap.compared])
-    (largest,) = intervals.gaps([metric], is_compared, unseen=unseen)
+    largest = intervals.gaps([metric], is_compared, unseen=unseen).take(0)
     size_limits = lower, upper = float(largest.lower), float(largest.upper)
     error = NAN
     if gap.signed:
@@ -265,7 +265,8 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
 
     def at_level(level: float) -> GapInterval:
         """Return the interval of the gap, with the leads of the groups that are compared."""
-        (interval,) = _at_level(intervals, level).gaps([metric], is_compared, unseen=unseen)
+        gaps = _at_level(intervals, level).gaps([metric], is_compared, unseen=unseen)
+        interval = gaps.take(0)
         assert interval.leads is not None
         pairs = np.ix_(gap.compared, gap.compared)
         return interval._replace(leads=np.atleast_2d(interval.leads)[pairs])

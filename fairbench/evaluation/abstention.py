@@ -277,7 +277,8 @@ def _gap_limits(counts: Floats, metrics: Sequence[Metric], level: float | None) 
     rates = {rate.name: rate for metric in metrics for rate in metric.rates}
     intervals = CountIntervals(counts, np.empty((0, 0, 4)), level, list(rates.values()))
     among_all = np.ones((len(metrics), *counts.shape[:-1]), bool)
-    return [(gap.lower, gap.upper) for gap in intervals.gaps(metrics, among_all)]
+    gaps = intervals.gaps(metrics, among_all)
+    return list(zip(gaps.lower, gaps.upper, strict=True))
 
 
 def _values(counts: Floats, metrics: Sequence[str]) -> Floats:

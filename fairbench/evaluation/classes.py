@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats
 from fairbench.data.dataset import Task
 from fairbench.evaluation.abstention import AbstentionEvaluation
-from fairbench.evaluation.groups import GroupCounts, GroupEvaluation
+from fairbench.evaluation.groups import GroupCounts, GroupEvaluation, gaps_of_rates
 from fairbench.evaluation.metric_batches import add_estimates, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import calibration_batch, ordered_bins
@@ -228,18 +228,16 @@ class _ClassAverages:
         among = counts.intervals.compared([metric])[0]
         few = among.sum(axis=-1) < 2
         among[few] = True
-        value = np.where(few, NAN, counts.values(metric, among))
+        minimum = self.evaluation.table.minimum
+        value, sizes, statuses = gaps_of_rates(counts, [metric], among[None], minimum)
         unseen = counts.unseen(among)
-        (gap,) = counts.intervals.gaps([metric], among[None], unseen=unseen[None])
-        sizes = np.where(among, counts.sizes(metric.rates), np.iinfo(np.int64).max)
-        status = counts.gap_status(metric, self.evaluation.table.minimum, among, value)
-        kind, reason = (np.ravel(array) for array in status)
+        gap = counts.intervals.gaps([metric], among[None], unseen=unseen[None])
         return _Gaps(
-            value=np.ravel(value),
+            value=np.ravel(np.where(few, NAN, value)),
             lower=np.ravel(np.where(few, NAN, gap.lower)),
             upper=np.ravel(np.where(few, NAN, gap.upper)),
-            n=np.ravel(sizes.min(axis=(0, -1))),
-            status=Statuses(kind, reason),
+            n=np.ravel(sizes),
+            status=Statuses(*map(np.ravel, statuses)),
         )
 
     def _status(self, gaps: Sequence[_Gaps]) -> Statuses:

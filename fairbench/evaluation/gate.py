@@ -702,7 +702,7 @@ def _largest_gap(
     among = np.asarray(intervals.compared([metric]))
     unseen = ~among & (compared.n_rows > 0)
     narrow, wide = (
-        replace(intervals, level=level).gaps([metric], among, unseen=unseen)[0]
+        replace(intervals, level=level).gaps([metric], among, unseen=unseen).take(0)
         for level in (clear, fail)
     )
     positions = np.flatnonzero(among[0])

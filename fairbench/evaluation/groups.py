@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.evaluation.intervals import (
-    GapInterval,
     GroupIntervals,
     PosteriorIntervals,
     SurveyIntervals,
@@ -35,6 +33,9 @@ from fairbench.evaluation.table import (
     SomeGroups,
     Statuses,
     Where,
+    of_gaps,
+    of_pairs,
+    without,
 )
 from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators
@@ -112,82 +113,29 @@ class GroupCounts:
                 values[samples] = metric(counts[samples][..., groups, :])
         return values
 
-    def gap_status(self, metric: Metric, minimum: int, among: Mask, value: Floats) -> Statuses:
-        """Return statuses of gaps (...): of the weakest group compared, of groups left out."""
-        sizes = np.where(among, self.sizes(metric.rates), np.iinfo(np.int64).max)
-        status = self._weakest_statuses(metric.rates, sizes, minimum)
-        without_value = np.isnan(value) & status.has_value
+    def statuses(
+        self, metrics: Sequence[Metric], minimum: int
+    ) -> tuple[NDArray[np.int64], Statuses]:
+        """Return how many rows (M, ..., G) metrics rest on, and whether that is at least `minimum`.
 
-        def all_zero(*sample: int) -> str:
-            reference = self.groups[int(among[sample].argmax())]
-            whose = "every group" if among[sample].sum() > 2 else f"group '{reference}'"
-            return f"{selection_rate.name} of {whose} is 0"
-
-        def without(*sample: int) -> str:
-            left_out = np.flatnonzero(~among[sample])
-            names = ", ".join(f"'{self.groups[g]}'" for g in left_out)
-            least = self.sizes(metric.rates)[(slice(None), *sample, left_out[0])].argmin()
-            return f"without {names}: {metric.rates[least].empty}"
-
-        status.flag(
-            ~among.all(axis=-1) & status.has_value & ~without_value, "insufficient", without
-        )
-        status.flag(without_value, "undefined", all_zero)
-        return status
-
-    def status(self, rates: Sequence[Rate], minimum: int) -> Statuses:
-        """Return statuses (..., G): whether rates are defined, and rest on `minimum` rows."""
-        return self._weakest_statuses(rates, self.sizes(rates)[..., None], minimum)
-
-    def against_first(self, rates: Sequence[Rate], minimum: int) -> Statuses:
-        """Return statuses (..., G - 1) of comparisons of every other group with the first."""
-        sizes = self.sizes(rates)
-        pairs = np.stack(np.broadcast_arrays(sizes[..., :1], sizes[..., 1:]), axis=-1)
-        return self._weakest_statuses(rates, pairs, minimum, pairs_with_first=True)
-
-    def _weakest_statuses(
-        self,
-        rates: Sequence[Rate],
-        sizes: NDArray[np.int64],
-        minimum: int,
-        *,
-        pairs_with_first: bool = False,
-    ) -> Statuses:
-        """Return statuses (...) of values that need K groups each, by their sizes (R, ..., K).
-
-        Parameters
-        ----------
-        pairs_with_first : whether a value compares two groups, the first of all and the one that
-            its last axis counts. Otherwise a value needs all groups (K = G), or the one that its
-            last axis counts (K = 1).
+        Of a metric of several rates, these are those of the rate with the fewest.
         """
-        by_value = np.moveaxis(sizes, 0, -2)
-        needed_groups = by_value.shape[-1]
-        by_value = by_value.reshape(*by_value.shape[:-2], -1)  # (..., R K)
-        weakest_index = by_value.argmin(axis=-1)
-        least = by_value.min(axis=-1)
-        status = Statuses.ok(least.shape)
+        of_rates = [self.sizes(metric.rates) for metric in metrics]
+        weakest = [sizes.argmin(axis=0) for sizes in of_rates]
+        size = np.stack([sizes.min(axis=0) for sizes in of_rates])
+        status = Statuses.ok(size.shape)
 
-        def weakest(value_index: tuple[int, ...]) -> tuple[Rate, str]:
-            """Return the rate and the group that a value has fewest rows of."""
-            rate_index, g = divmod(int(weakest_index[value_index]), needed_groups)
-            if pairs_with_first:
-                g = 0 if g == 0 else value_index[-1] + 1
-            elif needed_groups == 1:
-                g = value_index[-1]
-            in_group = f" in group '{self.groups[g]}'" if self.groups[g] else ""
-            return rates[rate_index], in_group
+        def of_group(*at: int) -> str:
+            name = self.groups[at[-1]]
+            return f" in group '{name}'" if name else ""
 
-        def few(*value_index: int) -> str:
-            return f"n={least[value_index]}{weakest(value_index)[1]}"
+        def none(*at: int) -> str:
+            return metrics[at[0]].rates[weakest[at[0]][at[1:]]].empty + of_group(*at)
 
-        def none(*value_index: int) -> str:
-            rate, in_group = weakest(value_index)
-            return rate.empty + in_group
-
-        status.flag((least > 0) & (least < minimum), "insufficient", few)
-        status.flag(least == 0, "undefined", none)
-        return status
+        few = (size > 0) & (size < minimum)
+        status.flag(few, "insufficient", lambda *at: f"n={size[at]}{of_group(*at)}")
+        status.flag(size == 0, "undefined", none)
+        return size, status
 
 
 @dataclass(frozen=True)
@@ -277,40 +225,37 @@ class GroupEvaluation:
     def _add_rates(self, counts: GroupCounts) -> None:
         """Add the rates of every group."""
         metrics = list(metrics_of(BINARY, "rate").values())
+        size, statuses = counts.statuses(metrics, self.table.minimum)
         values = [metric(counts.intervals.counts_of(metric)) for metric in metrics]
-        sizes = [counts.sizes(metric.rates).min(axis=0) for metric in metrics]
-        statuses = [counts.status(metric.rates, self.table.minimum) for metric in metrics]
-        names = [metric.name for metric in metrics]
-        self._add(names, counts, values, sizes, counts.intervals.rates(metrics), statuses)
+        self._add(metrics, counts, values, size, statuses, interval=counts.intervals.rates(metrics))
 
     def _add(
         self,
-        names: Sequence[str],
+        metrics: Sequence[Metric],
         where: About,
         values: Sequence[Floats],
-        sizes: Sequence[NDArray[np.int64]],
-        interval: tuple[Floats, Floats],
-        statuses: Sequence[Statuses],
+        sizes: NDArray[np.int64],
+        statuses: Statuses,
+        *,
+        interval: tuple[Floats, Floats] | None = None,
         **options: Any,
     ) -> None:
         """Add M metrics, each of arrays (..., G) of samples and groups.
 
         Parameters
         ----------
-        names : (M,)
-        interval : both limits, (M, ..., G) each.
+        interval : both limits, (M, ..., G) each; NaN without any.
         options : further arguments of :meth:`MetricTable.add`.
         """
-        shape = len(names), len(self.table.splits), len(where.names)
-        lower, upper = (np.reshape(limit, shape) for limit in interval)
-        status = Statuses.stacked(statuses)
+        shape = len(metrics), len(self.table.splits), len(where.names)
+        limits = (NAN, NAN) if interval is None else [np.reshape(end, shape) for end in interval]
         self.table.add(
-            names,
+            [metric.name for metric in metrics],
             np.reshape(np.stack(values), shape),
-            np.reshape(np.stack(sizes), shape),
+            np.reshape(sizes, shape),
             where,
-            interval=(lower, upper),
-            status=Statuses(*(np.reshape(array, shape) for array in status)),
+            interval=(limits[0], limits[1]),
+            status=Statuses(*(np.reshape(array, shape) for array in statuses)),
             **options,
         )
 
@@ -318,42 +263,32 @@ class GroupEvaluation:
         """Add the differences of rates from the reference's, and the ratios to it."""
         metrics = list(metrics_of(BINARY, "difference", "ratio").values())
         others = SomeGroups(counts.attribute, counts.names[1:])
-        values = []
-        sizes = []
-        statuses = []
-        for metric in metrics:
-            value = metric(counts.intervals.counts_of(metric))
-            n_rows = counts.sizes(metric.rates)[0]
-            status = counts.against_first(metric.rates, self.table.minimum)
-            zero = f"{metric.rates[0].name} of group '{counts.groups[0]}' is 0"
-            status.flag(np.isnan(value) & status.has_value, "undefined", zero)
-            values.append(value)
-            sizes.append(np.minimum(n_rows[..., :1], n_rows[..., 1:]))
-            statuses.append(status)
+        size, statuses = counts.statuses(metrics, self.table.minimum)
+        statuses = of_pairs(statuses, size)
+        size = np.minimum(size[..., :1], size[..., 1:])
+        values = np.stack([metric(counts.intervals.counts_of(metric)) for metric in metrics])
+        statuses.flag(
+            np.isnan(values) & statuses.has_value,
+            "undefined",
+            lambda m, *_: f"{metrics[m].rates[0].name} of group '{counts.groups[0]}' is 0",
+        )
         self._add(
-            [metric.name for metric in metrics],
+            metrics,
             others,
             values,
-            sizes,
-            counts.intervals.pairs(metrics),
+            size,
             statuses,
+            interval=counts.intervals.pairs(metrics),
             bounded=counts.intervals.bounded,
         )
-        is_ratio = [metric.interval == "ratio" for metric in metrics]
-        ratios = list(compress(metrics, is_ratio))
-        outside = counts.intervals.outside(ratios, self.ratio_band)
-        outside_band = [
-            np.where(np.isnan(value), NAN, probability)
-            for value, probability in zip(compress(values, is_ratio), outside, strict=True)
-        ]
-        no_limits = np.full(np.shape(outside_band), NAN)
+        ratios = [m for m, metric in enumerate(metrics) if metric.interval == "ratio"]
+        outside = counts.intervals.outside([metrics[m] for m in ratios], self.ratio_band)
         self._add(
-            [metric.name for metric in ratios],
+            [metrics[m] for m in ratios],
             others,
-            outside_band,
-            list(compress(sizes, is_ratio)),
-            (no_limits, no_limits),
-            list(compress(statuses, is_ratio)),
+            np.where(np.isnan(values[ratios]), NAN, outside),
+            size[ratios],
+            statuses[ratios],
             statistic=OUTSIDE_BAND,
             setting=Setting(band=self.ratio_band),
         )
@@ -363,172 +298,91 @@ class GroupEvaluation:
         metrics = list(metrics_of(BINARY, "widest").values())
         among = counts.intervals.compared(metrics)
         among[among.sum(axis=-1) < 2] = True
-        intervals = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
+        interval = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
         # Draw these before the posteriors of `counts.probability_gap_below`: both use the same
         # generators, whose order has to stay.
         resampled = None
         if len(counts.groups) > 2:
             resampled = _resample(counts.counts, generators)
-        gaps_and_ratios = _GroupGaps.of(counts, metrics, among, intervals, self.table.minimum)
+        values, size, statuses = gaps_of_rates(counts, metrics, among, self.table.minimum)
+        whole = Where(counts.attribute)
         self._add(
-            [metric.name for metric in metrics],
-            Where(counts.attribute),
-            gaps_and_ratios.values,
-            gaps_and_ratios.sizes,
-            gaps_and_ratios.limits(),
-            gaps_and_ratios.statuses,
+            metrics,
+            whole,
+            values,
+            size,
+            statuses,
+            interval=(interval.lower, interval.upper),
             bounded=counts.intervals.bounded,
         )
-        gaps = gaps_and_ratios.only_gaps()
-        self._add_probabilities_below(counts, gaps)
-        if resampled is not None:
-            self._add_debiased_gaps(counts, gaps, resampled)
-        if all(interval.surely is not None for interval in intervals):
-            self._add_pairs_that_differ(counts, gaps)
-
-    def _add_probabilities_below(self, counts: GroupCounts, gaps: _GroupGaps) -> None:
-        """Add the probability that each gap is under epsilon."""
-        probabilities = [
-            counts.probability_gap_below(metric, self.epsilon, groups)
-            for metric, groups in zip(gaps.metrics, gaps.among, strict=True)
-        ]
+        # Further statistics are of gaps alone, not of ratios.
+        at = [m for m, metric in enumerate(metrics) if metric.is_gap]
+        gaps, groups = [metrics[m] for m in at], among[at]
+        values, size, statuses = values[at], size[at], statuses[at]
+        below = np.stack(
+            [
+                counts.probability_gap_below(metric, self.epsilon, of_metric)
+                for metric, of_metric in zip(gaps, groups, strict=True)
+            ]
+        )
         # Other intervals than the posterior's bound the posterior probability.
         if not isinstance(counts.intervals, PosteriorIntervals):
-            lower, upper = gaps.limits()
-            probabilities = list(
-                probability_below(probabilities, lower, upper, self.epsilon, level=self.level)
+            ends = interval.lower[at], interval.upper[at]
+            below = probability_below(below, *ends, self.epsilon, level=self.level)
+        below = np.where(np.isnan(values), NAN, below)
+        settings = {"statistic": BELOW_EPSILON, "setting": Setting(epsilon=self.epsilon)}
+        self._add(gaps, whole, below, size, statuses, **settings)
+        if resampled is not None:
+            corrected = np.stack(
+                [
+                    _debiased_gap(counts, metric, of_metric, resampled)
+                    for metric, of_metric in zip(gaps, groups, strict=True)
+                ]
             )
-        probabilities = [
-            np.where(np.isnan(value), NAN, probability)
-            for value, probability in zip(gaps.values, probabilities, strict=True)
-        ]
-        self._add_statistic(
-            BELOW_EPSILON,
-            counts,
-            gaps,
-            probabilities,
-            gaps.statuses,
-            setting=Setting(epsilon=self.epsilon),
-        )
-
-    def _add_debiased_gaps(self, counts: GroupCounts, gaps: _GroupGaps, resampled: Counts) -> None:
-        """Add the gaps less what chance adds to them."""
-        corrected = [
-            _debiased_gap(counts, metric, groups, resampled)
-            for metric, groups in zip(gaps.metrics, gaps.among, strict=True)
-        ]
-        statuses = [
-            Statuses.of(status, value.shape)
-            for status, value in zip(gaps.statuses, gaps.values, strict=True)
-        ]
-        for status, value in zip(statuses, corrected, strict=True):
-            without_value = np.isnan(value) & status.has_value
-            status.flag(without_value, "undefined", "no resample has the rates of every group")
-        self._add_statistic(DEBIASED, counts, gaps, corrected, statuses)
-
-    def _add_pairs_that_differ(self, counts: GroupCounts, gaps: _GroupGaps) -> None:
-        """Add how many pairs of groups surely differ, where there is a gap."""
-        pairs = [
-            _number_of_pairs(interval, value)
-            for interval, value in zip(gaps.intervals, gaps.values, strict=True)
-        ]
-        is_row = ~np.isnan(np.reshape(gaps.values, (len(gaps.values), -1, 1)))
-        self._add_statistic(PAIRS_THAT_DIFFER, counts, gaps, pairs, gaps.statuses, is_row=is_row)
-
-    def _add_statistic(
-        self,
-        statistic: str,
-        counts: GroupCounts,
-        gaps: _GroupGaps,
-        values: Sequence[Floats],
-        statuses: Sequence[Statuses],
-        **options: Any,
-    ) -> None:
-        """Add a further statistic of each gap, which has no interval."""
-        names = [metric.name for metric in gaps.metrics]
-        no_limits = np.full((len(names), *gaps.values[0].shape), NAN)
-        self._add(
-            names,
-            Where(counts.attribute),
-            values,
-            gaps.sizes,
-            (no_limits, no_limits),
-            statuses,
-            statistic=statistic,
-            **options,
-        )
+            flagged = Statuses.of(statuses, values.shape)
+            without_value = np.isnan(corrected) & flagged.has_value
+            why = "no resample has the rates of every group"
+            flagged.flag(without_value, "undefined", why)
+            self._add(gaps, whole, corrected, size, flagged, statistic=DEBIASED)
+        if interval.surely is not None:
+            apart = (interval.surely | interval.surely.swapaxes(-1, -2))[at]
+            pairs = np.where(np.isnan(values), NAN, apart.sum(axis=(-2, -1)) // 2)
+            is_row = ~np.isnan(np.reshape(values, (len(gaps), -1, 1)))
+            options = {"statistic": PAIRS_THAT_DIFFER, "is_row": is_row}
+            self._add(gaps, whole, pairs, size, statuses, **options)
 
 
-@dataclass(frozen=True, eq=False)
-class _GroupGaps:
-    """The largest gaps and smallest ratios of an attribute's groups, one entry for each metric.
+def gaps_of_rates(
+    counts: GroupCounts, metrics: Sequence[Metric], among: Mask, minimum: int
+) -> tuple[Floats, NDArray[np.int64], Statuses]:
+    """Return the largest gaps, or smallest ratios, among some groups (M, ..., G).
 
-    Attributes
-    ----------
-    among : (..., G) the groups that are compared.
-    values : (...) the gap or ratio.
-    sizes : (...) the rows of the smallest group that is compared.
+    Returns
+    -------
+    Of each metric (M, ...): the value, the rows of the smallest group that is compared, and whether
+    it rests on `minimum` rows in each, and on everyone.
     """
+    values = np.stack([counts.values(*pair) for pair in zip(metrics, among, strict=True)])
+    size, of_groups = counts.statuses(metrics, minimum)
+    statuses = of_gaps(of_groups, size, among)
+    without_value = np.isnan(values) & statuses.has_value
 
-    metrics: Sequence[Metric]
-    among: Sequence[Mask]
-    intervals: Sequence[GapInterval]
-    values: Sequence[Floats]
-    sizes: Sequence[NDArray[np.int64]]
-    statuses: Sequence[Statuses]
+    def all_zero(m: int, *sample: int) -> str:
+        groups = among[m, *sample]
+        whose = f"group '{counts.groups[int(groups.argmax())]}'"
+        if groups.sum() > 2:
+            whose = "every group"
+        return f"{selection_rate.name} of {whose} is 0"
 
-    @classmethod
-    def of(
-        cls,
-        counts: GroupCounts,
-        metrics: Sequence[Metric],
-        among: Mask,
-        intervals: Sequence[GapInterval],
-        minimum: int,
-    ) -> _GroupGaps:
-        """Return the values of metrics among groups (M, ..., G), flagged under `minimum` rows."""
-        values = [counts.values(*pair) for pair in zip(metrics, among, strict=True)]
-        sizes = [
-            np.where(groups, counts.sizes(metric.rates), np.iinfo(np.int64).max).min(axis=(0, -1))
-            for metric, groups in zip(metrics, among, strict=True)
-        ]
-        statuses = [
-            counts.gap_status(metric, minimum, groups, value)
-            for metric, groups, value in zip(metrics, among, values, strict=True)
-        ]
-        return cls(
-            metrics=metrics,
-            among=list(among),
-            intervals=intervals,
-            values=values,
-            sizes=sizes,
-            statuses=statuses,
-        )
+    def why(m: int, *at: int) -> str:
+        rates = metrics[m].rates
+        return rates[counts.sizes(rates)[(slice(None), *at)].argmin()].empty
 
-    def only_gaps(self) -> _GroupGaps:
-        """Return the gaps, without the ratios."""
-        is_gap = [metric.is_gap for metric in self.metrics]
-        return _GroupGaps(
-            metrics=list(compress(self.metrics, is_gap)),
-            among=list(compress(self.among, is_gap)),
-            intervals=list(compress(self.intervals, is_gap)),
-            values=list(compress(self.values, is_gap)),
-            sizes=list(compress(self.sizes, is_gap)),
-            statuses=list(compress(self.statuses, is_gap)),
-        )
-
-    def limits(self) -> tuple[Floats, Floats]:
-        """Return the lower and the upper limits (M, ...) of the intervals."""
-        lower = np.stack([interval.lower for interval in self.intervals])
-        upper = np.stack([interval.upper for interval in self.intervals])
-        return lower, upper
-
-
-def _number_of_pairs(gap: GapInterval, value: Floats) -> Floats:
-    """Return how many pairs of groups surely differ, (...); NaN where there is no gap."""
-    assert gap.surely is not None
-    either = gap.surely | gap.surely.swapaxes(-1, -2)
-    return np.where(np.isnan(value), NAN, either.sum(axis=(-2, -1)) // 2)
+    left_out = ~among & (statuses.has_value & ~without_value)[..., None]
+    statuses.flag(left_out.any(axis=-1), "insufficient", without(counts.groups, left_out, why))
+    statuses.flag(without_value, "undefined", all_zero)
+    smallest = np.where(among, size, np.iinfo(np.int64).max).min(axis=-1)
+    return values, smallest, statuses
 
 
 def _by_split(counts: Counts) -> Sequence[Counts]:

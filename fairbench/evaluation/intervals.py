@@ -50,10 +50,10 @@ def counted_rates() -> tuple[Rate, ...]:
 
 
 class GapInterval(NamedTuple):
-    """The interval of a largest gap, or of a smallest ratio.
+    """The intervals (...) of largest gaps, or of smallest ratios.
 
-    `leads` (G, G) has the simultaneous lower limits of the first group's rate minus the second's,
-    for every ordered pair of groups; None if they are not computed.
+    `leads` (..., G, G) has the simultaneous lower limits of the first group's rate minus the
+    second's, for every ordered pair of groups; None if they are not computed.
     """
 
     lower: Floats
@@ -65,6 +65,11 @@ class GapInterval(NamedTuple):
         """Return the interval of the largest gap between groups with these limits (G,)."""
         gap = largest_gap(limits)
         return cls(gap.lower, gap.upper, leads(limits))
+
+    def take(self, index: int) -> GapInterval:
+        """Return one of several."""
+        of_pairs = None if self.leads is None else self.leads[index]
+        return GapInterval(self.lower[index], self.upper[index], of_pairs)
 
     @property
     def apart(self) -> list[tuple[int, int]]:
@@ -109,10 +114,8 @@ class GroupIntervals(Protocol):
     def compared(self, metrics: Metrics) -> Mask:
         """Return the groups (M, G) that largest gaps are computed over."""
 
-    def gaps(
-        self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
-    ) -> list[GapInterval]:
-        """Return the intervals of largest gaps, or smallest ratios, of these groups (M, ..., G).
+    def gaps(self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None) -> GapInterval:
+        """Return the intervals (M, ...) of largest gaps, or smallest ratios, of groups (M, ..., G).
 
         The groups `unseen` (M, ..., G) have no rows in the rates' denominators. Their rates may be
         anything from 0 to 1; the intervals cover the gaps that include these groups.
@@ -169,12 +172,9 @@ class PosteriorIntervals:
         """Return all groups (M, ..., G): without one of them, there is no gap."""
         return np.ones((len(metrics), *self.counts.shape[:-1]), bool)
 
-    def gaps(
-        self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
-    ) -> list[GapInterval]:
-        """Return the intervals of largest gaps, or of smallest ratios, of all groups."""
-        lower, upper = self.rates(metrics)
-        return [GapInterval(*limits) for limits in zip(lower, upper, strict=True)]
+    def gaps(self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None) -> GapInterval:
+        """Return the intervals (M, ...) of largest gaps, or of smallest ratios, of all groups."""
+        return GapInterval(*self.rates(metrics))
 
     def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
         """Return the probability (...) that a gap between some groups is under epsilon."""
@@ -314,10 +314,8 @@ class CountIntervals:
             ]
         )
 
-    def gaps(
-        self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None
-    ) -> list[GapInterval]:
-        """Return the intervals of largest gaps, or of smallest ratios, of groups (M, ..., G).
+    def gaps(self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None) -> GapInterval:
+        """Return the intervals (M, ...) of largest gaps, or smallest ratios, of groups (M, ..., G).
 
         The groups `unseen` (M, ..., G) have no rows in the rates' denominators. Their rates may be
         anything from 0 to 1; the intervals cover the gaps that include these groups.
@@ -343,8 +341,7 @@ class CountIntervals:
                 rate = first_rate[m]
                 lower[m], upper[m] = _ratios(limits.row(rate), compared[rate])
                 lower[m] = np.where(unseen_of_rate[rate].any(axis=-1), 0.0, lower[m])
-        by_metric = zip(lower, upper, largest_leads, strict=True)
-        return [GapInterval(*of_metric) for of_metric in by_metric]
+        return GapInterval(lower, upper, largest_leads)
 
     def _limits_of_all_pairs(
         self, rates: Sequence[Rate], compared: Mask, n_rates: NDArray[np.int64]

@@ -26,6 +26,9 @@ from fairbench.evaluation.table import (
     SomeGroups,
     Statuses,
     Where,
+    of_gaps,
+    of_pairs,
+    without,
 )
 from fairbench.inference import means
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_levels
@@ -295,9 +298,7 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
     limits = difference_limits(
         estimates.limits.take(others), estimates.limits.take(reference), with_reference
     )
-    statuses = _comparison_statuses(
-        estimates.statuses[..., others], estimates.statuses[..., reference]
-    )
+    statuses = of_pairs(estimates.statuses, groups.size)
     largest = estimates.largest_distance[:, None, None]
     table.add(
         [f"{label.compared_as}_difference" for label in estimates.labels],
@@ -309,13 +310,6 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
         interval=(np.maximum(limits.lower, -largest), np.minimum(limits.upper, largest)),
         status=statuses,
     )
-
-
-def _comparison_statuses(group: Statuses, reference: Statuses) -> Statuses:
-    """Return the statuses of a comparison: the flaw that leaves no value, else the first flaw."""
-    no_value = Statuses.where(~group.has_value, group, reference)
-    any_flaw = Statuses.where(group.is_ok, reference, group)
-    return Statuses.where(group.has_value & reference.has_value, any_flaw, no_value)
 
 
 def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None:
@@ -332,21 +326,13 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
     has_interval = comparable & nobody_left_out
     lower, upper = (np.where(has_interval, limit, NAN) for limit in limits[1:])
     value = np.where(comparable, limits.value, _range(estimates.limits.value, valued))
-    status = Statuses.ok(value.shape)
-    flawed: Mask = np.asarray(valued & ~statuses.is_ok)
-    first_flawed = flawed.argmax(axis=-1)[..., None]
-    flaws = (np.take_along_axis(array, first_flawed, -1)[..., 0] for array in statuses)
-    status = Statuses.where(np.asarray(flawed.any(axis=-1)), Statuses(*flaws), status)
-
-    def without(k: int, s: int) -> str:
-        left_out = np.flatnonzero(~valued[k, s])
-        names = ", ".join(f"'{groups.names[g]}'" for g in left_out)
-        return f"without {names}: {statuses.reason[k, s, left_out[0]]}"
-
-    status.flag(np.asarray(~valued.all(axis=-1)), "insufficient", without)
+    size = np.broadcast_to(groups.size, valued.shape)
+    status = of_gaps(statuses, size, valued)
+    why = without(groups.names, ~valued, lambda *at: str(statuses.reason[at]))
+    status.flag(np.asarray(~valued.all(axis=-1)), "insufficient", why)
     few = valued.sum(axis=-1) < 2
     status.flag(few, "undefined", "fewer than two groups have a value")
-    fewest = np.where(valued, groups.size, np.iinfo(np.int64).max).min(axis=-1)
+    fewest = np.where(valued, size, np.iinfo(np.int64).max).min(axis=-1)
     table.add(
         [f"{label.compared_as}_gap" for label in estimates.labels],
         value[..., None],

@@ -326,6 +326,44 @@ class Statuses:
             self.reason[flagged] = texts if flagged else texts[0]
 
 
+def of_pairs(statuses: Statuses, size: NDArray[np.int64]) -> Statuses:
+    """Return the statuses (..., G - 1) of comparisons of every other group with the first.
+
+    It is that of the worse of both; if they are alike, that of fewer of the rows (..., G).
+    """
+    reference, others = statuses[..., :1], statuses[..., 1:]
+    fewer = (size[..., 1:] < size[..., :1]) & np.ones(others.kind.shape, bool)
+    is_worse = np.where(fewer, others.kind >= reference.kind, others.kind > reference.kind)
+    return Statuses.where(is_worse, others, reference)
+
+
+def of_gaps(statuses: Statuses, size: NDArray[np.int64], among: Mask) -> Statuses:
+    """Return the statuses (...) of gaps among some groups (..., G): that of the worst of these.
+
+    Of several as bad it is that of the fewest of the rows (..., G).
+    """
+    kind = np.where(among, statuses.kind, -1)
+    rows = np.where(kind == kind.max(axis=-1, keepdims=True), size, np.iinfo(np.int64).max)
+    worst = rows.argmin(axis=-1)[..., None]
+    return Statuses(*(np.take_along_axis(array, worst, -1)[..., 0] for array in statuses))
+
+
+def without(names: Sequence[str], left_out: Mask, why: Callable[..., str]) -> Callable[..., str]:
+    """Return the function of an index (...) that names the groups (..., G) left out of a gap.
+
+    Parameters
+    ----------
+    why : returns the reason for one group, from its index on each axis.
+    """
+
+    def reason(*at: int) -> str:
+        groups = np.flatnonzero(left_out[at])
+        listed = ", ".join(f"'{names[g]}'" for g in groups)
+        return f"without {listed}: {why(*at, int(groups[0]))}"
+
+    return reason
+
+
 def _texts(texts: Sequence[str]) -> Texts:
     array = np.empty(len(texts), object)
     array[:] = texts

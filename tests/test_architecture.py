@@ -251,3 +251,33 @@ def test_evaluating_a_score_matches_by_hand():
 def test_the_library_is_imported_at_once():
     """What is public is imported when it is first asked for."""
     assert not loaded_by("import fairbench") & {*HEAVY, "numpy", "pandas", "scipy", "hydra"}
+
+
+def test_one_module_decides_what_is_small():
+    """All kinds of audits, and gates, ask it; a mend there is one everywhere."""
+    deciding = ROOT / "fairbench" / "evaluation" / "findings.py"
+    found = set()
+    for path in LIBRARY:
+        for node in ast.walk(tree(path)):
+            values = [getattr(node, "value", None)]
+            if isinstance(node, ast.IfExp):
+                values = [node.body, node.orelse]
+            if not isinstance(node, ast.Return | ast.Assign | ast.keyword | ast.IfExp):
+                continue
+            if any(isinstance(value, ast.Name) and value.id == "SMALL" for value in values):
+                found.add(path)
+    assert found == {deciding}
+
+
+def test_a_value_with_both_ends_of_its_interval_is_limits():
+    named = set()
+    for path in LIBRARY:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ClassDef):
+                fields = {
+                    item.target.id
+                    for item in node.body
+                    if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+                }
+                named |= {node.name} if fields & {"lower", "upper"} else set()
+    assert named == {"Limits", "Finding", "GapInterval"}

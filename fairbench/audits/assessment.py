@@ -38,7 +38,6 @@ from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import (
     ERROR_RATE,
     EXCESS,
-    LARGE,
     NAN,
     NOT_MEASURED,
     OPEN,
@@ -46,6 +45,7 @@ from fairbench.evaluation.findings import (
     RATIO,
     ErrorBudget,
     Finding,
+    answer_difference,
     side_of,
 )
 from fairbench.evaluation.groups import GroupCounts
@@ -55,6 +55,7 @@ from fairbench.inference.few_labels.calibration import SIGNED, calibration_p_val
 from fairbench.inference.few_labels.pool import Calibrated, population_draws, union
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.posterior import DIRICHLET
+from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import BINARY, metrics_of
 
 ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
@@ -121,14 +122,16 @@ def excess_findings(found: Sequence[Row], risk: float) -> Iterator[Finding]:
     risk : the error rate of one answer.
     """
     for row in found:
-        lower, upper = row["at"](1 - risk)
-        measured = not np.isnan(lower)
-        off = measured and lower * upper > 0
+        measured = not np.isnan(row["at"](1 - risk)[0])
+
+        def limits(level: float, row: Row = row) -> Limits:
+            return Limits(row["excess"], *row["at"](level))
+
         yield Finding(
             EXCESS,
             row["attribute"],
             "mean score less share of label 1",
-            LARGE if off else OPEN if measured else NOT_MEASURED,
+            answer_difference(limits, 0.0, risk) if measured else NOT_MEASURED,
             (row["group"],),
             value=row["excess"],
             lower=row["lower"],

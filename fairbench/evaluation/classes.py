@@ -24,6 +24,7 @@ from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import calibration_batch, ordered_bins
 from fairbench.evaluation.table import NAN, Block, MetricTable, Statuses, Where
 from fairbench.inference.pooled import Generators
+from fairbench.inference.rates import Limits
 from fairbench.metrics.classes import FORMS, average_gaps, group_weighted
 from fairbench.metrics.registry import BINARY, MULTICLASS, base_rate, metrics_of, total
 
@@ -147,9 +148,7 @@ def _with_outcome(block: Block, name: str) -> Block:
 class _Gaps:
     """A largest gap between groups in every split, (S,) each."""
 
-    value: Floats
-    lower: Floats
-    upper: Floats
+    limits: Limits
     n: NDArray[np.int64]
     status: Statuses
 
@@ -184,17 +183,17 @@ class _ClassAverages:
             shares = np.array([np.reshape(base_rate(counts), (1, -1)) for counts in totals])
             limits = np.array(
                 [
-                    [gap.value, wider.lower, gap.upper]
+                    [gap.limits.value, wider.limits.lower, gap.limits.upper]
                     for gap, wider in zip(gaps, wider_gaps, strict=True)
                 ]
             )
-            no_gap = np.stack([np.isnan(gap.value) for gap in gaps])
+            no_gap = np.stack([np.isnan(gap.limits.value) for gap in gaps])
             sizes = np.where(no_gap, np.iinfo(np.int64).max, np.stack([gap.n for gap in gaps]))
             n = np.where(no_gap.all(axis=0), 0, sizes.min(axis=0))
             status = self._status(gaps)
             for form in FORMS:
-                value, lower, upper = average_gaps(form, limits, shares)
-                self._add(f"{name}_{form}", _Gaps(value, lower, upper, n, status))
+                averages = Limits(*average_gaps(form, limits, shares))
+                self._add(f"{name}_{form}", _Gaps(averages, n, status))
         self._add_group_weighted(counts_of_classes)
         right = self._count(right_as_label(self.data), level, generators)
         self._add("equal_opportunity_micro", self._gap(right, "accuracy_gap"))
@@ -212,9 +211,9 @@ class _ClassAverages:
         widest = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
         few = among.sum(axis=-1) < 2
         none = np.full(np.size(few), NAN)
-        gap = replace(self._gap(first, metric.name), lower=none, upper=none)
         value = np.ravel(np.where(few, NAN, widest))
-        self._add("statistical_parity_group_weighted", replace(gap, value=value))
+        gap = replace(self._gap(first, metric.name), limits=Limits(value, none, none))
+        self._add("statistical_parity_group_weighted", gap)
 
     def _count(self, label: Labelled, level: float, generators: Generators) -> GroupCounts:
         """Return the counts of a label, drawn as if nothing had been drawn before."""
@@ -232,17 +231,16 @@ class _ClassAverages:
         value, sizes, statuses = gaps_of_rates(counts, [metric], among[None], minimum)
         unseen = counts.unseen(among)
         gap = counts.intervals.gaps([metric], among[None], unseen=unseen[None])
+        limits = (np.ravel(np.where(few, NAN, end)) for end in (value, gap.lower, gap.upper))
         return _Gaps(
-            value=np.ravel(np.where(few, NAN, value)),
-            lower=np.ravel(np.where(few, NAN, gap.lower)),
-            upper=np.ravel(np.where(few, NAN, gap.upper)),
+            Limits(*limits),
             n=np.ravel(sizes),
             status=Statuses(*map(np.ravel, statuses)),
         )
 
     def _status(self, gaps: Sequence[_Gaps]) -> Statuses:
         """Return statuses that name the classes without a gap, of few rows or of some groups."""
-        status = Statuses.ok(gaps[0].value.shape)
+        status = Statuses.ok(gaps[0].n.shape)
         flawed = np.stack([~gap.status.is_ok for gap in gaps])
 
         def why(s: int) -> str:
@@ -252,17 +250,16 @@ class _ClassAverages:
             reason = gaps[first].status.reason[s]
             return f"class '{self.data.classes[first]}': {reason}{others}"
 
-        no_value = np.all([np.isnan(gap.value) for gap in gaps], axis=0)
+        no_value = np.all([np.isnan(gap.limits.value) for gap in gaps], axis=0)
         status.flag(flawed.any(axis=0) & ~no_value, "insufficient", why)
         status.flag(flawed.any(axis=0) & no_value, "undefined", why)
         return status
 
     def _add(self, name: str, gap: _Gaps) -> None:
-        limits = gap.lower[:, None], gap.upper[:, None]
-        where = Where(self.groups.attribute)
-        status = gap.status[:, None]
+        value, lower, upper = (array[:, None] for array in gap.limits)
+        where, status = Where(self.groups.attribute), gap.status[:, None]
         self.evaluation.table.add(
-            name, gap.value[:, None], gap.n[:, None], where, interval=limits, status=status
+            name, value, gap.n[:, None], where, interval=(lower, upper), status=status
         )
 
 

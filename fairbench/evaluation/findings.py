@@ -19,6 +19,7 @@ import pandas as pd
 from fairbench.core.text import some_of
 from fairbench.evaluation.intervals import GapInterval
 from fairbench.inference.gaps import GroupLimits, gap_of_noise, largest_gap
+from fairbench.inference.rates import Limits
 
 NAN = float("nan")
 LARGE, SMALL, OPEN, NOT_MEASURED = "large", "small", "open", "not measured"
@@ -353,6 +354,22 @@ def answer_gap(
         widest = for_large.apart[0]
         return GapAnswer(LARGE, widest, list(dict.fromkeys([widest, *pairs_apart])))
     return GapAnswer(OPEN, pairs=pairs_apart)
+
+
+def answer_difference(at: Callable[[float], Limits], bound: float, risk: float) -> str:
+    """Decide whether a difference surely has one sign (large), is within the bound, or open.
+
+    Parameters
+    ----------
+    at : level -> the difference with its limits.
+    bound : the size under which a difference is small.
+    risk : the error rate of the answer.
+    """
+    for_small = at(one_sided_level(risk))
+    for_large = at(1 - risk)
+    if -bound < for_small.lower and for_small.upper < bound:
+        return SMALL
+    return LARGE if for_large.lower > 0 or for_large.upper < 0 else OPEN
 
 
 def too_few_of(groups: Sequence[str]) -> str:

@@ -186,9 +186,6 @@ def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
     def one_split(array: NDArray[Any]) -> Any:
         return array.reshape(-1, 1, array.shape[-1])
 
-    arrays: dict[str, Any] = {
-        name: one_split(getattr(block, name)) for name in ("value", "lower", "upper", "n")
-    }
     return replace(
         block,
         metrics=tuple(np.repeat(block.metrics, count).tolist()),
@@ -201,7 +198,8 @@ def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
         splits=np.zeros(1, np.intp),
         status=Statuses(*(one_split(array) for array in block.status)),
         is_row=None if block.is_row is None else one_split(block.is_row),
-        **arrays,
+        limits=Limits(*map(one_split, block.limits)),
+        n=one_split(block.n),
     )
 
 

@@ -319,9 +319,7 @@ def _runs(
             attribute=attribute,
             group=group,
             outcome=outcome,
-            value=value,
-            lower=lower,
-            upper=upper,
+            limits=Limits(value, lower, upper),
             n=np.nan_to_num(n),
             split_keys=split_keys[has_split],
             level=level,
@@ -353,7 +351,7 @@ class _Run:
     ----------
     variant, metric, attribute, group, outcome : (C,) the keys of each cell; `metric` is empty where
         a cell is another statistic than the metric's value.
-    value, lower, upper, n : (C, S), NaN (n: 0) where a split lacks the metric.
+    limits, n : (C, S) values with their limits, NaN (n: 0) where a split lacks the metric.
     split_keys : (S, 2) repeat and fold of every split.
     level : the probability of the intervals.
     """
@@ -363,16 +361,14 @@ class _Run:
     attribute: Texts
     group: Texts
     outcome: Texts
-    value: Floats
-    lower: Floats
-    upper: Floats
+    limits: Limits
     n: Floats
     split_keys: NDArray[np.int64]
     level: float
 
     def intervals(self) -> tuple[Floats, Floats, Texts]:
         """Return the lower and upper limits (C,), and each interval's estimand."""
-        lower, upper = self.lower[:, 0], self.upper[:, 0]
+        lower, upper = self.limits.lower[:, 0], self.limits.upper[:, 0]
         of_mean_rates = np.zeros(len(self.n), bool)
         if self.splits.kind != ONE:
             lower, upper = self._value_limits()
@@ -407,7 +403,7 @@ class _Run:
         """
         of_groups = np.isin(self.metric, ("base_rate", "mean_prediction")) & (self.attribute != "")
         same_sizes = of_groups.any() and (self.n[of_groups] == self.n[of_groups][:, :1]).all()
-        base_rates = np.nan_to_num(self.value[of_groups & (self.metric == "base_rate")])
+        base_rates = np.nan_to_num(self.limits.value[of_groups & (self.metric == "base_rate")])
         return bool(same_sizes and (base_rates == base_rates[:, :1]).all())
 
     def _test_share(self) -> float:
@@ -427,14 +423,14 @@ class _Run:
         """
         metrics = [find(name) for name in self.metric]
         means = mean_limits(
-            self.value, self.lower, self.upper, self.splits, level=self.level,
+            self.limits.value, self.limits.lower, self.limits.upper, self.splits, level=self.level,
             ratio=np.array([name.endswith("_ratio") for name in self.metric], bool),
             chance=np.where(self.metric == "roc_auc", 0.5, np.nan),
         )  # fmt: skip
         # Where no value can be negative, or every split's interval excludes such, the mean is not.
         least = np.array([-np.inf if metric is None else metric.least for metric in metrics])
-        known = np.isfinite(self.lower)
-        never_negative = known.any(axis=1) & ~(self.lower < 0).any(axis=1) | (least >= 0)
+        known = np.isfinite(self.limits.lower)
+        never_negative = known.any(axis=1) & ~(self.limits.lower < 0).any(axis=1) | (least >= 0)
         lower = np.where(never_negative, np.clip(means.lower, 0, None), means.lower)
         # The mean of shares is at most 1.
         is_share = np.array([_is_share(name) for name in self.metric], bool)
@@ -443,11 +439,11 @@ class _Run:
         # averaged: repeats do not narrow them. If only one split has a value, the average is that
         # split's interval.
         is_folded = [metric is not None and _is_folded(metric) for metric in metrics]
-        is_averaged = np.array(is_folded, bool) | (np.isfinite(self.value).sum(axis=1) == 1)
-        lower[is_averaged] = finite_mean(self.lower[is_averaged])
-        upper[is_averaged] = finite_mean(self.upper[is_averaged])
+        is_averaged = np.array(is_folded, bool) | (np.isfinite(self.limits.value).sum(axis=1) == 1)
+        lower[is_averaged] = finite_mean(self.limits.lower[is_averaged])
+        upper[is_averaged] = finite_mean(self.limits.upper[is_averaged])
         # Where no split has an interval, only means of smooth metrics have one.
-        has_limits = np.isfinite(self.lower).any(axis=1) | np.isin(self.metric, _SMOOTH)
+        has_limits = np.isfinite(self.limits.lower).any(axis=1) | np.isin(self.metric, _SMOOTH)
         lower[~has_limits] = np.nan
         upper[~has_limits] = np.nan
         return lower, upper
@@ -455,13 +451,13 @@ class _Run:
     def _rate_limits(self) -> _CellLimits:
         """Return the limits of the mean rates of counts."""
         cells = np.flatnonzero(np.isin(self.metric, _rates_of_counts()))
-        cells = cells[np.isfinite(self.value[cells]).any(axis=1)]
+        cells = cells[np.isfinite(self.limits.value[cells]).any(axis=1)]
         return _CellLimits(cells, self._rates(cells[:, None]).limits().take(0))
 
     def _rates(self, cells: Cells, n_rates: int = 1) -> RunRates:
         """Return the rates in some cells; intervals hold for `n_rates` of them at once."""
         sizes = self.n[cells] / self._design_effect(cells)[..., None]
-        return RunRates(self.value[cells], sizes, self.splits, self.level, n_rates)
+        return RunRates(self.limits.value[cells], sizes, self.splits, self.level, n_rates)
 
     def _design_effect(self, cells: Cells) -> Floats:
         """Return the design effect of each cell: the variance factor of weights and clusters.
@@ -469,8 +465,8 @@ class _Run:
         It is the median over the splits in which at least five rows have either outcome, and is 1
         for plain counts, whose intervals are as wide as those of simple random samples.
         """
-        value, n = self.value[cells], self.n[cells]
-        error = (self.upper[cells] - self.lower[cells]) / 2 / quantile(self.level)
+        value, n = self.limits.value[cells], self.n[cells]
+        error = (self.limits.upper[cells] - self.limits.lower[cells]) / 2 / quantile(self.level)
         with np.errstate(invalid="ignore", divide="ignore"):
             effect = n * error**2 / (value * (1 - value))
         effect = np.where(n * np.minimum(value, 1 - value) >= _FEW, effect, 1.0)
@@ -527,7 +523,7 @@ class _Run:
             if metric.interval != "widest":
                 continue
             rate_cells = np.array([list(metrics[rate.name].values()) for rate in metric.rates])
-            has_rates = np.isfinite(self.value[rate_cells]).any(axis=-1).all(axis=0)
+            has_rates = np.isfinite(self.limits.value[rate_cells]).any(axis=-1).all(axis=0)
             if has_rates.sum() > 1:
                 key = metric.is_gap, len(rate_cells), has_rates.tobytes()
                 batches.setdefault(key, []).append((cells[""], rate_cells[:, has_rates]))

@@ -33,6 +33,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask
+from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design
 
 STATUSES = ("ok", "insufficient", "undefined", "invalid")
@@ -380,6 +381,7 @@ class Block:
     attribute : the attribute whose groups have the values; empty for values of everyone.
     groups : (G,) the names of these groups.
     splits : (S,) the numbers of the splits in which the values were computed.
+    limits : the values, with the limits of their intervals.
     is_row : which of the values are rows of the table; None if all are.
     """
 
@@ -389,9 +391,7 @@ class Block:
     attribute: str
     groups: tuple[str, ...]
     splits: NDArray[np.intp]
-    value: Floats
-    lower: Floats
-    upper: Floats
+    limits: Limits
     n: NDArray[np.int64]
     status: Statuses
     is_row: Mask | None = None
@@ -404,9 +404,7 @@ class Block:
             metrics=tuple(self.metrics[m] for m in kept),
             statistics=tuple(self.statistics[m] for m in kept),
             settings=tuple(self.settings[m] for m in kept),
-            value=self.value[kept],
-            lower=self.lower[kept],
-            upper=self.upper[kept],
+            limits=Limits(*(array[kept] for array in self.limits)),
             n=self.n[kept],
             status=self.status[kept],
             is_row=None if self.is_row is None else self.is_row[kept],
@@ -505,9 +503,7 @@ class MetricTable:
                 attribute=where.attribute,
                 groups=where.names,
                 splits=np.array(self.splits),
-                value=values,
-                lower=lower,
-                upper=upper,
+                limits=Limits(values, lower, upper),
                 n=n_rows,
                 status=statuses,
                 is_row=None if is_row is None else np.broadcast_to(is_row, shape),
@@ -605,9 +601,9 @@ def _explain_no_interval(statuses: Statuses, lower: Floats, reasons: Sequence[st
 
 
 def _without_values(block: Block, reason: str) -> Block:
-    nothing = np.full(block.value.shape, NAN)
-    status = Statuses.of(undefined(reason), block.value.shape)
-    return replace(block, value=nothing, lower=nothing, upper=nothing, status=status)
+    nothing = np.full(block.n.shape, NAN)
+    status = Statuses.of(undefined(reason), block.n.shape)
+    return replace(block, limits=Limits(nothing, nothing, nothing), status=status)
 
 
 def _unweighted_block(block: Block, design: Design) -> Block:
@@ -615,7 +611,7 @@ def _unweighted_block(block: Block, design: Design) -> Block:
 
     Of weighted rows these are the values, of clustered ones the intervals.
     """
-    value = block.value
+    value, lower, upper = block.limits
     status = Statuses.of(block.status, value.shape)
     if design.weighted:
         has_value = status.has_value
@@ -624,16 +620,14 @@ def _unweighted_block(block: Block, design: Design) -> Block:
     else:
         # The probability that a ratio is outside a band comes from the ratio's interval.
         is_outside_band = np.array([name == OUTSIDE_BAND for name in block.statistics])
-        rests_on_interval = (
-            ~(np.isnan(block.lower) & np.isnan(block.upper)) | is_outside_band[:, None, None]
-        )
+        rests_on_interval = ~(np.isnan(lower) & np.isnan(upper)) | is_outside_band[:, None, None]
         status.flag(
             rests_on_interval & status.is_ok,
             "insufficient",
             "its interval would take clustered rows for independent",
         )
     no_limits = np.full(value.shape, NAN)
-    return replace(block, value=value, lower=no_limits, upper=no_limits.copy(), status=status)
+    return replace(block, limits=Limits(value, no_limits, no_limits.copy()), status=status)
 
 
 Split: TypeAlias = "tuple[int, int, str]"  # a repeat, a fold and a variant
@@ -663,7 +657,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
     of_split = []
     is_row = []
     for block in blocks:
-        shape = block.value.shape
+        shape = block.n.shape
         described = zip(block.metrics, block.statistics, block.settings, strict=True)
         subject = [
             subjects.setdefault((metric, statistic, block.attribute, setting), len(subjects))
@@ -673,9 +667,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
         of_subject.append(np.broadcast_to(np.array(subject)[:, None, None], shape).ravel())
         of_group.append(np.broadcast_to(np.array(group), shape).ravel())
         of_split.append(np.broadcast_to(block.splits[:, None], shape).ravel())
-        is_row.append(
-            np.ones(block.value.size, bool) if block.is_row is None else block.is_row.ravel()
-        )
+        is_row.append(np.ones(block.n.size, bool) if block.is_row is None else block.is_row.ravel())
     if not blocks:
         return _empty_table(), np.zeros(0, np.intp)
     split = np.concatenate(of_split)
@@ -693,9 +685,9 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
         "statistic": pd.Categorical.from_codes(statistics[row_subject], list(STATISTICS)),
         "attribute": _texts(attribute)[row_subject],
         "group": _texts(list(groups))[np.concatenate(of_group)[order]],
-        "value": column(block.value for block in blocks),
-        "lower": column(block.lower for block in blocks),
-        "upper": column(block.upper for block in blocks),
+        **{
+            name: column(getattr(block.limits, name) for block in blocks) for name in Limits._fields
+        },
         "n": column(block.n for block in blocks),
         "status": pd.Categorical.from_codes(
             column(block.status.kind for block in blocks), list(STATUSES)

@@ -26,7 +26,7 @@ from fairbench.evaluation.findings import (
     SMALL,
     ErrorBudget,
     Finding,
-    one_sided_level,
+    answer_difference,
     too_few_of,
 )
 from fairbench.inference.gaps import cells_of, difference, gap_change, rates_of
@@ -158,14 +158,8 @@ def _compare(
             return gap_change(cells[has_rate], rate, level=level)
         return difference(cells, rate, level=level).take(0)
 
-    for_small = at_level(one_sided_level(risk))
-    for_large = at_level(1 - risk)
-    verdict = OPEN
     few = list(compress(groups, ~has_rate))
-    if not few and -template.bound < for_small.lower and for_small.upper < template.bound:
-        verdict = SMALL
-    elif not few and (for_large.lower > 0 or for_large.upper < 0):
-        verdict = LARGE
+    verdict = OPEN if few else answer_difference(at_level, template.bound, risk)
     values = tuple(
         float(np.ptp(limits.value[has_rate]) if is_gap else limits.value[0])
         for limits in limits_of_both

@@ -9,7 +9,7 @@ import pytest
 from fairbench.audits.assessment import assess, calibrations, rows_of
 from fairbench.audits.labels import GroupSampling
 from fairbench.audits.table import read_audit_table
-from fairbench.evaluation.some_labels import WeightedScores, one_group
+from fairbench.evaluation.some_labels import add_weighted_scores, one_group
 from fairbench.evaluation.table import MetricTable, setting_text, values_of
 from fairbench.metrics.registry import accuracy
 from tests.audits.tables import concluded, parse, predictions, written
@@ -66,7 +66,7 @@ def test_weighted_figures_are_unbiased_and_plain_ones_are_not(tmp_path):
         shown = generator.random(len(pool)) < np.where(codes == 0, 0.004, 0.002)
         table = MetricTable()
         label = np.where(shown, known, np.nan)
-        WeightedScores(table, label, score, codes, 15).run({})
+        add_weighted_scores(table, label, score, codes, {}, 15)
         row = table.frame().query("metric == 'brier_score'").iloc[0]
         held += int(row["lower"] <= truth <= row["upper"])
         plain.append(((known - score) ** 2)[shown].mean() - truth)

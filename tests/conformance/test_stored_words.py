@@ -7,6 +7,7 @@ the table below, with where that comes from.
 """
 
 import ast
+from functools import cache
 
 import pytest
 
@@ -59,6 +60,7 @@ def makes(tree):
                 yield ast.unparse(node)
 
 
+@cache
 def modules():
     """Return the modules of the library, but not components, by where they lie."""
     return {

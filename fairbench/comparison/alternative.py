@@ -34,7 +34,7 @@ from fairbench.inference.tuned_gain import (
     stack_noise,
     value_limits,
 )
-from fairbench.metrics.registry import BINARY, ERROR_RATE, Metric, metrics_of
+from fairbench.metrics.registry import BINARY, Metric, metrics_of
 from fairbench.results.predictions import TEST
 from fairbench.results.runs import Run
 
@@ -141,7 +141,10 @@ def compare_models(
     notes: list[str] = []
     level_of_each = 1 - (1 - level) / looks
     in_use, chosen = estimate_every_run(rows, metric, notes, level=level_of_each)
-    changes = [_change(rows, goal, level_of_each) for goal in (Goal(metric), Goal(ERROR_RATE))]
+    changes = [
+        _change(rows, goal, level_of_each)
+        for goal in (Goal(metric), Goal(metrics_of(BINARY)["error_rate"]))
+    ]
     return BothModels(
         metric=metric,
         people=len(rows.row),
@@ -353,7 +356,7 @@ def alternative_among_runs(
     UserError : no validation rows apart from the test rows, or several splits.
     """
     choosing = _validation_rows(shared)
-    goals = Goal(metric), Goal(ERROR_RATE)
+    goals = Goal(metric), Goal(metrics_of(BINARY)["error_rate"])
     # Gap and error of every run on the validation rows.
     values = np.array(
         [

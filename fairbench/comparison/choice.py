@@ -30,7 +30,7 @@ from fairbench.inference.selection import (
     larger_than,
     not_told_from_best,
 )
-from fairbench.metrics.registry import ERROR_RATE, Metric, Rate
+from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
 from fairbench.results.runs import Run
 
 LowerAndUpper = tuple[float, float]
@@ -251,7 +251,7 @@ class _Estimates:
             naive=self._objective_interval(run, naive[0]),
             corrected=self._objective_interval(run, corrected[0]),
         )
-        metrics = [*(bound.metric for bound in self.bounds), ERROR_RATE]
+        metrics = [*(bound.metric for bound in self.bounds), metrics_of(BINARY)["error_rate"]]
         for column, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False)):
             tails_of_rate = [tails[column + 1] for tails in (naive, corrected)]
             if sign < 0:
@@ -395,6 +395,7 @@ def _estimates(
                 f"{rate.name.replace('_', ' ')}, in every run and repeat"
             )
     other_metrics = [bound.metric for bound in bounds]
-    other_metrics += [ERROR_RATE] if ERROR_RATE not in (*other_metrics, metric) else []
+    error_rate = metrics_of(BINARY)["error_rate"]
+    other_metrics += [error_rate] if error_rate not in (*other_metrics, metric) else []
     parts = (*present, *(_Part(other_metric.rates[0]) for other_metric in other_metrics))
     return _Estimates(metric, parts, len(present), bounds, rows)

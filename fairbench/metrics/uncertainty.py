@@ -8,7 +8,7 @@ among similar people (:func:`variance_decomposition`, :class:`GroupMeans`,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from scipy.special import ndtr
 
 from fairbench.core.arrays import Floats
 from fairbench.metrics.probability import mean_over_ties, spearman, tie_blocks
-from fairbench.metrics.registry import BINARY, REGRESSION, Metric
 
 
 @dataclass(frozen=True)
@@ -77,21 +76,6 @@ def spread_error(
     return spread_diagram(residual, uncertainty, groups).error()
 
 
-SPREAD_ERROR = Metric(
-    name="spread_error",
-    label="spread error",
-    sentence="How far the uncertainty is from the sd of the errors of people of like uncertainty.",
-    task=BINARY,
-    better="lower",
-    needs=("prediction", "uncertainty"),
-    interval="none",
-    function=spread_error,
-    shown=("everyone",),
-    special=True,
-)
-SPREAD_ERROR_OF_REGRESSION = replace(SPREAD_ERROR, task=REGRESSION)
-
-
 # Abstaining on the most uncertain rows: which are kept, their error, and how they differ.
 
 
@@ -129,22 +113,9 @@ def area_under_risk_coverage(loss: ArrayLike, uncertainty: ArrayLike) -> float:
     return float((np.cumsum(ordered) / np.arange(1, len(ordered) + 1)).mean())
 
 
-def _area_of_errors(target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike) -> float:
+def area_of_errors(target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike) -> float:
+    """Return the area under the risk-coverage curve of wrong predictions."""
     return area_under_risk_coverage(np.asarray(target) != np.asarray(prediction), uncertainty)
-
-
-AREA_UNDER_RISK_COVERAGE = Metric(
-    name="area_under_risk_coverage",
-    label="area under the risk-coverage curve",
-    sentence="The error rate of the least uncertain people, on average over how many of them.",
-    task=BINARY,
-    better="lower",
-    most=1.0,
-    needs=("prediction", "uncertainty"),
-    interval="none",
-    function=_area_of_errors,
-    special=True,
-)
 
 
 def feature_shift(features: pd.DataFrame, weights: ArrayLike) -> Floats:

@@ -187,7 +187,7 @@ def _effective_rows(value: Floats, variance: Floats, row_weight: Floats, n: Floa
 
 def _pairs(limits: Limits) -> tuple[Limits, Limits]:
     """Return the limits of the first and of the second rate of every ordered pair."""
-    return limits, Limits(*(end.swapaxes(-1, -2) for end in limits))
+    return limits, limits.apply(lambda end: end.swapaxes(-1, -2))
 
 
 def _wider(compared: Mask, level: float, rates: int) -> Floats:

@@ -416,12 +416,14 @@ def _weights(cells: str) -> tuple[int, int, int, int]:
     return tn, fp, fn, tp
 
 
+def _rate_of(row: Mapping[str, str]) -> Rate:
+    """Return the rate of a row whose formula is a ratio of sums of cells."""
+    numerator, denominator = map(_weights, row["formula"].split("/"))
+    return Rate(row["name"], numerator, denominator, row["undefined"])
+
+
 RATES: Mapping[str, Rate] = MappingProxyType(
-    {
-        row["name"]: Rate(row["name"], *map(_weights, row["formula"].split("/")), row["undefined"])
-        for row in _rows()
-        if "/" in row["formula"]
-    }
+    {row["name"]: _rate_of(row) for row in _rows() if "/" in row["formula"]}
 )
 selection_rate = RATES["selection_rate"]
 base_rate = RATES["base_rate"]

@@ -6,7 +6,7 @@ The rows give bounds of every rate. Statements about a gap hold for all rates be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from math import floor
 from typing import Any, TypeAlias
 
@@ -37,13 +37,13 @@ from fairbench.data.columns import read_group_shares
 from fairbench.evaluation.intervals import GapInterval
 from fairbench.inference.partial import (
     NOTHING,
-    GapBounds,
     ProxyRows,
     RateBounds,
     SelectedLabels,
     gap_bounds,
     gap_size,
     largest_factor,
+    size_bounds,
 )
 from fairbench.metrics.registry import Rate, base_rate
 from fairbench.reporting.document.model import (
@@ -65,7 +65,7 @@ TITLE = "What cannot be known"
 EVERYONE = "of everyone, whatever the labels are that cannot be known"
 WHOEVER = "whoever belongs to which group"
 PROXY = "proxy"  # what groups known through probabilities are an attribute of
-_NO_BOUNDS = GapBounds(np.nan, np.nan, (np.nan, np.nan))
+_NO_BOUNDS: Row = {"lower": np.nan, "upper": np.nan, "interval": (np.nan, np.nan)}
 
 
 def bounded_gap(
@@ -99,7 +99,7 @@ def bounded_gap(
         verdict = answer.verdict
         needs = ""
         groups = (names[answer.named[0]], names[answer.named[1]]) if verdict == LARGE else ()
-        least, most = bounds.size
+        least, most = size_bounds(bounds["lower"], bounds["upper"])
         if verdict == OPEN and few:
             needs = too_few_of(few)
         elif verdict == OPEN and (most < template.bound or least > template.bound):
@@ -107,10 +107,10 @@ def bounded_gap(
         elif verdict == OPEN:
             verdict = CANNOT
             needs = f"no number of rows settles it: anything in {interval(least, most)} is possible"
-        lower, upper = bounds.interval
+        lower, upper = bounds["interval"]
         finding = replace(template, verdict=answer.verdict, groups=groups, needs=needs)
         finding = replace(finding, lower=lower, upper=upper)
-    row = {"attribute": template.attribute, "measure": template.measure, **asdict(bounds)}
+    row = {"attribute": template.attribute, "measure": template.measure, **bounds}
     return finding, {**row, "verdict": verdict}
 
 

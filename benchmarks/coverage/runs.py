@@ -843,11 +843,8 @@ def _intervals(
             continue
         below = above = np.full(2, quantile(LEVEL))
         if corrected:
-            made = correction(candidates, level=LEVEL)
-            below, above = (
-                -special.ndtri([getattr(each, side) for each in (made.objective, made.values[0])])
-                for side in ("lower", "upper")
-            )
+            tails, _, _ = correction(candidates, level=LEVEL)
+            below, above = -special.ndtri(np.transpose(tails))
         seen = np.array([candidates.objectives[place], estimates[place, 1]])
         ends[:, :, r] = seen - below, seen + above
         ends[0, 0, r] = max(ends[0, 0, r], 0)

@@ -255,7 +255,7 @@ class _Estimates:
         for column, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False)):
             tails_of_rate = [tails[column + 1] for tails in (naive, corrected)]
             if sign < 0:
-                tails_of_rate = [Tails(tails.upper, tails.lower) for tails in tails_of_rate]
+                tails_of_rate = [(above, below) for below, above in tails_of_rate]
             naive_limits, corrected_limits = (
                 self._rate_interval(run, self.n_objective + column, tails)
                 for tails in tails_of_rate
@@ -276,15 +276,14 @@ class _Estimates:
             largest_mean_gap(
                 *(self._rates_of_runs(run, column, level=1 - 2 * tail) for column in columns)
             )
-            for tail in (tails.lower, tails.upper)
+            for tail in tails
         )
         return float(lower.lower), float(upper.upper)
 
     def _rate_interval(self, run: int, column: int, tails: Tails) -> LowerAndUpper:
         """Return the interval of one rate of one run."""
         lower, upper = (
-            self._rates_of_runs(run, column, level=1 - 2 * tail).limits()
-            for tail in (tails.lower, tails.upper)
+            self._rates_of_runs(run, column, level=1 - 2 * tail).limits() for tail in tails
         )
         return float(lower.lower), float(upper.upper)
 
@@ -318,13 +317,12 @@ def choose_among(
     chosen_index = choose(candidates)
     if chosen_index is None:
         raise _none_within(rows, bounds)
-    plain = Tails((1 - level) / 2, (1 - level) / 2)
+    plain = (1 - level) / 2, (1 - level) / 2
     naive = [plain] * (1 + len(bounds) + 1)
     corrected, joint = naive, plain
     if choosing is None:
-        corrections = correction(candidates, level=level)
-        corrected = [corrections.objective, *corrections.values]
-        joint = Tails(corrections.simultaneous, corrections.simultaneous)
+        corrected, simultaneous, _ = correction(candidates, level=level)
+        joint = simultaneous, simultaneous
     return Choice(
         runs=read.runs,
         bounds=bounds,
@@ -357,7 +355,7 @@ def estimate_every_run(
     notes : the list to which a sentence is added for each group that is left out.
     """
     estimates = _estimates(rows, metric, (), notes)
-    plain = [Tails((1 - level) / 2, (1 - level) / 2)] * 2
+    plain = [((1 - level) / 2, (1 - level) / 2)] * 2
     return [list(estimates.judge_run(run, plain, plain)) for run in range(len(estimates.rates))]
 
 

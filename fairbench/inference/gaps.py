@@ -66,11 +66,13 @@ class GroupLimits:
 
     def row(self, index: int) -> GroupLimits:
         """Return the limits at one position of the first axis."""
+        pointwise, simultaneous = (
+            limits.apply(lambda array: array[index])
+            for limits in (self.pointwise, self.simultaneous)
+        )
         shared = self.correlation
         return GroupLimits(
-            Limits(*(array[index] for array in self.pointwise)),
-            Limits(*(array[index] for array in self.simultaneous)),
-            shared if isinstance(shared, float) else shared[index],
+            pointwise, simultaneous, shared if isinstance(shared, float) else shared[index]
         )
 
     def take(self, groups: NDArray[Any] | list[int]) -> GroupLimits:
@@ -184,9 +186,10 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
 
 def pairs(limits: Limits) -> tuple[Limits, Limits]:
     """Return the limits of the first and of the second group of every ordered pair, (..., G, G)."""
-    first = Limits(*(limit[..., :, None] for limit in limits))
-    second = Limits(*(limit[..., None, :] for limit in limits))
-    return first, second
+    return (
+        limits.apply(lambda limit: limit[..., :, None]),
+        limits.apply(lambda limit: limit[..., None, :]),
+    )
 
 
 def largest_gap(*rates: GroupLimits) -> Limits:
@@ -331,10 +334,10 @@ def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
     surest, upper, low, high = -np.inf, -np.inf, -1, -1
     for start in range(0, groups, step):
         rows = np.arange(start, min(start + step, groups))
-        rows_wide, rows_pointwise = (
+        of_rows = (
             Limits(*(limit[rows, None] for limit in limits)) for limits in (wide, pointwise)
         )
-        _, lowers, uppers = size_limits_of_pairs(rows_wide, rows_pointwise, wide, pointwise)
+        _, lowers, uppers = size_limits_of_pairs(*of_rows, wide, pointwise)
         lowers[rows - start, rows] = uppers[rows - start, rows] = np.nan  # a group and itself
         upper = np.fmax(upper, np.fmax.reduce(uppers, axis=None))
         furthest = np.where(np.isnan(lowers), -np.inf, lowers)
@@ -435,32 +438,13 @@ def distance_limits(
 FOUR_FIFTHS = 0.8
 
 
-@dataclass(frozen=True, eq=False)
-class ImpactLimits:
-    """Ratios of G groups' rates to one rate, with their intervals; of several samples at once.
-
-    Attributes
-    ----------
-    ratios : (..., G) the ratios with limits; NaN where the rate of the reference group is 0.
-    below : (..., G) the confidence that a ratio is under a bound, from the confidence distribution
-        of the same interval: 2.5 % if the lower limit of the 95 % interval equals the bound, 97.5 %
-        if the upper limit does. The statement "under the bound", made if the confidence is 95 % or
-        more, is wrong in at most one case of twenty; so is its opposite, made at 5 % or less.
-    reference : (...) the index of the reference group.
-    """
-
-    ratios: Limits
-    below: Floats
-    reference: NDArray[np.intp]
-
-
 def ratios_to_group(
     rates: Limits,
     reference: int,
     *,
     level: float = 0.95,
     correlation: Floats | float = 0.0,
-) -> ImpactLimits:
+) -> tuple[Limits, Floats]:
     """Return the ratios to the rate of one group that was chosen independently of the rates.
 
     Parameters
@@ -469,6 +453,15 @@ def ratios_to_group(
     reference : the index of the group that others are compared with.
     level : the level of the intervals.
     correlation : (..., G, G) correlations of the groups' errors, where groups share clusters.
+
+    Returns
+    -------
+    ratios : (..., G) the ratios with limits; NaN where the rate of the reference group is 0.
+    below : (..., G) the confidence that a ratio is under four fifths, from the confidence
+        distribution of the same interval: 2.5 % if the lower limit of the 95 % interval equals the
+        bound, 97.5 % if the upper limit does. The statement "under the bound", made if the
+        confidence is 95 % or more, is wrong in at most one case of twenty; so is its opposite, made
+        at 5 % or less.
     """
     of_group = rates.take([reference])
     shared = correlation if isinstance(correlation, float) else correlation[..., :, reference]
@@ -477,7 +470,7 @@ def ratios_to_group(
     for ratio in ratios:
         ratio[..., reference] = 1.0
     below[..., reference] = 0.0
-    return ImpactLimits(ratios, below, np.asarray(reference))
+    return ratios, below
 
 
 def wider_level(level: float, highest: Mask) -> float:
@@ -497,7 +490,7 @@ def ratios_to_highest(
     *,
     level: float = 0.95,
     correlation: Floats | float = 0.0,
-) -> ImpactLimits:
+) -> tuple[Limits, Floats, NDArray[np.intp]]:
     """Return the ratios to the highest rate of any group, whichever that truly is.
 
     Parameters
@@ -507,6 +500,11 @@ def ratios_to_highest(
     highest : (G,) which of the groups may be the one compared with, two or more.
     level : as in :func:`ratios_to_group`.
     correlation : (..., G, G) correlations of the groups' errors, where groups share clusters.
+
+    Returns
+    -------
+    ratios, below : (..., G) as :func:`ratios_to_group` returns them.
+    reference : (...) the index of the group of the highest rate.
 
     Notes
     -----
@@ -534,7 +532,7 @@ def ratios_to_highest(
     below_any_wider = _below_any(wider, compared, wider_level(level, highest), correlation)
     simultaneous = 1 - rivals * (1 - below_any_wider)
     below = np.clip(0.5, np.minimum(simultaneous, below_any), np.maximum(simultaneous, below_any))
-    return ImpactLimits(ratios, below, among.argmax(axis=-1))
+    return ratios, below, among.argmax(axis=-1)
 
 
 def _below_any(rates: Limits, compared: Mask, level: float, correlation: Floats | float) -> Floats:
@@ -674,21 +672,12 @@ def gap_change(cells: Floats, rate: Rate, *, level: float = 0.95) -> Limits:
     """
     if len(cells) == 2:
         return _change_of_two(cells, rate, level)
-    first, second = (
-        largest_gap(_group_limits(cells, rate, position, level)) for position in (_FIRST, _SECOND)
-    )
+    counts = ([cells @ weights for weights in _weights(rate, at)] for at in (_FIRST, _SECOND))
+    first, second = (largest_gap(GroupLimits.of(*pair, level=level)) for pair in counts)
     changes = difference(cells, rate, level=level)
     reach = largest_gap(GroupLimits(changes, changes)).upper
     lower, upper = second.lower - first.upper, second.upper - first.lower
     return Limits(second.value - first.value, np.maximum(lower, -reach), np.minimum(upper, reach))
-
-
-def _group_limits(
-    cells: Floats, rate: Rate, position: NDArray[np.int64], level: float
-) -> GroupLimits:
-    """Return a classifier's rates in every group with their limits."""
-    numerator, denominator = _weights(rate, position)
-    return GroupLimits.of(cells @ numerator, cells @ denominator, level=level)
 
 
 def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:

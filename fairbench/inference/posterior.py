@@ -598,26 +598,9 @@ def score_prior(score: Floats, group: Codes, n_groups: int, *, strength: float =
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Ranks:
-    """The ranks of G groups, rank 1 being the extreme one.
-
-    Attributes
-    ----------
-    mean : (G,) expected ranks.
-    lower, upper : (G,) their central intervals.
-    first : (G,) probabilities of rank 1.
-    among : (G,) probabilities of one of the first m ranks; they sum to m.
-    """
-
-    mean: Floats
-    lower: Floats
-    upper: Floats
-    first: Floats
-    among: Floats
-
-
-def ranks(draws: Floats, *, m: int = 1, largest: bool = True, level: float = 0.95) -> Ranks:
+def ranks(
+    draws: Floats, *, m: int = 1, largest: bool = True, level: float = 0.95
+) -> dict[str, Floats]:
     """Return the ranks of groups by joint draws of a quantity, such as the accuracy.
 
     Parameters
@@ -625,10 +608,18 @@ def ranks(draws: Floats, *, m: int = 1, largest: bool = True, level: float = 0.9
     draws : (T, G) finite; equal values are ranked in the order of the groups.
     m : how many ranks `among` counts.
     largest : rank 1 has the largest value (cost, calibration error) or the smallest (accuracy).
+
+    Returns
+    -------
+    mean : (G,) expected ranks.
+    lower, upper : (G,) their central intervals.
+    first : (G,) probabilities of rank 1.
+    among : (G,) probabilities of one of the first m ranks; they sum to m.
     """
     order = np.argsort(-draws if largest else draws, axis=1, kind="stable")
     rank = np.empty(order.shape, np.float64)
     np.put_along_axis(rank, order, np.arange(1.0, draws.shape[1] + 1)[None], axis=1)
     lower, upper = central_interval(rank, level)
-    shares = ((rank <= limit).mean(axis=0) for limit in (1, m))
-    return Ranks(rank.mean(axis=0), lower, upper, *shares)
+    first, among = ((rank <= limit).mean(axis=0) for limit in (1, m))
+    mean = rank.mean(axis=0)
+    return {"mean": mean, "lower": lower, "upper": upper, "first": first, "among": among}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,21 +35,35 @@ class Arms(Protocol):
         """Return some of the replications."""
 
 
+AnyPosterior = TypeVar("AnyPosterior", Beta, Normal)
+
+
 @dataclass(frozen=True, eq=False)
-class BetaArms:
-    """Arms whose rows are successes or failures: a Beta posterior of each arm's rate.
+class PosteriorArms(Generic[AnyPosterior]):
+    """Arms whose rows are successes or failures, or have a number: each a posterior of its mean.
 
     Attributes
     ----------
-    posterior : (R, A) prior pseudo-counts plus the successes and failures seen.
+    posterior : (R, A) of rates, prior pseudo-counts plus the successes and failures seen; or of
+        means of losses or other numbers.
     unlabelled : (R, A) rows whose label is not known.
     """
 
-    posterior: Beta
+    posterior: AnyPosterior
     unlabelled: Integers
 
+    def draw(self, generator: np.random.Generator) -> Floats:
+        """Draw every arm's rate or mean once, (R, A)."""
+        return self.posterior.drawn(generator)
+
+    def take(self, rows: Integers) -> PosteriorArms[AnyPosterior]:
+        """Return some of the replications."""
+        return PosteriorArms(self.posterior.take(rows), self.unlabelled[rows])
+
     @staticmethod
-    def of(prior: Beta, sizes: Sequence[int] | Integers, *, replications: int = 1) -> BetaArms:
+    def of(
+        prior: Beta, sizes: Sequence[int] | Integers, *, replications: int = 1
+    ) -> PosteriorArms[Beta]:
         """Return unlabelled arms.
 
         Parameters
@@ -62,43 +76,19 @@ class BetaArms:
         pseudo = (
             np.broadcast_to(array, shape).copy() for array in (prior.successes, prior.failures)
         )
-        return BetaArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
+        return PosteriorArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
 
-    def record(self, rows: Integers, arms: Integers, success: NDArray[Any]) -> None:
+    def record(
+        self: PosteriorArms[Beta], rows: Integers, arms: Integers, success: NDArray[Any]
+    ) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
         self.posterior.successes[rows, arms] += success
         self.posterior.failures[rows, arms] += 1 - success
         self.unlabelled[rows, arms] -= 1
 
-    def draw(self, generator: np.random.Generator) -> Floats:
-        """Draw every arm's success rate once, (R, A)."""
-        return generator.beta(self.posterior.successes, self.posterior.failures)
 
-    def take(self, rows: Integers) -> BetaArms:
-        """Return some of the replications."""
-        return BetaArms(self.posterior.take(rows), self.unlabelled[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class NormalArms:
-    """Arms whose rows have a loss, or another number: a normal posterior of each arm's mean.
-
-    Attributes
-    ----------
-    posterior : (R, A) means.
-    unlabelled : (R, A) rows whose label is not known.
-    """
-
-    posterior: Normal
-    unlabelled: Integers
-
-    def draw(self, generator: np.random.Generator) -> Floats:
-        """Draw every arm's mean once, (R, A)."""
-        return generator.normal(self.posterior.mean, np.sqrt(self.posterior.variance))
-
-    def take(self, rows: Integers) -> NormalArms:
-        """Return some of the replications."""
-        return NormalArms(self.posterior.take(rows), self.unlabelled[rows])
+BetaArms: TypeAlias = PosteriorArms[Beta]
+NormalArms: TypeAlias = PosteriorArms[Normal]
 
 
 # The expected reward of a label: how much it would teach (Ji et al., 2021, AAAI, section 4).
@@ -119,30 +109,24 @@ class Reward(Protocol):
         """Return the posterior mean and standard deviation of the reward, (R, A) each."""
 
 
-@dataclass(frozen=True)
-class Lowest:
-    """Identification of the least accurate arms: the lower the success rate, the better."""
-
-    def expected(self, arms: BetaArms | NormalArms, theta: Floats) -> Floats:
-        """Return the negative of theta."""
-        return -theta
-
-    def moments(self, arms: BetaArms | NormalArms) -> tuple[Floats, Floats]:
-        """Return the moments of the negative of theta."""
-        return -arms.posterior.mean, np.sqrt(arms.posterior.variance)
-
-
-@dataclass(frozen=True)
 class Highest:
     """Identification of the most accurate arms, or of the highest error rates."""
 
+    sign = 1
+
     def expected(self, arms: BetaArms | NormalArms, theta: Floats) -> Floats:
-        """Return theta."""
-        return theta
+        """Return theta, or its negative where the lowest are sought."""
+        return self.sign * theta
 
     def moments(self, arms: BetaArms | NormalArms) -> tuple[Floats, Floats]:
-        """Return the moments of theta."""
-        return arms.posterior.mean, np.sqrt(arms.posterior.variance)
+        """Return the moments of that."""
+        return self.sign * arms.posterior.mean, np.sqrt(arms.posterior.variance)
+
+
+class Lowest(Highest):
+    """Identification of the least accurate arms: the lower the success rate, the better."""
+
+    sign = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +162,31 @@ class LeastCalibrated:
         return total
 
 
+class _LinearReward:
+    """A reward that pays something for a success and something for a failure."""
+
+    def pays(self, arms: BetaArms) -> tuple[Floats, Floats]:
+        """Return what a success pays, and a failure, (R, A) each."""
+        raise NotImplementedError
+
+    def expected(self, arms: BetaArms, theta: Floats) -> Floats:
+        """Return the reward, (R, A), were the success rates `theta`; it may be negative."""
+        success, failure = self.pays(arms)
+        return failure + theta * (success - failure)
+
+    def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
+        """Return the posterior mean and sd of the reward, (R, A) each."""
+        success, failure = self.pays(arms)
+        slope, posterior = success - failure, arms.posterior
+        return failure + posterior.mean * slope, np.abs(slope) * np.sqrt(posterior.variance)
+
+
 @dataclass(frozen=True, eq=False)
-class Estimation:
+class Estimation(_LinearReward):
     """Estimation of every arm's rate: the fall in its posterior variance, weighted by its share.
+
+    That is p (V - theta V(success) - (1 - theta) V(failure)), whose mean is p V / (alpha + beta +
+    1).
 
     Attributes
     ----------
@@ -189,16 +195,7 @@ class Estimation:
 
     share: Floats
 
-    def expected(self, arms: BetaArms, theta: Floats) -> Floats:
-        """Return p (V - theta V(success) - (1 - theta) V(failure)); may be negative."""
-        success, failure = self._falls(arms)
-        return failure + theta * (success - failure)
-
-    def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
-        """Return the moments; the mean is p V / (alpha + beta + 1)."""
-        return linear_moments(arms, *self._falls(arms))
-
-    def _falls(self, arms: BetaArms) -> tuple[Floats, Floats]:
+    def pays(self, arms: BetaArms) -> tuple[Floats, Floats]:
         """Return the fall of the variance after a success, and after a failure.
 
         The variance of Beta(a, b) is a b / ((a + b)^2 (a + b + 1)).
@@ -210,12 +207,6 @@ class Estimation:
         return self.share * (variance - after_success), self.share * (variance - after_failure)
 
 
-def linear_moments(arms: BetaArms, success: Floats, failure: Floats) -> tuple[Floats, Floats]:
-    """Return mean and sd of a reward that pays (R, A) for a success and (R, A) for a failure."""
-    slope = success - failure
-    return failure + arms.posterior.mean * slope, np.abs(slope) * np.sqrt(arms.posterior.variance)
-
-
 _SPREAD = 8.0  # standard deviations of a posterior that are integrated over
 # Errors stay under 1e-5, and under 1e-3 after the first failure of an arm with a score of 0.99.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # for each of the two directions
@@ -223,25 +214,20 @@ _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
 
 
 @dataclass(frozen=True)
-class ComparisonReward:
-    """Comparison of two arms under a region of practical equivalence; needs A = 2."""
+class ComparisonReward(_LinearReward):
+    """Comparison of two arms under a region of practical equivalence; needs A = 2.
+
+    The reward is the expected gain of the most probable region.
+    """
 
     margin: float = 0.05
-
-    def expected(self, arms: BetaArms, theta: Floats) -> Floats:
-        """Return the expected gain of the most probable region, (R, 2)."""
-        success, failure = self._gains(arms)
-        return failure + theta * (success - failure)
-
-    def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
-        """Return the posterior mean and sd of the gain, (R, 2) each."""
-        return linear_moments(arms, *self._gains(arms))
 
     def regions(self, arms: BetaArms) -> Floats:
         """Return the mass of the regions first larger, equivalent, second larger: (R, 3)."""
         return self._masses(arms.posterior)[..., 0, :]
 
-    def _gains(self, arms: BetaArms) -> tuple[Floats, Floats]:
+    def pays(self, arms: BetaArms) -> tuple[Floats, Floats]:
+        """Return the gain of the most probable region after a success, and after a failure."""
         best = self._masses(arms.posterior).max(axis=-1)
         return best[..., 1:3] - best[..., :1], best[..., 3:] - best[..., :1]
 
@@ -372,7 +358,7 @@ def _arms_of_pair(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
         np.take_along_axis(array, pair, axis=1)
         for array in (arms.posterior.successes, arms.posterior.failures)
     )
-    return BetaArms(Beta(won, lost), np.take_along_axis(arms.unlabelled, pair, axis=1))
+    return PosteriorArms(Beta(won, lost), np.take_along_axis(arms.unlabelled, pair, axis=1))
 
 
 def _spread(values: Floats, pair: NDArray[np.int64], shape: tuple[int, ...], fill: float) -> Floats:
@@ -445,7 +431,7 @@ class GroupPosterior:
 # it is asked for several plays at once. An arm without unlabelled rows is never chosen; where
 # fewer than m arms have unlabelled rows, -1 stands for the others.
 
-Strategy = Callable[[Arms, Reward, np.random.Generator], Integers]
+Strategy = Callable[..., Integers]  # of arms, a reward and a generator
 _REDRAWS = 20
 
 
@@ -578,15 +564,7 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
         "multiple_play": multiple_play,
     }
 )
-_SEVERAL: Mapping[str, Callable[..., Integers]] = MappingProxyType(
-    {
-        "random_arm": random_arm,
-        "epsilon_greedy": epsilon_greedy,
-        "bayesian_ucb": bayesian_ucb,
-        "bayesian_ucb_quantile": bayesian_ucb_quantile,
-        "multiple_play": multiple_play,
-    }
-)
+_SEVERAL = STRATEGIES.keys() - {"random", "thompson", "top_two"}  # that choose several arms at once
 
 
 def choose(
@@ -605,7 +583,7 @@ def choose(
     if strategy not in STRATEGIES:
         raise unknown_name("strategy", strategy, STRATEGIES)
     if strategy in _SEVERAL:
-        return _SEVERAL[strategy](arms, reward, generator, plays=plays)
+        return STRATEGIES[strategy](arms, reward, generator, plays=plays)
     return STRATEGIES[strategy](arms, reward, generator)
 
 

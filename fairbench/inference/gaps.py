@@ -334,10 +334,10 @@ def surest_gap(rates: GroupLimits) -> tuple[Limits, int, int]:
     surest, upper, low, high = -np.inf, -np.inf, -1, -1
     for start in range(0, groups, step):
         rows = np.arange(start, min(start + step, groups))
-        of_rows = (
+        rows_wide, rows_pointwise = (
             Limits(*(limit[rows, None] for limit in limits)) for limits in (wide, pointwise)
         )
-        _, lowers, uppers = size_limits_of_pairs(*of_rows, wide, pointwise)
+        _, lowers, uppers = size_limits_of_pairs(rows_wide, rows_pointwise, wide, pointwise)
         lowers[rows - start, rows] = uppers[rows - start, rows] = np.nan  # a group and itself
         upper = np.fmax(upper, np.fmax.reduce(uppers, axis=None))
         furthest = np.where(np.isnan(lowers), -np.inf, lowers)

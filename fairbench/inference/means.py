@@ -65,21 +65,26 @@ class Moments:
         n = x.shape[-1]
         mean = x.mean(axis=-1)
         deviation = x - mean[..., None]
-        size = np.full(mean.shape, float(n))
-        sd, skewness = _sd_and_skewness(
-            size, (deviation**2).sum(axis=-1), (deviation**3).sum(axis=-1)
-        )
+        powers = [(deviation**power).sum(axis=-1) for power in (2, 3)]
+        ends = x.min(axis=-1), x.max(axis=-1)
+        return cls._of_sums(np.full(mean.shape, float(n)), mean, *powers, *ends)
+
+    @classmethod
+    def _of_sums(
+        cls,
+        size: Floats,
+        mean: Floats,
+        squares: Floats,
+        cubes: Floats,
+        lowest: Floats,
+        highest: Floats,
+    ) -> Moments:
+        """Return the moments from sums of powers of distances from the mean."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sd = np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
+            skewness = np.where(squares > 0, cubes / size / (squares / size) ** 1.5, 0.0)
         unknown = np.full(mean.shape, np.nan)
-        return cls(
-            size=size,
-            mean=mean,
-            sd=sd,
-            skewness=skewness,
-            lowest=x.min(axis=-1),
-            highest=x.max(axis=-1),
-            least=unknown,
-            most=unknown,
-        )
+        return cls(size, mean, sd, skewness, lowest, highest, least=unknown, most=unknown)
 
     @classmethod
     def of_groups(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> Moments:
@@ -99,23 +104,14 @@ class Moments:
                 lowest=of_scaled.lowest * scale,
                 highest=of_scaled.highest * scale,
             )
-        sums = _Sums.of(values[..., :_AT_ONCE], codes[:_AT_ONCE], groups)
+        size, sums = _sums_of(values[..., :_AT_ONCE], codes[:_AT_ONCE], groups)
         for start in range(_AT_ONCE, len(codes), _AT_ONCE):
             rows = slice(start, start + _AT_ONCE)
-            sums = sums.join(_Sums.of(values[..., rows], codes[rows], groups))
-        size = np.broadcast_to(sums.size, sums.mean.shape)
-        sd, skewness = _sd_and_skewness(size, sums.squares, sums.cubes)
-        unknown = np.full(sums.mean.shape, np.nan)
-        return cls(
-            size=size,
-            mean=sums.mean,
-            sd=sd,
-            skewness=np.where(size > 0, skewness, np.nan),
-            lowest=sums.lowest,
-            highest=sums.highest,
-            least=unknown,
-            most=unknown,
-        )
+            others = _sums_of(values[..., rows], codes[rows], groups)
+            size, sums = _joined((size, sums), others)
+        sizes = np.broadcast_to(size, sums[0].shape)
+        moments = cls._of_sums(sizes, *sums)
+        return replace(moments, skewness=np.where(sizes > 0, moments.skewness, np.nan))
 
     @classmethod
     def by_label(
@@ -236,84 +232,63 @@ def _extreme_scale(values: Floats, codes: NDArray[np.integer], groups: int) -> F
 _AT_ONCE = 1 << 16  # rows
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Sums of powers of distances from the mean, and the outermost values, of groups (..., G).
+def _sums_of(values: Floats, codes: NDArray[np.integer], groups: int) -> tuple[Floats, Floats]:
+    """Return the sums of (..., n) values of rows in groups 0 .. G - 1.
 
-    Of a group without rows all are NaN but its `size` (G,).
+    Returns
+    -------
+    size : (G,) numbers of rows.
+    sums : (5, ..., G) means, sums of the squares and of the cubes of the distances from the mean,
+        and the outermost values; NaN of a group without rows.
     """
-
-    size: Floats
-    mean: Floats
-    squares: Floats
-    cubes: Floats
-    lowest: Floats
-    highest: Floats
-
-    @classmethod
-    def of(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> _Sums:
-        """Return the sums of (..., n) values of rows in groups 0 .. G - 1."""
-        sizes = np.bincount(codes, minlength=groups)
-        present = np.flatnonzero(sizes)
-        x = values
-        if len(present) > 1:
-            x = values[..., by_group(codes, groups)]
-        sums = np.full((5, *x.shape[:-1], groups), np.nan)
-        if len(present):
-            size = sizes[present]
-            starts = (np.cumsum(sizes) - sizes)[present]
-            mean = np.add.reduceat(x, starts, axis=-1) / size
-            deviation = x - np.repeat(mean, size, axis=-1)
-            square = deviation * deviation
-            sums[..., present] = (
-                mean,
-                np.add.reduceat(square, starts, -1),
-                np.add.reduceat(square * deviation, starts, -1),
-                np.minimum.reduceat(x, starts, axis=-1),
-                np.maximum.reduceat(x, starts, axis=-1),
-            )
-        return cls(sizes.astype(float), *sums)
-
-    def join(self, other: _Sums) -> _Sums:
-        """Return the sums of both sets of rows together.
-
-        Notes
-        -----
-        Of n and m rows whose means differ by d, sums of squares S, T and of cubes C, D around
-        their means (Pebay 2008)::
-
-            S + T + d^2 n m / (n + m)
-            C + D + d^3 n m (n - m) / (n + m)^2 + 3 d (n T - m S) / (n + m)
-        """
-        n, m = self.size, other.size
-        size = n + m
-        with np.errstate(invalid="ignore", divide="ignore"):
-            d = other.mean - self.mean
-            mean = self.mean + d * m / size
-            squares = self.squares + other.squares + d**2 * n * m / size
-            cubes = self.cubes + other.cubes + d**3 * n * m * (n - m) / size**2
-            cubes += 3 * d * (n * other.squares - m * self.squares) / size
-
-        def with_rows(alone: Floats, other_alone: Floats, of_both: Floats) -> Floats:
-            """Return the sums of both, or those of the one that has rows."""
-            return np.where(m == 0, alone, np.where(n == 0, other_alone, of_both))
-
-        return _Sums(
-            size=size,
-            mean=with_rows(self.mean, other.mean, mean),
-            squares=with_rows(self.squares, other.squares, squares),
-            cubes=with_rows(self.cubes, other.cubes, cubes),
-            lowest=with_rows(self.lowest, other.lowest, np.minimum(self.lowest, other.lowest)),
-            highest=with_rows(self.highest, other.highest, np.maximum(self.highest, other.highest)),
+    sizes = np.bincount(codes, minlength=groups)
+    present = np.flatnonzero(sizes)
+    x = values
+    if len(present) > 1:
+        x = values[..., by_group(codes, groups)]
+    sums = np.full((5, *x.shape[:-1], groups), np.nan)
+    if len(present):
+        size = sizes[present]
+        starts = (np.cumsum(sizes) - sizes)[present]
+        mean = np.add.reduceat(x, starts, axis=-1) / size
+        deviation = x - np.repeat(mean, size, axis=-1)
+        square = deviation * deviation
+        sums[..., present] = (
+            mean,
+            np.add.reduceat(square, starts, -1),
+            np.add.reduceat(square * deviation, starts, -1),
+            np.minimum.reduceat(x, starts, axis=-1),
+            np.maximum.reduceat(x, starts, axis=-1),
         )
+    return sizes.astype(float), sums
 
 
-def _sd_and_skewness(size: Floats, squares: Floats, cubes: Floats) -> tuple[Floats, Floats]:
-    """Return standard deviation and skewness from sums of powers of distances from the mean."""
+def _joined(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Return the sums of both sets of rows together, as :func:`_sums_of` returns those of each.
+
+    Notes
+    -----
+    Of n and m rows whose means differ by d, sums of squares S, T and of cubes C, D around
+    their means (Pebay 2008)::
+
+        S + T + d^2 n m / (n + m)
+        C + D + d^3 n m (n - m) / (n + m)^2 + 3 d (n T - m S) / (n + m)
+    """
+    (n, sums), (m, others) = first, second
+    (mean, squares, cubes, low, high), (mean_2, squares_2, cubes_2, low_2, high_2) = sums, others
+    size = n + m
     with np.errstate(invalid="ignore", divide="ignore"):
-        sd = np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
-        skewness = np.where(squares > 0, cubes / size / (squares / size) ** 1.5, 0.0)
-    return sd, skewness
+        d = mean_2 - mean
+        both = (
+            mean + d * m / size,
+            squares + squares_2 + d**2 * n * m / size,
+            (cubes + cubes_2 + d**3 * n * m * (n - m) / size**2)
+            + 3 * d * (n * squares_2 - m * squares) / size,
+            np.minimum(low, low_2),
+            np.maximum(high, high_2),
+        )
+    # Of a group that only one of the two has, its own.
+    return size, np.where(m == 0, sums, np.where(n == 0, others, np.stack(both)))
 
 
 def loss_limits(

@@ -86,6 +86,10 @@ class Beta:
         error: Floats = np.maximum(distance, np.abs(self.mean - point))
         return error
 
+    def drawn(self, generator: np.random.Generator) -> Floats:
+        """Draw every share once, (...)."""
+        return generator.beta(self.successes, self.failures)
+
     def draws(self, draws: int, generator: np.random.Generator) -> Floats:
         """Draw (T, ...) shares."""
         shape = np.broadcast_shapes(self.successes.shape, self.failures.shape)
@@ -126,6 +130,10 @@ class Normal:
     def take(self, place: Any) -> Normal:
         """Return the distributions at some places, which the arrays are indexed by."""
         return Normal(self.mean[place], self.variance[place], self.strength[place])
+
+    def drawn(self, generator: np.random.Generator) -> Floats:
+        """Draw every mean once, (...)."""
+        return generator.normal(self.mean, np.sqrt(self.variance))
 
     def quantile(self, probability: ArrayLike) -> Floats:
         """Return the values under which the means lie with a probability."""

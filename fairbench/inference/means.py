@@ -65,9 +65,9 @@ class Moments:
         n = x.shape[-1]
         mean = x.mean(axis=-1)
         deviation = x - mean[..., None]
-        powers = [(deviation**power).sum(axis=-1) for power in (2, 3)]
-        ends = x.min(axis=-1), x.max(axis=-1)
-        return cls._of_sums(np.full(mean.shape, float(n)), mean, *powers, *ends)
+        squares, cubes = ((deviation**power).sum(axis=-1) for power in (2, 3))
+        size, ends = np.full(mean.shape, float(n)), (x.min(axis=-1), x.max(axis=-1))
+        return cls._of_sums(size, mean, squares, cubes, *ends)
 
     @classmethod
     def _of_sums(

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from fairbench.core.arrays import Codes, Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask, kronecker_steps
 
 _CELLS = 1 << 20  # cells of one block of tests
 _REACH = 9.0  # standard deviations from the mean, beyond which counts have no weight
@@ -137,14 +137,6 @@ def adjusted_p_values(p_values: ArrayLike, *, overlapping: bool = False) -> Floa
     return result
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """A confidence bound on the rates of all groups, and the group that determines it."""
-
-    bound: float
-    group: int
-
-
 def lower_limits(
     successes: ArrayLike, sizes: ArrayLike, level: float = 0.95, *, simultaneous: bool = True
 ) -> Floats:
@@ -159,8 +151,10 @@ def lower_limits(
     return np.where(y > 0, limits, 0.0)
 
 
-def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> Certificate:
+def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> tuple[float, int]:
     """Certify "no group's rate is under c" with the largest c that holds with confidence `level`.
+
+    Returned are the bound c and the position of the group that determines it.
 
     c is the smallest of the groups' one-sided limits, without a correction: the statement is false
     only if the truly worst group is under c, and then that group's own limit has failed. So the
@@ -168,14 +162,14 @@ def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) ->
     """
     limits = lower_limits(successes, sizes, level, simultaneous=False)
     worst = int(limits.argmin())
-    return Certificate(float(limits[worst]), worst)
+    return float(limits[worst]), worst
 
 
-def all_at_most(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> Certificate:
+def all_at_most(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> tuple[float, int]:
     """Certify "no group's rate is over c" in the same way."""
     y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
-    mirrored = all_at_least(n - y, n, level)
-    return Certificate(1 - mirrored.bound, mirrored.group)
+    bound, group = all_at_least(n - y, n, level)
+    return 1 - bound, group
 
 
 # Rates of many groups, estimated jointly: groups of few rows borrow strength from the others.
@@ -506,11 +500,9 @@ def _propose_spreads(model: _Model) -> tuple[Floats, Floats, Floats, Floats]:
 @lru_cache(maxsize=16)
 def _normals(n: int, dimensions: int) -> Floats:
     """Return n evenly spread points of a standard normal, (n, dimensions): a Kronecker sequence."""
-    ratio = 2.0
-    for _ in range(30):
-        ratio = (1 + ratio) ** (1 / (dimensions + 1))
-    steps = ratio ** -np.arange(1.0, dimensions + 1)
-    return np.asarray(special.ndtri((0.5 + np.arange(1, n + 1)[:, None] * steps) % 1))
+    return np.asarray(
+        special.ndtri((0.5 + np.arange(1, n + 1)[:, None] * kronecker_steps(dimensions)) % 1)
+    )
 
 
 def _broad(spreads: Floats) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
-from fairbench.core.arrays import Codes, Floats
+from fairbench.core.arrays import Codes, Floats, kronecker_steps
 from fairbench.core.errors import UserError, check_minimum
 
 CLIP = 0.01
@@ -204,15 +204,12 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
 
     Notes
     -----
-    Roberts (2018), a Kronecker sequence by powers of the root of x^(d+1) = x + 1, shifted at random
+    A Kronecker sequence (:func:`fairbench.core.arrays.kronecker_steps`), shifted at random
     (Cranley & Patterson 1976). Sobol's set fills many columns better, but ``scipy.stats`` takes
     longer to import than a million rows to count.
     """
-    root = 2.0
-    for _ in range(60):
-        root = (1 + root) ** (1 / (columns + 1))
-    steps = root ** -np.arange(1.0, columns + 1)
-    points = generator.random(columns) + np.outer(np.arange(1, rows + 1), steps)
+    shift = generator.random(columns)
+    points = shift + np.outer(np.arange(1, rows + 1), kronecker_steps(columns))
     inside: Floats = np.clip(points % 1, 1e-12, 1 - 1e-12)
     return inside
 

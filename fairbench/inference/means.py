@@ -135,6 +135,19 @@ class Moments:
         moments = cls.of_groups(losses, 2 * codes + label, 2 * groups)
         return moments.reaching(*_possible_losses(losses, other, label, codes, groups))
 
+    @property
+    def mirrored(self) -> Moments:
+        """The moments of the negative values."""
+        return replace(
+            self,
+            mean=-self.mean,
+            skewness=-self.skewness,
+            lowest=-self.highest,
+            highest=-self.lowest,
+            least=-self.most,
+            most=-self.least,
+        )
+
     def reaching(self, least: Floats, most: Floats) -> Moments:
         """Return these moments with other outermost values that were not seen."""
         return replace(self, least=least, most=most)
@@ -379,50 +392,22 @@ def at_levels(function: Callable[[float], Limits], level: Level) -> Limits:
 
 def centred_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
     """Return means with their intervals, of however few rows; see :func:`loss_limits`."""
-    above, below = moments.highest - moments.mean, moments.mean - moments.lowest
-    upper = _half_width(
-        moments,
-        tail=above,
-        other_tail=below,
-        skewness=moments.skewness,
-        possible=moments.most - moments.mean,
-        level=level,
-    )
-    lower = _half_width(
-        moments,
-        tail=below,
-        other_tail=above,
-        skewness=-moments.skewness,
-        possible=moments.mean - moments.least,
-        level=level,
-    )
+    upper, lower = _half_width(moments, level), _half_width(moments.mirrored, level)
     return Limits(moments.mean, moments.mean - lower, moments.mean + upper)
 
 
-def _half_width(
-    moments: Moments,
-    *,
-    tail: Floats,
-    other_tail: Floats,
-    skewness: Floats,
-    possible: Floats,
-    level: Level,
-) -> Floats:
-    """Return the distance from the mean to the limit on one side.
+def _half_width(moments: Moments, level: Level) -> Floats:
+    """Return the distance from the mean to the upper limit.
 
-    Parameters
-    ----------
-    moments : the moments of the losses.
-    tail, other_tail : distances from the mean to the outermost row on this side, and on the other.
-    skewness : the skewness, positive where the tail on this side is the longer.
-    possible : the distance at which a row may lie that was not seen; NaN where it is not known. If
-        it is more than is allowed for by the outermost row, one more row is put there.
-    level : the level of the intervals.
+    If a row that was not seen may lie further out than is allowed for by the outermost row, one
+    more row is put there.
     """
-    n, sd = moments.size, moments.sd
+    n, sd, mean = moments.size, moments.sd, moments.mean
+    tail, other_tail = moments.highest - mean, mean - moments.lowest
+    possible = moments.most - mean
     with np.errstate(invalid="ignore", divide="ignore"):
         # Of few rows, neither the skewness nor the length of the other tail says much.
-        used_skewness = np.minimum(skewness, 0) * n / (n + ROWS)
+        used_skewness = np.minimum(moments.skewness, 0) * n / (n + ROWS)
         quantile = _inverse_of_hall(-_student(n, level), used_skewness / np.sqrt(n))
         hall = -sd / np.sqrt(n) * quantile
         multiple = np.interp(tail / sd, _FAR, (UNSEEN, _UNSEEN_FAR))

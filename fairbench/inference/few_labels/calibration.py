@@ -144,25 +144,36 @@ def expected_l1_error(calibrated: Floats, optimal: Floats) -> float:
     return float(np.abs(np.asarray(calibrated) - np.asarray(optimal)).mean())
 
 
-def log_likelihood(
-    coefficients: Floats, design: Floats, label: Floats, weight: Floats | None = None
-) -> Floats:
+@dataclass(frozen=True)
+class ShownLabels:
+    """What the likelihood of a calibration needs of the labelled rows.
+
+    Attributes
+    ----------
+    design : (G D, L) design matrix of the rows, or of points that stand for them.
+    label : (L,) their labels.
+    weight : (L,) rows that each point stands for; None where each is a row.
+    """
+
+    design: Floats
+    label: Floats
+    weight: Floats | None = None
+
+
+def log_likelihood(coefficients: Floats, labels: ShownLabels) -> Floats:
     """Return the log likelihood of labels (L,) under every row of coefficients, (T, G D) -> (T,).
 
     The terms linear in the coefficients are summed over rows once.
-
-    Parameters
-    ----------
-    weight : (L,) rows that each label stands for; one each, if left out.
     """
+    label, weight = labels.label, labels.weight
     softplus = np.empty(len(coefficients))
     for block in blocks(len(coefficients), len(label)):
-        odds = coefficients[block] @ design
+        odds = coefficients[block] @ labels.design
         np.exp(odds, out=odds)
         np.log1p(odds, out=odds)
         softplus[block] = odds.sum(axis=1) if weight is None else odds @ weight
     positives = label if weight is None else weight * label
-    return np.asarray(coefficients @ (design @ positives) - softplus)
+    return np.asarray(coefficients @ (labels.design @ positives) - softplus)
 
 
 def blocks(draws: int, rows: int) -> Iterator[slice]:
@@ -301,20 +312,8 @@ def _precisions(model: Calibration, n_groups: int, spread: Floats) -> Floats:
     return precision.reshape(len(spread), size, size)
 
 
-def modes(
-    model: Calibration,
-    nodes: Nodes,
-    design: Floats,
-    label: Floats,
-    weight: Floats | None = None,
-) -> tuple[Floats, Floats]:
+def modes(model: Calibration, nodes: Nodes, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return the posterior mode and precision at every node, by Fisher scoring.
-
-    Parameters
-    ----------
-    design : (P, L) design matrix of the labelled rows.
-    label : (L,) their labels.
-    weight : (L,) rows that each label stands for; one each, if left out.
 
     Returns
     -------
@@ -323,34 +322,30 @@ def modes(
     """
     theta = np.zeros(nodes.precision.shape[:2])
     for _ in range(_MOST_STEPS):
-        gradient, precision = _local(model, nodes, theta, design, label, weight)
+        gradient, precision = _local(model, nodes, theta, labels)
         step = np.linalg.solve(precision, gradient[..., None])[..., 0]
         theta = theta + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         if np.abs(step).max() < _TOLERANCE:
             break
-    return theta, _local(model, nodes, theta, design, label, weight)[1]
+    return theta, _local(model, nodes, theta, labels)[1]
 
 
 def _local(
-    model: Calibration,
-    nodes: Nodes,
-    theta: Floats,
-    design: Floats,
-    label: Floats,
-    weight: Floats | None,
+    model: Calibration, nodes: Nodes, theta: Floats, labels: ShownLabels
 ) -> tuple[Floats, Floats]:
     """Return gradient and curvature of the log posterior at (J, P) parameters.
 
     The curvature is the Fisher information, plus those terms of the observed information that are
     positive: so it is always positive definite.
     """
+    design, weight = labels.design, labels.weight
     coefficients = model.flat_coefficients(theta)
     # The derivative of a coefficient: itself for a slope exp(theta), 1 for others.
     scale = np.ones_like(coefficients) if model.signed else coefficients.copy()
     scale[:, model.size - 1 :: model.size] = 1
     probability = sigmoid(coefficients @ design)
     variance = probability * (1 - probability)
-    residual = label - probability
+    residual = labels.label - probability
     if weight is not None:
         variance, residual = variance * weight, residual * weight
     pull = np.matmul(nodes.precision, theta[..., None])[..., 0]
@@ -466,11 +461,9 @@ class Proposal:
         return spread
 
 
-def propose(
-    proposal: Proposal, design: Floats, label: Floats, weight: Floats | None = None
-) -> tuple[Floats, Floats]:
+def propose(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return parameters (T, P) and their log weights (T,): posterior over proposal."""
-    mode, precision = modes(proposal.model, proposal.nodes, design, label, weight)
+    mode, precision = modes(proposal.model, proposal.nodes, labels)
     factor = np.linalg.cholesky(precision)
     offset = np.matmul(proposal.normal * proposal.stretch, np.linalg.inv(factor))
     theta = mode[:, None, :] + offset
@@ -485,7 +478,7 @@ def propose(
     log_density = log_density - proposal.nodes.log_weight[:, None]
     flat = theta.reshape(-1, size)
     coefficients = proposal.model.flat_coefficients(flat)
-    likelihood = log_likelihood(coefficients, design, label, weight)
+    likelihood = log_likelihood(coefficients, labels)
     return flat, likelihood + (log_prior - log_density).ravel()
 
 
@@ -591,25 +584,22 @@ class Sample:
 
 def sample(
     proposal: Proposal,
-    design: Floats,
-    label: Floats,
+    labels: ShownLabels,
     generator: np.random.Generator,
     *,
-    weight: Floats | None = None,
     chains: bool = True,
 ) -> Sample:
-    """Draw the parameters given labels (L,) of rows with a (G D, L) design matrix.
+    """Draw the parameters given the labels that are shown.
 
     Importance draws count where the Pareto shape is at most 0.7 and the effective size a fifth of
     the draws; else the nodes of the spreads are moved, twice, before chains take over.
 
     Parameters
     ----------
-    weight : (L,) rows that each label stands for; one each, if left out.
     chains : without them the first importance draws count, whatever they are worth.
     """
     for _ in range(_ROUNDS):
-        theta, log_weights = propose(proposal, design, label, weight)
+        theta, log_weights = propose(proposal, labels)
         weights, shape = smooth_tail(np.exp(log_weights - log_weights.max()))
         size = effective_size(weights)
         kept = resample(weights, len(theta), generator)
@@ -621,7 +611,7 @@ def sample(
     model, draws = proposal.model, len(theta)
 
     def likelihood(theta: Floats) -> Floats:
-        return log_likelihood(model.flat_coefficients(theta), design, label, weight)
+        return log_likelihood(model.flat_coefficients(theta), labels)
 
     theta, size = _slice_draws(model, start, spread, likelihood, draws, generator)
     return Sample(theta, shape, size, "elliptical_slice")
@@ -726,8 +716,8 @@ def _predict_calibration(
 ) -> Floats:
     """Return draws (T, D) of the calibration of a group that none of these labels is in."""
     model = proposal.model
-    design = model.design(score, np.full(len(score), _OTHER), 2)
-    theta = sample(proposal, design, label, generator, chains=False).theta
+    labels = ShownLabels(model.design(score, np.full(len(score), _OTHER), 2), label)
+    theta = sample(proposal, labels, generator, chains=False).theta
     return model.coefficients(theta.reshape(len(theta), 2, -1))[:, _ONE]
 
 

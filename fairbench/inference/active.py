@@ -14,24 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats
 from fairbench.core.errors import unknown_name
 from fairbench.inference.posterior import Beta, Normal
-
-Integers = NDArray[np.int64]
 
 
 class Arms(Protocol):
     """The arms that strategies choose from: posterior draws, and rows that can be labelled."""
 
     @property
-    def unlabelled(self) -> Integers:
+    def unlabelled(self) -> Codes:
         """Return the rows of each arm without a label, (R, A)."""
 
     def draw(self, generator: np.random.Generator) -> Floats:
         """Draw every arm's parameters once from its posterior."""
 
-    def take(self, rows: Integers) -> Arms:
+    def take(self, rows: Codes) -> Arms:
         """Return some of the replications."""
 
 
@@ -50,19 +48,19 @@ class PosteriorArms(Generic[AnyPosterior]):
     """
 
     posterior: AnyPosterior
-    unlabelled: Integers
+    unlabelled: Codes
 
     def draw(self, generator: np.random.Generator) -> Floats:
         """Draw every arm's rate or mean once, (R, A)."""
         return self.posterior.drawn(generator)
 
-    def take(self, rows: Integers) -> PosteriorArms[AnyPosterior]:
+    def take(self, rows: Codes) -> PosteriorArms[AnyPosterior]:
         """Return some of the replications."""
         return PosteriorArms(self.posterior.take(rows), self.unlabelled[rows])
 
     @staticmethod
     def of(
-        prior: Beta, sizes: Sequence[int] | Integers, *, replications: int = 1
+        prior: Beta, sizes: Sequence[int] | Codes, *, replications: int = 1
     ) -> PosteriorArms[Beta]:
         """Return unlabelled arms.
 
@@ -78,9 +76,7 @@ class PosteriorArms(Generic[AnyPosterior]):
         )
         return PosteriorArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
 
-    def record(
-        self: PosteriorArms[Beta], rows: Integers, arms: Integers, success: NDArray[Any]
-    ) -> None:
+    def record(self: PosteriorArms[Beta], rows: Codes, arms: Codes, success: NDArray[Any]) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
         self.posterior.successes[rows, arms] += success
         self.posterior.failures[rows, arms] += 1 - success
@@ -431,11 +427,11 @@ class GroupPosterior:
 # it is asked for several plays at once. An arm without unlabelled rows is never chosen; where
 # fewer than m arms have unlabelled rows, -1 stands for the others.
 
-Strategy = Callable[..., Integers]  # of arms, a reward and a generator
+Strategy = Callable[..., Codes]  # of arms, a reward and a generator
 _REDRAWS = 20
 
 
-def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> Integers:
+def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
     """Return the arm of a row drawn from all unlabelled ones: what labelling at random does."""
     cumulative = np.cumsum(arms.unlabelled, axis=1)
     drawn = generator.random((len(cumulative), 1)) * cumulative[:, -1:]
@@ -444,19 +440,19 @@ def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> In
 
 def random_arm(
     arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Integers:
+) -> Codes:
     """Return arms drawn from those with unlabelled rows, all equally likely."""
     return _largest(generator.random(arms.unlabelled.shape), arms, plays=plays)
 
 
-def thompson(arms: Arms, reward: Reward, generator: np.random.Generator) -> Integers:
+def thompson(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
     """Return the arm of the largest reward under one posterior draw (Thompson 1933)."""
     return _largest(reward.expected(arms, arms.draw(generator)), arms)
 
 
 def top_two(
     arms: Arms, reward: Reward, generator: np.random.Generator, *, best: float = 0.5
-) -> Integers:
+) -> Codes:
     """Return Thompson's arm with probability `best`, and otherwise its challenger (Russo 2016).
 
     The challenger is the first different arm that further draws give; where twenty draws give
@@ -485,7 +481,7 @@ def top_two(
 
 def multiple_play(
     arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Integers:
+) -> Codes:
     """Return the arms of the `plays` largest rewards under one draw (Komiyama et al. 2015)."""
     values = _available(reward.expected(arms, arms.draw(generator)), arms)
     if plays < values.shape[1]:
@@ -503,7 +499,7 @@ def epsilon_greedy(
     *,
     epsilon: float = 0.1,
     plays: int = 1,
-) -> Integers:
+) -> Codes:
     """Return the arms of the largest mean rewards, or with probability `epsilon` any arms."""
     greedy = _largest(reward.moments(arms)[0], arms, generator, plays=plays)
     any_arm = random_arm(arms, reward, generator, plays=plays)
@@ -517,7 +513,7 @@ def bayesian_ucb(
     *,
     width: float = 1.0,
     plays: int = 1,
-) -> Integers:
+) -> Codes:
     """Return the arms of the largest mean rewards plus `width` posterior standard deviations."""
     mean, sd = reward.moments(arms)
     return _largest(mean + width * sd, arms, generator, plays=plays)
@@ -531,7 +527,7 @@ def bayesian_ucb_quantile(
     level: float = 0.975,
     draws: int = 400,
     plays: int = 1,
-) -> Integers:
+) -> Codes:
     """Return the arms of the largest upper quantiles of the reward's posterior.
 
     Parameters
@@ -569,7 +565,7 @@ _SEVERAL = STRATEGIES.keys() - {"random", "thompson", "top_two"}  # that choose 
 
 def choose(
     strategy: str, arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Integers:
+) -> Codes:
     """Return the arms to label next, (R, m) by a strategy's name.
 
     Parameters
@@ -594,7 +590,7 @@ def _available(values: Floats, arms: Arms) -> Floats:
 
 def _largest(
     values: Floats, arms: Arms, generator: np.random.Generator | None = None, *, plays: int = 1
-) -> Integers:
+) -> Codes:
     """Return the arms of the largest values, (R, m); ties at random, if a generator is given."""
     if plays > 1:
         ties = np.zeros(values.shape) if generator is None else generator.random(values.shape)
@@ -607,23 +603,10 @@ def _largest(
     return _or_none(arms, values.argmax(axis=1)[:, None])
 
 
-def _or_none(arms: Arms, chosen: Integers) -> Integers:
+def _or_none(arms: Arms, chosen: Codes) -> Codes:
     """Return the chosen arms (R, 1); -1 where no arm has an unlabelled row."""
     left = arms.unlabelled.max(axis=1, keepdims=True) > 0
     return np.where(left, chosen, -1)
-
-
-def next_arm(arms: Arms, reward: Reward, strategy: str, generator: np.random.Generator) -> int:
-    """Return the arm whose row to label next; -1 where every row has its label.
-
-    Parameters
-    ----------
-    arms : the arms of one replication, R = 1.
-    reward : the reward of a label.
-    strategy : the name of the strategy.
-    generator : draws.
-    """
-    return int(choose(strategy, arms, reward, generator)[0, 0])
 
 
 def next_arms(
@@ -633,9 +616,9 @@ def next_arms(
     generator: np.random.Generator,
     *,
     labels: int,
-    given: Integers | None = None,
+    given: Codes | None = None,
     least_share: float = 0.0,
-) -> Integers:
+) -> Codes:
     """Return the arms of the next labels, chosen before any of them is known, (at most labels,).
 
     A row is chosen with what is known now, and counts as used up for the next choice: with
@@ -644,7 +627,7 @@ def next_arms(
 
     Parameters
     ----------
-    arms, reward, strategy, generator : as in :func:`next_arm`.
+    arms, reward, strategy, generator : as in :func:`choose`; the arms of one replication, R = 1.
     labels : the number of labels.
     given : (A,) the labels that each arm was given before; none by default.
     least_share : an arm that has less than this part of an equal share of the labels goes first.
@@ -656,7 +639,7 @@ def next_arms(
         available = np.where(remaining.unlabelled[0] > 0, n_labels, np.iinfo(np.int64).max)
         arm = int(available.argmin())
         if available[arm] >= least_share * n_labels.mean():
-            arm = next_arm(remaining, reward, strategy, generator)
+            arm = int(choose(strategy, remaining, reward, generator)[0, 0])
         remaining.unlabelled[0, arm] -= 1
         n_labels[arm] += 1
         chosen.append(arm)

@@ -86,27 +86,29 @@ def weighted_shares(
     below : (G,) the confidence that a ratio is under four fifths; see
         :func:`fairbench.inference.rates.probability_ratio_below`.
     """
-    weighted = Design.of(len(weight), weight=weight, clusters=lists)
-    plain = Design.of(len(weight), clusters=lists)
-    shares: list[Limits] = []
-    rows: list[Limits] = []
-    correlation: list[float] = []
+    designs = (
+        Design.of(len(weight), weight=weight, clusters=lists),
+        Design.of(len(weight), clusters=lists),
+    )
+    limits: list[list[Limits]] = []
+    correlation = []
     for g in range(groups):
         cell = np.where(codes == g, 3, 0).astype(np.intp)
-        scores = []
-        for design, of_groups in ((weighted, shares), (plain, rows)):
+        of_group, scores = [], []
+        for design in designs:
             counts = SurveyCounts.of(cell, np.zeros(len(cell), np.intp), design, groups=1)
-            limits = counts.limits(selection_rate, level=level)
-            of_groups.append(limits)
-            scores.append(design.weight * ((codes == g) - limits.value[0]) / design.weight.sum())
+            of_group.append(counts.limits(selection_rate, level=level))
+            away = (codes == g) - of_group[-1].value[0]
+            scores.append(design.weight * away / design.weight.sum())
+        limits.append(of_group)
         correlation.append(
-            _correlation_of_rows(weight, shares[-1], rows[-1])
+            _correlation_of_rows(weight, *of_group)
             if lists is None
             else _correlation_of_lists(scores[0], scores[1], lists)
         )
     group_shares, all_rows = (
-        Limits(*(np.concatenate(ends) for ends in zip(*limits_of_groups, strict=True)))
-        for limits_of_groups in (shares, rows)
+        Limits(*map(np.concatenate, zip(*of_groups, strict=True)))
+        for of_groups in zip(*limits, strict=True)
     )
     shared = np.array(correlation)
     ratios = ratio_limits(group_shares, all_rows, shared)

@@ -20,11 +20,24 @@ from scipy import special
 
 from fairbench.core.arrays import Codes, Floats
 from fairbench.data.columns import MulticlassScores
+from fairbench.metrics.probability import bins_of_width
 from fairbench.metrics.registry import confusion
 
 
+class _WithQuantiles:
+    """Distributions in an array, of which the quantiles are known."""
+
+    def quantile(self, probability: ArrayLike) -> Floats:
+        """Return the values under which they lie with a probability."""
+        raise NotImplementedError
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the equal-tailed interval."""
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+
 @dataclass(frozen=True, eq=False)
-class Beta:
+class Beta(_WithQuantiles):
     """Beta distributions in an array of any shape.
 
     Attributes
@@ -69,10 +82,6 @@ class Beta:
         share: Floats = special.betaincinv(self.successes, self.failures, probability)
         return share
 
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the equal-tailed interval."""
-        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
-
     def absolute_error(self, point: ArrayLike) -> Floats:
         """Return E|theta - point| for points in [0, 1]; at least |E theta - point|.
 
@@ -98,7 +107,7 @@ class Beta:
 
 
 @dataclass(frozen=True, eq=False)
-class Normal:
+class Normal(_WithQuantiles):
     """Independent normal distributions of means, each known from some labels.
 
     Attributes
@@ -139,10 +148,6 @@ class Normal:
         """Return the values under which the means lie with a probability."""
         value: Floats = self.mean + np.sqrt(self.variance) * special.ndtri(probability)
         return value
-
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the equal-tailed interval."""
-        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
 
 def uniform(shape: int | tuple[int, ...], strength: float = 2.0) -> Beta:
@@ -513,12 +518,6 @@ class ReliabilityDiagram:
         return np.where(self.weight.sum(axis=-1) > 0, error, np.nan)
 
 
-def bin_of(score: Floats, bins: int) -> Codes:
-    """Return the bin of equal width on [0, 1] each score is in, its lower end excluded."""
-    codes: Codes = np.clip(np.ceil(score * bins).astype(np.int64) - 1, 0, bins - 1)
-    return codes
-
-
 def reliability_diagram(
     score: Floats,
     correct: Floats,
@@ -545,7 +544,7 @@ def reliability_diagram(
     Ji, Logan, Smyth, Steyvers, AAAI 2021, section 3, equation 2. Sizes and mean scores of the
     bins come from all rows, as a pool's are known before any label is.
     """
-    cell = bin_of(score, bins) + bins * (0 if group is None else group)
+    cell = bins_of_width(score, bins) + bins * (0 if group is None else group)
     shape, labelled = (n_groups, bins), ~np.isnan(correct)
 
     def sums(rows: NDArray[np.bool_], weights: Floats | None = None) -> Floats:

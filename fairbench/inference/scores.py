@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats
 from fairbench.inference.means import (
     MOST_HEAVY,
     UNSEEN,
@@ -23,8 +23,6 @@ from fairbench.inference.means import (
 from fairbench.inference.rates import Limits, quantile
 from fairbench.inference.survey import Design, Sampled, sums
 from fairbench.metrics.regression import ERROR_ROWS
-
-Codes = NDArray[np.integer]
 
 RARE_ROWS = 10  # the fewest rows of either label of an area that has an interval
 RARE_CLUSTERS = 5  # with fewer effective clusters of a label, its rows count as so many

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -326,13 +325,11 @@ def _at_several_rates(
     programmes: list[tuple[_Programme, float]] = []
     unsolved: list[tuple[int, int]] = []  # the sample and the relaxation of each programme
     for sample_index, hulls in enumerate(samples):
-        optimum = _unconstrained_optimum(hulls, rates)
+        thresholds, largest_gap = _unconstrained_optimum(hulls, rates)
         programme = _Programme(hulls, rates)
         for relaxation_index, relaxation in enumerate(relaxations):
-            if optimum.largest_gap <= relaxation:
-                for group_weights, threshold in zip(
-                    weights[sample_index], optimum.thresholds, strict=True
-                ):
+            if largest_gap <= relaxation:
+                for group_weights, threshold in zip(weights[sample_index], thresholds, strict=True):
                     group_weights[relaxation_index, threshold] = 1
             else:
                 programmes.append((programme, relaxation))
@@ -348,29 +345,21 @@ def _at_several_rates(
     return weights
 
 
-class _Optimum(NamedTuple):
-    """The thresholds of least error of each group, without a constraint.
+def _unconstrained_optimum(
+    hulls: Sequence[RocHull], rates: Sequence[Rate]
+) -> tuple[list[int], float]:
+    """Return the thresholds of least error of one sample's groups, and their largest gap.
 
-    Attributes
-    ----------
-    thresholds : the index of each group's threshold on its hull.
-    largest_gap : the largest difference between two groups in any rate; infinite where a group has
-        another threshold that is about as good, so that a solver has to choose.
+    That is the largest difference between two groups in any rate; infinite where a group has
+    another threshold that is about as good, so that a solver has to choose.
     """
-
-    thresholds: list[int]
-    largest_gap: float
-
-
-def _unconstrained_optimum(hulls: Sequence[RocHull], rates: Sequence[Rate]) -> _Optimum:
-    """Return the thresholds of least error of one sample's groups, and their largest gap."""
     thresholds = [int(hull.costs.argmin()) for hull in hulls]
     if any(not _is_clear(hull.costs) for hull in hulls):
-        return _Optimum(thresholds, np.inf)
+        return thresholds, np.inf
     counts = np.stack(
         [hull.counts[threshold] for hull, threshold in zip(hulls, thresholds, strict=True)]
     )
-    return _Optimum(thresholds, float(np.max([gap(rate, counts) for rate in rates])))
+    return thresholds, float(np.max([gap(rate, counts) for rate in rates]))
 
 
 def _is_clear(costs: Floats) -> bool:

@@ -525,8 +525,7 @@ def _smooth(counts: Floats, covariance: Floats) -> Floats:
     u = 2 * pi * np.fft.fftfreq(_GRID)[:, None]
     v = 2 * pi * np.fft.rfftfreq(_GRID)
     exponent = covariance[0, 0] * u**2 + 2 * covariance[0, 1] * u * v + covariance[1, 1] * v**2
-    smooth: Floats = np.fft.irfft2(np.fft.rfft2(counts) * np.exp(-exponent / 2), s=counts.shape)
-    return smooth
+    return np.fft.irfft2(np.fft.rfft2(counts) * np.exp(-exponent / 2), s=counts.shape)
 
 
 def _neighbour_region(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float]:

@@ -382,8 +382,7 @@ def leads(rates: GroupLimits) -> Floats:
     first group's rate is surely higher if the lower limit is above 0.
     """
     differences = difference_limits(*pairs(rates.simultaneous), rates.correlation)
-    lower: Floats = differences.lower
-    return lower
+    return differences.lower
 
 
 def distance_limits(
@@ -629,8 +628,7 @@ def difference_of_shares(
 def _of_multinomial(first: Floats, second: Floats, size: Floats) -> Floats:
     """Return the correlation of two shares of the same rows that exclude each other."""
     p, q = (first + 0.5) / (size + 1.5), (second + 0.5) / (size + 1.5)
-    shared: Floats = -np.sqrt(p * q / ((1 - p) * (1 - q)))
-    return shared
+    return -np.sqrt(p * q / ((1 - p) * (1 - q)))
 
 
 def correlation(cells: Floats, rate: Rate) -> Floats:

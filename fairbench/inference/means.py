@@ -524,8 +524,7 @@ def unseen_distance(index: Floats, usual: float) -> Floats:
     usual : the multiple where the tail is light. In heavy tails it is larger, as what was seen says
         little of what there is.
     """
-    distance: Floats = np.interp(index, _HEAVY, (usual, *_UNSEEN_HEAVY))
-    return distance
+    return np.interp(index, _HEAVY, (usual, *_UNSEEN_HEAVY))
 
 
 def root_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limits:

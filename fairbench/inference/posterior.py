@@ -102,8 +102,7 @@ class Beta(_WithQuantiles):
     def draws(self, draws: int, generator: np.random.Generator) -> Floats:
         """Draw (T, ...) shares."""
         shape = np.broadcast_shapes(self.successes.shape, self.failures.shape)
-        drawn: Floats = generator.beta(self.successes, self.failures, size=(draws, *shape))
-        return drawn
+        return generator.beta(self.successes, self.failures, size=(draws, *shape))
 
 
 @dataclass(frozen=True, eq=False)

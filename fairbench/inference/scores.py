@@ -242,8 +242,7 @@ class Bins:
     def error(self) -> Floats:
         """The standard error of that, under a rate between the observed and the mean score."""
         rate = (self.positives + 2 * self.score) / (self.size + 2)
-        error: Floats = np.sqrt(rate * (1 - rate) / np.maximum(self.size, 1))
-        return error
+        return np.sqrt(rate * (1 - rate) / np.maximum(self.size, 1))
 
 
 def plug_in(bins: Bins) -> Floats:

@@ -144,8 +144,7 @@ class StandardisedRates:
     def compared(self, minimum: int = 1) -> Mask:
         """Return the pairs (..., G, G) of two groups that both have at least so many rows."""
         fewest = np.minimum(self.rows, self.rows.swapaxes(-1, -2))
-        pairs: Mask = (fewest >= max(minimum, 1)) & ~np.eye(self.rows.shape[-1], dtype=bool)
-        return pairs
+        return (fewest >= max(minimum, 1)) & ~np.eye(self.rows.shape[-1], dtype=bool)
 
 
 def _spread(x: Floats, n: Floats) -> Floats:

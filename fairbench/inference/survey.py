@@ -338,8 +338,7 @@ class Sampled:
         units, share = self.units[self.group], self.totals(self.share)
         with np.errstate(invalid="ignore", divide="ignore"):
             stretch = np.where(units > 1, (units - 1) / (1 - share), 1.0)
-        values: Floats = value[..., self.group] + stretch * totals
-        return values
+        return value[..., self.group] + stretch * totals
 
     @cached_property
     def size(self) -> Floats:

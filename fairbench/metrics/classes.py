@@ -43,8 +43,7 @@ def one_vs_rest(counts: Counts) -> Counts:
     label, predicted = counts.sum(axis=-1), counts.sum(axis=-2)
     everyone = counts.sum(axis=(-2, -1))[..., None]
     cells = (everyone - label - predicted + hit, predicted - hit, label - hit, hit)
-    tables: Counts = np.moveaxis(np.stack(cells, axis=-1), -2, 0)
-    return tables
+    return np.moveaxis(np.stack(cells, axis=-1), -2, 0)
 
 
 def right_or_wrong(counts: Counts) -> Counts:

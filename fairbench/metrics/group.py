@@ -26,8 +26,7 @@ def gap(rate: Rate, counts: Counts) -> Floats:
 def difference(rate: Rate, counts: Counts) -> Floats:
     """Return `rate` of every other group minus the reference's, (..., G, 4) -> (..., G - 1)."""
     values = rate(counts)
-    signed: Floats = values[..., 1:] - values[..., :1]
-    return signed
+    return values[..., 1:] - values[..., :1]
 
 
 def ratio(rate: Rate, counts: Counts) -> Floats:
@@ -38,8 +37,7 @@ def ratio(rate: Rate, counts: Counts) -> Floats:
 
 def mean_rate(first: Rate, second: Rate, counts: Counts) -> Floats:
     """Return the mean of two rates, (..., 4) -> (...)."""
-    mean: Floats = (first(counts) + second(counts)) / 2
-    return mean
+    return (first(counts) + second(counts)) / 2
 
 
 def larger_gap(first: Rate, second: Rate, counts: Counts) -> Floats:

@@ -15,8 +15,7 @@ def average_ranks(values: ArrayLike) -> Floats:
     """Return ranks 1 .. n, ties sharing their mean rank."""
     block = tie_blocks(values)
     size = np.bincount(block)
-    ranks: Floats = (np.cumsum(size) - (size - 1) / 2)[block]
-    return ranks
+    return (np.cumsum(size) - (size - 1) / 2)[block]
 
 
 def tie_blocks(values: ArrayLike) -> NDArray[np.int64]:

@@ -352,8 +352,7 @@ class Rate:
         """Return the rate of every table in `counts` (..., 4)."""
         top, bottom = (_sum(counts, weights) for weights in (self.numerator, self.denominator))
         undefined = np.full_like(bottom, np.nan)  # draws that lie in memory side by side stay so
-        rate: NDArray[np.float64] = np.divide(top, bottom, out=undefined, where=bottom > 0)
-        return rate
+        return np.divide(top, bottom, out=undefined, where=bottom > 0)
 
     def size(self, counts: Counts) -> NDArray[np.float64]:
         """Return how many rows the rate is based on: those in a cell of the denominator."""

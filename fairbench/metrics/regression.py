@@ -148,8 +148,7 @@ def uncertainty_aware_parity(
 
 def is_normal(mean: Floats, sd: Floats) -> NDArray[np.bool_]:
     """Return which rows are a normal distribution, or a step where the sd is 0."""
-    valid: NDArray[np.bool_] = np.isfinite(mean) & np.isfinite(sd) & (sd >= 0)
-    return valid
+    return np.isfinite(mean) & np.isfinite(sd) & (sd >= 0)
 
 
 @dataclass(frozen=True)
@@ -168,14 +167,12 @@ class _Mixture:
             chunk = slice(start, start + chunk_size)
             with np.errstate(over="ignore"):
                 total[chunk] += ndtr((points[chunk, None] - self.means) / self.sds).sum(axis=1)
-        share: Floats = total / len(self)
-        return share
+        return total / len(self)
 
     def jump(self, points: Floats) -> Floats:
         """Return by how much the distribution function steps up at points."""
         before, after = (np.searchsorted(self.steps, points, side) for side in _SIDES)
-        share: Floats = (after - before) / len(self)
-        return share
+        return (after - before) / len(self)
 
     def __len__(self) -> int:
         """Return the number of rows."""

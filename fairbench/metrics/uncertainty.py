@@ -98,8 +98,7 @@ def keep_weights(uncertainty: ArrayLike, rate: ArrayLike) -> Floats:
     block = tie_blocks(values)
     size = np.bincount(block)
     before = np.cumsum(size) - size
-    share: Floats = np.clip((kept - before) / size, 0, 1)[..., block]
-    return share
+    return np.clip((kept - before) / size, 0, 1)[..., block]
 
 
 def area_under_risk_coverage(loss: ArrayLike, uncertainty: ArrayLike) -> float:
@@ -310,8 +309,7 @@ class GroupMeans:
 
     @property
     def _ratio_log_error(self) -> Floats:
-        error: Floats = np.hypot(self._log_error, self._log_error[..., :1, :])
-        return error
+        return np.hypot(self._log_error, self._log_error[..., :1, :])
 
 
 def _sums(values: Floats, group: NDArray[np.integer], groups: int) -> Floats:
@@ -374,8 +372,7 @@ class Neighbours:
         place = np.stack([(reach <= rank).sum(axis=1) for rank in range(k)], axis=1)
         candidates = np.column_stack([candidates, np.full(len(values), np.nan)])
         drawn = np.take_along_axis(candidates, place, axis=1)
-        averages: Floats = drawn.cumsum(axis=1) / np.arange(1, k + 1)
-        return averages
+        return drawn.cumsum(axis=1) / np.arange(1, k + 1)
 
 
 def individual_fairness(values: Floats, neighbours: Neighbours) -> Floats:
@@ -383,8 +380,7 @@ def individual_fairness(values: Floats, neighbours: Neighbours) -> Floats:
 
     Kuzucu et al. (2024), section 4.3, after the consistency of Zemel et al. (2013): 1 is fair.
     """
-    fairness: Floats = 1 - np.abs(values[:, None] - neighbours.means(values))
-    return fairness
+    return 1 - np.abs(values[:, None] - neighbours.means(values))
 
 
 def _distinct(features: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:

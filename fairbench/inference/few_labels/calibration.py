@@ -77,8 +77,7 @@ class Calibration:
     def flat_coefficients(self, theta: Floats) -> Floats:
         """Return the coefficients of parameters kept in one axis, (..., G D) -> (..., G D)."""
         grouped = theta.reshape(*theta.shape[:-1], -1, self.size)
-        flat: Floats = self.coefficients(grouped).reshape(theta.shape)
-        return flat
+        return self.coefficients(grouped).reshape(theta.shape)
 
     def design(self, score: Floats, group: NDArray[np.int64], n_groups: int) -> Floats:
         """Return the (G D, n) matrix that maps all groups' coefficients to the rows' log odds."""
@@ -116,8 +115,7 @@ class Calibration:
         mean += generator.standard_normal(mean.shape) / np.sqrt(precision)
         groups = (theta - mean[:, None]) / spread[:, None]
         spreads = spread / np.array(self.spread_sd)
-        z: Floats = np.hstack([mean / mean_sd, spreads, groups.reshape(len(theta), -1)])
-        return z
+        return np.hstack([mean / mean_sd, spreads, groups.reshape(len(theta), -1)])
 
 
 def sigmoid(log_odds: Floats) -> Floats:

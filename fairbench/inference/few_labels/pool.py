@@ -307,8 +307,7 @@ def draw_positives(
         trials = np.clip(np.rint(expected / share), np.ceil(expected), size[cell])
         chance = np.clip(expected / np.maximum(trials, 1), 0, 1)
         positives[:, cell] = generator.binomial(trials.astype(np.int64), chance)
-    clipped: Floats = np.clip(positives, 0, size)
-    return clipped
+    return np.clip(positives, 0, size)
 
 
 def plug_in(table: PartlyLabelled) -> Floats:

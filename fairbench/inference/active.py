@@ -429,6 +429,9 @@ class GroupPosterior:
 
 Strategy = Callable[..., Codes]  # of arms, a reward and a generator
 _REDRAWS = 20
+_LEADER = 0.5  # how often top-two labels the arm that leads
+_EXPLORED = 0.1  # how often epsilon-greedy labels any arm
+_WIDTH, _UPPER = 1.0, 0.975  # standard deviations and quantile of upper confidence bounds
 
 
 def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
@@ -450,17 +453,15 @@ def thompson(arms: Arms, reward: Reward, generator: np.random.Generator) -> Code
     return _largest(reward.expected(arms, arms.draw(generator)), arms)
 
 
-def top_two(
-    arms: Arms, reward: Reward, generator: np.random.Generator, *, best: float = 0.5
-) -> Codes:
-    """Return Thompson's arm with probability `best`, and otherwise its challenger (Russo 2016).
+def top_two(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
+    """Return Thompson's arm with probability 1/2, and otherwise its challenger (Russo 2016).
 
     The challenger is the first different arm that further draws give; where twenty draws give
     the same arm, it is the second best of the last.
     """
     chosen = thompson(arms, reward, generator)[:, 0]
     challenged = (arms.unlabelled > 0).sum(axis=1) > 1
-    challenged &= generator.random(len(chosen)) >= best
+    challenged &= generator.random(len(chosen)) >= _LEADER
     pending = np.flatnonzero(challenged)
     for _ in range(_REDRAWS):
         if len(pending) == 0:
@@ -493,30 +494,20 @@ def multiple_play(
 
 
 def epsilon_greedy(
-    arms: Arms,
-    reward: Reward,
-    generator: np.random.Generator,
-    *,
-    epsilon: float = 0.1,
-    plays: int = 1,
+    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
 ) -> Codes:
-    """Return the arms of the largest mean rewards, or with probability `epsilon` any arms."""
+    """Return the arms of the largest mean rewards, or in a tenth of cases any arms."""
     greedy = _largest(reward.moments(arms)[0], arms, generator, plays=plays)
     any_arm = random_arm(arms, reward, generator, plays=plays)
-    return np.where(generator.random((len(greedy), 1)) < epsilon, any_arm, greedy)
+    return np.where(generator.random((len(greedy), 1)) < _EXPLORED, any_arm, greedy)
 
 
 def bayesian_ucb(
-    arms: Arms,
-    reward: Reward,
-    generator: np.random.Generator,
-    *,
-    width: float = 1.0,
-    plays: int = 1,
+    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
 ) -> Codes:
-    """Return the arms of the largest mean rewards plus `width` posterior standard deviations."""
+    """Return the arms of the largest mean rewards plus a posterior standard deviation."""
     mean, sd = reward.moments(arms)
-    return _largest(mean + width * sd, arms, generator, plays=plays)
+    return _largest(mean + _WIDTH * sd, arms, generator, plays=plays)
 
 
 def bayesian_ucb_quantile(
@@ -524,7 +515,6 @@ def bayesian_ucb_quantile(
     reward: Reward,
     generator: np.random.Generator,
     *,
-    level: float = 0.975,
     draws: int = 400,
     plays: int = 1,
 ) -> Codes:
@@ -533,7 +523,6 @@ def bayesian_ucb_quantile(
     Parameters
     ----------
     arms, reward, generator, plays : as in :func:`choose`.
-    level : the level of the quantile.
     draws : the number of posterior draws whose quantile is taken, which serves any reward.
 
     Notes
@@ -544,7 +533,7 @@ def bayesian_ucb_quantile(
     many = arms.take(np.repeat(np.arange(replications), draws))
     values = reward.expected(many, many.draw(generator)).reshape(replications, draws, -1)
     # A reward may be minus infinity, between which there is nothing to interpolate.
-    upper = np.quantile(values, level, axis=1, method="higher")
+    upper = np.quantile(values, _UPPER, axis=1, method="higher")
     return _largest(upper, arms, generator, plays=plays)
 
 

@@ -622,13 +622,10 @@ def difference_of_shares(
     level : the level of the intervals.
     """
     gained, lost = (rate_limits(count, size, level=level) for count in (first, second))
-    return difference_limits(gained, lost, _of_multinomial(first, second, size))
-
-
-def _of_multinomial(first: Floats, second: Floats, size: Floats) -> Floats:
-    """Return the correlation of two shares of the same rows that exclude each other."""
+    # The correlation of two shares of the same rows that exclude each other.
     p, q = (first + 0.5) / (size + 1.5), (second + 0.5) / (size + 1.5)
-    return -np.sqrt(p * q / ((1 - p) * (1 - q)))
+    shared = -np.sqrt(p * q / ((1 - p) * (1 - q)))
+    return difference_limits(gained, lost, shared)
 
 
 def correlation(cells: Floats, rate: Rate) -> Floats:

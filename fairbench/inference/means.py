@@ -626,20 +626,16 @@ def outcome_limits(
     limits = centred_limits(moments, level=np.asarray(level)[..., None])
     down, up = weight * (limits.value - limits.lower), weight * (limits.upper - limits.value)
     value = (weight * means).sum(axis=-1)
-    signed = None if correlation is None else _with_sign_of_slope(correlation, slope)
+    signed = correlation
+    if correlation is not None:
+        # What the share adds to the mean may be negative.
+        sign = np.stack([np.ones_like(slope), np.sign(slope), np.sign(slope)], axis=-1)
+        signed = sign * correlation
     lower = value - _combine(down, np.minimum(by_lower, by_upper), signed)
     upper = value + _combine(up, np.maximum(by_lower, by_upper), signed)
     if enough is None:
         enough = (total >= ROWS) & (size.min(axis=-1) >= RARE_ROWS)
     return _within(Limits(value, lower, upper), enough, least)
-
-
-def _with_sign_of_slope(correlation: Floats, slope: Floats) -> Floats:
-    """Return correlations (..., 3) with what the share adds to the mean, which may be negative."""
-    sign = np.sign(slope)[..., None]
-    return np.concatenate(
-        [np.broadcast_to(correlation[..., :1], sign.shape), sign * correlation[..., 1:]], -1
-    )
 
 
 def _combine(means: Floats, share: Floats, correlation: Floats | None) -> Floats:

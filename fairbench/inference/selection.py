@@ -173,7 +173,11 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tai
         )
         for quantity in range(without_choice.shape[1])
     ]
-    lowest = [_lowest_error(errors, allowed * missed) for errors, _, allowed in choices]
+    # The quantile of the lowest error of any quantity in a draw.
+    lowest = [
+        float(np.sort(errors.min(axis=1))[int(allowed * missed * len(errors))])
+        for errors, _, allowed in choices
+    ]
     plausible = np.any([may_be_chosen for _, may_be_chosen, _ in choices], axis=0)
     return tails, float(chance_above(-min(lowest))), plausible
 
@@ -192,7 +196,8 @@ def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Flo
         kept for suppositions that were not made; it is 0 if the other candidates do not matter.
     """
     noise, value_noise = candidates.widest_noise(), candidates.value_noise
-    spread = _spread(noise)
+    spread = np.sqrt((noise**2).mean(axis=0))
+    spread = np.where(spread > 0, spread, 1)
     value_spread = np.where(candidates.value_errors > 0, candidates.value_errors, 1)
     n_candidates = len(candidates.parts)
     draws = np.arange(len(noise))
@@ -217,12 +222,6 @@ def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Flo
             same_share = float((has_winner & is_same).mean())
             plausible = np.bincount(winners[has_winner], minlength=n_candidates) > 0
             yield errors[has_winner], plausible, _KEPT + (1 - _KEPT) * same_share
-
-
-def _spread(noise: Floats) -> Floats:
-    """Return the standard errors (k,) of draws (T, k); 1 where they do not vary."""
-    spread = np.sqrt((noise**2).mean(axis=0))
-    return np.asarray(np.where(spread > 0, spread, 1))
 
 
 def _supposed_objectives(candidates: Candidates, chosen: int, noise: Floats) -> Iterator[Floats]:
@@ -273,12 +272,6 @@ def _supposed_values(candidates: Candidates) -> Iterator[Floats]:
 def _shrink_to_zero(numbers: Floats, amount: Floats) -> Floats:
     """Return numbers whose sizes are reduced by an amount, to 0 at least."""
     return np.asarray(np.sign(numbers) * np.maximum(np.abs(numbers) - amount, 0))
-
-
-def _lowest_error(errors: Floats, share: float) -> float:
-    """Return the `share` quantile of the lowest error of any quantity in a draw (T', 1 + C)."""
-    lowest = np.sort(errors.min(axis=1))
-    return float(lowest[int(share * len(lowest))])
 
 
 def _shortest(

@@ -95,12 +95,16 @@ class LabelledRows:
         A rate that rests on decisions alone is counted in all rows. A group without a row of the
         rate's denominator among its labels has a size of 0.
         """
-        counts = [
-            self._counts_of_decisions(rate)
-            if needs_no_label(rate)
-            else self._effective_counts(rate)
-            for rate in rates
-        ]
+        counts = []
+        for rate in rates:
+            if needs_no_label(rate):
+                cells = _cells(rate.numerator), _cells(rate.denominator)
+                counts.append([self._sum_all(counted[self.decision]) for counted in cells])
+                continue
+            share, size, denominator, events, *influences = self._from_labels(rate)
+            moved, remaining = self._variance_reduction(events, *influences)
+            size = size / remaining
+            counts.append([np.clip(share + moved / denominator, 0, 1) * size, size])
         successes, sizes = np.array(counts, float).transpose(1, 0, 2)
         return successes, sizes
 
@@ -146,20 +150,6 @@ class LabelledRows:
             for rate in rates
         ]
         return np.array(sizes)
-
-    def _counts_of_decisions(self, rate: Rate) -> tuple[Floats, Floats]:
-        """Return the counts of a rate that rests on decisions alone, in all rows."""
-        in_numerator = _cells(rate.numerator)[self.decision]
-        in_denominator = _cells(rate.denominator)[self.decision]
-        return self._sum_all(in_numerator), self._sum_all(in_denominator)
-
-    def _effective_counts(self, rate: Rate) -> tuple[Floats, Floats]:
-        """Return the effective successes and sizes (G,) of a rate, from labels and scores."""
-        share, size, denominator, events, *influences = self._from_labels(rate)
-        moved, remaining = self._variance_reduction(events, *influences)
-        size = size / remaining
-        share = np.clip(share + moved / denominator, 0, 1)
-        return share * size, size
 
     def _from_labels(self, rate: Rate) -> tuple[Floats, ...]:
         """Return a rate of the labelled rows, and the influence that scores predict for all.

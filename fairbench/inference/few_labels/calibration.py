@@ -691,9 +691,12 @@ def calibration_p_values(
     counts = np.bincount(cell, minlength=2 * n_groups * (_GRID + 1)).reshape(n_groups, -1, 2)
     for g in np.flatnonzero(counts.any(axis=(1, 2))):
         other_rows = _first_of_others(order, group, int(g))
-        coefficients = _predict_calibration(
-            proposal, score[other_rows], label[other_rows].astype(np.float64), generator
-        )
+        # Draws of the calibration of a group that none of these labels is in.
+        in_other = np.full(len(other_rows), _OTHER)
+        design = ALIKE.design(score[other_rows], in_other, 2)
+        shown = ShownLabels(design, label[other_rows].astype(np.float64))
+        theta = sample(proposal, shown, generator, chains=False).theta
+        coefficients = ALIKE.coefficients(theta.reshape(len(theta), 2, -1))[:, _ONE]
         values[g] = _p_value(counts[g], coefficients, generator)
     return values
 
@@ -707,16 +710,6 @@ def _first_of_others(order: Codes, group: Codes, group_code: int) -> Codes:
         if sum(map(len, positions)) >= _OTHERS:
             break
     return np.concatenate([*positions, order[:0]])[:_OTHERS]
-
-
-def _predict_calibration(
-    proposal: Proposal, score: Floats, label: Floats, generator: np.random.Generator
-) -> Floats:
-    """Return draws (T, D) of the calibration of a group that none of these labels is in."""
-    model = proposal.model
-    labels = ShownLabels(model.design(score, np.full(len(score), _OTHER), 2), label)
-    theta = sample(proposal, labels, generator, chains=False).theta
-    return model.coefficients(theta.reshape(len(theta), 2, -1))[:, _ONE]
 
 
 def _p_value(counts: Codes, coefficients: Floats, generator: np.random.Generator) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -223,78 +224,6 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
     return inside
 
 
-@dataclass(frozen=True)
-class Nodes:
-    """The prior of all groups' parameters at J values of the spreads, the means integrated out.
-
-    Attributes
-    ----------
-    spread : (J, D) the spreads sigma; a model whose groups share nothing has one node of NaN.
-    log_weight : (J,) log of the spreads' prior density over that the nodes were drawn from.
-    precision : (J, P, P) prior precisions of the P = G D parameters, group by group.
-    log_determinant : (J,) of the precisions.
-    """
-
-    spread: Floats
-    log_weight: Floats
-    precision: Floats
-    log_determinant: Floats
-
-    @classmethod
-    def of(
-        cls,
-        model: Calibration,
-        n_groups: int,
-        count: int,
-        generator: np.random.Generator,
-        fill: Fill = sobol,
-    ) -> Nodes:
-        """Place nodes evenly on the half-normal priors of the spreads."""
-        if model.spread_sd is None:
-            return cls._of_spreads(model, n_groups, np.full((1, model.size), np.nan), np.zeros(1))
-        uniform = fill(model.size, count, generator)
-        spread = np.maximum(ndtri((1 + uniform) / 2), _SMALLEST_SPREAD)
-        return cls._of_spreads(model, n_groups, spread * np.array(model.spread_sd), np.zeros(count))
-
-    @classmethod
-    def _of_spreads(
-        cls, model: Calibration, n_groups: int, spread: Floats, log_weight: Floats
-    ) -> Nodes:
-        """Return the nodes at given spreads."""
-        precision = _precisions(model, n_groups, spread)
-        return cls(spread, log_weight, precision, np.linalg.slogdet(precision)[1])
-
-    def refine(
-        self,
-        model: Calibration,
-        evidence: Floats,
-        generator: np.random.Generator,
-        fill: Fill = sobol,
-    ) -> Nodes:
-        """Return as many nodes where the evidence is, Student t in the logarithms of spreads.
-
-        Parameters
-        ----------
-        evidence : (J,) share of the posterior found at each node, summing to 1.
-        """
-        if model.spread_sd is None:
-            return self
-        scale = np.array(model.spread_sd)
-        logs = np.log(self.spread / scale)
-        centre = evidence @ logs
-        covariance = (logs - centre).T @ (evidence[:, None] * (logs - centre))
-        factor = np.linalg.cholesky(covariance + _WIDENING * np.eye(model.size))
-        uniform = fill(model.size + 1, len(logs), generator)
-        stretch = np.sqrt(_DEGREES / chdtri(_DEGREES, uniform[:, -1:]))
-        standard = ndtri(uniform[:, :-1]) * stretch
-        logs = np.clip(centre + standard @ factor.T, np.log(_SMALLEST_SPREAD), np.log(_LARGEST))
-        distance = (standard**2).sum(axis=1)
-        log_prior = (logs - np.exp(2 * logs) / 2).sum(axis=1)
-        log_weight = log_prior + (_DEGREES + model.size) / 2 * np.log1p(distance / _DEGREES)
-        n_groups = self.precision.shape[1] // model.size
-        return self._of_spreads(model, n_groups, np.exp(logs) * scale, log_weight)
-
-
 def _precisions(model: Calibration, n_groups: int, spread: Floats) -> Floats:
     """Return the inverse of sigma^2 I + mean_sd^2 11' for each parameter, interleaved."""
     mean_variance = np.array(model.mean_sd) ** 2
@@ -310,7 +239,7 @@ def _precisions(model: Calibration, n_groups: int, spread: Floats) -> Floats:
     return precision.reshape(len(spread), size, size)
 
 
-def modes(model: Calibration, nodes: Nodes, labels: ShownLabels) -> tuple[Floats, Floats]:
+def modes(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return the posterior mode and precision at every node, by Fisher scoring.
 
     Returns
@@ -318,25 +247,23 @@ def modes(model: Calibration, nodes: Nodes, labels: ShownLabels) -> tuple[Floats
     mode : (J, P)
     precision : (J, P, P)
     """
-    theta = np.zeros(nodes.precision.shape[:2])
+    theta = np.zeros(proposal.precision.shape[:2])
     for _ in range(_MOST_STEPS):
-        gradient, precision = _local(model, nodes, theta, labels)
+        gradient, precision = _local(proposal, theta, labels)
         step = np.linalg.solve(precision, gradient[..., None])[..., 0]
         theta = theta + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         if np.abs(step).max() < _TOLERANCE:
             break
-    return theta, _local(model, nodes, theta, labels)[1]
+    return theta, _local(proposal, theta, labels)[1]
 
 
-def _local(
-    model: Calibration, nodes: Nodes, theta: Floats, labels: ShownLabels
-) -> tuple[Floats, Floats]:
+def _local(proposal: Proposal, theta: Floats, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return gradient and curvature of the log posterior at (J, P) parameters.
 
     The curvature is the Fisher information, plus those terms of the observed information that are
     positive: so it is always positive definite.
     """
-    design, weight = labels.design, labels.weight
+    model, design, weight = proposal.model, labels.design, labels.weight
     coefficients = model.flat_coefficients(theta)
     # The derivative of a coefficient: itself for a slope exp(theta), 1 for others.
     scale = np.ones_like(coefficients) if model.signed else coefficients.copy()
@@ -346,7 +273,7 @@ def _local(
     residual = labels.label - probability
     if weight is not None:
         variance, residual = variance * weight, residual * weight
-    pull = np.matmul(nodes.precision, theta[..., None])[..., 0]
+    pull = np.matmul(proposal.precision, theta[..., None])[..., 0]
     push = scale * (residual @ design.T)
     information = np.matmul(design * variance[:, None, :], design.T)
     information *= scale[:, :, None] * scale[:, None, :]
@@ -355,7 +282,7 @@ def _local(
     push_down[:, model.size - 1 :: model.size] = 0
     diagonal = np.arange(theta.shape[1])
     information[:, diagonal, diagonal] += push_down
-    return push - pull, nodes.precision + information
+    return push - pull, proposal.precision + information
 
 
 def effective_size(weights: Floats) -> float:
@@ -410,15 +337,23 @@ _PROPOSAL_DEGREES = 7  # of the Student t that draws come from: tails heavier th
 class Proposal:
     """The proposal distribution shared by all posteriors of one model and number of groups.
 
+    The prior of all groups' parameters is taken at J values of the spreads, the nodes, with the
+    means integrated out.
+
     Attributes
     ----------
-    nodes : J nodes of the spreads.
+    model, n_groups : the calibration model, and the number G of groups.
+    nodes : (J, D) the spreads sigma; a model whose groups share nothing has one node of NaN.
+    log_weight : (J,) log of the spreads' prior density over that the nodes were drawn from.
     normal : (J, M, P) standard normals on an even set, with T = J M draws in all.
     stretch : (J, M, 1) factors that turn them into Student t.
+    fill : returns numbers that fill (0, 1) evenly.
     """
 
     model: Calibration
-    nodes: Nodes
+    n_groups: int
+    nodes: Floats
+    log_weight: Floats
     normal: Floats
     stretch: Floats
     fill: Fill = sobol
@@ -432,7 +367,7 @@ class Proposal:
         generator: np.random.Generator,
         fill: Fill = sobol,
     ) -> Proposal:
-        """Draw the shared even set.
+        """Draw the shared even set, and place nodes evenly on the half-normal priors of spreads.
 
         Raises
         ------
@@ -441,39 +376,71 @@ class Proposal:
         check_minimum("draws", draws, 2 * _SPREAD_NODES)
         if draws & (draws - 1):
             raise UserError(f"draws is {draws}; it must be a power of two, such as 2048")
-        nodes = Nodes.of(model, n_groups, _SPREAD_NODES, generator, fill)
+        nodes = np.full((1, model.size), np.nan)
+        if model.spread_sd is not None:
+            uniform = fill(model.size, _SPREAD_NODES, generator)
+            nodes = np.maximum(ndtri((1 + uniform) / 2), _SMALLEST_SPREAD)
+            nodes = nodes * np.array(model.spread_sd)
         size = n_groups * model.size
         uniform = fill(size + 1, draws, generator)
-        uniform = np.clip(uniform, 1e-12, 1 - 1e-12).reshape(len(nodes.spread), -1, size + 1)
+        uniform = np.clip(uniform, 1e-12, 1 - 1e-12).reshape(len(nodes), -1, size + 1)
         stretch = np.sqrt(_PROPOSAL_DEGREES / chdtri(_PROPOSAL_DEGREES, uniform[..., -1:]))
-        return cls(model, nodes, ndtri(uniform[..., :-1]), stretch, fill)
+        normal = ndtri(uniform[..., :-1])
+        return cls(model, n_groups, nodes, np.zeros(len(nodes)), normal, stretch, fill)
+
+    @cached_property
+    def precision(self) -> Floats:
+        """The prior precisions (J, P, P) of the P = G D parameters, group by group."""
+        return _precisions(self.model, self.n_groups, self.nodes)
+
+    @cached_property
+    def log_determinant(self) -> Floats:
+        """The logarithms (J,) of the determinants of the precisions."""
+        return np.asarray(np.linalg.slogdet(self.precision)[1])
 
     def refine(self, weights: Floats, generator: np.random.Generator) -> Proposal:
-        """Return the proposal with its nodes moved to where weights (T,) are."""
-        evidence = weights.reshape(len(self.nodes.spread), -1).sum(axis=1) / weights.sum()
-        return replace(self, nodes=self.nodes.refine(self.model, evidence, generator, self.fill))
+        """Return the proposal with as many nodes where the weights (T,) of its draws are.
+
+        They are Student t in the logarithms of spreads.
+        """
+        model = self.model
+        if model.spread_sd is None:
+            return self
+        evidence = weights.reshape(len(self.nodes), -1).sum(axis=1) / weights.sum()
+        scale = np.array(model.spread_sd)
+        logs = np.log(self.nodes / scale)
+        centre = evidence @ logs
+        covariance = (logs - centre).T @ (evidence[:, None] * (logs - centre))
+        factor = np.linalg.cholesky(covariance + _WIDENING * np.eye(model.size))
+        uniform = self.fill(model.size + 1, len(logs), generator)
+        stretch = np.sqrt(_DEGREES / chdtri(_DEGREES, uniform[:, -1:]))
+        standard = ndtri(uniform[:, :-1]) * stretch
+        logs = np.clip(centre + standard @ factor.T, np.log(_SMALLEST_SPREAD), np.log(_LARGEST))
+        distance = (standard**2).sum(axis=1)
+        log_prior = (logs - np.exp(2 * logs) / 2).sum(axis=1)
+        log_weight = log_prior + (_DEGREES + model.size) / 2 * np.log1p(distance / _DEGREES)
+        return replace(self, nodes=np.exp(logs) * scale, log_weight=log_weight)
 
     def spread(self, positions: NDArray[np.int64]) -> Floats:
         """Return the spreads (C, D) behind draws at `positions` of all T."""
-        spread: Floats = self.nodes.spread[positions // self.normal.shape[1]]
-        return spread
+        return np.asarray(self.nodes[positions // self.normal.shape[1]])
 
 
 def propose(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return parameters (T, P) and their log weights (T,): posterior over proposal."""
-    mode, precision = modes(proposal.model, proposal.nodes, labels)
+    mode, precision = modes(proposal, labels)
     factor = np.linalg.cholesky(precision)
     offset = np.matmul(proposal.normal * proposal.stretch, np.linalg.inv(factor))
     theta = mode[:, None, :] + offset
-    pull = (np.matmul(theta, proposal.nodes.precision) * theta).sum(axis=-1)
-    log_prior = (proposal.nodes.log_determinant[:, None] - pull) / 2
+    pull = (np.matmul(theta, proposal.precision) * theta).sum(axis=-1)
+    log_prior = (proposal.log_determinant[:, None] - pull) / 2
     size = theta.shape[-1]
     distance = ((proposal.normal * proposal.stretch) ** 2).sum(axis=-1)
     log_density = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=-1)[:, None]
     log_density = log_density - (_PROPOSAL_DEGREES + size) / 2 * np.log1p(
         distance / _PROPOSAL_DEGREES
     )
-    log_density = log_density - proposal.nodes.log_weight[:, None]
+    log_density = log_density - proposal.log_weight[:, None]
     flat = theta.reshape(-1, size)
     coefficients = proposal.model.flat_coefficients(flat)
     likelihood = log_likelihood(coefficients, labels)

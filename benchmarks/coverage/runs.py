@@ -843,7 +843,7 @@ def _intervals(
             continue
         below = above = np.full(2, quantile(LEVEL))
         if corrected:
-            tails, _, _ = correction(candidates, level=LEVEL)
+            tails = correction(candidates, level=LEVEL)[0]
             below, above = -special.ndtri(np.transpose(tails))
         seen = np.array([candidates.objectives[place], estimates[place, 1]])
         ends[:, :, r] = seen - below, seen + above

@@ -581,12 +581,11 @@ def _weights(rate: Rate, position: NDArray[np.int64]) -> tuple[Floats, Floats]:
 
 def rates_of(cells: Floats, rate: Rate, *, level: float) -> tuple[Limits, Limits]:
     """Return a rate of both classifiers in every group, from cells (G, 8)."""
-
-    def limits(position: NDArray[np.int64]) -> Limits:
-        numerator, denominator = _weights(rate, position)
-        return rate_limits(cells @ numerator, cells @ denominator, level=level)
-
-    return limits(_FIRST), limits(_SECOND)
+    first, second = (
+        rate_limits(cells @ numerator, cells @ denominator, level=level)
+        for numerator, denominator in (_weights(rate, _FIRST), _weights(rate, _SECOND))
+    )
+    return first, second
 
 
 def difference(cells: Floats, rate: Rate, *, level: float) -> Limits:

@@ -94,19 +94,10 @@ class JudgingRows:
     fresh: float = np.inf
 
     @cached_property
-    def units(self) -> int:
-        """The number of units."""
-        return int(self.unit.max()) + 1
-
-    @cached_property
     def _unit_and_fold(self) -> NDArray[np.int64]:
         """Codes of the pairs of a unit and a fold, (n,)."""
         pairs = np.stack([self.unit, self.fold], axis=1)
         return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-    def by_unit(self, influence: Floats) -> Floats:
-        """Return the sums by unit of contributions of rows, (n, ...) -> (U, ...)."""
-        return _sums(self.unit, influence, self.units)
 
     def spread(self, influence: Floats, *, fresh: bool) -> Floats:
         """Return the covariance matrix of errors, (n, D) -> (D, D).
@@ -116,7 +107,7 @@ class JudgingRows:
         influence : the contribution of each row to each error.
         fresh : whether the sampling variance of the fresh rows is added.
         """
-        unit_sums = self.by_unit(influence)
+        unit_sums = _sums(self.unit, influence, int(self.unit.max()) + 1)
         covariance = unit_sums.T @ unit_sums
         if fresh:
             code = self._unit_and_fold

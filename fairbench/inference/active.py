@@ -52,7 +52,7 @@ class PosteriorArms(Generic[AnyPosterior]):
 
     def draw(self, generator: np.random.Generator) -> Floats:
         """Draw every arm's rate or mean once, (R, A)."""
-        return self.posterior.drawn(generator)
+        return self.posterior.draw_once(generator)
 
     def take(self, rows: Codes) -> PosteriorArms[AnyPosterior]:
         """Return some of the replications."""

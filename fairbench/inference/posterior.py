@@ -95,7 +95,7 @@ class Beta(_WithQuantiles):
         error: Floats = np.maximum(distance, np.abs(self.mean - point))
         return error
 
-    def drawn(self, generator: np.random.Generator) -> Floats:
+    def draw_once(self, generator: np.random.Generator) -> Floats:
         """Draw every share once, (...)."""
         return generator.beta(self.successes, self.failures)
 
@@ -139,7 +139,7 @@ class Normal(_WithQuantiles):
         """Return the distributions at some places, which the arrays are indexed by."""
         return Normal(self.mean[place], self.variance[place], self.strength[place])
 
-    def drawn(self, generator: np.random.Generator) -> Floats:
+    def draw_once(self, generator: np.random.Generator) -> Floats:
         """Draw every mean once, (...)."""
         return generator.normal(self.mean, np.sqrt(self.variance))
 

@@ -125,8 +125,7 @@ def _of_selected(
 
 
 def _by_group(ends: RateBounds) -> RateBounds:
-    parts = (ends.lower, ends.upper, ends.lower_rows, ends.upper_rows)
-    return RateBounds(*(part.reshape(-1, GROUPS) for part in parts))
+    return RateBounds(*(part.reshape(2, -1, GROUPS) for part in (ends.value, ends.rows)))
 
 
 @dataclass(frozen=True)
@@ -189,12 +188,8 @@ def _proxy_bounds(data: Sequence[ProxyRows], _: np.random.Generator) -> Mapping[
     ends = {}
     for rate in RATES:
         each = [rows.bounds(rate) for rows in data]
-        ends[rate.name] = RateBounds(
-            *(
-                np.array([getattr(one, name) for one in each])
-                for name in ("lower", "upper", "lower_rows", "upper_rows")
-            )
-        )
+        value, rows = ([getattr(one, name) for one in each] for name in ("value", "rows"))
+        ends[rate.name] = RateBounds(np.stack(value, axis=1), np.stack(rows, axis=1))
     return _intervals(ends)
 
 

@@ -206,7 +206,7 @@ def _truths(population: Audited, grid: Floats, moved: Floats) -> Mapping[str, Fl
             result[_gap(rate)] = np.ptp(value, axis=-1)
     everyone = np.einsum("rgc,g->rc", cells, np.array(population.shares))
     return result | {
-        BALANCED: rates.balanced_accuracy(cells),
+        BALANCED: metrics_of(BINARY)["balanced_accuracy"](cells),
         EVERYONE: rates.accuracy(everyone),
     }
 

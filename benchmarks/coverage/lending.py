@@ -129,10 +129,9 @@ def _draw_scored(population: Scored, replications: int, draw: np.random.Generato
 
 
 def _best_ours(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:
-    ratios = ratios_to_group(
-        rate_limits(counts.successes, counts.size, level=LEVEL), 1, level=LEVEL
-    )
-    return {BEST: (ratios.ratios.lower[:, 0], ratios.ratios.upper[:, 0])}
+    rates = rate_limits(counts.successes, counts.size, level=LEVEL)
+    ratios = ratios_to_group(rates, 1, level=LEVEL)[0]
+    return {BEST: (ratios.lower[:, 0], ratios.upper[:, 0])}
 
 
 def _best_wald(counts: Counts, _: np.random.Generator) -> Mapping[str, Interval]:

@@ -41,8 +41,7 @@ from fairbench.inference.repeats import (
 )
 from fairbench.inference.scores import area_limits, areas
 from fairbench.inference.selection import Candidates, choose, correction, inflation
-from fairbench.metrics.group import equal_opportunity
-from fairbench.metrics.registry import accuracy, binary_confusion, total
+from fairbench.metrics.registry import BINARY, accuracy, binary_confusion, metrics_of, total
 
 Labels = NDArray[np.int64]
 # Of features (N, D), labels (N,), rows trained on (S, N) and new people (M, D): scores (S, M).
@@ -712,9 +711,9 @@ def _mean_delta(own: Floats, draw: np.random.Generator) -> Floats:
 
 def _delta(first: Floats, second: Floats) -> Floats:
     """Return differences of accuracy and of the gap of true positive rates, more being better."""
+    gap = metrics_of(BINARY)["equal_opportunity"]
     values = [
-        np.stack([accuracy(total(each))[..., 0], -equal_opportunity(each)], axis=-1)
-        for each in (first, second)
+        np.stack([accuracy(total(each))[..., 0], -gap(each)], axis=-1) for each in (first, second)
     ]
     delta = values[0] - values[1]
     return np.asarray(delta[~np.isnan(delta).reshape(len(delta), -1).any(axis=1)])
@@ -844,11 +843,8 @@ def _intervals(
             continue
         below = above = np.full(2, quantile(LEVEL))
         if corrected:
-            made = correction(candidates, level=LEVEL)
-            below, above = (
-                -special.ndtri([getattr(each, side) for each in (made.objective, made.values[0])])
-                for side in ("lower", "upper")
-            )
+            tails = correction(candidates, level=LEVEL)[0]
+            below, above = -special.ndtri(np.transpose(tails))
         seen = np.array([candidates.objectives[place], estimates[place, 1]])
         ends[:, :, r] = seen - below, seen + above
         ends[0, 0, r] = max(ends[0, 0, r], 0)

@@ -41,8 +41,7 @@ from fairbench.inference.scores import (
 from fairbench.inference.survey import Design
 from fairbench.metrics.probability import bins_of_mass, brier_rows, log_loss_rows
 from fairbench.metrics.regression import (
-    CRPS,
-    MAE,
+    ERROR_ROWS,
     absolute_error_rows,
     crps_normal_rows,
     normal_nll_rows,
@@ -779,10 +778,10 @@ def _limits_errors(group: Predicted) -> dict[str, Limits]:
     over = nll - nll.min(axis=1, keepdims=True)
     rows = group.target.ravel(), group.prediction.ravel(), replication(nll)
     return {
-        "MAE": mean_ours(losses["MAE"], MAE.fewest),
+        "MAE": mean_ours(losses["MAE"], ERROR_ROWS),
         "RMSE": root_limits(Moments.of(squares), _tail_index(squares), level=LEVEL),
         "R2": explained_limits(explained_variance(*rows, len(nll)), level=LEVEL),
-        "CRPS": mean_ours(losses["CRPS"], CRPS.fewest),
+        "CRPS": mean_ours(losses["CRPS"], ERROR_ROWS),
         "NLL": heavy_limits(Moments.of(nll), _tail_index(over), level=LEVEL),
         "interval coverage": rate_limits(held.sum(axis=1), held.shape[1], level=LEVEL),
     }

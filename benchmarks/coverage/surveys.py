@@ -18,7 +18,7 @@ from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_leve
 from fairbench.inference.means import Moments, around, loss_limits
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
 from fairbench.inference.standardised import StandardisedRates, largest_difference, smallest_ratio
-from fairbench.inference.survey import Design, Sampled, SurveyCounts, ratios
+from fairbench.inference.survey import Design, Sampled, SurveyCounts
 from fairbench.metrics.registry import selection_rate
 
 METRICS = ("rate", "difference", "largest gap", "difference in mean loss")
@@ -188,20 +188,41 @@ def _unaware(rows: Rows, r: int) -> Sequence[Limits]:
     return _kish(equal, r)
 
 
+def ratios(top: Floats, bottom: Floats, design: Design) -> tuple[Floats, Floats]:
+    """Return ratios (K,) of weighted sums of (K, n), and sums (K, C) of their scores by cluster."""
+    weight = (bottom * design.weight).sum(axis=1, keepdims=True)
+    value = (top * design.weight).sum(axis=1, keepdims=True) / weight
+    return value[:, 0], design.totals(design.weight * (top - value * bottom) / weight)
+
+
+def t_limits(value: Floats, totals: Floats, *, level: float = LEVEL) -> Limits:
+    """Return estimates (K,) with t intervals of linearised errors, as survey packages print."""
+    count = totals.shape[-1]
+    error = np.sqrt((totals**2).sum(axis=-1) * count / (count - 1))
+    half = special.stdtrit(count - 1, (1 + level) / 2) * error
+    return Limits(value, value - half, value + half)
+
+
+def _less(value: Floats, totals: Floats) -> tuple[Floats, Floats]:
+    """Return the first estimate less the last, allowing for their covariance."""
+    return value[[0]] - value[[-1]], totals[[0]] - totals[[-1]]
+
+
+def _last_less_first(value: Floats, totals: Floats) -> Limits:
+    return t_limits(*_less(value[::-1], totals[::-1])).take(0)
+
+
 def _linearised(rows: Rows, r: int) -> Sequence[Limits]:
     """Return t intervals of linearised errors, as survey packages print; of one pair, no gap."""
     design = Design.of(len(rows.unit), weight=rows.weight[r], clusters=rows.unit)
     groups = (rows.group == np.arange(rows.groups)[:, None]).astype(float)
-    estimates = ratios(groups * rows.outcome[r], groups, design)
-    rate, difference = estimates.limits(level=LEVEL), estimates.difference(rows.groups - 1, 0)
-    t = special.stdtrit(estimates.degrees, (1 + LEVEL) / 2)
-    highest, lowest = int(np.argmax(estimates.value)), int(np.argmin(estimates.value))
-    apart = estimates.difference(highest, lowest)
-    ends = [apart.value[0] + sign * t * apart.error[0] for sign in (-1, 1)]
-    gap = Limits(apart.value[0], np.maximum(ends[0], 0), ends[1])
-    means = ratios(groups * rows.loss[r], groups, design).difference(rows.groups - 1, 0)
-    of_means = means.limits(level=LEVEL).take(0)
-    return rate.take(0), difference.limits(level=LEVEL).take(0), gap, of_means
+    value, totals = ratios(groups * rows.outcome[r], groups, design)
+    rate, difference = t_limits(value, totals), _last_less_first(value, totals)
+    pair = [int(np.argmax(value)), int(np.argmin(value))]
+    apart = t_limits(*_less(value[pair], totals[pair])).take(0)
+    gap = Limits(apart.value, np.maximum(apart.lower, 0), apart.upper)
+    of_means = _last_less_first(*ratios(groups * rows.loss[r], groups, design))
+    return rate.take(0), difference, gap, of_means
 
 
 FAMILIES = (

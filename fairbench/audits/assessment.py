@@ -52,7 +52,12 @@ from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference.few_labels.assisted import needs_no_label
 from fairbench.inference.few_labels.calibration import SIGNED, calibration_p_values
-from fairbench.inference.few_labels.pool import Calibrated, population_draws, union
+from fairbench.inference.few_labels.pool import (
+    CalibrationPosterior,
+    Completion,
+    population_draws,
+    union,
+)
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.posterior import DIRICHLET
 from fairbench.inference.rates import Limits
@@ -233,7 +238,7 @@ def with_supposed(
     gaps: Sequence[Gap],
     supposed: Sequence[GroupCounts],
     table: AuditTable,
-    completion: Calibrated,
+    completion: CalibrationPosterior,
     epsilon: float,
     seed: int,
 ) -> list[Gap]:
@@ -447,7 +452,9 @@ def _with_robustness(
     metrics_if_alike = None
     completion = _calibrated_alike(rows, basis, evaluator, seed)
     if completion is not None:
-        metrics_if_alike, counts_if_alike = rows.evaluate(evaluator, seed, completion)
+        metrics_if_alike, counts_if_alike = rows.evaluate(
+            evaluator, seed, Completion(completion.counts, completion)
+        )
         gaps = with_supposed(gaps, counts_if_alike, table, completion, bounds.epsilon, seed)
     gaps = with_tipping(gaps, counts, bounds)
     is_posterior = evaluator.interval == DIRICHLET and basis is not Basis.SCORES
@@ -532,15 +539,14 @@ def _of_decisions() -> list[str]:
 
 def _calibrated_alike(
     rows: SomeLabels, basis: Basis, evaluator: Evaluator, seed: int
-) -> Calibrated | None:
+) -> CalibrationPosterior | None:
     """Return labels completed as if all groups' scores were calibrated equally.
 
     None if all rows or none have a label, or if intervals are those of the posterior.
     """
     if basis is not Basis.SOME_LABELS or evaluator.interval == DIRICHLET:
         return None
-    completion = rows.completion(seed, SIGNED)
-    return completion if isinstance(completion, Calibrated) else None
+    return rows.completion(seed, SIGNED).calibrated
 
 
 def check_design(table: AuditTable) -> None:

@@ -26,15 +26,15 @@ from fairbench.inference.selection import Tails
 from fairbench.inference.tuned_gain import (
     GoalEstimate,
     JudgingRows,
-    Trials,
     chance_of_better,
+    chosen_tails,
     further_gain,
     gain_limits,
     least_gap,
     stack_noise,
     value_limits,
 )
-from fairbench.metrics.registry import BINARY, ERROR_RATE, Metric, metrics_of
+from fairbench.metrics.registry import BINARY, Metric, metrics_of
 from fairbench.results.predictions import TEST
 from fairbench.results.runs import Run
 
@@ -141,7 +141,10 @@ def compare_models(
     notes: list[str] = []
     level_of_each = 1 - (1 - level) / looks
     in_use, chosen = estimate_every_run(rows, metric, notes, level=level_of_each)
-    changes = [_change(rows, goal, level_of_each) for goal in (Goal(metric), Goal(ERROR_RATE))]
+    changes = [
+        _change(rows, goal, level_of_each)
+        for goal in (Goal(metric), Goal(metrics_of(BINARY)["error_rate"]))
+    ]
     return BothModels(
         metric=metric,
         people=len(rows.row),
@@ -165,9 +168,7 @@ def _change(rows: SharedRows, goal: Goal, level: float) -> Estimate:
     first, second = (_rows_of_model(rows, model_index) for model_index in (0, 1))
     first_estimate, second_estimate = goal.estimate(first), goal.estimate(second)
     tail = (1 - level) / 2
-    lower, upper = gain_limits(
-        first_estimate, second_estimate, first.judging_rows(), Tails(tail, tail)
-    )
+    lower, upper = gain_limits(first_estimate, second_estimate, first.judging_rows(), (tail, tail))
     return second_estimate.value - first_estimate.value, max(-upper, -1.0), min(-lower, 1.0)
 
 
@@ -353,7 +354,7 @@ def alternative_among_runs(
     UserError : no validation rows apart from the test rows, or several splits.
     """
     choosing = _validation_rows(shared)
-    goals = Goal(metric), Goal(ERROR_RATE)
+    goals = Goal(metric), Goal(metrics_of(BINARY)["error_rate"])
     # Gap and error of every run on the validation rows.
     values = np.array(
         [
@@ -543,16 +544,15 @@ def estimate_promise(
     position = choose_trial(trials, goals, tuning)
     default = trials[0].estimates(goals)
     chosen = trials[position].estimates(goals)
-    candidates = _as_candidates(_distinct(trials), goals, tuning, test_rows)
-    tails_of_goals = candidates.tails(level=tuning.level)
+    tails_of_goals = _tails_of_goals(_distinct(trials), goals, tuning, test_rows)
     judging_rows = _rows_of(trials[0]).judging_rows(test_rows)
     uncorrected = _uncorrected_tails(tuning.level)
     promises = []
-    for goal, default_estimate, chosen_estimate, tails_of_goal in zip(
+    for goal, default_estimate, chosen_estimate, (gain, fresh, value) in zip(
         goals, default, chosen, tails_of_goals, strict=True
     ):
         naive = value_limits(chosen_estimate, judging_rows, uncorrected)
-        corrected = value_limits(chosen_estimate, judging_rows, tails_of_goal.value)
+        corrected = value_limits(chosen_estimate, judging_rows, value)
         promises.append(
             PromisedGain(
                 goal=goal,
@@ -561,11 +561,9 @@ def estimate_promise(
                 naive=_clip_to_range(goal, naive),
                 corrected=_clip_to_range(goal, corrected),
                 gain=default_estimate.value - chosen_estimate.value,
-                expected=gain_limits(
-                    default_estimate, chosen_estimate, judging_rows, tails_of_goal.gain
-                ),
+                expected=gain_limits(default_estimate, chosen_estimate, judging_rows, gain),
                 fresh=gain_limits(
-                    default_estimate, chosen_estimate, judging_rows, tails_of_goal.fresh, fresh=True
+                    default_estimate, chosen_estimate, judging_rows, fresh, fresh=True
                 ),
             )
         )
@@ -580,7 +578,7 @@ def _rows_of(trial: Trial) -> GoalRows:
 
 def _uncorrected_tails(level: float) -> Tails:
     """Return the tails of an interval without a correction for the choice."""
-    return Tails((1 - level) / 2, (1 - level) / 2)
+    return (1 - level) / 2, (1 - level) / 2
 
 
 def _clip_to_range(goal: Goal, limits: LowerAndUpper) -> LowerAndUpper:
@@ -598,10 +596,10 @@ def _distinct(trials: Sequence[Trial]) -> list[Trial]:
     return list(trial_of_values.values())
 
 
-def _as_candidates(
+def _tails_of_goals(
     trials: Sequence[Trial], goals: Sequence[Goal], tuning: Tuning, test_rows: int
-) -> Trials:
-    """Return the trials as candidates of the choice; the first of `trials` is the default."""
+) -> list[tuple[Tails, Tails, Tails]]:
+    """Return the tails of each goal's limits for the trial chosen; the default comes first."""
     estimates = [trial.estimates(goals) for trial in trials]
     codes = np.unique(_rows_of(trials[0]).unit)
     judging_rows = [_judging_rows(_rows_of(trial), codes) for trial in trials]
@@ -622,7 +620,16 @@ def _as_candidates(
         ]
     )
     weights = np.array(tuning.weights or [1.0] * len(goals))
-    return Trials(values[1:], values[0], noise[1:], noise[0], unseen[1:], fresh, weights)
+    return chosen_tails(
+        values[1:],
+        values[0],
+        noise=noise[1:],
+        default_noise=noise[0],
+        unseen=unseen[1:],
+        fresh=fresh,
+        weights=weights,
+        level=tuning.level,
+    )
 
 
 def _judging_rows(rows: GoalRows, codes: NDArray[np.int64]) -> JudgingRows:

@@ -30,7 +30,7 @@ from fairbench.inference.selection import (
     larger_than,
     not_told_from_best,
 )
-from fairbench.metrics.registry import ERROR_RATE, Metric, Rate
+from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
 from fairbench.results.runs import Run
 
 LowerAndUpper = tuple[float, float]
@@ -251,11 +251,11 @@ class _Estimates:
             naive=self._objective_interval(run, naive[0]),
             corrected=self._objective_interval(run, corrected[0]),
         )
-        metrics = [*(bound.metric for bound in self.bounds), ERROR_RATE]
+        metrics = [*(bound.metric for bound in self.bounds), metrics_of(BINARY)["error_rate"]]
         for column, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False)):
             tails_of_rate = [tails[column + 1] for tails in (naive, corrected)]
             if sign < 0:
-                tails_of_rate = [Tails(tails.upper, tails.lower) for tails in tails_of_rate]
+                tails_of_rate = [(above, below) for below, above in tails_of_rate]
             naive_limits, corrected_limits = (
                 self._rate_interval(run, self.n_objective + column, tails)
                 for tails in tails_of_rate
@@ -276,15 +276,14 @@ class _Estimates:
             largest_mean_gap(
                 *(self._rates_of_runs(run, column, level=1 - 2 * tail) for column in columns)
             )
-            for tail in (tails.lower, tails.upper)
+            for tail in tails
         )
         return float(lower.lower), float(upper.upper)
 
     def _rate_interval(self, run: int, column: int, tails: Tails) -> LowerAndUpper:
         """Return the interval of one rate of one run."""
         lower, upper = (
-            self._rates_of_runs(run, column, level=1 - 2 * tail).limits()
-            for tail in (tails.lower, tails.upper)
+            self._rates_of_runs(run, column, level=1 - 2 * tail).limits() for tail in tails
         )
         return float(lower.lower), float(upper.upper)
 
@@ -318,13 +317,12 @@ def choose_among(
     chosen_index = choose(candidates)
     if chosen_index is None:
         raise _none_within(rows, bounds)
-    plain = Tails((1 - level) / 2, (1 - level) / 2)
+    plain = (1 - level) / 2, (1 - level) / 2
     naive = [plain] * (1 + len(bounds) + 1)
     corrected, joint = naive, plain
     if choosing is None:
-        corrections = correction(candidates, level=level)
-        corrected = [corrections.objective, *corrections.values]
-        joint = Tails(corrections.simultaneous, corrections.simultaneous)
+        corrected, simultaneous, _ = correction(candidates, level=level)
+        joint = simultaneous, simultaneous
     return Choice(
         runs=read.runs,
         bounds=bounds,
@@ -357,7 +355,7 @@ def estimate_every_run(
     notes : the list to which a sentence is added for each group that is left out.
     """
     estimates = _estimates(rows, metric, (), notes)
-    plain = [Tails((1 - level) / 2, (1 - level) / 2)] * 2
+    plain = [((1 - level) / 2, (1 - level) / 2)] * 2
     return [list(estimates.judge_run(run, plain, plain)) for run in range(len(estimates.rates))]
 
 
@@ -395,6 +393,7 @@ def _estimates(
                 f"{rate.name.replace('_', ' ')}, in every run and repeat"
             )
     other_metrics = [bound.metric for bound in bounds]
-    other_metrics += [ERROR_RATE] if ERROR_RATE not in (*other_metrics, metric) else []
+    error_rate = metrics_of(BINARY)["error_rate"]
+    other_metrics += [error_rate] if error_rate not in (*other_metrics, metric) else []
     parts = (*present, *(_Part(other_metric.rates[0]) for other_metric in other_metrics))
     return _Estimates(metric, parts, len(present), bounds, rows)

@@ -143,20 +143,25 @@ def impact_ratios_at(
     rates = at(level)
     if given:
         reference_index = list(names).index(reference)
-        impact = ratios_to_group(rates, reference_index, level=level, correlation=correlation)
+        ratios, below = ratios_to_group(
+            rates, reference_index, level=level, correlation=correlation
+        )
     else:
         highest = may_be_compared_with(rows)
         wider = at(wider_level(level, highest))
-        impact = ratios_to_highest(rates, wider, highest, level=level, correlation=correlation)
+        ratios, below, top = ratios_to_highest(
+            rates, wider, highest, level=level, correlation=correlation
+        )
+        reference_index = int(top)
     columns = {
         "attribute": attribute,
         "group": names,
         "rows": rows,
         **_limit_columns(rates, "rate", "rate_"),
-        "reference": names[int(impact.reference)],
+        "reference": names[reference_index],
         "given": given,
-        **_limit_columns(impact.ratios, "ratio"),
-        "below": impact.below,
+        **_limit_columns(ratios, "ratio"),
+        "below": below,
     }
     return _rows(columns)
 
@@ -220,13 +225,14 @@ def shares_of_places(
                 for reach in (level, 1 - error_rate / questions)
             )
             # The errors' correlation depends on the level a little, and so does what is wider.
-            lower = np.minimum(at_level.ratios.lower, wider.ratios.lower)
-            upper = np.maximum(at_level.ratios.upper, wider.ratios.upper)
+            shares, of_rows, ratios, below = at_level
+            lower = np.minimum(ratios.lower, wider[2].lower)
+            upper = np.maximum(ratios.upper, wider[2].upper)
             about = {"attribute": attribute, "group": names, "kind": kind}
-            counts = {"rows": np.bincount(codes), "of_rows": at_level.rows.value}
-            share = _limit_columns(at_level.shares, "share", "share_")
-            ratio = _limit_columns(at_level.ratios, "ratio", "ratio_")
-            sure = {"below": at_level.below, "surely": (lower > 1) | (upper < 1)}
+            counts = {"rows": np.bincount(codes), "of_rows": of_rows.value}
+            share = _limit_columns(shares, "share", "share_")
+            ratio = _limit_columns(ratios, "ratio", "ratio_")
+            sure = {"below": below, "surely": (lower > 1) | (upper < 1)}
             tables.append(pd.DataFrame(about | counts | share | ratio | sure))
     return pd.concat(tables, ignore_index=True)
 
@@ -265,7 +271,7 @@ def shares_by_length(
     spread = np.round(np.geomspace(1, np.bincount(list_codes).max(), _LENGTHS))
     lengths = np.unique(np.asarray(spread, np.float64))
     tops = [top_weights(score, list_codes, length) for length in lengths]
-    shares = [weighted_shares(top, codes, groups, lists=lists).shares for top in tops]
+    shares = [weighted_shares(top, codes, groups, lists=lists)[0] for top in tops]
     return lengths, Limits(*np.stack(shares, axis=1))
 
 
@@ -712,8 +718,9 @@ def estimates_in_long_form(
 def _draw_estimates(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
     """Return the estimates of groups by draws (T, G); the group with the largest is the worst."""
     order = ranks(draws, largest=True)
-    ranked = {"extreme": order.first, "worst_rank": order.lower, "best_rank": order.upper}
-    return _estimates(Limits(mean, *central_interval(draws)), **ranked)
+    ranked = {"extreme": "first", "worst_rank": "lower", "best_rank": "upper"}
+    columns = {column: order[name] for column, name in ranked.items()}
+    return _estimates(Limits(mean, *central_interval(draws)), **columns)
 
 
 def _estimates(limits: Limits, **order: Floats) -> list[dict[str, Any]]:

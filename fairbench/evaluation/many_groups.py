@@ -289,8 +289,8 @@ def pooled(
         probability_below(posterior.gap_below(epsilon), gap.lower, gap.upper, epsilon, level=level)
     )
     for name, certify in (("at_least", all_at_least), ("at_most", all_at_most)):
-        certificate = certify(y, n, level)
-        table.attrs[name] = {"bound": certificate.bound, "group": names[certificate.group]}
+        bound, group = certify(y, n, level)
+        table.attrs[name] = {"bound": bound, "group": names[group]}
     return table
 
 

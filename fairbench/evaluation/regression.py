@@ -38,7 +38,7 @@ from fairbench.inference.means import Level, Moments, divide_by_scale, root_limi
 from fairbench.inference.rates import Limits
 from fairbench.inference.scores import RANK_ROWS, correlation_limits
 from fairbench.metrics.probability import spearman
-from fairbench.metrics.registry import REGRESSION, Metric, metrics_of
+from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 from fairbench.metrics.regression import (
     ERROR_ROWS,
     distribution_distances,
@@ -46,7 +46,6 @@ from fairbench.metrics.regression import (
     normal_quantile,
     uncertainty_aware_parity,
 )
-from fairbench.metrics.sequences import PADDED_FRAMES, TRUNCATED_FRAMES, TRUNCATED_ROWS
 
 
 def evaluate_regression(table: MetricTable, data: Labelled, levels: Sequence[float]) -> None:
@@ -339,13 +338,14 @@ def evaluate_truncation(table: MetricTable, data: Labelled, frames: FrameCounts)
     """
     all_groups = AllGroups.of_labelled(data)
     arguments = (data.target, *frames)
+    names = "truncated_rows", "truncated_frames", "padded_frames"
+    truncated, *shares = (metrics_of(BINARY)[name](*arguments) for name in names)
     labels = [
-        RowLabel(metric.name, least=0.0, most=1.0, compared_as=metric.name, position=position)
-        for position, metric in enumerate((TRUNCATED_ROWS, TRUNCATED_FRAMES, PADDED_FRAMES))
+        RowLabel(name, least=0.0, most=1.0, compared_as=name, position=position)
+        for position, name in enumerate(names)
     ]
-    shares = np.stack([TRUNCATED_FRAMES(*arguments), PADDED_FRAMES(*arguments)])
     batches = [
-        rate_batch(TRUNCATED_ROWS(*arguments)[None], labels[:1], all_groups),
-        mean_batch(shares, labels[1:], all_groups, least=0.0),
+        rate_batch(truncated[None], labels[:1], all_groups),
+        mean_batch(np.stack(shares), labels[1:], all_groups, least=0.0),
     ]
     add_estimates(table, all_groups, batches)

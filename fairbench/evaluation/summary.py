@@ -52,7 +52,6 @@ from fairbench.metrics.registry import (
     find,
     metrics_of,
 )
-from fairbench.metrics.sequences import TRUNCATED_ROWS
 
 # The first columns of a table of runs: error, uncertainty, and differences between groups.
 HEADLINES: Mapping[str, Mapping[str, str]] = {
@@ -548,7 +547,7 @@ def _rates_of_counts() -> list[str]:
     """Return the names of the shares of rows, in which every row counts as one."""
     rates = metrics_of(BINARY, "rate").values()
     names = [rate.name for rate in rates if [term.weights for term in rate.rates] == [(1, 1)]]
-    return [*names, "coverage", "empty_sets", "infinite_intervals", TRUNCATED_ROWS.name]
+    return [*names, "coverage", "empty_sets", "infinite_intervals", "truncated_rows"]
 
 
 def _comparison_metrics() -> Mapping[str, Metric]:

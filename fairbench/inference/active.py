@@ -8,48 +8,60 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats
 from fairbench.core.errors import unknown_name
 from fairbench.inference.posterior import Beta, Normal
-
-Integers = NDArray[np.int64]
 
 
 class Arms(Protocol):
     """The arms that strategies choose from: posterior draws, and rows that can be labelled."""
 
     @property
-    def unlabelled(self) -> Integers:
+    def unlabelled(self) -> Codes:
         """Return the rows of each arm without a label, (R, A)."""
 
     def draw(self, generator: np.random.Generator) -> Floats:
         """Draw every arm's parameters once from its posterior."""
 
-    def take(self, rows: Integers) -> Arms:
+    def take(self, rows: Codes) -> Arms:
         """Return some of the replications."""
 
 
+AnyPosterior = TypeVar("AnyPosterior", Beta, Normal)
+
+
 @dataclass(frozen=True, eq=False)
-class BetaArms:
-    """Arms whose rows are successes or failures: a Beta posterior of each arm's rate.
+class PosteriorArms(Generic[AnyPosterior]):
+    """Arms whose rows are successes or failures, or have a number: each a posterior of its mean.
 
     Attributes
     ----------
-    posterior : (R, A) prior pseudo-counts plus the successes and failures seen.
+    posterior : (R, A) of rates, prior pseudo-counts plus the successes and failures seen; or of
+        means of losses or other numbers.
     unlabelled : (R, A) rows whose label is not known.
     """
 
-    posterior: Beta
-    unlabelled: Integers
+    posterior: AnyPosterior
+    unlabelled: Codes
+
+    def draw(self, generator: np.random.Generator) -> Floats:
+        """Draw every arm's rate or mean once, (R, A)."""
+        return self.posterior.draw_once(generator)
+
+    def take(self, rows: Codes) -> PosteriorArms[AnyPosterior]:
+        """Return some of the replications."""
+        return PosteriorArms(self.posterior.take(rows), self.unlabelled[rows])
 
     @staticmethod
-    def of(prior: Beta, sizes: Sequence[int] | Integers, *, replications: int = 1) -> BetaArms:
+    def of(
+        prior: Beta, sizes: Sequence[int] | Codes, *, replications: int = 1
+    ) -> PosteriorArms[Beta]:
         """Return unlabelled arms.
 
         Parameters
@@ -62,43 +74,17 @@ class BetaArms:
         pseudo = (
             np.broadcast_to(array, shape).copy() for array in (prior.successes, prior.failures)
         )
-        return BetaArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
+        return PosteriorArms(Beta(*pseudo), np.broadcast_to(rows, shape).copy())
 
-    def record(self, rows: Integers, arms: Integers, success: NDArray[Any]) -> None:
+    def record(self: PosteriorArms[Beta], rows: Codes, arms: Codes, success: NDArray[Any]) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
         self.posterior.successes[rows, arms] += success
         self.posterior.failures[rows, arms] += 1 - success
         self.unlabelled[rows, arms] -= 1
 
-    def draw(self, generator: np.random.Generator) -> Floats:
-        """Draw every arm's success rate once, (R, A)."""
-        return generator.beta(self.posterior.successes, self.posterior.failures)
 
-    def take(self, rows: Integers) -> BetaArms:
-        """Return some of the replications."""
-        return BetaArms(self.posterior.take(rows), self.unlabelled[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class NormalArms:
-    """Arms whose rows have a loss, or another number: a normal posterior of each arm's mean.
-
-    Attributes
-    ----------
-    posterior : (R, A) means.
-    unlabelled : (R, A) rows whose label is not known.
-    """
-
-    posterior: Normal
-    unlabelled: Integers
-
-    def draw(self, generator: np.random.Generator) -> Floats:
-        """Draw every arm's mean once, (R, A)."""
-        return generator.normal(self.posterior.mean, np.sqrt(self.posterior.variance))
-
-    def take(self, rows: Integers) -> NormalArms:
-        """Return some of the replications."""
-        return NormalArms(self.posterior.take(rows), self.unlabelled[rows])
+BetaArms: TypeAlias = PosteriorArms[Beta]
+NormalArms: TypeAlias = PosteriorArms[Normal]
 
 
 # The expected reward of a label: how much it would teach (Ji et al., 2021, AAAI, section 4).
@@ -119,30 +105,24 @@ class Reward(Protocol):
         """Return the posterior mean and standard deviation of the reward, (R, A) each."""
 
 
-@dataclass(frozen=True)
-class Lowest:
-    """Identification of the least accurate arms: the lower the success rate, the better."""
-
-    def expected(self, arms: BetaArms | NormalArms, theta: Floats) -> Floats:
-        """Return the negative of theta."""
-        return -theta
-
-    def moments(self, arms: BetaArms | NormalArms) -> tuple[Floats, Floats]:
-        """Return the moments of the negative of theta."""
-        return -arms.posterior.mean, np.sqrt(arms.posterior.variance)
-
-
-@dataclass(frozen=True)
 class Highest:
     """Identification of the most accurate arms, or of the highest error rates."""
 
+    sign = 1
+
     def expected(self, arms: BetaArms | NormalArms, theta: Floats) -> Floats:
-        """Return theta."""
-        return theta
+        """Return theta, or its negative where the lowest are sought."""
+        return self.sign * theta
 
     def moments(self, arms: BetaArms | NormalArms) -> tuple[Floats, Floats]:
-        """Return the moments of theta."""
-        return arms.posterior.mean, np.sqrt(arms.posterior.variance)
+        """Return the moments of that."""
+        return self.sign * arms.posterior.mean, np.sqrt(arms.posterior.variance)
+
+
+class Lowest(Highest):
+    """Identification of the least accurate arms: the lower the success rate, the better."""
+
+    sign = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +158,31 @@ class LeastCalibrated:
         return total
 
 
+class _LinearReward:
+    """A reward that pays something for a success and something for a failure."""
+
+    def pays(self, arms: BetaArms) -> tuple[Floats, Floats]:
+        """Return what a success pays, and a failure, (R, A) each."""
+        raise NotImplementedError
+
+    def expected(self, arms: BetaArms, theta: Floats) -> Floats:
+        """Return the reward, (R, A), were the success rates `theta`; it may be negative."""
+        success, failure = self.pays(arms)
+        return failure + theta * (success - failure)
+
+    def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
+        """Return the posterior mean and sd of the reward, (R, A) each."""
+        success, failure = self.pays(arms)
+        slope, posterior = success - failure, arms.posterior
+        return failure + posterior.mean * slope, np.abs(slope) * np.sqrt(posterior.variance)
+
+
 @dataclass(frozen=True, eq=False)
-class Estimation:
+class Estimation(_LinearReward):
     """Estimation of every arm's rate: the fall in its posterior variance, weighted by its share.
+
+    That is p (V - theta V(success) - (1 - theta) V(failure)), whose mean is p V / (alpha + beta +
+    1).
 
     Attributes
     ----------
@@ -189,16 +191,7 @@ class Estimation:
 
     share: Floats
 
-    def expected(self, arms: BetaArms, theta: Floats) -> Floats:
-        """Return p (V - theta V(success) - (1 - theta) V(failure)); may be negative."""
-        success, failure = self._falls(arms)
-        return failure + theta * (success - failure)
-
-    def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
-        """Return the moments; the mean is p V / (alpha + beta + 1)."""
-        return linear_moments(arms, *self._falls(arms))
-
-    def _falls(self, arms: BetaArms) -> tuple[Floats, Floats]:
+    def pays(self, arms: BetaArms) -> tuple[Floats, Floats]:
         """Return the fall of the variance after a success, and after a failure.
 
         The variance of Beta(a, b) is a b / ((a + b)^2 (a + b + 1)).
@@ -210,12 +203,6 @@ class Estimation:
         return self.share * (variance - after_success), self.share * (variance - after_failure)
 
 
-def linear_moments(arms: BetaArms, success: Floats, failure: Floats) -> tuple[Floats, Floats]:
-    """Return mean and sd of a reward that pays (R, A) for a success and (R, A) for a failure."""
-    slope = success - failure
-    return failure + arms.posterior.mean * slope, np.abs(slope) * np.sqrt(arms.posterior.variance)
-
-
 _SPREAD = 8.0  # standard deviations of a posterior that are integrated over
 # Errors stay under 1e-5, and under 1e-3 after the first failure of an arm with a score of 0.99.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # for each of the two directions
@@ -223,25 +210,20 @@ _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
 
 
 @dataclass(frozen=True)
-class ComparisonReward:
-    """Comparison of two arms under a region of practical equivalence; needs A = 2."""
+class ComparisonReward(_LinearReward):
+    """Comparison of two arms under a region of practical equivalence; needs A = 2.
+
+    The reward is the expected gain of the most probable region.
+    """
 
     margin: float = 0.05
-
-    def expected(self, arms: BetaArms, theta: Floats) -> Floats:
-        """Return the expected gain of the most probable region, (R, 2)."""
-        success, failure = self._gains(arms)
-        return failure + theta * (success - failure)
-
-    def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
-        """Return the posterior mean and sd of the gain, (R, 2) each."""
-        return linear_moments(arms, *self._gains(arms))
 
     def regions(self, arms: BetaArms) -> Floats:
         """Return the mass of the regions first larger, equivalent, second larger: (R, 3)."""
         return self._masses(arms.posterior)[..., 0, :]
 
-    def _gains(self, arms: BetaArms) -> tuple[Floats, Floats]:
+    def pays(self, arms: BetaArms) -> tuple[Floats, Floats]:
+        """Return the gain of the most probable region after a success, and after a failure."""
         best = self._masses(arms.posterior).max(axis=-1)
         return best[..., 1:3] - best[..., :1], best[..., 3:] - best[..., :1]
 
@@ -372,7 +354,7 @@ def _arms_of_pair(arms: BetaArms, pair: NDArray[np.int64]) -> BetaArms:
         np.take_along_axis(array, pair, axis=1)
         for array in (arms.posterior.successes, arms.posterior.failures)
     )
-    return BetaArms(Beta(won, lost), np.take_along_axis(arms.unlabelled, pair, axis=1))
+    return PosteriorArms(Beta(won, lost), np.take_along_axis(arms.unlabelled, pair, axis=1))
 
 
 def _spread(values: Floats, pair: NDArray[np.int64], shape: tuple[int, ...], fill: float) -> Floats:
@@ -445,11 +427,14 @@ class GroupPosterior:
 # it is asked for several plays at once. An arm without unlabelled rows is never chosen; where
 # fewer than m arms have unlabelled rows, -1 stands for the others.
 
-Strategy = Callable[[Arms, Reward, np.random.Generator], Integers]
+Strategy = Callable[..., Codes]  # of arms, a reward and a generator
 _REDRAWS = 20
+_LEADER = 0.5  # how often top-two labels the arm that leads
+_EXPLORED = 0.1  # how often epsilon-greedy labels any arm
+_WIDTH, _UPPER = 1.0, 0.975  # standard deviations and quantile of upper confidence bounds
 
 
-def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> Integers:
+def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
     """Return the arm of a row drawn from all unlabelled ones: what labelling at random does."""
     cumulative = np.cumsum(arms.unlabelled, axis=1)
     drawn = generator.random((len(cumulative), 1)) * cumulative[:, -1:]
@@ -458,27 +443,25 @@ def random_row(arms: Arms, reward: Reward, generator: np.random.Generator) -> In
 
 def random_arm(
     arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Integers:
+) -> Codes:
     """Return arms drawn from those with unlabelled rows, all equally likely."""
     return _largest(generator.random(arms.unlabelled.shape), arms, plays=plays)
 
 
-def thompson(arms: Arms, reward: Reward, generator: np.random.Generator) -> Integers:
+def thompson(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
     """Return the arm of the largest reward under one posterior draw (Thompson 1933)."""
     return _largest(reward.expected(arms, arms.draw(generator)), arms)
 
 
-def top_two(
-    arms: Arms, reward: Reward, generator: np.random.Generator, *, best: float = 0.5
-) -> Integers:
-    """Return Thompson's arm with probability `best`, and otherwise its challenger (Russo 2016).
+def top_two(arms: Arms, reward: Reward, generator: np.random.Generator) -> Codes:
+    """Return Thompson's arm with probability 1/2, and otherwise its challenger (Russo 2016).
 
     The challenger is the first different arm that further draws give; where twenty draws give
     the same arm, it is the second best of the last.
     """
     chosen = thompson(arms, reward, generator)[:, 0]
     challenged = (arms.unlabelled > 0).sum(axis=1) > 1
-    challenged &= generator.random(len(chosen)) >= best
+    challenged &= generator.random(len(chosen)) >= _LEADER
     pending = np.flatnonzero(challenged)
     for _ in range(_REDRAWS):
         if len(pending) == 0:
@@ -499,7 +482,7 @@ def top_two(
 
 def multiple_play(
     arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Integers:
+) -> Codes:
     """Return the arms of the `plays` largest rewards under one draw (Komiyama et al. 2015)."""
     values = _available(reward.expected(arms, arms.draw(generator)), arms)
     if plays < values.shape[1]:
@@ -511,30 +494,20 @@ def multiple_play(
 
 
 def epsilon_greedy(
-    arms: Arms,
-    reward: Reward,
-    generator: np.random.Generator,
-    *,
-    epsilon: float = 0.1,
-    plays: int = 1,
-) -> Integers:
-    """Return the arms of the largest mean rewards, or with probability `epsilon` any arms."""
+    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
+) -> Codes:
+    """Return the arms of the largest mean rewards, or in a tenth of cases any arms."""
     greedy = _largest(reward.moments(arms)[0], arms, generator, plays=plays)
     any_arm = random_arm(arms, reward, generator, plays=plays)
-    return np.where(generator.random((len(greedy), 1)) < epsilon, any_arm, greedy)
+    return np.where(generator.random((len(greedy), 1)) < _EXPLORED, any_arm, greedy)
 
 
 def bayesian_ucb(
-    arms: Arms,
-    reward: Reward,
-    generator: np.random.Generator,
-    *,
-    width: float = 1.0,
-    plays: int = 1,
-) -> Integers:
-    """Return the arms of the largest mean rewards plus `width` posterior standard deviations."""
+    arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
+) -> Codes:
+    """Return the arms of the largest mean rewards plus a posterior standard deviation."""
     mean, sd = reward.moments(arms)
-    return _largest(mean + width * sd, arms, generator, plays=plays)
+    return _largest(mean + _WIDTH * sd, arms, generator, plays=plays)
 
 
 def bayesian_ucb_quantile(
@@ -542,16 +515,14 @@ def bayesian_ucb_quantile(
     reward: Reward,
     generator: np.random.Generator,
     *,
-    level: float = 0.975,
     draws: int = 400,
     plays: int = 1,
-) -> Integers:
+) -> Codes:
     """Return the arms of the largest upper quantiles of the reward's posterior.
 
     Parameters
     ----------
     arms, reward, generator, plays : as in :func:`choose`.
-    level : the level of the quantile.
     draws : the number of posterior draws whose quantile is taken, which serves any reward.
 
     Notes
@@ -562,7 +533,7 @@ def bayesian_ucb_quantile(
     many = arms.take(np.repeat(np.arange(replications), draws))
     values = reward.expected(many, many.draw(generator)).reshape(replications, draws, -1)
     # A reward may be minus infinity, between which there is nothing to interpolate.
-    upper = np.quantile(values, level, axis=1, method="higher")
+    upper = np.quantile(values, _UPPER, axis=1, method="higher")
     return _largest(upper, arms, generator, plays=plays)
 
 
@@ -578,20 +549,12 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
         "multiple_play": multiple_play,
     }
 )
-_SEVERAL: Mapping[str, Callable[..., Integers]] = MappingProxyType(
-    {
-        "random_arm": random_arm,
-        "epsilon_greedy": epsilon_greedy,
-        "bayesian_ucb": bayesian_ucb,
-        "bayesian_ucb_quantile": bayesian_ucb_quantile,
-        "multiple_play": multiple_play,
-    }
-)
+_SEVERAL = STRATEGIES.keys() - {"random", "thompson", "top_two"}  # that choose several arms at once
 
 
 def choose(
     strategy: str, arms: Arms, reward: Reward, generator: np.random.Generator, *, plays: int = 1
-) -> Integers:
+) -> Codes:
     """Return the arms to label next, (R, m) by a strategy's name.
 
     Parameters
@@ -605,7 +568,7 @@ def choose(
     if strategy not in STRATEGIES:
         raise unknown_name("strategy", strategy, STRATEGIES)
     if strategy in _SEVERAL:
-        return _SEVERAL[strategy](arms, reward, generator, plays=plays)
+        return STRATEGIES[strategy](arms, reward, generator, plays=plays)
     return STRATEGIES[strategy](arms, reward, generator)
 
 
@@ -616,7 +579,7 @@ def _available(values: Floats, arms: Arms) -> Floats:
 
 def _largest(
     values: Floats, arms: Arms, generator: np.random.Generator | None = None, *, plays: int = 1
-) -> Integers:
+) -> Codes:
     """Return the arms of the largest values, (R, m); ties at random, if a generator is given."""
     if plays > 1:
         ties = np.zeros(values.shape) if generator is None else generator.random(values.shape)
@@ -629,23 +592,10 @@ def _largest(
     return _or_none(arms, values.argmax(axis=1)[:, None])
 
 
-def _or_none(arms: Arms, chosen: Integers) -> Integers:
+def _or_none(arms: Arms, chosen: Codes) -> Codes:
     """Return the chosen arms (R, 1); -1 where no arm has an unlabelled row."""
     left = arms.unlabelled.max(axis=1, keepdims=True) > 0
     return np.where(left, chosen, -1)
-
-
-def next_arm(arms: Arms, reward: Reward, strategy: str, generator: np.random.Generator) -> int:
-    """Return the arm whose row to label next; -1 where every row has its label.
-
-    Parameters
-    ----------
-    arms : the arms of one replication, R = 1.
-    reward : the reward of a label.
-    strategy : the name of the strategy.
-    generator : draws.
-    """
-    return int(choose(strategy, arms, reward, generator)[0, 0])
 
 
 def next_arms(
@@ -655,9 +605,9 @@ def next_arms(
     generator: np.random.Generator,
     *,
     labels: int,
-    given: Integers | None = None,
+    given: Codes | None = None,
     least_share: float = 0.0,
-) -> Integers:
+) -> Codes:
     """Return the arms of the next labels, chosen before any of them is known, (at most labels,).
 
     A row is chosen with what is known now, and counts as used up for the next choice: with
@@ -666,7 +616,7 @@ def next_arms(
 
     Parameters
     ----------
-    arms, reward, strategy, generator : as in :func:`next_arm`.
+    arms, reward, strategy, generator : as in :func:`choose`; the arms of one replication, R = 1.
     labels : the number of labels.
     given : (A,) the labels that each arm was given before; none by default.
     least_share : an arm that has less than this part of an equal share of the labels goes first.
@@ -678,7 +628,7 @@ def next_arms(
         available = np.where(remaining.unlabelled[0] > 0, n_labels, np.iinfo(np.int64).max)
         arm = int(available.argmin())
         if available[arm] >= least_share * n_labels.mean():
-            arm = next_arm(remaining, reward, strategy, generator)
+            arm = int(choose(strategy, remaining, reward, generator)[0, 0])
         remaining.unlabelled[0, arm] -= 1
         n_labels[arm] += 1
         chosen.append(arm)

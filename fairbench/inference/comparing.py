@@ -7,20 +7,20 @@ the region in which their difference lies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 from math import pi
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Floats, kronecker_steps, rng
 from fairbench.core.errors import UserError
 from fairbench.inference.posterior import table_draws
 from fairbench.inference.repeats import mean_table_draws
@@ -38,40 +38,39 @@ from fairbench.metrics.registry import (
 
 @dataclass(frozen=True)
 class Objective:
-    """A function of tables (..., G, 4) -> (...) whose larger values are the better ones.
+    """A metric as a function of tables (..., G, 4) -> (...) whose larger values are the better.
 
     Attributes
     ----------
-    name : its name.
-    function : the function.
-    rates : the rates, (..., G, 4) -> (..., G), that it compares between groups or takes of
-        everyone.
-    epsilon : the largest difference that makes none in practice.
+    metric : a rate of everyone, what compares the rates of groups, or a signed difference.
     """
 
-    name: str
-    function: Callable[[Counts], Floats]
-    rates: tuple[Callable[[Counts], Floats], ...] = ()
-    epsilon: float = 0.01
+    metric: Metric
+
+    @property
+    def name(self) -> str:
+        """The name of the metric."""
+        return self.metric.name
+
+    @property
+    def epsilon(self) -> float:
+        """The largest difference that makes none in practice."""
+        return self.metric.epsilon
+
+    @property
+    def rates(self) -> tuple[Callable[[Counts], Floats], ...]:
+        """The rates, (..., G, 4) -> (..., G), that it compares or takes of everyone."""
+        of_everyone = self.metric.interval == "rate"
+        return (self.metric.function,) if of_everyone else self.metric.rates
 
     def __call__(self, tables: Counts) -> Floats:
         """Return the objective of every set of group tables."""
-        return self.function(tables)
-
-
-def _of_everyone(metric: Metric) -> Callable[[Counts], Floats]:
-    return lambda tables: metric.larger_is_better(metric(total(tables))[..., 0])
-
-
-def _between_groups(metric: Metric) -> Callable[[Counts], Floats]:
-    return lambda tables: metric.larger_is_better(metric(tables))
-
-
-def _signed(metric: Metric) -> Callable[[Counts], Floats]:
-    """Return the objective of the signed difference between two groups."""
-
-    def function(tables: Counts) -> Floats:
+        metric = self.metric
+        if metric.interval == "rate":
+            return metric.larger_is_better(metric(total(tables))[..., 0])
         values = metric(tables)
+        if metric.interval == "widest":
+            return metric.larger_is_better(values)
         if values.shape[-1] != 1:
             raise UserError(
                 f"a signed difference of {metric.rates[0].name} needs two groups, not "
@@ -79,25 +78,17 @@ def _signed(metric: Metric) -> Callable[[Counts], Floats]:
             )
         return np.asarray(values[..., 0])
 
-    return function
-
-
-def _declared_objectives() -> Iterator[Objective]:
-    """Yield the objectives of all metrics with a direction: rates, gaps and signed differences."""
-    for metric in metrics_of(BINARY, "rate").values():
-        if metric.direction:
-            function = _of_everyone(metric)
-            yield Objective(metric.name, function, (metric.function,), metric.epsilon)
-    for metric in metrics_of(BINARY, "widest").values():
-        yield Objective(metric.name, _between_groups(metric), metric.rates, metric.epsilon)
-    for metric in metrics_of(BINARY, "difference").values():
-        yield Objective(metric.name, _signed(metric), metric.rates, metric.epsilon)
-
 
 @lru_cache(maxsize=1)
 def objectives() -> Mapping[str, Objective]:
-    """Return every objective by name, as the metrics of classifications declare them."""
-    return MappingProxyType({objective.name: objective for objective in _declared_objectives()})
+    """Return every objective by name: rates with a direction, gaps and signed differences."""
+    rates, gaps, differences = (
+        metrics_of(BINARY, kind).values() for kind in ("rate", "widest", "difference")
+    )
+    directed = [metric for metric in rates if metric.direction]
+    return MappingProxyType(
+        {metric.name: Objective(metric) for metric in (*directed, *gaps, *differences)}
+    )
 
 
 def objective(name: str) -> Objective:
@@ -462,42 +453,38 @@ def highest_density_region(draws: Floats, level: float = 0.95) -> Region:
     dimensions = int(varies.sum())
     density = None
     if dimensions == 0:
-        region = _InsideAndSize(np.ones(len(draws), bool), 0.0)
+        is_inside, size = np.ones(len(draws), bool), 0.0
     elif dimensions == 1:
-        region = _shortest_interval(varying[:, 0], level)
+        is_inside, size = _shortest_interval(varying[:, 0], level)
     elif dimensions == 2:
-        region, density = _planar_region(varying, level)
+        is_inside, size, density = _planar_region(varying, level)
     else:
-        region = _neighbour_region(varying, level)
-    inside = draws[region.inside]
+        is_inside, size = _neighbour_region(varying, level)
+    inside = draws[is_inside]
     all_vary = bool(varies.all())
     return Region(
         level=level,
-        inside=region.inside,
-        size=region.size if all_vary else 0.0,
+        inside=is_inside,
+        size=size if all_vary else 0.0,
         bounds=np.stack([inside.min(axis=0), inside.max(axis=0)], axis=1),
         density=density if all_vary else None,
     )
 
 
-class _InsideAndSize(NamedTuple):
-    """Which draws (T,) lie in a region, and its length, area or volume."""
-
-    inside: NDArray[np.bool_]
-    size: float
+# Regions of each number of dimensions: which draws (T,) lie in it, and its length, area or volume.
 
 
-def _shortest_interval(draws: Floats, level: float) -> _InsideAndSize:
+def _shortest_interval(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float]:
     """Return the shortest interval that holds `level` of the draws (T,)."""
     ordered = np.sort(draws)
     n_inside = int(np.ceil(level * len(draws)))
     widths = ordered[n_inside - 1 :] - ordered[: len(draws) - n_inside + 1]
     start = int(widths.argmin())
     low, high = ordered[start], ordered[start + n_inside - 1]
-    return _InsideAndSize((draws >= low) & (draws <= high), float(high - low))
+    return (draws >= low) & (draws <= high), float(high - low)
 
 
-def _planar_region(draws: Floats, level: float) -> tuple[_InsideAndSize, Density]:
+def _planar_region(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float, Density]:
     """Return the highest-density region of draws (T, 2) by a kernel density on a grid.
 
     Notes
@@ -514,14 +501,15 @@ def _planar_region(draws: Floats, level: float) -> tuple[_InsideAndSize, Density
     indices, weights = _corners(corner, position - corner)
     # A kernel narrower than the grid, of two almost equal objectives, would ring.
     covariance = bandwidth / np.outer(step, step) + 2 * np.eye(2)
-    values = _smooth(_bin_draws(indices, weights), covariance)
+    counts: Floats = np.bincount(indices.ravel(), weights.ravel(), _GRID**2).astype(np.float64)
+    values = _smooth(counts.reshape(_GRID, _GRID), covariance)
     at_draws = (values.ravel()[indices] * weights).sum(axis=0)
     threshold = float(np.quantile(at_draws, 1 - level))
     area = float((values >= threshold).sum() * step.prod())
     values /= len(draws) * step.prod()
     x, y = (low[i] + step[i] * np.arange(_GRID) for i in range(2))
     density = Density(x, y, values, threshold / (len(draws) * float(step.prod())))
-    return _InsideAndSize(at_draws >= threshold, area), density
+    return at_draws >= threshold, area, density
 
 
 def _corners(corner: NDArray[np.intp], fraction: Floats) -> tuple[NDArray[np.intp], Floats]:
@@ -532,22 +520,15 @@ def _corners(corner: NDArray[np.intp], fraction: Floats) -> tuple[NDArray[np.int
     return np.stack([i, i + 1, i + _GRID, i + _GRID + 1]), weights
 
 
-def _bin_draws(indices: NDArray[np.intp], weights: Floats) -> Floats:
-    """Return the weights of draws summed up at the grid points, (X, Y)."""
-    counts: Floats = np.bincount(indices.ravel(), weights.ravel(), _GRID**2).astype(np.float64)
-    return counts.reshape(_GRID, _GRID)
-
-
 def _smooth(counts: Floats, covariance: Floats) -> Floats:
     """Convolve counts (X, Y) with a normal kernel whose covariance is in grid steps."""
     u = 2 * pi * np.fft.fftfreq(_GRID)[:, None]
     v = 2 * pi * np.fft.rfftfreq(_GRID)
     exponent = covariance[0, 0] * u**2 + 2 * covariance[0, 1] * u * v + covariance[1, 1] * v**2
-    smooth: Floats = np.fft.irfft2(np.fft.rfft2(counts) * np.exp(-exponent / 2), s=counts.shape)
-    return smooth
+    return np.fft.irfft2(np.fft.rfft2(counts) * np.exp(-exponent / 2), s=counts.shape)
 
 
-def _neighbour_region(draws: Floats, level: float) -> _InsideAndSize:
+def _neighbour_region(draws: Floats, level: float) -> tuple[NDArray[np.bool_], float]:
     """Return the highest-density region of draws (T, m) by k-th-neighbour distance.
 
     Notes
@@ -567,38 +548,10 @@ def _neighbour_region(draws: Floats, level: float) -> _InsideAndSize:
     radius = float(np.quantile(distance, level))
     inside = distance <= radius
 
-    def is_dense(points: Floats) -> NDArray[np.bool_]:
-        return np.asarray(tree.query(points, [k])[0][:, 0] <= radius)
-
     low, high = white[inside].min(axis=0) - radius, white[inside].max(axis=0) + radius
-    filled = _filled_share(is_dense, low, high, points=total)
+    # The share of the box that the region fills, by evenly spread points.
+    lattice = np.arange(1, total + 1)[:, None] * kronecker_steps(len(low)) % 1
+    reach = tree.query(low + (high - low) * lattice, [k])[0][:, 0]
+    filled = float((reach <= radius).mean())
     box_volume = float((high - low).prod() * np.diag(factor).prod())
-    return _InsideAndSize(inside, filled * box_volume)
-
-
-def _filled_share(
-    holds: Callable[[Floats], NDArray[np.bool_]], low: Floats, high: Floats, *, points: int
-) -> float:
-    """Return the share of a box (m,) that a region fills, by evenly spread points.
-
-    Parameters
-    ----------
-    holds : returns which of (N, m) points lie in the region.
-    low, high : (m,) the corners of the box.
-    points : how many points are tried.
-    """
-    spread_points = low + (high - low) * _lattice(points, len(low))
-    return float(holds(spread_points).mean())
-
-
-def _lattice(points: int, dimensions: int) -> Floats:
-    """Return evenly spread points of the unit cube: a Kronecker sequence.
-
-    Its steps are powers of 1 / x, where x is the root of x^(d + 1) = x + 1 for d dimensions.
-    """
-    ratio = 2.0
-    for _ in range(40):  # a contraction, which converges to the root
-        ratio = (1 + ratio) ** (1 / (dimensions + 1))
-    steps = ratio ** -np.arange(1.0, dimensions + 1)
-    lattice: Floats = np.arange(1, points + 1)[:, None] * steps % 1
-    return lattice
+    return inside, filled * box_volume

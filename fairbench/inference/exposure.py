@@ -9,7 +9,6 @@ computed from the same events; the correlation of the two errors has a closed fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,25 +19,6 @@ from fairbench.inference.survey import Design, SurveyCounts, sums
 from fairbench.metrics.registry import selection_rate
 
 _NEARLY = 0.9999  # the largest correlation whose inverse hyperbolic tangent is taken
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedShares:
-    """Shares of G groups of the weight of ranks, compared with their shares of all rows.
-
-    Attributes
-    ----------
-    shares : (G,) the groups' shares of the weight of ranks, with limits.
-    rows : (G,) their shares of all rows, with limits.
-    ratios : (G,) the first over the second; 1 if both shares of a group are equal.
-    below : (G,) the confidence that a ratio is under four fifths; see
-        :func:`fairbench.inference.rates.probability_ratio_below`.
-    """
-
-    shares: Limits
-    rows: Limits
-    ratios: Limits
-    below: Floats
 
 
 def top_weights(score: Floats, lists: Codes, top: float) -> Floats:
@@ -87,8 +67,8 @@ def weighted_shares(
     *,
     lists: Codes | None = None,
     level: float = 0.95,
-) -> WeightedShares:
-    """Return the groups' shares of the weight of all ranks.
+) -> tuple[Limits, Limits, Limits, Floats]:
+    """Return the groups' shares of the weight of all ranks, compared with their shares of rows.
 
     Parameters
     ----------
@@ -97,35 +77,45 @@ def weighted_shares(
     groups : G, the number of groups.
     lists : (n,) the list that each row is in, if there are several; lists and not rows are then
         drawn independently.
+
+    Returns
+    -------
+    shares : (G,) the groups' shares of the weight of ranks, with limits.
+    rows : (G,) their shares of all rows, with limits.
+    ratios : (G,) the first over the second; 1 if both shares of a group are equal.
+    below : (G,) the confidence that a ratio is under four fifths; see
+        :func:`fairbench.inference.rates.probability_ratio_below`.
     """
-    weighted = Design.of(len(weight), weight=weight, clusters=lists)
-    plain = Design.of(len(weight), clusters=lists)
-    shares: list[Limits] = []
-    rows: list[Limits] = []
-    correlation: list[float] = []
+    designs = (
+        Design.of(len(weight), weight=weight, clusters=lists),
+        Design.of(len(weight), clusters=lists),
+    )
+    limits: list[list[Limits]] = []
+    correlation = []
     for g in range(groups):
         cell = np.where(codes == g, 3, 0).astype(np.intp)
-        scores = []
-        for design, of_groups in ((weighted, shares), (plain, rows)):
+        of_group, scores = [], []
+        for design in designs:
             counts = SurveyCounts.of(cell, np.zeros(len(cell), np.intp), design, groups=1)
-            limits = counts.limits(selection_rate, level=level)
-            of_groups.append(limits)
-            scores.append(design.weight * ((codes == g) - limits.value[0]) / design.weight.sum())
+            of_group.append(counts.limits(selection_rate, level=level))
+            away = (codes == g) - of_group[-1].value[0]
+            scores.append(design.weight * away / design.weight.sum())
+        limits.append(of_group)
         correlation.append(
-            _correlation_of_rows(weight, shares[-1], rows[-1])
+            _correlation_of_rows(weight, *of_group)
             if lists is None
             else _correlation_of_lists(scores[0], scores[1], lists)
         )
     group_shares, all_rows = (
-        Limits(*(np.concatenate(ends) for ends in zip(*limits_of_groups, strict=True)))
-        for limits_of_groups in (shares, rows)
+        Limits(*map(np.concatenate, zip(*of_groups, strict=True)))
+        for of_groups in zip(*limits, strict=True)
     )
     shared = np.array(correlation)
     ratios = ratio_limits(group_shares, all_rows, shared)
     below = probability_ratio_below(
         group_shares, all_rows, FOUR_FIFTHS, level=level, correlation=shared
     )
-    return WeightedShares(group_shares, all_rows, ratios, below)
+    return group_shares, all_rows, ratios, below
 
 
 def _correlation_of_rows(weight: Floats, share: Limits, rows: Limits) -> float:

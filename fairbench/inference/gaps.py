@@ -66,11 +66,13 @@ class GroupLimits:
 
     def row(self, index: int) -> GroupLimits:
         """Return the limits at one position of the first axis."""
+        pointwise, simultaneous = (
+            limits.apply(lambda array: array[index])
+            for limits in (self.pointwise, self.simultaneous)
+        )
         shared = self.correlation
         return GroupLimits(
-            Limits(*(array[index] for array in self.pointwise)),
-            Limits(*(array[index] for array in self.simultaneous)),
-            shared if isinstance(shared, float) else shared[index],
+            pointwise, simultaneous, shared if isinstance(shared, float) else shared[index]
         )
 
     def take(self, groups: NDArray[Any] | list[int]) -> GroupLimits:
@@ -184,9 +186,10 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
 
 def pairs(limits: Limits) -> tuple[Limits, Limits]:
     """Return the limits of the first and of the second group of every ordered pair, (..., G, G)."""
-    first = Limits(*(limit[..., :, None] for limit in limits))
-    second = Limits(*(limit[..., None, :] for limit in limits))
-    return first, second
+    return (
+        limits.apply(lambda limit: limit[..., :, None]),
+        limits.apply(lambda limit: limit[..., None, :]),
+    )
 
 
 def largest_gap(*rates: GroupLimits) -> Limits:
@@ -379,8 +382,7 @@ def leads(rates: GroupLimits) -> Floats:
     first group's rate is surely higher if the lower limit is above 0.
     """
     differences = difference_limits(*pairs(rates.simultaneous), rates.correlation)
-    lower: Floats = differences.lower
-    return lower
+    return differences.lower
 
 
 def distance_limits(
@@ -435,32 +437,13 @@ def distance_limits(
 FOUR_FIFTHS = 0.8
 
 
-@dataclass(frozen=True, eq=False)
-class ImpactLimits:
-    """Ratios of G groups' rates to one rate, with their intervals; of several samples at once.
-
-    Attributes
-    ----------
-    ratios : (..., G) the ratios with limits; NaN where the rate of the reference group is 0.
-    below : (..., G) the confidence that a ratio is under a bound, from the confidence distribution
-        of the same interval: 2.5 % if the lower limit of the 95 % interval equals the bound, 97.5 %
-        if the upper limit does. The statement "under the bound", made if the confidence is 95 % or
-        more, is wrong in at most one case of twenty; so is its opposite, made at 5 % or less.
-    reference : (...) the index of the reference group.
-    """
-
-    ratios: Limits
-    below: Floats
-    reference: NDArray[np.intp]
-
-
 def ratios_to_group(
     rates: Limits,
     reference: int,
     *,
     level: float = 0.95,
     correlation: Floats | float = 0.0,
-) -> ImpactLimits:
+) -> tuple[Limits, Floats]:
     """Return the ratios to the rate of one group that was chosen independently of the rates.
 
     Parameters
@@ -469,6 +452,15 @@ def ratios_to_group(
     reference : the index of the group that others are compared with.
     level : the level of the intervals.
     correlation : (..., G, G) correlations of the groups' errors, where groups share clusters.
+
+    Returns
+    -------
+    ratios : (..., G) the ratios with limits; NaN where the rate of the reference group is 0.
+    below : (..., G) the confidence that a ratio is under four fifths, from the confidence
+        distribution of the same interval: 2.5 % if the lower limit of the 95 % interval equals the
+        bound, 97.5 % if the upper limit does. The statement "under the bound", made if the
+        confidence is 95 % or more, is wrong in at most one case of twenty; so is its opposite, made
+        at 5 % or less.
     """
     of_group = rates.take([reference])
     shared = correlation if isinstance(correlation, float) else correlation[..., :, reference]
@@ -477,7 +469,7 @@ def ratios_to_group(
     for ratio in ratios:
         ratio[..., reference] = 1.0
     below[..., reference] = 0.0
-    return ImpactLimits(ratios, below, np.asarray(reference))
+    return ratios, below
 
 
 def wider_level(level: float, highest: Mask) -> float:
@@ -497,7 +489,7 @@ def ratios_to_highest(
     *,
     level: float = 0.95,
     correlation: Floats | float = 0.0,
-) -> ImpactLimits:
+) -> tuple[Limits, Floats, NDArray[np.intp]]:
     """Return the ratios to the highest rate of any group, whichever that truly is.
 
     Parameters
@@ -507,6 +499,11 @@ def ratios_to_highest(
     highest : (G,) which of the groups may be the one compared with, two or more.
     level : as in :func:`ratios_to_group`.
     correlation : (..., G, G) correlations of the groups' errors, where groups share clusters.
+
+    Returns
+    -------
+    ratios, below : (..., G) as :func:`ratios_to_group` returns them.
+    reference : (...) the index of the group of the highest rate.
 
     Notes
     -----
@@ -534,7 +531,7 @@ def ratios_to_highest(
     below_any_wider = _below_any(wider, compared, wider_level(level, highest), correlation)
     simultaneous = 1 - rivals * (1 - below_any_wider)
     below = np.clip(0.5, np.minimum(simultaneous, below_any), np.maximum(simultaneous, below_any))
-    return ImpactLimits(ratios, below, among.argmax(axis=-1))
+    return ratios, below, among.argmax(axis=-1)
 
 
 def _below_any(rates: Limits, compared: Mask, level: float, correlation: Floats | float) -> Floats:
@@ -584,12 +581,11 @@ def _weights(rate: Rate, position: NDArray[np.int64]) -> tuple[Floats, Floats]:
 
 def rates_of(cells: Floats, rate: Rate, *, level: float) -> tuple[Limits, Limits]:
     """Return a rate of both classifiers in every group, from cells (G, 8)."""
-
-    def limits(position: NDArray[np.int64]) -> Limits:
-        numerator, denominator = _weights(rate, position)
-        return rate_limits(cells @ numerator, cells @ denominator, level=level)
-
-    return limits(_FIRST), limits(_SECOND)
+    first, second = (
+        rate_limits(cells @ numerator, cells @ denominator, level=level)
+        for numerator, denominator in (_weights(rate, _FIRST), _weights(rate, _SECOND))
+    )
+    return first, second
 
 
 def difference(cells: Floats, rate: Rate, *, level: float) -> Limits:
@@ -625,14 +621,10 @@ def difference_of_shares(
     level : the level of the intervals.
     """
     gained, lost = (rate_limits(count, size, level=level) for count in (first, second))
-    return difference_limits(gained, lost, _of_multinomial(first, second, size))
-
-
-def _of_multinomial(first: Floats, second: Floats, size: Floats) -> Floats:
-    """Return the correlation of two shares of the same rows that exclude each other."""
+    # The correlation of two shares of the same rows that exclude each other.
     p, q = (first + 0.5) / (size + 1.5), (second + 0.5) / (size + 1.5)
-    shared: Floats = -np.sqrt(p * q / ((1 - p) * (1 - q)))
-    return shared
+    shared = -np.sqrt(p * q / ((1 - p) * (1 - q)))
+    return difference_limits(gained, lost, shared)
 
 
 def correlation(cells: Floats, rate: Rate) -> Floats:
@@ -674,21 +666,12 @@ def gap_change(cells: Floats, rate: Rate, *, level: float = 0.95) -> Limits:
     """
     if len(cells) == 2:
         return _change_of_two(cells, rate, level)
-    first, second = (
-        largest_gap(_group_limits(cells, rate, position, level)) for position in (_FIRST, _SECOND)
-    )
+    counts = ([cells @ weights for weights in _weights(rate, at)] for at in (_FIRST, _SECOND))
+    first, second = (largest_gap(GroupLimits.of(*pair, level=level)) for pair in counts)
     changes = difference(cells, rate, level=level)
     reach = largest_gap(GroupLimits(changes, changes)).upper
     lower, upper = second.lower - first.upper, second.upper - first.lower
     return Limits(second.value - first.value, np.maximum(lower, -reach), np.minimum(upper, reach))
-
-
-def _group_limits(
-    cells: Floats, rate: Rate, position: NDArray[np.int64], level: float
-) -> GroupLimits:
-    """Return a classifier's rates in every group with their limits."""
-    numerator, denominator = _weights(rate, position)
-    return GroupLimits.of(cells @ numerator, cells @ denominator, level=level)
 
 
 def _change_of_two(cells: Floats, rate: Rate, level: float) -> Limits:

@@ -65,21 +65,26 @@ class Moments:
         n = x.shape[-1]
         mean = x.mean(axis=-1)
         deviation = x - mean[..., None]
-        size = np.full(mean.shape, float(n))
-        sd, skewness = _sd_and_skewness(
-            size, (deviation**2).sum(axis=-1), (deviation**3).sum(axis=-1)
-        )
+        squares, cubes = ((deviation**power).sum(axis=-1) for power in (2, 3))
+        size, ends = np.full(mean.shape, float(n)), (x.min(axis=-1), x.max(axis=-1))
+        return cls._of_sums(size, mean, squares, cubes, *ends)
+
+    @classmethod
+    def _of_sums(
+        cls,
+        size: Floats,
+        mean: Floats,
+        squares: Floats,
+        cubes: Floats,
+        lowest: Floats,
+        highest: Floats,
+    ) -> Moments:
+        """Return the moments from sums of powers of distances from the mean."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sd = np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
+            skewness = np.where(squares > 0, cubes / size / (squares / size) ** 1.5, 0.0)
         unknown = np.full(mean.shape, np.nan)
-        return cls(
-            size=size,
-            mean=mean,
-            sd=sd,
-            skewness=skewness,
-            lowest=x.min(axis=-1),
-            highest=x.max(axis=-1),
-            least=unknown,
-            most=unknown,
-        )
+        return cls(size, mean, sd, skewness, lowest, highest, least=unknown, most=unknown)
 
     @classmethod
     def of_groups(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> Moments:
@@ -99,23 +104,14 @@ class Moments:
                 lowest=of_scaled.lowest * scale,
                 highest=of_scaled.highest * scale,
             )
-        sums = _Sums.of(values[..., :_AT_ONCE], codes[:_AT_ONCE], groups)
+        size, sums = _sums_of(values[..., :_AT_ONCE], codes[:_AT_ONCE], groups)
         for start in range(_AT_ONCE, len(codes), _AT_ONCE):
             rows = slice(start, start + _AT_ONCE)
-            sums = sums.join(_Sums.of(values[..., rows], codes[rows], groups))
-        size = np.broadcast_to(sums.size, sums.mean.shape)
-        sd, skewness = _sd_and_skewness(size, sums.squares, sums.cubes)
-        unknown = np.full(sums.mean.shape, np.nan)
-        return cls(
-            size=size,
-            mean=sums.mean,
-            sd=sd,
-            skewness=np.where(size > 0, skewness, np.nan),
-            lowest=sums.lowest,
-            highest=sums.highest,
-            least=unknown,
-            most=unknown,
-        )
+            others = _sums_of(values[..., rows], codes[rows], groups)
+            size, sums = _joined((size, sums), others)
+        sizes = np.broadcast_to(size, sums[0].shape)
+        moments = cls._of_sums(sizes, *sums)
+        return replace(moments, skewness=np.where(sizes > 0, moments.skewness, np.nan))
 
     @classmethod
     def by_label(
@@ -138,6 +134,19 @@ class Moments:
         """
         moments = cls.of_groups(losses, 2 * codes + label, 2 * groups)
         return moments.reaching(*_possible_losses(losses, other, label, codes, groups))
+
+    @property
+    def mirrored(self) -> Moments:
+        """The moments of the negative values."""
+        return replace(
+            self,
+            mean=-self.mean,
+            skewness=-self.skewness,
+            lowest=-self.highest,
+            highest=-self.lowest,
+            least=-self.most,
+            most=-self.least,
+        )
 
     def reaching(self, least: Floats, most: Floats) -> Moments:
         """Return these moments with other outermost values that were not seen."""
@@ -236,84 +245,63 @@ def _extreme_scale(values: Floats, codes: NDArray[np.integer], groups: int) -> F
 _AT_ONCE = 1 << 16  # rows
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Sums of powers of distances from the mean, and the outermost values, of groups (..., G).
+def _sums_of(values: Floats, codes: NDArray[np.integer], groups: int) -> tuple[Floats, Floats]:
+    """Return the sums of (..., n) values of rows in groups 0 .. G - 1.
 
-    Of a group without rows all are NaN but its `size` (G,).
+    Returns
+    -------
+    size : (G,) numbers of rows.
+    sums : (5, ..., G) means, sums of the squares and of the cubes of the distances from the mean,
+        and the outermost values; NaN of a group without rows.
     """
-
-    size: Floats
-    mean: Floats
-    squares: Floats
-    cubes: Floats
-    lowest: Floats
-    highest: Floats
-
-    @classmethod
-    def of(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> _Sums:
-        """Return the sums of (..., n) values of rows in groups 0 .. G - 1."""
-        sizes = np.bincount(codes, minlength=groups)
-        present = np.flatnonzero(sizes)
-        x = values
-        if len(present) > 1:
-            x = values[..., by_group(codes, groups)]
-        sums = np.full((5, *x.shape[:-1], groups), np.nan)
-        if len(present):
-            size = sizes[present]
-            starts = (np.cumsum(sizes) - sizes)[present]
-            mean = np.add.reduceat(x, starts, axis=-1) / size
-            deviation = x - np.repeat(mean, size, axis=-1)
-            square = deviation * deviation
-            sums[..., present] = (
-                mean,
-                np.add.reduceat(square, starts, -1),
-                np.add.reduceat(square * deviation, starts, -1),
-                np.minimum.reduceat(x, starts, axis=-1),
-                np.maximum.reduceat(x, starts, axis=-1),
-            )
-        return cls(sizes.astype(float), *sums)
-
-    def join(self, other: _Sums) -> _Sums:
-        """Return the sums of both sets of rows together.
-
-        Notes
-        -----
-        Of n and m rows whose means differ by d, sums of squares S, T and of cubes C, D around
-        their means (Pebay 2008)::
-
-            S + T + d^2 n m / (n + m)
-            C + D + d^3 n m (n - m) / (n + m)^2 + 3 d (n T - m S) / (n + m)
-        """
-        n, m = self.size, other.size
-        size = n + m
-        with np.errstate(invalid="ignore", divide="ignore"):
-            d = other.mean - self.mean
-            mean = self.mean + d * m / size
-            squares = self.squares + other.squares + d**2 * n * m / size
-            cubes = self.cubes + other.cubes + d**3 * n * m * (n - m) / size**2
-            cubes += 3 * d * (n * other.squares - m * self.squares) / size
-
-        def with_rows(alone: Floats, other_alone: Floats, of_both: Floats) -> Floats:
-            """Return the sums of both, or those of the one that has rows."""
-            return np.where(m == 0, alone, np.where(n == 0, other_alone, of_both))
-
-        return _Sums(
-            size=size,
-            mean=with_rows(self.mean, other.mean, mean),
-            squares=with_rows(self.squares, other.squares, squares),
-            cubes=with_rows(self.cubes, other.cubes, cubes),
-            lowest=with_rows(self.lowest, other.lowest, np.minimum(self.lowest, other.lowest)),
-            highest=with_rows(self.highest, other.highest, np.maximum(self.highest, other.highest)),
+    sizes = np.bincount(codes, minlength=groups)
+    present = np.flatnonzero(sizes)
+    x = values
+    if len(present) > 1:
+        x = values[..., by_group(codes, groups)]
+    sums = np.full((5, *x.shape[:-1], groups), np.nan)
+    if len(present):
+        size = sizes[present]
+        starts = (np.cumsum(sizes) - sizes)[present]
+        mean = np.add.reduceat(x, starts, axis=-1) / size
+        deviation = x - np.repeat(mean, size, axis=-1)
+        square = deviation * deviation
+        sums[..., present] = (
+            mean,
+            np.add.reduceat(square, starts, -1),
+            np.add.reduceat(square * deviation, starts, -1),
+            np.minimum.reduceat(x, starts, axis=-1),
+            np.maximum.reduceat(x, starts, axis=-1),
         )
+    return sizes.astype(float), sums
 
 
-def _sd_and_skewness(size: Floats, squares: Floats, cubes: Floats) -> tuple[Floats, Floats]:
-    """Return standard deviation and skewness from sums of powers of distances from the mean."""
+def _joined(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Return the sums of both sets of rows together, as :func:`_sums_of` returns those of each.
+
+    Notes
+    -----
+    Of n and m rows whose means differ by d, sums of squares S, T and of cubes C, D around
+    their means (Pebay 2008)::
+
+        S + T + d^2 n m / (n + m)
+        C + D + d^3 n m (n - m) / (n + m)^2 + 3 d (n T - m S) / (n + m)
+    """
+    (n, sums), (m, others) = first, second
+    (mean, squares, cubes, low, high), (mean_2, squares_2, cubes_2, low_2, high_2) = sums, others
+    size = n + m
     with np.errstate(invalid="ignore", divide="ignore"):
-        sd = np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
-        skewness = np.where(squares > 0, cubes / size / (squares / size) ** 1.5, 0.0)
-    return sd, skewness
+        d = mean_2 - mean
+        both = (
+            mean + d * m / size,
+            squares + squares_2 + d**2 * n * m / size,
+            (cubes + cubes_2 + d**3 * n * m * (n - m) / size**2)
+            + 3 * d * (n * squares_2 - m * squares) / size,
+            np.minimum(low, low_2),
+            np.maximum(high, high_2),
+        )
+    # Of a group that only one of the two has, its own.
+    return size, np.where(m == 0, sums, np.where(n == 0, others, np.stack(both)))
 
 
 def loss_limits(
@@ -404,50 +392,22 @@ def at_levels(function: Callable[[float], Limits], level: Level) -> Limits:
 
 def centred_limits(moments: Moments, *, level: Level = 0.95) -> Limits:
     """Return means with their intervals, of however few rows; see :func:`loss_limits`."""
-    above, below = moments.highest - moments.mean, moments.mean - moments.lowest
-    upper = _half_width(
-        moments,
-        tail=above,
-        other_tail=below,
-        skewness=moments.skewness,
-        possible=moments.most - moments.mean,
-        level=level,
-    )
-    lower = _half_width(
-        moments,
-        tail=below,
-        other_tail=above,
-        skewness=-moments.skewness,
-        possible=moments.mean - moments.least,
-        level=level,
-    )
+    upper, lower = _half_width(moments, level), _half_width(moments.mirrored, level)
     return Limits(moments.mean, moments.mean - lower, moments.mean + upper)
 
 
-def _half_width(
-    moments: Moments,
-    *,
-    tail: Floats,
-    other_tail: Floats,
-    skewness: Floats,
-    possible: Floats,
-    level: Level,
-) -> Floats:
-    """Return the distance from the mean to the limit on one side.
+def _half_width(moments: Moments, level: Level) -> Floats:
+    """Return the distance from the mean to the upper limit.
 
-    Parameters
-    ----------
-    moments : the moments of the losses.
-    tail, other_tail : distances from the mean to the outermost row on this side, and on the other.
-    skewness : the skewness, positive where the tail on this side is the longer.
-    possible : the distance at which a row may lie that was not seen; NaN where it is not known. If
-        it is more than is allowed for by the outermost row, one more row is put there.
-    level : the level of the intervals.
+    If a row that was not seen may lie further out than is allowed for by the outermost row, one
+    more row is put there.
     """
-    n, sd = moments.size, moments.sd
+    n, sd, mean = moments.size, moments.sd, moments.mean
+    tail, other_tail = moments.highest - mean, mean - moments.lowest
+    possible = moments.most - mean
     with np.errstate(invalid="ignore", divide="ignore"):
         # Of few rows, neither the skewness nor the length of the other tail says much.
-        used_skewness = np.minimum(skewness, 0) * n / (n + ROWS)
+        used_skewness = np.minimum(moments.skewness, 0) * n / (n + ROWS)
         quantile = _inverse_of_hall(-_student(n, level), used_skewness / np.sqrt(n))
         hall = -sd / np.sqrt(n) * quantile
         multiple = np.interp(tail / sd, _FAR, (UNSEEN, _UNSEEN_FAR))
@@ -564,8 +524,7 @@ def unseen_distance(index: Floats, usual: float) -> Floats:
     usual : the multiple where the tail is light. In heavy tails it is larger, as what was seen says
         little of what there is.
     """
-    distance: Floats = np.interp(index, _HEAVY, (usual, *_UNSEEN_HEAVY))
-    return distance
+    return np.interp(index, _HEAVY, (usual, *_UNSEEN_HEAVY))
 
 
 def root_limits(moments: Moments, index: Floats, *, level: Level = 0.95) -> Limits:
@@ -667,20 +626,16 @@ def outcome_limits(
     limits = centred_limits(moments, level=np.asarray(level)[..., None])
     down, up = weight * (limits.value - limits.lower), weight * (limits.upper - limits.value)
     value = (weight * means).sum(axis=-1)
-    signed = None if correlation is None else _with_sign_of_slope(correlation, slope)
+    signed = correlation
+    if correlation is not None:
+        # What the share adds to the mean may be negative.
+        sign = np.stack([np.ones_like(slope), np.sign(slope), np.sign(slope)], axis=-1)
+        signed = sign * correlation
     lower = value - _combine(down, np.minimum(by_lower, by_upper), signed)
     upper = value + _combine(up, np.maximum(by_lower, by_upper), signed)
     if enough is None:
         enough = (total >= ROWS) & (size.min(axis=-1) >= RARE_ROWS)
     return _within(Limits(value, lower, upper), enough, least)
-
-
-def _with_sign_of_slope(correlation: Floats, slope: Floats) -> Floats:
-    """Return correlations (..., 3) with what the share adds to the mean, which may be negative."""
-    sign = np.sign(slope)[..., None]
-    return np.concatenate(
-        [np.broadcast_to(correlation[..., :1], sign.shape), sign * correlation[..., 1:]], -1
-    )
 
 
 def _combine(means: Floats, share: Floats, correlation: Floats | None) -> Floats:

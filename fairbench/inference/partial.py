@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,22 +29,21 @@ class RateBounds:
 
     Attributes
     ----------
-    lower, upper : (..., G) the two values; NaN where nothing is known of the rate.
-    lower_rows, upper_rows : (..., G) effective rows of each bound: an ordinary rate of so many
-        rows has the same standard error.
+    value : (2, ..., G) the two values; NaN where nothing is known of the rate.
+    rows : (2, ..., G) effective rows of each bound: an ordinary rate of so many rows has the same
+        standard error.
     """
 
-    lower: Floats
-    upper: Floats
-    lower_rows: Floats
-    upper_rows: Floats
+    value: Floats
+    rows: Floats
 
     def limits(self, level: float) -> tuple[Limits, Limits]:
         """Return the lower and the upper bounds with their limits, each at this level."""
-        return (
-            rate_limits(self.lower * self.lower_rows, self.lower_rows, level=level),
-            rate_limits(self.upper * self.upper_rows, self.upper_rows, level=level),
+        lower, upper = (
+            rate_limits(value * rows, rows, level=level)
+            for value, rows in zip(self.value, self.rows, strict=True)
         )
+        return lower, upper
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return an interval (..., G) that holds both bounds, and so the rate between them."""
@@ -55,61 +54,44 @@ class RateBounds:
     @property
     def bounded_groups(self) -> NDArray[np.intp]:
         """The positions, along the last axis, of the groups whose rate has bounds."""
-        return np.flatnonzero(np.isfinite(self.lower + self.upper))
+        return np.flatnonzero(np.isfinite(self.value.sum(axis=0)))
 
     def columns(self) -> dict[str, Floats]:
         """Return the table columns lowest and highest (the bounds), lower and upper (interval)."""
-        lower, upper = self.interval()
-        return {"lowest": self.lower, "highest": self.upper, "lower": lower, "upper": upper}
+        names = "lowest", "highest", "lower", "upper"
+        return dict(zip(names, (*self.value, *self.interval()), strict=True))
 
     def take(self, groups: ArrayLike) -> RateBounds:
         """Return the bounds of some groups, by their positions."""
         index = np.asarray(groups)
-        return RateBounds(
-            lower=self.lower[..., index],
-            upper=self.upper[..., index],
-            lower_rows=self.lower_rows[..., index],
-            upper_rows=self.upper_rows[..., index],
-        )
+        return RateBounds(self.value[..., index], self.rows[..., index])
 
 
-@dataclass(frozen=True)
-class GapBounds:
-    """The bounds of a gap between groups, from the bounds of their rates.
+def gap_bounds(bounds: RateBounds, *, level: float = 0.95) -> dict[str, Any]:
+    """Return the bounds of a gap between G groups, from the bounds (2, G) of their rates.
 
-    Attributes
-    ----------
+    Returns
+    -------
     lower, upper : the bounds of the second group's rate minus the first's; of more than two
         groups, the bounds of the largest gap.
     interval : a confidence interval of the gap, wherever between the bounds it is.
     """
-
-    lower: float
-    upper: float
-    interval: tuple[float, float]
-
-    @property
-    def size(self) -> tuple[float, float]:
-        """The least and the largest size that the gap may have."""
-        least = max(0.0, self.lower, -self.upper)
-        return least, max(abs(self.lower), abs(self.upper))
-
-
-def gap_bounds(bounds: RateBounds, *, level: float = 0.95) -> GapBounds:
-    """Return the bounds of a gap between G groups, from the bounds (G,) of their rates."""
     least, largest = _difference_bounds(bounds, level)
-    if bounds.lower.shape[-1] == 2:
-        return GapBounds(
-            lower=float(least.value[1, 0]),
-            upper=float(largest.value[1, 0]),
-            interval=(float(least.lower[1, 0]), float(largest.upper[1, 0])),
+    if bounds.value.shape[-1] == 2:
+        lower, upper, at_least, at_most = (
+            array[1, 0] for array in (least.value, largest.value, least.lower, largest.upper)
         )
-    at_least, at_most, _ = gap_size(bounds, level)
-    return GapBounds(
-        lower=max(0.0, _largest_of_pairs(least.value)),
-        upper=_largest_of_pairs(largest.value),
-        interval=(float(at_least), float(at_most)),
-    )
+    else:
+        at_least, at_most, _ = gap_size(bounds, level)
+        lower = max(0.0, _largest_of_pairs(least.value))
+        upper = _largest_of_pairs(largest.value)
+    interval = float(at_least), float(at_most)
+    return {"lower": float(lower), "upper": float(upper), "interval": interval}
+
+
+def size_bounds(lower: float, upper: float) -> tuple[float, float]:
+    """Return the least and the largest size that a gap between two bounds may have."""
+    return max(0.0, lower, -upper), max(abs(lower), abs(upper))
 
 
 def gap_size(bounds: RateBounds, level: float) -> tuple[Floats, Floats, Floats]:
@@ -121,7 +103,7 @@ def gap_size(bounds: RateBounds, level: float) -> tuple[Floats, Floats, Floats]:
     at_most : the largest upper limit of any one pair.
     leads : (G, G) the lower limits of all ordered pairs, which hold together.
     """
-    n_groups = bounds.lower.shape[-1]
+    n_groups = bounds.value.shape[-1]
     least_together, _ = _difference_bounds(bounds, simultaneous_level(level, n_groups))
     _, largest_single = _difference_bounds(bounds, level)
     at_least = max(0.0, _largest_of_pairs(least_together.lower))
@@ -133,7 +115,7 @@ def _difference_bounds(bounds: RateBounds, level: float) -> tuple[Limits, Limits
     """Return the least and the largest difference (G, G) of every group's rate from another's."""
     lower, upper = bounds.limits(level)
     lower_column, upper_column = (
-        Limits(*(array[:, None] for array in limits)) for limits in (lower, upper)
+        limits.apply(lambda array: array[:, None]) for limits in (lower, upper)
     )
     return difference_limits(lower_column, upper), difference_limits(upper_column, lower)
 
@@ -237,30 +219,22 @@ class SelectedLabels:
         among the others is least or largest, for each decision. Cells without any label leave
         everything open.
         """
-        sides = (False, True)
-        corners = [self._corner(rate, odds, largest) for largest in product(sides, sides)]
-        values = np.stack([corner.value for corner in corners])
-        effective_rows = np.stack([corner.effective_rows for corner in corners])
+        corners = [self._corner(rate, odds, high) for high in product((False, True), repeat=2)]
+        values, rows = (np.stack(arrays) for arrays in zip(*corners, strict=True))
         unknown = np.isnan(values).all(axis=0)
 
-        def extreme(sign: int) -> _Corner:
+        def extreme(sign: int) -> tuple[Floats, Floats]:
             """Return the corner of the least value (sign 1) or of the largest (-1), by group."""
             ranked = np.where(np.isnan(values), np.inf, sign * values)
             corner = ranked.argmin(axis=0)[None]
-            value, rows = (
-                np.take_along_axis(array, corner, 0)[0] for array in (values, effective_rows)
+            value, effective_rows = (
+                np.take_along_axis(array, corner, 0)[0] for array in (values, rows)
             )
-            return _Corner(np.where(unknown, np.nan, value), rows)
+            return np.where(unknown, np.nan, value), effective_rows
 
-        least, largest = extreme(1), extreme(-1)
-        return RateBounds(
-            lower=least.value,
-            upper=largest.value,
-            lower_rows=least.effective_rows,
-            upper_rows=largest.effective_rows,
-        )
+        return RateBounds(*map(np.stack, zip(extreme(1), extreme(-1), strict=True)))
 
-    def _corner(self, rate: Rate, odds: float, largest: tuple[bool, bool]) -> _Corner:
+    def _corner(self, rate: Rate, odds: float, largest: Sequence[bool]) -> tuple[Floats, Floats]:
         """Return a rate (G,) where the unknown labels are as extreme as the odds allow.
 
         Parameters
@@ -268,67 +242,16 @@ class SelectedLabels:
         rate : the rate.
         odds : the factor between odds, as in :meth:`bounds`.
         largest : whether the others' share of label 1 is the largest, for decisions 0 and 1.
-        """
-        high = np.array(largest)[:, None]
-        value = self._corner_value(rate, odds, high)
-        return _Corner(value, self._corner_rows(rate, odds, high))
 
-    def _corner_value(self, rate: Rate, odds: float, high: Mask) -> Floats:
-        """Return the rate (G,) at a corner, from the shares of label 1 as they are."""
-        has_labels = self.labelled > 0
-        share = np.where(has_labels, self.positive / np.maximum(self.labelled, 1), 0.5)
-        shares = self._shares(share, odds, high)
-        numerator = self._total(rate.numerator, shares)
-        denominator = self._total(rate.denominator, shares)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.clip(numerator / denominator, 0, 1)
-        return np.where(denominator > 0, ratio, np.nan)
-
-    def _corner_rows(self, rate: Rate, odds: float, high: Mask) -> Floats:
-        """Return the effective rows (G,) of the rate at a corner.
-
-        Half a label is added to either side: of few labels, a share of 0 is not known to be 0.
-        """
-        has_labels = self.labelled > 0
-        share = np.where(has_labels, (self.positive + 0.5) / (self.labelled + 1), 0.5)
-        shares = self._shares(share, odds, high)
-        numerator = self._total(rate.numerator, shares)
-        denominator = self._total(rate.denominator, shares)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            error = self._squared_error(rate, shares, numerator, denominator)
-            value = numerator / denominator
-            rows = value * (1 - value) / (error / denominator**2)
-        return np.clip(np.nan_to_num(rows, nan=1.0, posinf=1.0), 1e-9, denominator)
-
-    def _shares(self, share: Floats, odds: float, high: Mask) -> _Shares:
-        """Return the shares of label 1 (G, 2, B) of those with and without known labels."""
-        has_labels = self.labelled > 0
-        selected = np.where(has_labels, self.selected, 0.0)
-        return _Shares(
-            n_known=selected,
-            n_unknown=self.others + self.selected - selected,
-            known=share,
-            unknown=_share_bound(share, odds, high, has_labels),
-        )
-
-    @staticmethod
-    def _total(cells: tuple[int, int, int, int], shares: _Shares) -> Floats:
-        """Return how many rows (G,) are expected in some cells of the confusion table."""
-        base, slope = _lines(cells)
-        expected = shares.n_known * (base + slope * shares.known) + shares.n_unknown * (
-            base + slope * shares.unknown.share
-        )
-        return np.asarray(expected.sum(axis=(-2, -1)))
-
-    def _squared_error(
-        self, rate: Rate, shares: _Shares, numerator: Floats, denominator: Floats
-    ) -> Floats:
-        """Return the squared error (G,) of numerator - r denominator at the rate r.
+        Returns
+        -------
+        The rate, from the shares of label 1 as they are, and its effective rows (G,).
 
         Notes
         -----
-        The delta method. A row with the probability p of label 1 adds z(p) = b + d p, on average,
-        to numerator - r denominator. In a cell of n labels with the share p, the bound of the n_u
+        The delta method, for the squared error of numerator - r denominator at the rate r. A row
+        with the probability p of label 1 adds z(p) = b + d p, on average, to
+        numerator - r denominator. In a cell of n labels with the share p, the bound of the n_u
         rows of unknown label is h(p) and their n_k others have p, so that the variance is::
 
             sum over cells of  n_k z(p)^2 + n_u z(h)^2          which rows there are
@@ -338,55 +261,42 @@ class SelectedLabels:
         d n_u h''(p) p (1 - p) / 2n on average. That is added to the standard error, in units of
         the normal quantile of an interval.
         """
+        high = np.array(largest)[:, None]
+        has_labels = self.labelled > 0
+        n_known = np.where(has_labels, self.selected, 0.0)
+        n_unknown = self.others + self.selected - n_known
         (base, slope), (whole, whole_slope) = _lines(rate.numerator), _lines(rate.denominator)
-        value = (numerator / np.where(denominator > 0, denominator, np.nan))[:, None, None]
-        b, d = base - value * whole, slope - value * whole_slope
-        n_known, n_unknown, p, bound = shares
-        between_rows = n_known * (b + d * p) ** 2 + n_unknown * (b + d * bound.share) ** 2
-        by_share = d * (n_known + n_unknown * bound.slope)
-        share_variance = np.where(
-            self.labelled > 0, p * (1 - p) / np.maximum(self.labelled, 1), 0.0
-        )
-        variance = (between_rows + by_share**2 * share_variance).sum(axis=(-2, -1))
-        bias = np.abs((d * n_unknown * bound.curvature * share_variance / 2).sum(axis=(-2, -1)))
-        return np.asarray((np.sqrt(variance) + bias / _QUANTILE) ** 2)
 
+        def shares(added: float) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+            """Return shares of label 1 and bounds of the others', with so much more of each."""
+            labelled = np.maximum(self.labelled + 2 * added, 1)
+            share = np.where(has_labels, (self.positive + added) / labelled, 0.5)
+            return share, _share_bound(share, odds, high, has_labels)
 
-class _Corner(NamedTuple):
-    """A rate (G,) with the unknown labels at an extreme, and its effective rows (G,)."""
+        def total(share: Floats, unknown: Floats, base: Floats, slope: Floats) -> Floats:
+            """Return how many rows (G,) are expected in the cells of a line."""
+            expected = n_known * (base + slope * share) + n_unknown * (base + slope * unknown)
+            return np.asarray(expected.sum(axis=(-2, -1)))
 
-    value: Floats
-    effective_rows: Floats
-
-
-class _ShareBound(NamedTuple):
-    """The extreme share of label 1 of unknown rows, as a function of the known share.
-
-    Attributes
-    ----------
-    share : (G, 2, B) the least or the largest share.
-    slope, curvature : (G, 2, B) its first and second derivative by the known share.
-    """
-
-    share: Floats
-    slope: Floats
-    curvature: Floats
-
-
-class _Shares(NamedTuple):
-    """Numbers of rows and shares of label 1 by group, decision and band, (G, 2, B).
-
-    Attributes
-    ----------
-    n_known, n_unknown : rows whose share of label 1 the labels tell, and the others.
-    known : the share of the former.
-    unknown : the bound of the share of the latter.
-    """
-
-    n_known: Floats
-    n_unknown: Floats
-    known: Floats
-    unknown: _ShareBound
+        p, (bound, *_) = shares(0.0)
+        numerator, denominator = total(p, bound, base, slope), total(p, bound, whole, whole_slope)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            corner = np.where(denominator > 0, np.clip(numerator / denominator, 0, 1), np.nan)
+        # Half a label is added to either side: of few labels, a share of 0 is not known to be 0.
+        p, (bound, by_p, bend) = shares(0.5)
+        numerator, denominator = total(p, bound, base, slope), total(p, bound, whole, whole_slope)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = numerator / denominator
+            at = np.where(denominator > 0, value, np.nan)[:, None, None]
+            b, d = base - at * whole, slope - at * whole_slope
+            between_rows = n_known * (b + d * p) ** 2 + n_unknown * (b + d * bound) ** 2
+            by_share = d * (n_known + n_unknown * by_p)
+            share_variance = np.where(has_labels, p * (1 - p) / np.maximum(self.labelled, 1), 0.0)
+            variance = (between_rows + by_share**2 * share_variance).sum(axis=(-2, -1))
+            bias = np.abs((d * n_unknown * bend * share_variance / 2).sum(axis=(-2, -1)))
+            error = (np.sqrt(variance) + bias / _QUANTILE) ** 2
+            rows = value * (1 - value) / (error / denominator**2)
+        return corner, np.clip(np.nan_to_num(rows, nan=1.0, posinf=1.0), 1e-9, denominator)
 
 
 def largest_factor(holds: Callable[[float], bool]) -> float:
@@ -420,8 +330,15 @@ def _lines(cells: tuple[int, int, int, int]) -> tuple[Floats, Floats]:
     return table[0][:, None], (table[1] - table[0])[:, None]
 
 
-def _share_bound(share: Floats, odds: float, high: Mask, has_labels: Mask) -> _ShareBound:
+def _share_bound(
+    share: Floats, odds: float, high: Mask, has_labels: Mask
+) -> tuple[Floats, Floats, Floats]:
     """Return the largest (where `high`) or the least share of label 1 that the odds allow.
+
+    Returns
+    -------
+    (G, 2, B) the extreme share of unknown rows, and its first and second derivative by the known
+    share.
 
     Notes
     -----
@@ -431,16 +348,14 @@ def _share_bound(share: Floats, odds: float, high: Mask, has_labels: Mask) -> _S
     """
     if np.isinf(odds):
         nothing = np.zeros_like(share)
-        return _ShareBound(np.broadcast_to(high * 1.0, share.shape), nothing, nothing)
+        return np.broadcast_to(high * 1.0, share.shape), nothing, nothing
     factor = np.where(high, odds, 1 / odds)
     scale = 1 + (factor - 1) * share
-    bound = factor * share / scale
     slope = factor / scale**2
-    curvature = -2 * slope * (factor - 1) / scale
-    return _ShareBound(
-        share=np.where(has_labels, bound, high * 1.0),
-        slope=np.where(has_labels, slope, 0.0),
-        curvature=np.where(has_labels, curvature, 0.0),
+    return (
+        np.where(has_labels, factor * share / scale, high * 1.0),
+        np.where(has_labels, slope, 0.0),
+        np.where(has_labels, -2 * slope * (factor - 1) / scale, 0.0),
     )
 
 
@@ -506,20 +421,15 @@ class ProxyRows:
         numerator, denominator = np.array(rate.numerator) > 0, np.array(rate.denominator) > 0
         n_groups = self.group.shape[1]
         if denominator[self.cell].sum() < _FEWEST:
-            return RateBounds(*np.full((2, n_groups), np.nan), *np.zeros((2, n_groups)))
+            return RateBounds(np.full((2, n_groups), np.nan), np.zeros((2, n_groups)))
         success = numerator[self.cell].astype(float)
         failure = (denominator & ~numerator)[self.cell].astype(float)
-        lower, upper = zip(
-            *(self._group_bounds(g, success, failure) for g in range(n_groups)), strict=True
-        )
-        return RateBounds(
-            lower=np.array([bound.value for bound in lower]),
-            upper=np.array([bound.value for bound in upper]),
-            lower_rows=np.array([bound.effective_rows for bound in lower]),
-            upper_rows=np.array([bound.effective_rows for bound in upper]),
-        )
+        bounds = [self._group_bounds(g, success, failure) for g in range(n_groups)]
+        return RateBounds(*np.array(bounds).transpose(2, 1, 0))
 
-    def _group_bounds(self, g: int, success: Floats, failure: Floats) -> tuple[_Share, _Share]:
+    def _group_bounds(
+        self, g: int, success: Floats, failure: Floats
+    ) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the lower and the upper bound of the rate of group `g`.
 
         Parameters
@@ -546,14 +456,7 @@ class ProxyRows:
         return np.where(group_is_smaller, group, in_set)
 
 
-class _Share(NamedTuple):
-    """An estimated share, and of how many rows an ordinary rate has the same standard error."""
-
-    value: float
-    effective_rows: float
-
-
-def _share(success: Floats, failure: Floats) -> _Share:
+def _share(success: Floats, failure: Floats) -> tuple[float, float]:
     """Return mean(success) / (mean(success) + mean(failure)) with its effective rows.
 
     Notes
@@ -565,7 +468,7 @@ def _share(success: Floats, failure: Floats) -> _Share:
     mean_success, mean_failure = max(float(success.mean()), 0.0), max(float(failure.mean()), 0.0)
     whole = mean_success + mean_failure
     if whole <= 0:
-        return _Share(float("nan"), 0.0)
+        return float("nan"), 0.0
     value = mean_success / whole
     variance = float(np.mean((success - value * (success + failure)) ** 2)) / n_rows / whole**2
     # Of a share near 0 or 1, half a row more is not ruled out.
@@ -573,7 +476,7 @@ def _share(success: Floats, failure: Floats) -> _Share:
     smooth = (value * count + 0.5) / (count + 1)
     variance = max(variance, 0.0) + (smooth * (1 - smooth) - value * (1 - value)) / count
     rows = smooth * (1 - smooth) / max(variance, 1e-300)
-    return _Share(value, float(np.clip(rows, 1e-9, count)))
+    return value, float(np.clip(rows, 1e-9, count))
 
 
 def cells_of_equal_probability(group: Floats, *, most: int) -> Codes:
@@ -840,7 +743,7 @@ class FlippedVerdict:
         def difference(first: Sequence[int], second: Sequence[int], side: int) -> Limits:
             """Return all differences with the first groups' rates large (1) or small (-1)."""
             first_limits, second_limits = limits_of(first, side), limits_of(second, -side)
-            first_column = Limits(*(array[:, None] for array in first_limits))
+            first_column = first_limits.apply(lambda array: array[:, None])
             return difference_limits(first_column, second_limits)
 
         if self.large:

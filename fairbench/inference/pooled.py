@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from fairbench.core.arrays import Codes, Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask, kronecker_steps
 
 _CELLS = 1 << 20  # cells of one block of tests
 _REACH = 9.0  # standard deviations from the mean, beyond which counts have no weight
@@ -137,14 +137,6 @@ def adjusted_p_values(p_values: ArrayLike, *, overlapping: bool = False) -> Floa
     return result
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """A confidence bound on the rates of all groups, and the group that determines it."""
-
-    bound: float
-    group: int
-
-
 def lower_limits(
     successes: ArrayLike, sizes: ArrayLike, level: float = 0.95, *, simultaneous: bool = True
 ) -> Floats:
@@ -159,8 +151,10 @@ def lower_limits(
     return np.where(y > 0, limits, 0.0)
 
 
-def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> Certificate:
+def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> tuple[float, int]:
     """Certify "no group's rate is under c" with the largest c that holds with confidence `level`.
+
+    Returned are the bound c and the position of the group that determines it.
 
     c is the smallest of the groups' one-sided limits, without a correction: the statement is false
     only if the truly worst group is under c, and then that group's own limit has failed. So the
@@ -168,14 +162,14 @@ def all_at_least(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) ->
     """
     limits = lower_limits(successes, sizes, level, simultaneous=False)
     worst = int(limits.argmin())
-    return Certificate(float(limits[worst]), worst)
+    return float(limits[worst]), worst
 
 
-def all_at_most(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> Certificate:
+def all_at_most(successes: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> tuple[float, int]:
     """Certify "no group's rate is over c" in the same way."""
     y, n = np.asarray(successes, np.float64), np.asarray(sizes, np.float64)
-    mirrored = all_at_least(n - y, n, level)
-    return Certificate(1 - mirrored.bound, mirrored.group)
+    bound, group = all_at_least(n - y, n, level)
+    return 1 - bound, group
 
 
 # Rates of many groups, estimated jointly: groups of few rows borrow strength from the others.
@@ -370,22 +364,6 @@ class _Model:
         return np.asarray(sums.reshape(*weights.shape[:2], width, width))
 
 
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """M weighted draws of log spreads (M, S) and effects, and what follows from each of them.
-
-    `centre` (M, G) is what a group like the others has, `strength` (M, 1) how many rows that is
-    worth, `log` and `odds` (M, G) are of :meth:`_Model.likelihood`. All of R rates.
-    """
-
-    weights: Floats
-    log_spreads: Floats
-    centre: Floats
-    strength: Floats
-    log: Floats
-    odds: Floats
-
-
 def pool(
     successes: ArrayLike,
     sizes: ArrayLike,
@@ -427,21 +405,26 @@ def pool_rates(
     # Every sample's rates in turn, as its generator draws for all of them at once.
     y, n = (np.moveaxis(array, 1, 0).reshape(-1, groups) for array in (successes, sizes))
     model = _Model(y[:, None], n[:, None], *_design(attributes, groups))
-    sample = _draw_sample(model, generators)
-    weights = sample.weights[:, None]
-    alpha = sample.strength * sample.centre
-    exception = sample.odds / (1 + sample.odds)
-    expected = (1 - exception) * (alpha + model.successes) / (sample.strength + model.sizes)
+    # Effects are drawn for spreads near their posterior, and weighted by the exact one.
+    spreads, start, like, proposal = _propose_spreads(model)
+    effects, density = _t_draws(*model.mode(spreads, start, like, 2), generators)
+    spreads, proposal = (np.repeat(a, _EACH, axis=1) for a in (spreads, proposal))
+    # What a group like the others has, how many rows that is worth, and what its counts tell.
+    centre, strength = special.expit(effects @ model.design.T), model.strength(spreads)
+    log, odds = model.likelihood(effects, strength)
+    weights = _normalise(log.sum(axis=-1) + model.prior(effects, spreads) - proposal - density)
+    exception = odds / (1 + odds)
+    expected = (1 - exception) * (strength * centre + model.successes) / (strength + model.sizes)
     expected += exception * (model.successes + 0.5) / (model.sizes + 1)
-    spread = np.exp(sample.log_spreads[..., -1:])
-    mean, spreads, exceptions = ((weights @ of)[:, 0] for of in (expected, spread, exception))
+    of_draws = expected, np.exp(spreads[..., -1:]), exception
+    mean, spread, exceptions = ((weights[:, None] @ of)[:, 0] for of in of_draws)
     pooled = Pooled(
-        _rate_draws(model, sample, exception, generators, draws),
+        _rate_draws(model, (weights, exception, strength, centre), generators, draws),
         mean,
-        spreads[:, 0],
+        spread[:, 0],
         exceptions,
-        1 / (sample.weights**2).sum(axis=1) / sample.weights.shape[1],
-        _surprise(y, n, sample),
+        1 / (weights**2).sum(axis=1) / weights.shape[1],
+        _surprise(y, n, weights, centre, strength, log),
     )
 
     def shaped(values: Floats) -> Floats:
@@ -462,19 +445,6 @@ def _design(attributes: ArrayLike | None, n_groups: int) -> tuple[Floats, Codes]
             block += [spread] * len(values)
             spread += 1
     return np.hstack(columns), np.array(block)
-
-
-def _draw_sample(model: _Model, generators: Generators) -> _Sample:
-    """Draw effects for spreads near their posterior, and weight them by the exact one."""
-    spreads, start, like, proposal = _propose_spreads(model)
-    modes, precision = model.mode(spreads, start, like, 2)
-    effects, density = _t_draws(modes, precision, generators)
-    spreads, proposal = (np.repeat(a, _EACH, axis=1) for a in (spreads, proposal))
-    strength = model.strength(spreads)
-    likelihood, odds = model.likelihood(effects, strength)
-    log = likelihood.sum(axis=-1) + model.prior(effects, spreads) - proposal - density
-    centre = special.expit(effects @ model.design.T)
-    return _Sample(_normalise(log), spreads, centre, strength, likelihood, odds)
 
 
 def _propose_spreads(model: _Model) -> tuple[Floats, Floats, Floats, Floats]:
@@ -506,11 +476,9 @@ def _propose_spreads(model: _Model) -> tuple[Floats, Floats, Floats, Floats]:
 @lru_cache(maxsize=16)
 def _normals(n: int, dimensions: int) -> Floats:
     """Return n evenly spread points of a standard normal, (n, dimensions): a Kronecker sequence."""
-    ratio = 2.0
-    for _ in range(30):
-        ratio = (1 + ratio) ** (1 / (dimensions + 1))
-    steps = ratio ** -np.arange(1.0, dimensions + 1)
-    return np.asarray(special.ndtri((0.5 + np.arange(1, n + 1)[:, None] * steps) % 1))
+    return np.asarray(
+        special.ndtri((0.5 + np.arange(1, n + 1)[:, None] * kronecker_steps(dimensions)) % 1)
+    )
 
 
 def _broad(spreads: Floats) -> Floats:
@@ -557,20 +525,24 @@ def _normalise(log: Floats) -> Floats:
 
 
 def _rate_draws(
-    model: _Model, sample: _Sample, exception: Floats, generators: Generators, draws: int
+    model: _Model, sample: tuple[Floats, ...], generators: Generators, draws: int
 ) -> Floats:
-    """Return (R, T, G) rates: systematically resampled effects, then each group given them."""
-    share = len(sample.weights) // len(generators)
+    """Return (R, T, G) rates: systematically resampled effects, then each group given them.
+
+    Parameters
+    ----------
+    sample : the weights of draws (R, M), and for each what the probability of an exception is,
+        and the strength and the centre of the groups like the others.
+    """
+    weights, *of_effects = sample
+    share = len(weights) // len(generators)
     start = np.repeat([generator.random() for generator in generators], share)
     quantiles = (np.arange(draws) + start[:, None]) / draws
-    cumulative = np.cumsum(sample.weights, axis=1)[:, :-1]
+    cumulative = np.cumsum(weights, axis=1)[:, :-1]
     chosen_index = np.stack(
         [np.searchsorted(*pair) for pair in zip(cumulative, quantiles, strict=True)]
     )[..., None]
-    apart, strength, centre = (
-        np.take_along_axis(array, chosen_index, 1)
-        for array in (exception, sample.strength, sample.centre)
-    )
+    apart, strength, centre = (np.take_along_axis(array, chosen_index, 1) for array in of_effects)
     rates = []
     for s, generator in enumerate(generators):
         of_split = slice(s * share, (s + 1) * share)
@@ -584,15 +556,17 @@ def _rate_draws(
     return np.concatenate(rates)
 
 
-def _surprise(y: Floats, n: Floats, sample: _Sample) -> Floats:
+def _surprise(
+    y: Floats, n: Floats, weights: Floats, centre: Floats, strength: Floats, log: Floats
+) -> Floats:
     """Return twice the tail of the predictive distribution under the others, (R, G).
 
     Leaving a group out reweights by the inverse of its own likelihood. Tails are exact only where
     the moments say that the group may be surprising.
     """
-    rows, centre, strength = np.maximum(n, 1)[:, None], sample.centre, sample.strength
-    log = np.log(np.maximum(sample.weights, _TINY))[..., None] - sample.log
-    weights = _normalise(log.swapaxes(1, 2)).swapaxes(1, 2)
+    rows = np.maximum(n, 1)[:, None]
+    without = np.log(np.maximum(weights, _TINY))[..., None] - log
+    weights = _normalise(without.swapaxes(1, 2)).swapaxes(1, 2)
     variance = centre * (1 - centre) * (1 / rows + (1 - 1 / rows) / (strength + 1))
     mean = (weights * centre).sum(axis=1)
     variance = (weights * (variance + centre**2)).sum(axis=1) - mean**2

@@ -20,11 +20,24 @@ from scipy import special
 
 from fairbench.core.arrays import Codes, Floats
 from fairbench.data.columns import MulticlassScores
+from fairbench.metrics.probability import bins_of_width
 from fairbench.metrics.registry import confusion
 
 
+class _WithQuantiles:
+    """Distributions in an array, of which the quantiles are known."""
+
+    def quantile(self, probability: ArrayLike) -> Floats:
+        """Return the values under which they lie with a probability."""
+        raise NotImplementedError
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the equal-tailed interval."""
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+
 @dataclass(frozen=True, eq=False)
-class Beta:
+class Beta(_WithQuantiles):
     """Beta distributions in an array of any shape.
 
     Attributes
@@ -69,10 +82,6 @@ class Beta:
         share: Floats = special.betaincinv(self.successes, self.failures, probability)
         return share
 
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the equal-tailed interval."""
-        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
-
     def absolute_error(self, point: ArrayLike) -> Floats:
         """Return E|theta - point| for points in [0, 1]; at least |E theta - point|.
 
@@ -86,15 +95,18 @@ class Beta:
         error: Floats = np.maximum(distance, np.abs(self.mean - point))
         return error
 
+    def draw_once(self, generator: np.random.Generator) -> Floats:
+        """Draw every share once, (...)."""
+        return generator.beta(self.successes, self.failures)
+
     def draws(self, draws: int, generator: np.random.Generator) -> Floats:
         """Draw (T, ...) shares."""
         shape = np.broadcast_shapes(self.successes.shape, self.failures.shape)
-        drawn: Floats = generator.beta(self.successes, self.failures, size=(draws, *shape))
-        return drawn
+        return generator.beta(self.successes, self.failures, size=(draws, *shape))
 
 
 @dataclass(frozen=True, eq=False)
-class Normal:
+class Normal(_WithQuantiles):
     """Independent normal distributions of means, each known from some labels.
 
     Attributes
@@ -127,14 +139,14 @@ class Normal:
         """Return the distributions at some places, which the arrays are indexed by."""
         return Normal(self.mean[place], self.variance[place], self.strength[place])
 
+    def draw_once(self, generator: np.random.Generator) -> Floats:
+        """Draw every mean once, (...)."""
+        return generator.normal(self.mean, np.sqrt(self.variance))
+
     def quantile(self, probability: ArrayLike) -> Floats:
         """Return the values under which the means lie with a probability."""
         value: Floats = self.mean + np.sqrt(self.variance) * special.ndtri(probability)
         return value
-
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the equal-tailed interval."""
-        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
 
 def uniform(shape: int | tuple[int, ...], strength: float = 2.0) -> Beta:
@@ -505,12 +517,6 @@ class ReliabilityDiagram:
         return np.where(self.weight.sum(axis=-1) > 0, error, np.nan)
 
 
-def bin_of(score: Floats, bins: int) -> Codes:
-    """Return the bin of equal width on [0, 1] each score is in, its lower end excluded."""
-    codes: Codes = np.clip(np.ceil(score * bins).astype(np.int64) - 1, 0, bins - 1)
-    return codes
-
-
 def reliability_diagram(
     score: Floats,
     correct: Floats,
@@ -537,7 +543,7 @@ def reliability_diagram(
     Ji, Logan, Smyth, Steyvers, AAAI 2021, section 3, equation 2. Sizes and mean scores of the
     bins come from all rows, as a pool's are known before any label is.
     """
-    cell = bin_of(score, bins) + bins * (0 if group is None else group)
+    cell = bins_of_width(score, bins) + bins * (0 if group is None else group)
     shape, labelled = (n_groups, bins), ~np.isnan(correct)
 
     def sums(rows: NDArray[np.bool_], weights: Floats | None = None) -> Floats:
@@ -598,26 +604,9 @@ def score_prior(score: Floats, group: Codes, n_groups: int, *, strength: float =
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Ranks:
-    """The ranks of G groups, rank 1 being the extreme one.
-
-    Attributes
-    ----------
-    mean : (G,) expected ranks.
-    lower, upper : (G,) their central intervals.
-    first : (G,) probabilities of rank 1.
-    among : (G,) probabilities of one of the first m ranks; they sum to m.
-    """
-
-    mean: Floats
-    lower: Floats
-    upper: Floats
-    first: Floats
-    among: Floats
-
-
-def ranks(draws: Floats, *, m: int = 1, largest: bool = True, level: float = 0.95) -> Ranks:
+def ranks(
+    draws: Floats, *, m: int = 1, largest: bool = True, level: float = 0.95
+) -> dict[str, Floats]:
     """Return the ranks of groups by joint draws of a quantity, such as the accuracy.
 
     Parameters
@@ -625,10 +614,18 @@ def ranks(draws: Floats, *, m: int = 1, largest: bool = True, level: float = 0.9
     draws : (T, G) finite; equal values are ranked in the order of the groups.
     m : how many ranks `among` counts.
     largest : rank 1 has the largest value (cost, calibration error) or the smallest (accuracy).
+
+    Returns
+    -------
+    mean : (G,) expected ranks.
+    lower, upper : (G,) their central intervals.
+    first : (G,) probabilities of rank 1.
+    among : (G,) probabilities of one of the first m ranks; they sum to m.
     """
     order = np.argsort(-draws if largest else draws, axis=1, kind="stable")
     rank = np.empty(order.shape, np.float64)
     np.put_along_axis(rank, order, np.arange(1.0, draws.shape[1] + 1)[None], axis=1)
     lower, upper = central_interval(rank, level)
-    shares = ((rank <= limit).mean(axis=0) for limit in (1, m))
-    return Ranks(rank.mean(axis=0), lower, upper, *shares)
+    first, among = ((rank <= limit).mean(axis=0) for limit in (1, m))
+    mean = rank.mean(axis=0)
+    return {"mean": mean, "lower": lower, "upper": upper, "first": first, "among": among}

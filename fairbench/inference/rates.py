@@ -7,6 +7,7 @@ them by the method of variance estimates recovery (MOVER), which takes any limit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -30,6 +31,10 @@ class Limits(NamedTuple):
     def take(self, group: Any) -> Limits:
         """Return these limits at some positions of the last axis."""
         return Limits(*(array[..., group] for array in self))
+
+    def apply(self, function: Callable[[Floats], Floats]) -> Limits:
+        """Return the limits of which each array is what a function makes of it."""
+        return Limits(*map(function, self))
 
     def at(self, index: int) -> tuple[float, float, float]:
         """Return the estimate at one position of a single axis, with its limits, as numbers."""

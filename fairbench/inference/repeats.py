@@ -327,15 +327,11 @@ def largest_mean_gap(*rates: RunRates) -> Limits:
         pointwise, wider = rate.differences(), rate.differences(simultaneous=True)
         is_pair = ~np.eye(pointwise.value.shape[-1], dtype=bool)
         ends = (pointwise.value, wider.lower, pointwise.upper)
-        limits_of_rates.append([_largest(array[..., is_pair]) for array in ends])
+        limits_of_rates.append(
+            [np.fmax.reduce(array[..., is_pair], axis=-1, initial=np.nan) for array in ends]
+        )
     value, lower, upper = np.max(limits_of_rates, axis=0)
     return Limits(value, np.clip(lower, 0, None), upper)
-
-
-def _largest(values: Floats) -> Floats:
-    """Return the largest of values (..., S) over the last axis; NaN where none is finite."""
-    largest: Floats = np.fmax.reduce(values, axis=-1, initial=np.nan)
-    return largest
 
 
 def mean_ratios(rates: RunRates) -> Limits:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Codes, Floats
 from fairbench.inference.means import (
     MOST_HEAVY,
     UNSEEN,
@@ -23,8 +23,6 @@ from fairbench.inference.means import (
 from fairbench.inference.rates import Limits, quantile
 from fairbench.inference.survey import Design, Sampled, sums
 from fairbench.metrics.regression import ERROR_ROWS
-
-Codes = NDArray[np.integer]
 
 RARE_ROWS = 10  # the fewest rows of either label of an area that has an interval
 RARE_CLUSTERS = 5  # with fewer effective clusters of a label, its rows count as so many
@@ -80,83 +78,43 @@ def areas(
     order = np.lexsort((score, codes)) if order is None else order
     label = target[order] > 0.5
     weight = None if design is None else design.weight[order]
-    tied = _Tied.of(label, score[order], np.bincount(codes, minlength=groups), weight)
-    mass, placement = tied.group_mass, tied.placement
+    sorted_score, sizes = score[order], np.bincount(codes, minlength=groups)
+    # Blocks of rows of the same score and group, (B,), and the weight of each label in them.
+    group_ends = np.cumsum(sizes)
+    starts_block = np.ones(len(order), bool)
+    np.not_equal(sorted_score[1:], sorted_score[:-1], out=starts_block[1:])
+    starts_block[group_ends[group_ends < len(order)]] = True
+    first = np.flatnonzero(starts_block)
+    rows_of_block = np.diff(first, append=len(order))
+    if weight is None:
+        ones = np.add.reduceat(label, first, dtype=np.intp) if len(first) else first
+        block_mass = np.stack([rows_of_block - ones, ones]).astype(np.float64)
+    else:
+        row_mass = np.stack([weight * ~label, weight * label])
+        block_mass = np.add.reduceat(row_mass, first, axis=1) if len(first) else row_mass
+    group = np.searchsorted(group_ends, first, side="right")
+    mass = sums(block_mass, group, groups)
+    # The share of the other label's weight that the rows of each label beat, (2, B).
+    below = np.cumsum(block_mass, axis=1) - block_mass / 2
+    below -= (np.cumsum(mass, axis=1) - mass)[:, group]
     with np.errstate(invalid="ignore", divide="ignore"):
-        area = np.bincount(tied.group, tied.mass[1] * placement[1], groups) / mass[1]
+        share_below = below / mass[:, group]
+        placement = np.stack([1 - share_below[1], share_below[0]])
+        area = np.bincount(group, block_mass[1] * placement[1], groups) / mass[1]
         area = np.where(mass[0] > 0, area, np.nan)
-        influence = (placement - area[tied.group]) / mass[:, tied.group]
+        influence = (placement - area[group]) / mass[:, group]
     if design is None or weight is None:
         with np.errstate(invalid="ignore", divide="ignore"):
-            squares = sums(tied.mass * influence**2, tied.group, groups)
+            squares = sums(block_mass * influence**2, group, groups)
             by_label = squares * (mass / (mass - 1))
         variance = np.where((mass > 1).all(axis=0), by_label.sum(axis=0), np.nan)
         return Areas(area=area, positives=mass[1], negatives=mass[0], variance=variance)
     scores = np.empty(len(order))
-    scores[order] = weight * influence[label.astype(np.intp), tied.block]
+    block = np.repeat(np.arange(len(first)), rows_of_block)
+    scores[order] = weight * influence[label.astype(np.intp), block]
     cell = 2 * codes
     cell[order] += label
     return _sampled_areas(area, scores, cell, design)
-
-
-@dataclass(frozen=True, eq=False)
-class _Tied:
-    """Blocks of rows of the same score and group, in the order of groups and scores.
-
-    Attributes
-    ----------
-    group : (B,) the group of each block.
-    first : (B,) the position of its first row among the sorted rows.
-    mass : (2, B) the weight of its rows with label 0 and 1.
-    group_mass : (2, G) the weight of all rows of a group with label 0 and 1.
-    rows : the number of rows.
-    """
-
-    group: Codes
-    first: Codes
-    mass: Floats
-    group_mass: Floats
-    rows: int
-
-    @classmethod
-    def of(
-        cls, label: NDArray[np.bool_], score: Floats, sizes: Codes, weight: Floats | None
-    ) -> _Tied:
-        """Return the blocks of rows (n,) that are sorted by group and score.
-
-        Parameters
-        ----------
-        label, score : (n,) the labels and scores of the sorted rows.
-        sizes : (G,) numbers of rows of the groups.
-        weight : (n,) their weights; None where all count alike.
-        """
-        group_ends = np.cumsum(sizes)
-        starts_block = np.ones(len(score), bool)
-        np.not_equal(score[1:], score[:-1], out=starts_block[1:])
-        starts_block[group_ends[group_ends < len(score)]] = True
-        first = np.flatnonzero(starts_block)
-        if weight is None:
-            ones = np.add.reduceat(label, first, dtype=np.intp) if len(first) else first
-            mass = np.stack([np.diff(first, append=len(score)) - ones, ones]).astype(np.float64)
-        else:
-            row_mass = np.stack([weight * ~label, weight * label])
-            mass = np.add.reduceat(row_mass, first, axis=1) if len(first) else row_mass
-        group = np.searchsorted(group_ends, first, side="right")
-        return cls(group, first, mass, sums(mass, group, len(sizes)), len(score))
-
-    @property
-    def block(self) -> Codes:
-        """The block of every sorted row, (n,)."""
-        return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=self.rows))
-
-    @property
-    def placement(self) -> Floats:
-        """The share of the other label's weight that the rows of each label beat, (2, B)."""
-        below = np.cumsum(self.mass, axis=1) - self.mass / 2
-        below -= (np.cumsum(self.group_mass, axis=1) - self.group_mass)[:, self.group]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share_below = below / self.group_mass[:, self.group]
-        return np.stack([1 - share_below[1], share_below[0]])
 
 
 def _sampled_areas(area: Floats, scores: Floats, cell: Codes, design: Design) -> Areas:
@@ -284,8 +242,7 @@ class Bins:
     def error(self) -> Floats:
         """The standard error of that, under a rate between the observed and the mean score."""
         rate = (self.positives + 2 * self.score) / (self.size + 2)
-        error: Floats = np.sqrt(rate * (1 - rate) / np.maximum(self.size, 1))
-        return error
+        return np.sqrt(rate * (1 - rate) / np.maximum(self.size, 1))
 
 
 def plug_in(bins: Bins) -> Floats:

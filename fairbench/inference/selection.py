@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,10 +115,6 @@ class Candidates:
         """Whether every value is within its bound, (k,)."""
         return np.asarray((self.values <= self.bounds).all(axis=1))
 
-    def noise(self, difference: int) -> Floats:
-        """Return the draws of the error of one difference, (T, k)."""
-        return np.asarray(self.part_noise @ self.contrasts[difference])
-
     def widest_noise(self) -> Floats:
         """Return the draws of the error of each candidate's largest difference, (T, k)."""
         noise = np.einsum("tkb,kb->tk", self.part_noise, self.contrasts[self.widest], optimize=True)
@@ -135,30 +131,9 @@ def chance_above(quantile: Any) -> Any:
     return special.ndtr(-quantile)
 
 
-@dataclass(frozen=True)
-class Tails:
-    """The error probability beyond each limit; 0.025 each for one fixed candidate at 95 %."""
-
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True)
-class Correction:
-    """The tails with which intervals hold for the candidate that was chosen.
-
-    Attributes
-    ----------
-    objective : the tails of the objective's interval.
-    values : the tails of the interval of each other quantity.
-    simultaneous : the tail above each upper limit with which all upper limits hold at once.
-    plausible : (k,) which candidates could have been chosen with other rows.
-    """
-
-    objective: Tails
-    values: tuple[Tails, ...]
-    simultaneous: float
-    plausible: Mask
+# The error probability beyond the lower and beyond the upper limit; 0.025 each for one fixed
+# candidate at 95 %.
+Tails: TypeAlias = tuple[float, float]
 
 
 def choose(candidates: Candidates) -> int | None:
@@ -169,11 +144,17 @@ def choose(candidates: Candidates) -> int | None:
     return int(allowed[candidates.objectives[allowed].argmin()])
 
 
-def correction(candidates: Candidates, *, level: float = 0.95) -> Correction:
+def correction(candidates: Candidates, *, level: float = 0.95) -> tuple[list[Tails], float, Mask]:
     """Return the tails that make the chosen candidate's intervals hold at a level.
 
     Each interval holds at that level for the candidate that :func:`choose` returns, whichever it
     is. The error rate is divided between the two limits such that the interval is shortest.
+
+    Returns
+    -------
+    tails : those of the objective's interval, and of the interval of each other quantity.
+    simultaneous : the tail above each upper limit with which all upper limits hold at once.
+    plausible : (k,) which candidates could have been chosen with other rows.
 
     Raises
     ------
@@ -182,51 +163,41 @@ def correction(candidates: Candidates, *, level: float = 0.95) -> Correction:
     chosen = choose(candidates)
     if chosen is None:
         raise ValueError("no candidate is within the bounds: none is chosen")
-    without_choice, *choices = _simulate_choices(candidates, chosen)
-    missed = 1 - level
+    choices = list(_simulate_choices(candidates, chosen))
+    (without_choice, _, _), missed = choices[0], 1 - level
     tails = [
         _shortest(
-            without_choice.errors[:, quantity],
-            [(choice.errors[:, quantity], choice.allowed * missed) for choice in choices],
+            without_choice[:, quantity],
+            [(errors[:, quantity], allowed * missed) for errors, _, allowed in choices[1:]],
             missed,
         )
-        for quantity in range(without_choice.errors.shape[1])
+        for quantity in range(without_choice.shape[1])
     ]
-    all_choices = [without_choice, *choices]
-    lowest = [_lowest_error(choice, choice.allowed * missed) for choice in all_choices]
-    return Correction(
-        objective=tails[0],
-        values=tuple(tails[1:]),
-        simultaneous=float(chance_above(-min(lowest))),
-        plausible=np.any([choice.plausible for choice in all_choices], axis=0),
-    )
+    # The quantile of the lowest error of any quantity in a draw.
+    lowest = [
+        float(np.sort(errors.min(axis=1))[int(allowed * missed * len(errors))])
+        for errors, _, allowed in choices
+    ]
+    plausible = np.any([may_be_chosen for _, may_be_chosen, _ in choices], axis=0)
+    return tails, float(chance_above(-min(lowest))), plausible
 
 
-@dataclass(frozen=True, eq=False)
-class _SimulatedChoice:
-    """The choice made again in draws of all errors, for one supposition of what is true.
+def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[tuple[Floats, Mask, float]]:
+    """Yield the choice made again in draws of all errors, under every supposition.
 
-    Attributes
-    ----------
+    Under the first supposition there is no choice: it is always the candidate `chosen`.
+
+    Yields
+    ------
     errors : (T', 1 + C) the errors of the chosen one's objective and values, in standard errors, in
         the draws in which a candidate is within the bounds.
     plausible : (k,) which candidates are chosen in any draw.
     allowed : the share of the error rate that may be spent under this supposition. The rest is
         kept for suppositions that were not made; it is 0 if the other candidates do not matter.
     """
-
-    errors: Floats
-    plausible: Mask
-    allowed: float = 1.0
-
-
-def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[_SimulatedChoice]:
-    """Yield the choice made again under every supposition.
-
-    Under the first supposition there is no choice: it is always the candidate `chosen`.
-    """
     noise, value_noise = candidates.widest_noise(), candidates.value_noise
-    spread = _spread(noise)
+    spread = np.sqrt((noise**2).mean(axis=0))
+    spread = np.where(spread > 0, spread, 1)
     value_spread = np.where(candidates.value_errors > 0, candidates.value_errors, 1)
     n_candidates = len(candidates.parts)
     draws = np.arange(len(noise))
@@ -237,7 +208,7 @@ def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[_Simulate
         return np.column_stack([objective_errors / spread[winners], value_errors])
 
     without_choice = standardise(noise[:, chosen], np.full(len(noise), chosen))
-    yield _SimulatedChoice(without_choice, np.arange(n_candidates) == chosen)
+    yield without_choice, np.arange(n_candidates) == chosen, 1.0
     for supposed_values in _supposed_values(candidates):
         within: Mask = np.asarray((value_noise <= candidates.bounds - supposed_values).all(axis=2))
         has_winner = within.any(axis=1)
@@ -249,17 +220,8 @@ def _simulate_choices(candidates: Candidates, chosen: int) -> Iterator[_Simulate
             errors = standardise(observed[draws, winners] - truth[winners], winners)
             is_same = (np.abs(errors - without_choice) < _ROUNDING).all(axis=1)
             same_share = float((has_winner & is_same).mean())
-            yield _SimulatedChoice(
-                errors=errors[has_winner],
-                plausible=np.bincount(winners[has_winner], minlength=n_candidates) > 0,
-                allowed=_KEPT + (1 - _KEPT) * same_share,
-            )
-
-
-def _spread(noise: Floats) -> Floats:
-    """Return the standard errors (k,) of draws (T, k); 1 where they do not vary."""
-    spread = np.sqrt((noise**2).mean(axis=0))
-    return np.asarray(np.where(spread > 0, spread, 1))
+            plausible = np.bincount(winners[has_winner], minlength=n_candidates) > 0
+            yield errors[has_winner], plausible, _KEPT + (1 - _KEPT) * same_share
 
 
 def _supposed_objectives(candidates: Candidates, chosen: int, noise: Floats) -> Iterator[Floats]:
@@ -281,72 +243,35 @@ def _supposed_objectives(candidates: Candidates, chosen: int, noise: Floats) -> 
 
 
 def _supposed_values(candidates: Candidates) -> Iterator[Floats]:
-    """Yield supposed true values, (k, C): as observed, at their bounds, and equal and larger."""
-    yield candidates.values
-    if np.isfinite(candidates.bounds).any():
-        distances = _distances_to_bounds(candidates)
-        yield _values_at_bounds(candidates, distances)
-        yield _equal_larger_values(candidates, distances)
+    """Yield supposed true values, (k, C): as observed, at their bounds, and equal and larger.
 
-
-class _BoundDistances(NamedTuple):
-    """How far the observed values are above their bounds, (k, C).
-
-    Attributes
-    ----------
-    bounded : (C,) whether a quantity has a bound.
-    beyond : the values minus their bounds; 0 without a bound.
-    reach : the largest distance that is supposed to be chance.
-    near : whether a value has a bound and may be equal to it.
+    Notes
+    -----
+    Values at their bounds, or nearer to them if these are out of reach, guard against a choice
+    among candidates whose values are all close to the bound: there chance decides which are
+    allowed, and so selects values that are too small. Values near their bounds that are equal, and
+    larger than observed, guard against a bound that all candidates exceed by a little: the allowed
+    ones are then allowed by chance alone, which is where their values are most misleading.
     """
-
-    bounded: Mask
-    beyond: Floats
-    reach: Floats
-    near: Mask
-
-
-def _distances_to_bounds(candidates: Candidates) -> _BoundDistances:
-    """Return the distances of the values from their bounds."""
+    values = candidates.values
+    yield values
     bounded = np.isfinite(candidates.bounds)
-    beyond = np.where(bounded, candidates.values - candidates.bounds, 0)
+    if not bounded.any():
+        return
+    beyond = np.where(bounded, values - candidates.bounds, 0)
     reach = _FAR * candidates.value_errors
-    return _BoundDistances(bounded, beyond, reach, bounded & (np.abs(beyond) <= reach))
-
-
-def _values_at_bounds(candidates: Candidates, distances: _BoundDistances) -> Floats:
-    """Return values that are moved to their bounds, or towards them if these are out of reach.
-
-    It guards against a choice among candidates whose values are all close to the bound: there
-    chance decides which are allowed, and so selects values that are too small.
-    """
-    bounded = distances.bounded
-    shrunk = _shrink_to_zero(distances.beyond, distances.reach)
-    return np.where(bounded, np.where(bounded, candidates.bounds, 0) + shrunk, candidates.values)
-
-
-def _equal_larger_values(candidates: Candidates, distances: _BoundDistances) -> Floats:
-    """Return values of which those near their bounds are equal, and larger than observed.
-
-    It guards against a bound that all candidates exceed by a little: the allowed ones are then
-    allowed by chance alone, which is where their values are most misleading.
-    """
-    near = distances.near
+    shrunk = _shrink_to_zero(beyond, reach)
+    yield np.where(bounded, np.where(bounded, candidates.bounds, 0) + shrunk, values)
+    near = bounded & (np.abs(beyond) <= reach)
     count = np.maximum(near.sum(axis=0), 1)
-    mean = (candidates.values * near).sum(axis=0) / count
+    mean = (values * near).sum(axis=0) / count
     error = ((candidates.value_noise * near).sum(axis=1) / count).std(axis=0)
-    return np.where(near, mean + _MODERATE * error, candidates.values)
+    yield np.where(near, mean + _MODERATE * error, values)
 
 
 def _shrink_to_zero(numbers: Floats, amount: Floats) -> Floats:
     """Return numbers whose sizes are reduced by an amount, to 0 at least."""
     return np.asarray(np.sign(numbers) * np.maximum(np.abs(numbers) - amount, 0))
-
-
-def _lowest_error(choice: _SimulatedChoice, share: float) -> float:
-    """Return the `share` quantile of the lowest error of any quantity in a draw."""
-    errors = np.sort(choice.errors.min(axis=1))
-    return float(errors[int(share * len(errors))])
 
 
 def _shortest(
@@ -377,7 +302,7 @@ def _shortest(
     # Of the intervals that are almost the shortest, take the most symmetric one.
     asymmetry = np.where(width <= _AS_SHORT * width.min(), np.abs(lower - missed / 2), np.inf)
     best = int(asymmetry.argmin())
-    return Tails(float(lower[best]), float(chance_above(above[best])))
+    return float(lower[best]), float(chance_above(above[best]))
 
 
 def _share_above(errors: Floats, limits: Floats) -> Floats:
@@ -507,28 +432,16 @@ def in_order(ranks: NDArray[np.int64], outperforms: Floats) -> NDArray[np.intp]:
     return np.lexsort((-ahead.sum(axis=1), -(ahead > 0).sum(axis=1), ranks))
 
 
-@dataclass(frozen=True, eq=False)
-class Standings:
-    """The probabilities that each of M methods is the best, or as good as the best in practice.
-
-    Attributes
-    ----------
-    best : (M,) probability of having the largest expected value; equal methods share it.
-    near : (M,) probability that the expected value is within the rope of the largest.
-    """
-
-    best: Floats
-    near: Floats
-
-
 def standings(
     values: Floats,
     test_share: float,
     *,
     rope: float,
     draws: StudentDraws,
-) -> Standings:
-    """Return the standings of methods that were measured in the same splits.
+) -> tuple[Floats, Floats]:
+    """Return the probabilities that each of M methods is the best, or practically as good.
+
+    The methods were measured in the same splits.
 
     Parameters
     ----------
@@ -539,11 +452,14 @@ def standings(
 
     Returns
     -------
-    The standings; NaN of a single split, which says nothing of how values vary.
+    best : (M,) probability of having the largest expected value; equal methods share it.
+    near : (M,) probability that the expected value is within the rope of the largest.
+
+    Both are NaN of a single split, which says nothing of how values vary.
     """
     splits, methods = values.shape
     if splits < 2:
-        return Standings(np.full(methods, np.nan), np.full(methods, np.nan))
+        return np.full(methods, np.nan), np.full(methods, np.nan)
     # Rounding must not decide between methods that are equal in every split.
     distinct, column, copies = np.unique(values, axis=1, return_inverse=True, return_counts=True)
     drawn = posterior_draws(distinct, test_share, draws).T
@@ -555,27 +471,18 @@ def standings(
         for array in (is_largest, drawn >= largest - rope)
     )
     column = column.reshape(-1)
-    return Standings((wins / copies)[column], near[column])
+    return (wins / copies)[column], near[column]
 
 
-@dataclass(frozen=True, eq=False)
-class StudentDraws:
-    """The random numbers of T draws from a posterior of R splits, whatever was measured in them.
-
-    Attributes
-    ----------
-    normal : (R, T) standard normals.
-    chisquare : (T,) with R - 1 degrees of freedom.
-    """
-
-    normal: Floats
-    chisquare: Floats
+# The random numbers of T draws from a posterior of R splits, whatever was measured in them:
+# standard normals (R, T), and chi-squares (T,) with R - 1 degrees of freedom.
+StudentDraws: TypeAlias = tuple[Floats, Floats]
 
 
 def student_draws(splits: int, draws: int, generator: np.random.Generator) -> StudentDraws:
     """Return draws for quantities measured in `splits` splits, 2 at least."""
     normal = generator.standard_normal((draws, splits)).T
-    return StudentDraws(normal, generator.chisquare(splits - 1, size=draws))
+    return normal, generator.chisquare(splits - 1, size=draws)
 
 
 def posterior_draws(values: Floats, test_share: float, draws: StudentDraws) -> Floats:
@@ -600,10 +507,10 @@ def posterior_draws(values: Floats, test_share: float, draws: StudentDraws) -> F
     (T, M) values, a view of an array with the draws last: sums and maxima over methods run over
     contiguous memory.
     """
-    splits = len(values)
+    normal, chisquare = draws
     location = values.mean(axis=0)
-    drawn: Floats = (values - location).T @ draws.normal
-    drawn *= np.sqrt(inflation(splits, test_share) / draws.chisquare)
+    drawn: Floats = (values - location).T @ normal
+    drawn *= np.sqrt(inflation(len(values), test_share) / chisquare)
     drawn += location[:, None]
     return drawn.T
 

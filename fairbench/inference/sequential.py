@@ -82,8 +82,7 @@ class Sums(NamedTuple):
         """Return whether the evidence that the mean is outside the bounds reaches `needed`."""
         mirrored = Sums(self.size, -np.asarray(self.total), self.squares)
         below = log_evidence_above(mirrored, -lower) >= needed
-        outside: NDArray[np.bool_] = (log_evidence_above(self, upper) >= needed) | below
-        return outside
+        return (log_evidence_above(self, upper) >= needed) | below
 
 
 def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:

@@ -144,8 +144,7 @@ class StandardisedRates:
     def compared(self, minimum: int = 1) -> Mask:
         """Return the pairs (..., G, G) of two groups that both have at least so many rows."""
         fewest = np.minimum(self.rows, self.rows.swapaxes(-1, -2))
-        pairs: Mask = (fewest >= max(minimum, 1)) & ~np.eye(self.rows.shape[-1], dtype=bool)
-        return pairs
+        return (fewest >= max(minimum, 1)) & ~np.eye(self.rows.shape[-1], dtype=bool)
 
 
 def _spread(x: Floats, n: Floats) -> Floats:
@@ -187,7 +186,7 @@ def _effective_rows(value: Floats, variance: Floats, row_weight: Floats, n: Floa
 
 def _pairs(limits: Limits) -> tuple[Limits, Limits]:
     """Return the limits of the first and of the second rate of every ordered pair."""
-    return limits, Limits(*(end.swapaxes(-1, -2) for end in limits))
+    return limits, limits.apply(lambda end: end.swapaxes(-1, -2))
 
 
 def _wider(compared: Mask, level: float, rates: int) -> Floats:

@@ -284,66 +284,6 @@ def _checked_clusters(clusters: ArrayLike, rows: int) -> tuple[Codes, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
-    """K estimates with the contribution of each cluster to their errors.
-
-    Attributes
-    ----------
-    value : (K,) the estimates.
-    totals : (K, C) sums of the linearised scores of each estimate by cluster; they sum to 0.
-    """
-
-    value: Floats
-    totals: Floats
-
-    @cached_property
-    def covariance(self) -> Floats:
-        """The covariances (K, K), with the correction C / (C - 1)."""
-        count = self.totals.shape[-1]
-        covariance: Floats = self.totals @ self.totals.T * count / (count - 1)
-        return covariance
-
-    @property
-    def error(self) -> Floats:
-        """The standard errors (K,)."""
-        errors: Floats = np.sqrt(np.diag(self.covariance))
-        return errors
-
-    @property
-    def degrees(self) -> int:
-        """The degrees of freedom of the errors: one less than there are clusters."""
-        return int(self.totals.shape[-1]) - 1
-
-    def difference(self, first: int, second: int) -> Estimate:
-        """Return the difference of two of the estimates, allowing for their covariance."""
-        return Estimate(
-            self.value[[first]] - self.value[[second]],
-            self.totals[[first]] - self.totals[[second]],
-        )
-
-    def limits(self, *, level: float = 0.95) -> Limits:
-        """Return the estimates with t intervals, for estimates that are normal enough."""
-        half = special.stdtrit(self.degrees, (1 + level) / 2) * self.error
-        return Limits(self.value, self.value - half, self.value + half)
-
-
-def ratios(top: ArrayLike, bottom: ArrayLike, design: Design) -> Estimate:
-    """Return ratios of weighted sums: sum w top / sum w bottom.
-
-    Parameters
-    ----------
-    top, bottom : (K, n) or (n,). A weighted mean has a bottom of ones, a rate within a group the
-        group's indicator.
-    """
-    above, below = (np.atleast_2d(np.asarray(array, float)) for array in (top, bottom))
-    weight = (below * design.weight).sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = (above * design.weight).sum(axis=1, keepdims=True) / weight
-        scores = design.weight * (above - value * below) / weight
-    return Estimate(value[:, 0], design.totals(scores))
-
-
-@dataclass(frozen=True, eq=False)
 class Sampled:
     """How the rows of G groups were sampled, for estimates of every group.
 
@@ -398,8 +338,7 @@ class Sampled:
         units, share = self.units[self.group], self.totals(self.share)
         with np.errstate(invalid="ignore", divide="ignore"):
             stretch = np.where(units > 1, (units - 1) / (1 - share), 1.0)
-        values: Floats = value[..., self.group] + stretch * totals
-        return values
+        return value[..., self.group] + stretch * totals
 
     @cached_property
     def size(self) -> Floats:
@@ -424,13 +363,24 @@ class Sampled:
         count = len(self.units)
         if not self.clustered:
             return np.zeros((count, count))
-        from scipy.sparse import csr_matrix
+        return _shared_correlation(np.nan_to_num(totals), self.unit, self.group, count)
 
-        shape = (int(self.unit.max(initial=0)) + 1, count)
-        matrix = csr_matrix((np.nan_to_num(totals), (self.unit, self.group)), shape)
-        product: Floats = (matrix.T @ matrix).toarray()
-        spread = np.sqrt(np.maximum(np.diag(product), _SMALLEST_VARIANCE))
-        return np.asarray(np.clip(product / np.outer(spread, spread), -1, 1))
+
+def _shared_correlation(
+    scores: Floats, unit: Codes, group: Codes, groups: int, variance: Floats | None = None
+) -> Floats:
+    """Return the correlations (G, G) of errors, from scores of pairs of a cluster and a group.
+
+    The variances (G,) are those of the scores, if they are not given.
+    """
+    from scipy.sparse import csr_matrix
+
+    shape = (int(unit.max(initial=0)) + 1, groups)
+    matrix = csr_matrix((scores, (unit, group)), shape)
+    product: Floats = (matrix.T @ matrix).toarray()
+    variance = np.diag(product) if variance is None else variance
+    spread = np.sqrt(np.maximum(variance, _SMALLEST_VARIANCE))
+    return np.asarray(np.clip(product / np.outer(spread, spread), -1, 1))
 
 
 def _pairs(design: Design, group: Codes, groups: int) -> tuple[Codes, Codes, Codes]:
@@ -533,15 +483,9 @@ class SurveyCounts:
         """
         if not self.shared:
             return np.zeros((len(self.rows), len(self.rows)))
-        from scipy.sparse import csr_matrix
-
         _, scores, share = self.linearised(rate)
-        shape = (int(self.unit.max()) + 1, len(self.rows))
-        matrix = csr_matrix((scores, (self.unit, self.group)), shape)
-        spread = np.sqrt(np.maximum(self._variance(scores, share), _SMALLEST_VARIANCE))
-        product: Floats = (matrix.T @ matrix).toarray()
-        correlation: Floats = np.clip(product / np.outer(spread, spread), -1, 1)
-        return correlation
+        variance = self._variance(scores, share)
+        return _shared_correlation(scores, self.unit, self.group, len(self.rows), variance)
 
     def correlation_of(self, first: Rate, second: Rate) -> Floats:
         """Return the correlations (G,) of the errors of two rates of one group."""
@@ -580,10 +524,8 @@ def design_of(
 
 # Post-stratification: labels of strata that were sampled at unequal rates, each weighted.
 
-Counts = NDArray[np.int64]
 
-
-def strata_sizes(group: Counts, stratum: Counts) -> Counts:
+def strata_sizes(group: Codes, stratum: Codes) -> Codes:
     """Return how many rows each group has in each stratum, (G, S)."""
     n_groups = group.max(initial=0) + 1
     n_strata = stratum.max(initial=0) + 1
@@ -591,7 +533,7 @@ def strata_sizes(group: Counts, stratum: Counts) -> Counts:
     return sizes.reshape(n_groups, n_strata)
 
 
-def weights(sizes: Counts, labels: Counts) -> Floats:
+def weights(sizes: Codes, labels: Codes) -> Floats:
     """Return how many rows a label of each stratum stands for, 0 where there is none."""
     rows = np.asarray(sizes, float)
     stands_for: Floats = np.divide(rows, labels, out=np.zeros_like(rows), where=labels > 0)

@@ -94,19 +94,10 @@ class JudgingRows:
     fresh: float = np.inf
 
     @cached_property
-    def units(self) -> int:
-        """The number of units."""
-        return int(self.unit.max()) + 1
-
-    @cached_property
     def _unit_and_fold(self) -> NDArray[np.int64]:
         """Codes of the pairs of a unit and a fold, (n,)."""
         pairs = np.stack([self.unit, self.fold], axis=1)
         return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-    def by_unit(self, influence: Floats) -> Floats:
-        """Return the sums by unit of contributions of rows, (n, ...) -> (U, ...)."""
-        return _sums(self.unit, influence, self.units)
 
     def spread(self, influence: Floats, *, fresh: bool) -> Floats:
         """Return the covariance matrix of errors, (n, D) -> (D, D).
@@ -116,7 +107,7 @@ class JudgingRows:
         influence : the contribution of each row to each error.
         fresh : whether the sampling variance of the fresh rows is added.
         """
-        unit_sums = self.by_unit(influence)
+        unit_sums = _sums(self.unit, influence, int(self.unit.max()) + 1)
         covariance = unit_sums.T @ unit_sums
         if fresh:
             code = self._unit_and_fold
@@ -186,94 +177,71 @@ def gain_limits(
 
 def _critical(tails: Tails) -> Interval:
     """Return how many standard errors the lower and the upper limit are from the estimate."""
-    return float(-special.ndtri(tails.lower)), float(-special.ndtri(tails.upper))
+    below, above = tails
+    return float(-special.ndtri(below)), float(-special.ndtri(above))
 
 
-@dataclass(frozen=True)
-class ChosenTails:
-    """The tails with which limits hold for the trial that was chosen.
+def chosen_tails(
+    values: Floats,
+    default: Floats,
+    *,
+    noise: Floats,
+    default_noise: Floats,
+    unseen: Floats,
+    fresh: Floats,
+    weights: Floats,
+    level: float = 0.95,
+    seed: int = 0,
+) -> list[tuple[Tails, Tails, Tails]]:
+    """Return the tails with which limits hold for the trial that was chosen, for each metric.
 
-    Attributes
+    Parameters
     ----------
-    gain : the tails of the expected gain.
-    fresh : the tails of the gain on fresh rows.
-    value : the tails of the value.
-    """
-
-    gain: Tails
-    fresh: Tails
-    value: Tails
-
-
-@dataclass(frozen=True, eq=False)
-class Trials:
-    """k trials and the default, judged by M metrics on the same rows or, if stopped, some of them.
-
-    Attributes
-    ----------
-    values : (k, M) values of the trials, small being good.
+    values : (k, M) values of k trials by M metrics, small being good. All trials were judged on the
+        same rows or, if stopped, some of them.
     default : (M,) values of the default.
     noise : (k, M, U) the contribution of each unit to the errors of a trial's values.
     default_noise : (M, U) the contribution of each unit to the errors of the default's values.
     unseen : (k, M) least variances, added for events that did not occur in the rows.
     fresh : (k, M) the variance of the gain that comes from fresh rows.
     weights : (M,) weights of the metrics in the score; the trial with the smallest score is chosen.
+    level : the level of the intervals.
+    seed : of the draws.
+
+    Returns
+    -------
+    For each metric the tails of the expected gain, of the gain on fresh rows, and of the value.
     """
-
-    values: Floats
-    default: Floats
-    noise: Floats
-    default_noise: Floats
-    unseen: Floats
-    fresh: Floats
-    weights: Floats
-
-    def tails(self, *, level: float = 0.95, seed: int = 0) -> list[ChosenTails]:
-        """Return, for each metric, the tails with which intervals hold for the chosen trial."""
-        generator = rng(seed, "tuning", len(self.values))
-        count = len(self.weights)
-        gain, value = self._draws(generator)
-        fresh = gain + np.sqrt(self.fresh) * generator.standard_normal(gain.shape)
-        score = (self.values - self.default) @ self.weights
-        chosen_correction = correction(
-            Candidates(
-                parts=score[:, None],
-                part_noise=(gain @ self.weights)[..., None],
-                contrasts=np.ones((1, 1)),
-                values=np.hstack([self.values - self.default] * 2 + [self.values]),
-                value_noise=np.concatenate([gain, fresh, value], axis=2),
-                bounds=np.full(3 * count, np.inf),
-                folded=False,
-            ),
-            level=level,
-        )
-        tails_by_kind = [chosen_correction.values[i * count : (i + 1) * count] for i in range(3)]
-        return [
-            ChosenTails(_mirror(gain_tails), _mirror(fresh_tails), value_tails)
-            for gain_tails, fresh_tails, value_tails in zip(*tails_by_kind, strict=True)
-        ]
-
-    def _draws(self, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        """Return draws (T, k, M) of the errors of the trials' gains, and of their values."""
-        noise = np.concatenate([self.noise, self.default_noise[None]])
-        shape = noise.shape[:2]
-        factor = np.moveaxis(noise, -1, 0).reshape(noise.shape[-1], -1)
-        errors = joint_noise(factor, draws=_DRAWS, generator=generator).reshape(-1, *shape)
-        trial_errors, default_errors = errors[:, :-1], errors[:, -1:]
-        unseen = np.sqrt(self.unseen) * generator.standard_normal(trial_errors.shape)
-        gain_errors = trial_errors - default_errors + unseen
-        return self._with_independent_part(gain_errors, generator), trial_errors + unseen
-
-    def _with_independent_part(self, errors: Floats, generator: np.random.Generator) -> Floats:
-        """Return draws of the same variance, a part of which is independent between trials."""
-        spread = np.sqrt((errors**2).mean(axis=0))
-        independent = spread * generator.standard_normal(errors.shape)
-        return np.asarray(np.sqrt(1 - _INDEPENDENT) * errors + np.sqrt(_INDEPENDENT) * independent)
-
-
-def _mirror(tails: Tails) -> Tails:
-    """Return the tails of a value's opposite."""
-    return Tails(tails.upper, tails.lower)
+    generator = rng(seed, "tuning", len(values))
+    both = np.concatenate([noise, default_noise[None]])
+    factor = np.moveaxis(both, -1, 0).reshape(both.shape[-1], -1)
+    errors = joint_noise(factor, draws=_DRAWS, generator=generator).reshape(-1, *both.shape[:2])
+    trial_errors, default_errors = errors[:, :-1], errors[:, -1:]
+    unseen_errors = np.sqrt(unseen) * generator.standard_normal(trial_errors.shape)
+    of_gain = trial_errors - default_errors + unseen_errors
+    # A part of the same variance is independent between trials.
+    spread = np.sqrt((of_gain**2).mean(axis=0))
+    independent = spread * generator.standard_normal(of_gain.shape)
+    of_gain = np.sqrt(1 - _INDEPENDENT) * of_gain + np.sqrt(_INDEPENDENT) * independent
+    of_value = trial_errors + unseen_errors
+    of_fresh = of_gain + np.sqrt(fresh) * generator.standard_normal(of_gain.shape)
+    gains, count = values - default, len(weights)
+    (_, *tails), _, _ = correction(
+        Candidates(
+            parts=(gains @ weights)[:, None],
+            part_noise=(of_gain @ weights)[..., None],
+            contrasts=np.ones((1, 1)),
+            values=np.hstack([gains, gains, values]),
+            value_noise=np.concatenate([of_gain, of_fresh, of_value], axis=2),
+            bounds=np.full(3 * count, np.inf),
+            folded=False,
+        ),
+        level=level,
+    )
+    # The tails of a gain are those of its opposite, a change of the value, mirrored.
+    mirrored = [(above, below) for below, above in tails[: 2 * count]]
+    parts = mirrored[:count], mirrored[count:], tails[2 * count :]
+    return list(zip(*parts, strict=True))
 
 
 def stack_noise(

@@ -21,24 +21,13 @@ then combined:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fairbench.core.arrays import Floats
-from fairbench.metrics.group import equal_opportunity, statistical_parity
-from fairbench.metrics.probability import brier_rows, log_loss_rows
-from fairbench.metrics.registry import (
-    MULTICLASS,
-    Counts,
-    Metric,
-    accuracy,
-    base_rate,
-    selection_rate,
-    total,
-)
+from fairbench.metrics.group import gap
+from fairbench.metrics.probability import brier_rows, expected_calibration_error, log_loss_rows
+from fairbench.metrics.registry import Counts, Rate, accuracy, base_rate, selection_rate, total
 
 FORMS = ("class_mean", "weighted", "largest")
 
@@ -54,8 +43,7 @@ def one_vs_rest(counts: Counts) -> Counts:
     label, predicted = counts.sum(axis=-1), counts.sum(axis=-2)
     everyone = counts.sum(axis=(-2, -1))[..., None]
     cells = (everyone - label - predicted + hit, predicted - hit, label - hit, hit)
-    tables: Counts = np.moveaxis(np.stack(cells, axis=-1), -2, 0)
-    return tables
+    return np.moveaxis(np.stack(cells, axis=-1), -2, 0)
 
 
 def right_or_wrong(counts: Counts) -> Counts:
@@ -86,9 +74,10 @@ def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
     return mean
 
 
-def _form(form: str, gap: Callable[[Counts], Floats], counts: Counts) -> Floats:
+def combined_gap(form: str, rate: Rate, counts: Counts) -> Floats:
+    """Return a form of the classes' gaps in a rate, (..., G, C, C) -> (...)."""
     tables = one_vs_rest(counts)
-    return average_gaps(form, gap(tables), base_rate(total(tables))[..., 0])
+    return average_gaps(form, gap(rate, tables), base_rate(total(tables))[..., 0])
 
 
 def group_weighted(tables: Counts) -> Floats:
@@ -101,11 +90,13 @@ def group_weighted(tables: Counts) -> Floats:
     return sums
 
 
-def _group_weighted_gap(counts: Counts) -> Floats:
+def group_weighted_gap(counts: Counts) -> Floats:
+    """Return the widest gap (...) between groups in what :func:`group_weighted` returns."""
     return _widest(group_weighted(one_vs_rest(counts)))
 
 
-def _micro(counts: Counts) -> Floats:
+def micro_gap(counts: Counts) -> Floats:
+    """Return the widest gap (...) in the true positive rate of all classes added up."""
     return _widest(accuracy(right_or_wrong(counts)))
 
 
@@ -152,139 +143,9 @@ def error_of_classes(counts: Counts) -> Floats:
     return 1 - accuracy(right_or_wrong(counts))
 
 
-ERROR_RATE = Metric(
-    name="error_rate",
-    label="error rate",
-    sentence="The share of people whose prediction is wrong.",
-    task=MULTICLASS,
-    better="lower",
-    needs=("prediction",),
-    interval="none",
-    function=error_of_classes,
-    shown=("everyone", "groups"),
-    special=True,
-)
-LOG_LOSS = Metric(
-    name="log_loss",
-    label="log loss of the score",
-    sentence="The mean negative logarithm of the probability that was given to the true class.",
-    task=MULTICLASS,
-    better="lower",
-    needs=("scores",),
-    interval="mean",
-    least=0.0,
-    function=class_log_loss,
-    shown=("everyone",),
-)
-BRIER_SCORE = Metric(
-    name="brier_score",
-    label="Brier score",
-    sentence="The mean squared difference between probabilities and the true class, summed over "
-    "the classes and halved.",
-    task=MULTICLASS,
-    better="lower",
-    most=1.0,
-    needs=("scores",),
-    interval="mean",
-    least=0.0,
-    function=class_brier,
-    shown=("everyone",),
-)
-
-
 def classwise_calibration_error(target: ArrayLike, scores: ArrayLike, *, bins: int = 15) -> float:
     """Return the mean over the classes of their expected calibration errors (Kull et al. 2019)."""
-    from fairbench.metrics.probability import expected_calibration_error
-
     code = np.asarray(target)
     p = np.asarray(scores, float)
     errors = [expected_calibration_error(code == k, p[:, k], bins=bins) for k in range(p.shape[1])]
     return float(np.mean(errors))
-
-
-CLASSWISE_CALIBRATION_ERROR = Metric(
-    name="classwise_calibration_error",
-    label="calibration error of the classes",
-    sentence="How far each class's probabilities lie from its share among like ones: the mean over "
-    "the classes.",
-    task=MULTICLASS,
-    better="lower",
-    most=1.0,
-    needs=("scores",),
-    interval="none",
-    function=classwise_calibration_error,
-    shown=("everyone",),
-    special=True,
-)
-
-
-def _gap_metric(
-    name: str, label: str, sentence: str, function: Callable[[Counts], Floats], *, shown: bool
-) -> Metric:
-    """Return the declaration of a gap between groups over several classes."""
-    return Metric(
-        name=name,
-        label=label,
-        sentence=sentence,
-        task=MULTICLASS,
-        better="lower",
-        needs=("prediction", "groups"),
-        interval="none",
-        function=function,
-        shown=("gaps",) if shown else (),
-        special=True,
-    )
-
-
-_OF = {
-    "class_mean": "the mean over the classes",
-    "weighted": "the mean over the classes, weighted by their shares of labels",
-    "largest": "that of the class with the largest",
-}
-_NAMED = {"class_mean": "mean of classes", "weighted": "weighted by labels", "largest": "largest"}
-_GAPS = {
-    "statistical_parity": (
-        statistical_parity,
-        "gap in selection rate",
-        "The widest gap between groups in selection rate",
-    ),
-    "equal_opportunity": (
-        equal_opportunity,
-        "gap in true positive rate",
-        "The widest gap between groups in true positive rate",
-    ),
-}
-
-
-def _all_forms(name: str) -> tuple[Metric, ...]:
-    """Return the declarations of a gap in all `FORMS`."""
-    gap, label, sentence = _GAPS[name]
-    return tuple(
-        _gap_metric(
-            f"{name}_{form}",
-            f"{label}, {_NAMED[form]}",
-            f"{sentence}: {_OF[form]}.",
-            partial(_form, form, gap),
-            shown=form == "class_mean",
-        )
-        for form in FORMS
-    )
-
-
-PARITY_CLASS_MEAN, PARITY_WEIGHTED, PARITY_LARGEST = _all_forms("statistical_parity")
-OPPORTUNITY_CLASS_MEAN, OPPORTUNITY_WEIGHTED, OPPORTUNITY_LARGEST = _all_forms("equal_opportunity")
-PARITY_GROUP_WEIGHTED = _gap_metric(
-    "statistical_parity_group_weighted",
-    "gap in selection rate, weighted by each group's labels",
-    "The widest gap between groups in the sum of selection rates, weighted by each group's shares "
-    "of labels.",
-    _group_weighted_gap,
-    shown=False,
-)
-OPPORTUNITY_MICRO = _gap_metric(
-    "equal_opportunity_micro",
-    "gap in true positive rate, micro",
-    "The widest gap between groups in accuracy, the true positive rate of all classes added up.",
-    _micro,
-    shown=False,
-)

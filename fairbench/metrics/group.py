@@ -7,27 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Literal, NamedTuple
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
-from fairbench.metrics.registry import (
-    BINARY,
-    FN,
-    FP,
-    Better,
-    Counts,
-    Metric,
-    Rate,
-    accuracy,
-    false_positive_rate,
-    positive_predictive_value,
-    selection_rate,
-    true_positive_rate,
-)
+from fairbench.metrics.registry import FN, FP, Counts, Rate
 
 
 def gap(rate: Rate, counts: Counts) -> Floats:
@@ -40,8 +26,7 @@ def gap(rate: Rate, counts: Counts) -> Floats:
 def difference(rate: Rate, counts: Counts) -> Floats:
     """Return `rate` of every other group minus the reference's, (..., G, 4) -> (..., G - 1)."""
     values = rate(counts)
-    signed: Floats = values[..., 1:] - values[..., :1]
-    return signed
+    return values[..., 1:] - values[..., :1]
 
 
 def ratio(rate: Rate, counts: Counts) -> Floats:
@@ -50,42 +35,22 @@ def ratio(rate: Rate, counts: Counts) -> Floats:
     return _divide(values[..., 1:], values[..., :1])
 
 
-def statistical_parity(counts: Counts) -> Floats:
-    """Return the largest gap of selection rates (demographic parity difference)."""
-    return gap(selection_rate, counts)
+def mean_rate(first: Rate, second: Rate, counts: Counts) -> Floats:
+    """Return the mean of two rates, (..., 4) -> (...)."""
+    return (first(counts) + second(counts)) / 2
 
 
-def equal_opportunity(counts: Counts) -> Floats:
-    """Return the largest gap of true positive rates (Hardt et al. 2016)."""
-    return gap(true_positive_rate, counts)
+def larger_gap(first: Rate, second: Rate, counts: Counts) -> Floats:
+    """Return the larger of the gaps of two rates (equalized odds of Hardt et al. 2016)."""
+    return np.maximum(gap(first, counts), gap(second, counts))
 
 
-def false_positive_rate_gap(counts: Counts) -> Floats:
-    """Return the largest gap of false positive rates (predictive equality)."""
-    return gap(false_positive_rate, counts)
-
-
-def equalized_odds(counts: Counts) -> Floats:
-    """Return the larger of the gaps of true and of false positive rates (Hardt et al. 2016)."""
-    return np.maximum(equal_opportunity(counts), false_positive_rate_gap(counts))
-
-
-def predictive_parity(counts: Counts) -> Floats:
-    """Return the largest gap of positive predictive values."""
-    return gap(positive_predictive_value, counts)
-
-
-def accuracy_gap(counts: Counts) -> Floats:
-    """Return the largest gap of accuracies."""
-    return gap(accuracy, counts)
-
-
-def disparate_impact(counts: Counts) -> Floats:
-    """Return the ratio of selection rates (Feldman et al. 2015).
+def extreme_ratio(rate: Rate, counts: Counts) -> Floats:
+    """Return the ratio of two groups' rates (disparate impact of Feldman et al. 2015).
 
     Unprivileged over privileged for two groups, smallest over largest for more.
     """
-    values = selection_rate(counts)
+    values = rate(counts)
     if values.shape[-1] == 2:
         return _divide(values[..., 1], values[..., 0])
     return _divide(values.min(axis=-1), values.max(axis=-1))
@@ -94,112 +59,6 @@ def disparate_impact(counts: Counts) -> Floats:
 def _divide(top: Floats, bottom: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(bottom > 0, top / bottom, np.nan)
-
-
-def _group_metric(
-    function: Callable[[Counts], Floats],
-    label: str,
-    sentence: str,
-    *rates: Rate,
-    better: Better = "lower",
-) -> Metric:
-    """Return the declaration of a metric that compares the rates of all groups."""
-    return Metric(
-        name=function.__name__,
-        label=label,
-        sentence=sentence,
-        task=BINARY,
-        better=better,
-        needs=("prediction", "groups"),
-        interval="widest",
-        function=function,
-        rates=rates,
-        shown=("gaps",),
-    )
-
-
-STATISTICAL_PARITY = _group_metric(
-    statistical_parity,
-    "gap in selection rate",
-    "The largest difference between two groups in the share predicted 1 (demographic parity "
-    "difference).",
-    selection_rate,
-)
-DISPARATE_IMPACT = _group_metric(
-    disparate_impact,
-    "ratio of selection rates",
-    "The other group's share predicted 1 over the reference group's; of three or more, the "
-    "smallest over the largest.",
-    selection_rate,
-    better=1.0,
-)
-EQUAL_OPPORTUNITY = _group_metric(
-    equal_opportunity,
-    "gap in true positive rate",
-    "The largest difference between two groups in the true positive rate (equal opportunity).",
-    true_positive_rate,
-)
-FALSE_POSITIVE_RATE_GAP = _group_metric(
-    false_positive_rate_gap,
-    "gap in false positive rate",
-    "The largest difference between two groups in the false positive rate.",
-    false_positive_rate,
-)
-EQUALIZED_ODDS = _group_metric(
-    equalized_odds,
-    "gap in equalized odds",
-    "The larger of the largest differences in the true and in the false positive rate.",
-    true_positive_rate,
-    false_positive_rate,
-)
-PREDICTIVE_PARITY = _group_metric(
-    predictive_parity,
-    "gap in precision",
-    "The largest difference between two groups in precision.",
-    positive_predictive_value,
-)
-ACCURACY_GAP = _group_metric(
-    accuracy_gap,
-    "gap in accuracy",
-    "The largest difference between two groups in accuracy.",
-    accuracy,
-)
-
-
-def _in_words(rate: Rate) -> str:
-    return rate.name.replace("_", " ").replace("positive predictive value", "precision")
-
-
-def _pair_metric(form: Literal["difference", "ratio"], name: str, rate: Rate) -> Metric:
-    """Return the declaration of a metric that compares each group's rate with the reference's."""
-    compared = "minus" if form == "difference" else "over"
-    return Metric(
-        name=f"{name}_{form}",
-        label=f"{'difference in' if form == 'difference' else 'ratio of'} {_in_words(rate)}",
-        sentence=f"A group's {_in_words(rate)} {compared} that of the first group.",
-        task=BINARY,
-        better="neither" if form == "difference" else 1.0,
-        needs=("prediction", "groups"),
-        interval=form,
-        function=partial(difference if form == "difference" else ratio, rate),
-        rates=(rate,),
-    )
-
-
-STATISTICAL_PARITY_DIFFERENCE = _pair_metric("difference", "statistical_parity", selection_rate)
-STATISTICAL_PARITY_RATIO = _pair_metric("ratio", "statistical_parity", selection_rate)
-EQUAL_OPPORTUNITY_DIFFERENCE = _pair_metric("difference", "equal_opportunity", true_positive_rate)
-EQUAL_OPPORTUNITY_RATIO = _pair_metric("ratio", "equal_opportunity", true_positive_rate)
-FALSE_POSITIVE_RATE_DIFFERENCE = _pair_metric(
-    "difference", "false_positive_rate", false_positive_rate
-)
-FALSE_POSITIVE_RATE_RATIO = _pair_metric("ratio", "false_positive_rate", false_positive_rate)
-PREDICTIVE_PARITY_DIFFERENCE = _pair_metric(
-    "difference", "predictive_parity", positive_predictive_value
-)
-PREDICTIVE_PARITY_RATIO = _pair_metric("ratio", "predictive_parity", positive_predictive_value)
-ACCURACY_DIFFERENCE = _pair_metric("difference", "accuracy", accuracy)
-ACCURACY_RATIO = _pair_metric("ratio", "accuracy", accuracy)
 
 
 def debiased(metric: Callable[[Counts], Floats], counts: Counts, resampled: Counts) -> Floats:
@@ -464,13 +323,11 @@ def _at_several_rates(
     programmes: list[tuple[_Programme, float]] = []
     unsolved: list[tuple[int, int]] = []  # the sample and the relaxation of each programme
     for sample_index, hulls in enumerate(samples):
-        optimum = _unconstrained_optimum(hulls, rates)
+        thresholds, largest_gap = _unconstrained_optimum(hulls, rates)
         programme = _Programme(hulls, rates)
         for relaxation_index, relaxation in enumerate(relaxations):
-            if optimum.largest_gap <= relaxation:
-                for group_weights, threshold in zip(
-                    weights[sample_index], optimum.thresholds, strict=True
-                ):
+            if largest_gap <= relaxation:
+                for group_weights, threshold in zip(weights[sample_index], thresholds, strict=True):
                     group_weights[relaxation_index, threshold] = 1
             else:
                 programmes.append((programme, relaxation))
@@ -486,29 +343,21 @@ def _at_several_rates(
     return weights
 
 
-class _Optimum(NamedTuple):
-    """The thresholds of least error of each group, without a constraint.
+def _unconstrained_optimum(
+    hulls: Sequence[RocHull], rates: Sequence[Rate]
+) -> tuple[list[int], float]:
+    """Return the thresholds of least error of one sample's groups, and their largest gap.
 
-    Attributes
-    ----------
-    thresholds : the index of each group's threshold on its hull.
-    largest_gap : the largest difference between two groups in any rate; infinite where a group has
-        another threshold that is about as good, so that a solver has to choose.
+    That is the largest difference between two groups in any rate; infinite where a group has
+    another threshold that is about as good, so that a solver has to choose.
     """
-
-    thresholds: list[int]
-    largest_gap: float
-
-
-def _unconstrained_optimum(hulls: Sequence[RocHull], rates: Sequence[Rate]) -> _Optimum:
-    """Return the thresholds of least error of one sample's groups, and their largest gap."""
     thresholds = [int(hull.costs.argmin()) for hull in hulls]
     if any(not _is_clear(hull.costs) for hull in hulls):
-        return _Optimum(thresholds, np.inf)
+        return thresholds, np.inf
     counts = np.stack(
         [hull.counts[threshold] for hull, threshold in zip(hulls, thresholds, strict=True)]
     )
-    return _Optimum(thresholds, float(np.max([gap(rate, counts) for rate in rates])))
+    return thresholds, float(np.max([gap(rate, counts) for rate in rates]))
 
 
 def _is_clear(costs: Floats) -> bool:

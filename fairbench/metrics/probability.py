@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats
-from fairbench.metrics.registry import BINARY, Metric
 
 
 def average_ranks(values: ArrayLike) -> Floats:
     """Return ranks 1 .. n, ties sharing their mean rank."""
     block = tie_blocks(values)
     size = np.bincount(block)
-    ranks: Floats = (np.cumsum(size) - (size - 1) / 2)[block]
-    return ranks
+    return (np.cumsum(size) - (size - 1) / 2)[block]
 
 
 def tie_blocks(values: ArrayLike) -> NDArray[np.int64]:
@@ -64,20 +62,6 @@ def nll_of_sd(target: ArrayLike, prediction: ArrayLike, sd: ArrayLike) -> Floats
     return log_loss_rows(target, np.clip(0.5 + side * half_width, 0.001, 0.999))
 
 
-NLL = Metric(
-    name="nll",
-    label="NLL of the uncertainty",
-    sentence="The mean negative log-likelihood of the labels, the uncertainty being read as an sd.",
-    task=BINARY,
-    better="lower",
-    needs=("prediction", "uncertainty"),
-    interval="mean",
-    least=0.0,
-    function=nll_of_sd,
-    shown=("everyone",),
-)
-
-
 def log_loss_rows(target: ArrayLike, score: ArrayLike, *, floor: float = 1e-15) -> Floats:
     """Return each row's -[y log p + (1 - y) log(1 - p)], p clipped to [floor, 1 - floor]."""
     y = np.asarray(target, float)
@@ -86,39 +70,10 @@ def log_loss_rows(target: ArrayLike, score: ArrayLike, *, floor: float = 1e-15) 
     return losses
 
 
-LOG_LOSS = Metric(
-    name="log_loss",
-    label="log loss of the score",
-    sentence="The mean negative logarithm of the probability that was given to the true label.",
-    task=BINARY,
-    better="lower",
-    needs=("score",),
-    interval="mean",
-    least=0.0,
-    function=log_loss_rows,
-    shown=("everyone",),
-)
-
-
 def brier_rows(target: ArrayLike, score: ArrayLike) -> Floats:
     """Return each row's squared difference of label and probability."""
     losses: Floats = (np.asarray(target, float) - np.asarray(score, float)) ** 2
     return losses
-
-
-BRIER_SCORE = Metric(
-    name="brier_score",
-    label="Brier score",
-    sentence="The mean squared difference between the score and the label.",
-    task=BINARY,
-    better="lower",
-    most=1.0,
-    needs=("score",),
-    interval="mean",
-    least=0.0,
-    function=brier_rows,
-    shown=("everyone",),
-)
 
 
 @dataclass(frozen=True)
@@ -224,21 +179,6 @@ def expected_calibration_error(
     return diagram.expected_calibration_error()
 
 
-EXPECTED_CALIBRATION_ERROR = Metric(
-    name="expected_calibration_error",
-    label="expected calibration error",
-    sentence="How far scores lie from the share of labels 1 among like scores, on average.",
-    task=BINARY,
-    better="lower",
-    most=1.0,
-    needs=("score",),
-    interval="none",
-    function=expected_calibration_error,
-    shown=("everyone",),
-    special=True,
-)
-
-
 FEWEST = 100  # rows of a group, below which its calibration error is mostly chance
 
 
@@ -261,22 +201,6 @@ def multicalibration_error(
     )
 
 
-MULTICALIBRATION_ERROR = Metric(
-    name="multicalibration_error",
-    label="multicalibration error",
-    sentence=f"The largest calibration error of any group of {FEWEST} people or more, everyone "
-    "included.",
-    task=BINARY,
-    better="lower",
-    most=1.0,
-    needs=("score", "groups"),
-    interval="none",
-    function=multicalibration_error,
-    shown=("everyone",),
-    special=True,
-)
-
-
 def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
     """Return the area under the ROC curve by the rank-sum statistic; NaN with one class only."""
     y = np.asarray(target).astype(bool)
@@ -289,15 +213,3 @@ def roc_auc(target: ArrayLike, score: ArrayLike) -> float:
 
 
 # After the others, as rows of a table are in the order of declarations.
-ROC_AUC = Metric(
-    name="roc_auc",
-    label="ROC AUC",
-    sentence="The chance that somebody with label 1 has a higher score than somebody with label 0.",
-    task=BINARY,
-    better="higher",
-    needs=("score",),
-    interval="auc",
-    function=roc_auc,
-    undefined="only one class in {part}",
-    shown=("everyone",),
-)

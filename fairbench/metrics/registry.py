@@ -1,17 +1,23 @@
-"""The registry of metrics, each of which is declared once, next to its function.
+"""The registry of metrics, each of which is declared once, in a row of ``declared.csv``.
 
-A declaration is a :class:`Metric` at the top level of a module of this package. The evaluator, the
-tables, the figures, the pages, comparisons and audits take names, labels, directions and sizes that
-do not matter from here: a new metric is one function and one declaration in one file.
+A row says what a metric is called, how it is computed, which values are good, what its interval is
+made from and where it is shown; its columns are explained in :class:`Metric`. The column `formula`
+has the cells of a rate, as in ``FP / (TN + FP)``, or a function of a module of this package, with
+what it is of in brackets: ``group.gap(selection_rate)``. A :class:`Metric` at the top level of a
+module of this package is a declaration, too. The evaluator, the tables, the figures, the pages,
+comparisons and audits take names, labels, directions and sizes that do not matter from here.
 """
 
 from __future__ import annotations
 
+import csv
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -149,26 +155,62 @@ def near(values: Floats, target: float) -> Floats:
 
 @lru_cache(maxsize=1)
 def declared() -> tuple[Metric, ...]:
-    """Return every declared metric, in the order of modules and of declarations in them.
+    """Return every declared metric: the rows of the table, then what modules declare themselves.
 
     Raises
     ------
     ValueError : two metrics of one task have one name, or one of counts is not that of its rates.
     """
     package = import_module("fairbench.metrics")
-    metrics: dict[tuple[str, str], Metric] = {}
+    found = [(TABLE.name, _metric_of(row)) for row in _rows()]
     for info in pkgutil.iter_modules(package.__path__):
         module = import_module(f"{package.__name__}.{info.name}")
-        for value in vars(module).values():
-            if not isinstance(value, Metric):
-                continue
-            if metrics.setdefault((value.name, value.task), value) is not value:
-                raise ValueError(f"two metrics are called {value.name}: see {info.name}.py")
-            _check_rates(value, info.name)
+        values = vars(module).values()
+        found += [(f"{info.name}.py", value) for value in values if isinstance(value, Metric)]
+    metrics: dict[tuple[str, str], Metric] = {}
+    for file, metric in found:
+        if metrics.setdefault((metric.name, metric.task), metric) is not metric:
+            raise ValueError(f"two metrics are called {metric.name}: see {file}")
+        _check_rates(metric, file)
     return tuple(metrics.values())
 
 
-def _check_rates(metric: Metric, module: str) -> None:
+def _metric_of(row: Mapping[str, str]) -> Metric:
+    """Return the metric that a row of the table declares."""
+    formula, task, better = row["formula"], row["task"], row["better"]
+    function: Callable[..., Any]
+    if is_rate := "/" in formula:
+        function = RATES[row["name"]]
+        arguments: list[Any] = [function]
+    else:
+        module, name, *names = re.findall(r"\w+", formula)
+        arguments = [RATES.get(argument, argument) for argument in names]
+        function = getattr(import_module(f"fairbench.metrics.{module}"), name)
+        function = partial(function, *arguments) if arguments else function
+    compared = [argument for argument in arguments if isinstance(argument, Rate)]
+    interval: Any = row["interval"]
+    direction: Any = better if better.isalpha() else float(better)
+    return Metric(
+        name=row["name"],
+        label=row["label"],
+        sentence=row["sentence"],
+        task=task,
+        better=direction,
+        needs=tuple(row["needs"].split()),
+        interval=interval,
+        function=function,
+        least=float(row["least"] or -np.inf),
+        most=float(row["most"] or np.inf),
+        fewest=int(row["fewest"] or 0),
+        rates=tuple(compared) if task == BINARY else (),
+        relative=row["relative"] == "yes",
+        undefined=Metric.undefined if is_rate else row["undefined"] or Metric.undefined,
+        shown=tuple(row["shown"].split()),
+        special=row["special"] == "yes",
+    )
+
+
+def _check_rates(metric: Metric, file: str) -> None:
     """Refuse a metric of counts that is something else than its interval is made of.
 
     An interval is made of the metric's rates, and would be another quantity's.
@@ -191,7 +233,7 @@ def _check_rates(metric: Metric, module: str) -> None:
         expected = np.ptp(rates, axis=1).max()
     if len(rates) > most or not np.allclose(metric(counts), expected):
         raise ValueError(
-            f"{metric.name} in {module}.py: interval={metric.interval!r} is for "
+            f"{metric.name} in {file}: interval={metric.interval!r} is for "
             f"{_MADE_OF[metric.interval]}, and its function is something else, whose interval this "
             "would not be: declare a metric for each rate"
         )
@@ -310,8 +352,7 @@ class Rate:
         """Return the rate of every table in `counts` (..., 4)."""
         top, bottom = (_sum(counts, weights) for weights in (self.numerator, self.denominator))
         undefined = np.full_like(bottom, np.nan)  # draws that lie in memory side by side stay so
-        rate: NDArray[np.float64] = np.divide(top, bottom, out=undefined, where=bottom > 0)
-        return rate
+        return np.divide(top, bottom, out=undefined, where=bottom > 0)
 
     def size(self, counts: Counts) -> NDArray[np.float64]:
         """Return how many rows the rate is based on: those in a cell of the denominator."""
@@ -355,125 +396,42 @@ def _sum(counts: Counts, weights: tuple[int, ...]) -> NDArray[np.float64]:
     return np.asarray(total, np.float64)
 
 
-_ALL = (1, 1, 1, 1)
-_NEGATIVES, _POSITIVES = (1, 1, 0, 0), (0, 0, 1, 1)
-_PREDICTED_NEGATIVES, _PREDICTED_POSITIVES = (1, 0, 1, 0), (0, 1, 0, 1)
+# The table of metrics, and the rates in it.
 
-selection_rate = Rate("selection_rate", _PREDICTED_POSITIVES, _ALL, "no rows")
-base_rate = Rate("base_rate", _POSITIVES, _ALL, "no rows")
-accuracy = Rate("accuracy", (1, 0, 0, 1), _ALL, "no rows")
-error_rate = Rate("error_rate", (0, 1, 1, 0), _ALL, "no rows")
-true_positive_rate = Rate("true_positive_rate", (0, 0, 0, 1), _POSITIVES, "no positives")
-false_negative_rate = Rate("false_negative_rate", (0, 0, 1, 0), _POSITIVES, "no positives")
-false_positive_rate = Rate("false_positive_rate", (0, 1, 0, 0), _NEGATIVES, "no negatives")
-true_negative_rate = Rate("true_negative_rate", (1, 0, 0, 0), _NEGATIVES, "no negatives")
-positive_predictive_value = Rate(
-    "positive_predictive_value", (0, 0, 0, 1), _PREDICTED_POSITIVES, "no predicted positives"
-)
-negative_predictive_value = Rate(
-    "negative_predictive_value", (1, 0, 0, 0), _PREDICTED_NEGATIVES, "no predicted negatives"
-)
-f1_score = Rate("f1_score", (0, 0, 0, 2), (0, 1, 1, 2), "no positives and no predicted positives")
+TABLE = Path(__file__).with_name("declared.csv")
 
 
-def _rate_metric(
-    rate: Rate, label: str, sentence: str, better: Better, shown: tuple[str, ...] = ()
-) -> Metric:
-    """Return the declaration of a rate as a metric."""
-    return Metric(
-        name=rate.name,
-        label=label,
-        sentence=sentence,
-        task=BINARY,
-        better=better,
-        needs=("prediction",),
-        interval="rate",
-        function=rate,
-        rates=(rate,),
-        shown=shown,
-    )
+@lru_cache(maxsize=1)
+def _rows() -> tuple[Mapping[str, str], ...]:
+    """Return the rows of the table as they are written."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
 
 
-SELECTION_RATE = _rate_metric(
-    selection_rate,
-    "selection rate",
-    "The share of people that are predicted 1.",
-    "neither",
-    ("groups",),
-)
-BASE_RATE = _rate_metric(base_rate, "base rate", "The share of people whose label is 1.", "neither")
-ACCURACY = _rate_metric(
-    accuracy, "accuracy", "The share of people whose prediction is right.", "higher"
-)
-ERROR_RATE = _rate_metric(
-    error_rate,
-    "error rate",
-    "The share of people whose prediction is wrong.",
-    "lower",
-    ("everyone", "groups"),
-)
-TRUE_POSITIVE_RATE = _rate_metric(
-    true_positive_rate,
-    "true positive rate",
-    "Of the people whose label is 1, the share that is predicted 1.",
-    "higher",
-    ("groups",),
-)
-FALSE_NEGATIVE_RATE = _rate_metric(
-    false_negative_rate,
-    "false negative rate",
-    "Of the people whose label is 1, the share that is predicted 0.",
-    "lower",
-)
-FALSE_POSITIVE_RATE = _rate_metric(
-    false_positive_rate,
-    "false positive rate",
-    "Of the people whose label is 0, the share that is predicted 1.",
-    "lower",
-    ("groups",),
-)
-TRUE_NEGATIVE_RATE = _rate_metric(
-    true_negative_rate,
-    "true negative rate",
-    "Of the people whose label is 0, the share that is predicted 0.",
-    "higher",
-)
-POSITIVE_PREDICTIVE_VALUE = _rate_metric(
-    positive_predictive_value,
-    "precision",
-    "Of the people that are predicted 1, the share whose label is 1.",
-    "higher",
-)
-NEGATIVE_PREDICTIVE_VALUE = _rate_metric(
-    negative_predictive_value,
-    "negative predictive value",
-    "Of the people that are predicted 0, the share whose label is 0.",
-    "higher",
-)
-F1_SCORE = _rate_metric(
-    f1_score,
-    "f1 score",
-    "The harmonic mean of precision and true positive rate.",
-    "higher",
-    ("everyone",),
-)
+def _weights(cells: str) -> tuple[int, int, int, int]:
+    """Return how often a sum of cells, such as ``FP + 2 TP``, counts TN, FP, FN and TP."""
+    times = {cell: int(number or 1) for number, cell in re.findall(r"(\d*) ?([TF][NP])", cells)}
+    tn, fp, fn, tp = (times.get(cell, 0) for cell in ("TN", "FP", "FN", "TP"))
+    return tn, fp, fn, tp
 
 
-def balanced_accuracy(counts: Counts) -> NDArray[np.float64]:
-    """Return the mean of true positive and true negative rate, (..., 4) -> (...)."""
-    balanced: NDArray[np.float64] = (true_positive_rate(counts) + true_negative_rate(counts)) / 2
-    return balanced
+def _rate_of(row: Mapping[str, str]) -> Rate:
+    """Return the rate of a row whose formula is a ratio of sums of cells."""
+    numerator, denominator = map(_weights, row["formula"].split("/"))
+    return Rate(row["name"], numerator, denominator, row["undefined"])
 
 
-BALANCED_ACCURACY = Metric(
-    name="balanced_accuracy",
-    label="balanced accuracy",
-    sentence="The mean of the true positive rate and the true negative rate.",
-    task=BINARY,
-    better="higher",
-    needs=("prediction",),
-    interval="rate",
-    function=balanced_accuracy,
-    rates=(true_positive_rate, true_negative_rate),
-    shown=("everyone",),
+RATES: Mapping[str, Rate] = MappingProxyType(
+    {row["name"]: _rate_of(row) for row in _rows() if "/" in row["formula"]}
 )
+selection_rate = RATES["selection_rate"]
+base_rate = RATES["base_rate"]
+accuracy = RATES["accuracy"]
+error_rate = RATES["error_rate"]
+true_positive_rate = RATES["true_positive_rate"]
+false_negative_rate = RATES["false_negative_rate"]
+false_positive_rate = RATES["false_positive_rate"]
+true_negative_rate = RATES["true_negative_rate"]
+positive_predictive_value = RATES["positive_predictive_value"]
+negative_predictive_value = RATES["negative_predictive_value"]
+f1_score = RATES["f1_score"]

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from fairbench.core.arrays import Floats
-from fairbench.metrics.registry import REGRESSION, Metric
 
 # The fewest rows of a mean of sizes of errors, of their squares, or its root, that has an interval:
 # where one row in a hundred errs thirty times as much as others, fewer would often show none.
@@ -24,37 +23,9 @@ def absolute_error_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
     return losses
 
 
-MAE = Metric(
-    name="mae",
-    label="MAE",
-    sentence="The mean absolute difference between prediction and target.",
-    task=REGRESSION,
-    better="lower",
-    needs=("prediction",),
-    interval="mean",
-    fewest=ERROR_ROWS,
-    least=0.0,
-    function=absolute_error_rows,
-    relative=True,
-    shown=("everyone",),
-)
-
-
 def predicted_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
     """Return each row's prediction, whatever its target."""
     return np.asarray(prediction, float)
-
-
-MEAN_PREDICTION = Metric(
-    name="mean_prediction",
-    label="mean prediction",
-    sentence="What is predicted on average.",
-    task=REGRESSION,
-    better="neither",
-    needs=("prediction",),
-    interval="mean",
-    function=predicted_rows,
-)
 
 
 def residual_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
@@ -63,36 +34,10 @@ def residual_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
     return residuals
 
 
-MEAN_RESIDUAL = Metric(
-    name="mean_residual",
-    label="mean residual",
-    sentence="By how much targets exceed predictions on average; above 0 predicts too little.",
-    task=REGRESSION,
-    better="neither",
-    needs=("prediction",),
-    interval="mean",
-    function=residual_rows,
-)
-
-
 def root_mean_squared_error(target: ArrayLike, prediction: ArrayLike) -> float:
     """Return the root of the mean squared error."""
     y, m = np.asarray(target, float), np.asarray(prediction, float)
     return float(np.sqrt(((y - m) ** 2).mean()))
-
-
-RMSE = Metric(
-    name="rmse",
-    label="RMSE",
-    sentence="The root of the mean squared difference between prediction and target.",
-    task=REGRESSION,
-    better="lower",
-    needs=("prediction",),
-    interval="root_mean",
-    function=root_mean_squared_error,
-    relative=True,
-    shown=("everyone", "groups"),
-)
 
 
 def r2_score(target: ArrayLike, prediction: ArrayLike) -> float:
@@ -102,39 +47,12 @@ def r2_score(target: ArrayLike, prediction: ArrayLike) -> float:
     return float(1 - ((y - m) ** 2).sum() / total) if total > 0 else float("nan")
 
 
-R2 = Metric(
-    name="r2",
-    label="R2",
-    sentence="The share of the target's variance that the predictions explain.",
-    task=REGRESSION,
-    better="higher",
-    needs=("prediction",),
-    interval="explained",
-    function=r2_score,
-    undefined="target is constant in {part}",
-    shown=("everyone",),
-)
-
-
 def normal_nll_rows(target: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Floats:
     """Return each row's -log N(target; mean, sd), the constant included; NaN where sd <= 0."""
     y, m, s = (np.asarray(a, float) for a in (target, mean, sd))
     with np.errstate(invalid="ignore", divide="ignore"):
         losses = np.log(s) + ((y - m) / s) ** 2 / 2 + np.log(2 * np.pi) / 2
         return np.where(s > 0, losses, np.nan)
-
-
-NLL = Metric(
-    name="nll",
-    label="NLL of the uncertainty",
-    sentence="The mean negative log-likelihood of the targets under the predicted normals.",
-    task=REGRESSION,
-    better="lower",
-    needs=("prediction", "sd_or_uncertainty"),
-    interval="heavy_mean",
-    function=normal_nll_rows,
-    shown=("everyone",),
-)
 
 
 def crps_normal_rows(target: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Floats:
@@ -149,20 +67,6 @@ def crps_normal_rows(target: ArrayLike, mean: ArrayLike, sd: ArrayLike) -> Float
         density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
         scores = s * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
         return np.where(s > 0, scores, np.nan)
-
-
-CRPS = Metric(
-    name="crps",
-    label="CRPS",
-    sentence="How far the predicted normals are from the targets, in the target's unit.",
-    task=REGRESSION,
-    better="lower",
-    needs=("prediction", "sd"),
-    interval="mean",
-    fewest=ERROR_ROWS,
-    least=0.0,
-    function=crps_normal_rows,
-)
 
 
 def normal_quantile(level: float) -> float:
@@ -197,34 +101,6 @@ def distribution_parity(samples: Sequence[ArrayLike]) -> float:
     the sorted values. NaN if a group is empty, and for a single one.
     """
     return float(distribution_distances(samples).max()) if len(samples) > 1 else float("nan")
-
-
-STATISTICAL_PARITY = Metric(
-    name="statistical_parity",
-    label="gap in selection rate",
-    sentence="The largest difference between two groups in the share of predictions above any one "
-    "value.",
-    task=REGRESSION,
-    better="lower",
-    needs=("prediction", "groups"),
-    interval="none",
-    function=distribution_parity,
-    shown=("gaps",),
-    special=True,
-)
-LABEL_PARITY = Metric(
-    name="label_parity",
-    label="the same of the labels",
-    sentence="The largest difference between two groups in the share of targets above any one "
-    "value.",
-    task=REGRESSION,
-    better="neither",
-    needs=("groups",),
-    interval="none",
-    function=distribution_parity,
-    shown=("gaps",),
-    special=True,
-)
 
 
 _REACH = 8.3  # sds beyond which a normal has no mass that float64 could add to 1
@@ -270,23 +146,9 @@ def uncertainty_aware_parity(
     return _largest_gap(mixtures, tolerance)
 
 
-UNCERTAINTY_AWARE_STATISTICAL_PARITY = Metric(
-    name="uncertainty_aware_statistical_parity",
-    label="uncertainty-aware statistical parity",
-    sentence="The largest distance between two groups' predictions, each of them read as a normal.",
-    task=REGRESSION,
-    better="neither",
-    needs=("prediction", "sd_or_uncertainty", "groups"),
-    interval="none",
-    function=uncertainty_aware_parity,
-    special=True,
-)
-
-
 def is_normal(mean: Floats, sd: Floats) -> NDArray[np.bool_]:
     """Return which rows are a normal distribution, or a step where the sd is 0."""
-    valid: NDArray[np.bool_] = np.isfinite(mean) & np.isfinite(sd) & (sd >= 0)
-    return valid
+    return np.isfinite(mean) & np.isfinite(sd) & (sd >= 0)
 
 
 @dataclass(frozen=True)
@@ -305,14 +167,12 @@ class _Mixture:
             chunk = slice(start, start + chunk_size)
             with np.errstate(over="ignore"):
                 total[chunk] += ndtr((points[chunk, None] - self.means) / self.sds).sum(axis=1)
-        share: Floats = total / len(self)
-        return share
+        return total / len(self)
 
     def jump(self, points: Floats) -> Floats:
         """Return by how much the distribution function steps up at points."""
         before, after = (np.searchsorted(self.steps, points, side) for side in _SIDES)
-        share: Floats = (after - before) / len(self)
-        return share
+        return (after - before) / len(self)
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairbench.core.arrays import Floats
-from fairbench.metrics.registry import BINARY, Metric
 
 
 def truncated_rows(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Floats:
@@ -34,47 +33,3 @@ def padded_frames(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Floa
     most = np.asarray(read, float)
     share: Floats = np.maximum(most - np.asarray(frames), 0).sum(axis=1) / most.sum(axis=-1)
     return share
-
-
-TRUNCATED_ROWS = Metric(
-    name="truncated_rows",
-    label="truncated sequences",
-    sentence="The share of people whose sequence is longer than the model reads.",
-    task=BINARY,
-    better="neither",
-    most=1.0,
-    needs=("frames", "frames_read"),
-    interval="mean",
-    least=0.0,
-    function=truncated_rows,
-    shown=("everyone", "groups"),
-    special=True,
-)
-TRUNCATED_FRAMES = Metric(
-    name="truncated_frames",
-    label="frames cut off",
-    sentence="The share of a person's frames that is cut off, on average.",
-    task=BINARY,
-    better="neither",
-    most=1.0,
-    needs=("frames", "frames_read"),
-    interval="mean",
-    least=0.0,
-    function=truncated_frames,
-    shown=("everyone", "groups"),
-    special=True,
-)
-PADDED_FRAMES = Metric(
-    name="padded_frames",
-    label="frames filled up",
-    sentence="The share of the longest sequence that is read that a person's lacks, on average.",
-    task=BINARY,
-    better="neither",
-    most=1.0,
-    needs=("frames", "frames_read"),
-    interval="mean",
-    least=0.0,
-    function=padded_frames,
-    shown=("groups",),
-    special=True,
-)

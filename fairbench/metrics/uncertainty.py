@@ -8,7 +8,7 @@ among similar people (:func:`variance_decomposition`, :class:`GroupMeans`,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from scipy.special import ndtr
 
 from fairbench.core.arrays import Floats
 from fairbench.metrics.probability import mean_over_ties, spearman, tie_blocks
-from fairbench.metrics.registry import BINARY, REGRESSION, Metric
 
 
 @dataclass(frozen=True)
@@ -77,21 +76,6 @@ def spread_error(
     return spread_diagram(residual, uncertainty, groups).error()
 
 
-SPREAD_ERROR = Metric(
-    name="spread_error",
-    label="spread error",
-    sentence="How far the uncertainty is from the sd of the errors of people of like uncertainty.",
-    task=BINARY,
-    better="lower",
-    needs=("prediction", "uncertainty"),
-    interval="none",
-    function=spread_error,
-    shown=("everyone",),
-    special=True,
-)
-SPREAD_ERROR_OF_REGRESSION = replace(SPREAD_ERROR, task=REGRESSION)
-
-
 # Abstaining on the most uncertain rows: which are kept, their error, and how they differ.
 
 
@@ -114,8 +98,7 @@ def keep_weights(uncertainty: ArrayLike, rate: ArrayLike) -> Floats:
     block = tie_blocks(values)
     size = np.bincount(block)
     before = np.cumsum(size) - size
-    share: Floats = np.clip((kept - before) / size, 0, 1)[..., block]
-    return share
+    return np.clip((kept - before) / size, 0, 1)[..., block]
 
 
 def area_under_risk_coverage(loss: ArrayLike, uncertainty: ArrayLike) -> float:
@@ -129,22 +112,9 @@ def area_under_risk_coverage(loss: ArrayLike, uncertainty: ArrayLike) -> float:
     return float((np.cumsum(ordered) / np.arange(1, len(ordered) + 1)).mean())
 
 
-def _area_of_errors(target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike) -> float:
+def area_of_errors(target: ArrayLike, prediction: ArrayLike, uncertainty: ArrayLike) -> float:
+    """Return the area under the risk-coverage curve of wrong predictions."""
     return area_under_risk_coverage(np.asarray(target) != np.asarray(prediction), uncertainty)
-
-
-AREA_UNDER_RISK_COVERAGE = Metric(
-    name="area_under_risk_coverage",
-    label="area under the risk-coverage curve",
-    sentence="The error rate of the least uncertain people, on average over how many of them.",
-    task=BINARY,
-    better="lower",
-    most=1.0,
-    needs=("prediction", "uncertainty"),
-    interval="none",
-    function=_area_of_errors,
-    special=True,
-)
 
 
 def feature_shift(features: pd.DataFrame, weights: ArrayLike) -> Floats:
@@ -208,17 +178,15 @@ def _standardised_wasserstein(values: Floats, kept: Floats) -> Floats:
 
 # Uncertainty: its parts, its means by group, and how alike like people's predictions are.
 
-Values = NDArray[np.float64]
-
 
 class Decomposition(NamedTuple):
     """The uncertainty within the members' predictions and that between them, each (n,)."""
 
-    aleatoric: Values
-    epistemic: Values
+    aleatoric: Floats
+    epistemic: Floats
 
     @property
-    def predictive(self) -> Values:
+    def predictive(self) -> Floats:
         """The sum of the two."""
         return self.aleatoric + self.epistemic
 
@@ -267,13 +235,10 @@ def entropy_decomposition(members: ArrayLike) -> Decomposition:
     return Decomposition(entr(p).sum(axis=-1).mean(axis=0), np.maximum(divergence, 0))
 
 
-def _mean(members: Values) -> Values:
+def _mean(members: Floats) -> Floats:
     """Return the members' mean, exact where they are identical."""
-    mean: Values = members[0] + (members - members[0]).mean(axis=0)
+    mean: Floats = members[0] + (members - members[0]).mean(axis=0)
     return mean
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,11 +255,11 @@ class GroupMeans:
     """
 
     size: NDArray[np.int64]
-    mean: Array
-    error: Array
+    mean: Floats
+    error: Floats
 
     @classmethod
-    def of(cls, values: Array, group: NDArray[np.integer], groups: int) -> GroupMeans:
+    def of(cls, values: Floats, group: NDArray[np.integer], groups: int) -> GroupMeans:
         """Return the means of `values` (n, V) at least 0 by `group` (n,), one of `groups`."""
         size = np.bincount(group, minlength=groups)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -308,17 +273,17 @@ class GroupMeans:
         mean, error = (each.reshape(splits, -1, each.shape[-1]) for each in (self.mean, self.error))
         return GroupMeans(self.size.reshape(splits, -1), mean, error)
 
-    def interval(self, level: float) -> tuple[Array, Array]:
+    def interval(self, level: float) -> tuple[Floats, Floats]:
         """Return the ends (..., G, V) of the means' intervals."""
         return _log_interval(self.mean, self._log_error, level)
 
-    def difference(self, level: float) -> tuple[Array, Array, Array]:
+    def difference(self, level: float) -> tuple[Floats, Floats, Floats]:
         """Return every mean less the reference's, with the ends of its interval, (..., G, V)."""
         value = self.mean - self.mean[..., :1, :]
         half = _quantile(level) * np.hypot(self.error, self.error[..., :1, :])
         return value, value - half, value + half
 
-    def ratio(self, level: float) -> tuple[Array, Array, Array]:
+    def ratio(self, level: float) -> tuple[Floats, Floats, Floats]:
         """Return every mean over the reference's, and the ends of its interval, (..., G, V) each.
 
         The log response ratio of Hedges, Gurevitch and Curtis (1999).
@@ -327,32 +292,31 @@ class GroupMeans:
             value = self.mean / self.mean[..., :1, :]
             return value, *_log_interval(value, self._ratio_log_error, level)
 
-    def ratio_outside(self, band: float) -> Array:
+    def ratio_outside(self, band: float) -> Floats:
         """Return the probability (..., G, V) that the ratio is further than `band` from 1."""
         with np.errstate(invalid="ignore", divide="ignore"):
             log_ratio, error = np.log(self.mean / self.mean[..., :1, :]), self._ratio_log_error
             below = np.log(1 - band) if band < 1 else -np.inf
-            outside: Array = ndtr((below - log_ratio) / error) + ndtr(
+            outside: Floats = ndtr((below - log_ratio) / error) + ndtr(
                 (log_ratio - np.log1p(band)) / error
             )
         return outside
 
     @property
-    def _log_error(self) -> Array:
+    def _log_error(self) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(self.mean == 0, 0, self.error / self.mean)
 
     @property
-    def _ratio_log_error(self) -> Array:
-        error: Array = np.hypot(self._log_error, self._log_error[..., :1, :])
-        return error
+    def _ratio_log_error(self) -> Floats:
+        return np.hypot(self._log_error, self._log_error[..., :1, :])
 
 
-def _sums(values: Array, group: NDArray[np.integer], groups: int) -> Array:
+def _sums(values: Floats, group: NDArray[np.integer], groups: int) -> Floats:
     return np.stack([np.bincount(group, column, groups) for column in values.T], axis=1)
 
 
-def _log_interval(value: Array, log_error: Array, level: float) -> tuple[Array, Array]:
+def _log_interval(value: Floats, log_error: Floats, level: float) -> tuple[Floats, Floats]:
     factor = np.exp(_quantile(level) * log_error)
     return value / factor, value * factor
 
@@ -390,7 +354,7 @@ class Neighbours:
             nearest[:, :found] = search.kneighbors(return_distance=False)
         return cls(point, nearest)
 
-    def means(self, values: Array) -> Array:
+    def means(self, values: Floats) -> Floats:
         """Return the mean (n, k) of `values` (n,) over the 1, 2 ... k nearest of every row.
 
         Rows on the point where the neighbourhood ends count with their mean, in whatever order
@@ -408,17 +372,15 @@ class Neighbours:
         place = np.stack([(reach <= rank).sum(axis=1) for rank in range(k)], axis=1)
         candidates = np.column_stack([candidates, np.full(len(values), np.nan)])
         drawn = np.take_along_axis(candidates, place, axis=1)
-        averages: Array = drawn.cumsum(axis=1) / np.arange(1, k + 1)
-        return averages
+        return drawn.cumsum(axis=1) / np.arange(1, k + 1)
 
 
-def individual_fairness(values: Array, neighbours: Neighbours) -> Array:
+def individual_fairness(values: Floats, neighbours: Neighbours) -> Floats:
     """Return 1 - |value - mean of its k nearest neighbours' values| of every row and k, (n, k).
 
     Kuzucu et al. (2024), section 4.3, after the consistency of Zemel et al. (2013): 1 is fair.
     """
-    fairness: Array = 1 - np.abs(values[:, None] - neighbours.means(values))
-    return fairness
+    return 1 - np.abs(values[:, None] - neighbours.means(values))
 
 
 def _distinct(features: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.intp]]:

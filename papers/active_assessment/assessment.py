@@ -21,14 +21,13 @@ from scipy.special import betainc, betaincinv, betaln
 
 from fairbench.components.papers.black_box.estimation import released_pool, superclasses
 from fairbench.components.papers.engine.matching import Effort
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.files import atomic
 from fairbench.data.columns import MulticlassScores
 from fairbench.inference.active import (
     BetaArms,
     ComparisonReward,
     Estimation,
-    Integers,
     Lowest,
     Reward,
     choose,
@@ -36,11 +35,11 @@ from fairbench.inference.active import (
 from fairbench.inference.posterior import (
     Beta,
     ReliabilityDiagram,
-    bin_of,
     centred,
     reliability_diagram,
     uniform,
 )
+from fairbench.metrics.probability import bins_of_width
 
 # Arms of several outcomes or bins, rates of arms, and queues whose rows are labelled in turn.
 #
@@ -59,18 +58,18 @@ class DirichletArms:
     """
 
     alpha: Floats
-    unlabelled: Integers
+    unlabelled: Codes
 
     @staticmethod
-    def of(prior: Any, sizes: Sequence[int] | Integers, *, replications: int = 1) -> DirichletArms:
+    def of(prior: Any, sizes: Sequence[int] | Codes, *, replications: int = 1) -> DirichletArms:
         """Return unlabelled arms, from (A, C) positive pseudo-counts and (A,) sizes."""
         pseudo = np.asarray(prior, float)
         alpha = np.broadcast_to(pseudo, (replications, *pseudo.shape)).copy()
         shape = (replications, len(pseudo))
-        rows: Integers = np.broadcast_to(np.asarray(sizes, np.int64), shape).copy()
+        rows: Codes = np.broadcast_to(np.asarray(sizes, np.int64), shape).copy()
         return DirichletArms(alpha, rows)
 
-    def record(self, rows: Integers, arms: Integers, outcome: Integers) -> None:
+    def record(self, rows: Codes, arms: Codes, outcome: Codes) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
         self.alpha[rows, arms, outcome] += 1
         self.unlabelled[rows, arms] -= 1
@@ -81,7 +80,7 @@ class DirichletArms:
         drawn: Floats = gammas / gammas.sum(axis=-1, keepdims=True)
         return drawn
 
-    def take(self, rows: Integers) -> DirichletArms:
+    def take(self, rows: Codes) -> DirichletArms:
         """Return some of the replications."""
         return DirichletArms(self.alpha[rows], self.unlabelled[rows])
 
@@ -99,10 +98,10 @@ class BinnedArms:
     """
 
     posterior: Beta
-    unlabelled: Integers
+    unlabelled: Codes
 
     @staticmethod
-    def of(prior: Beta, sizes: Sequence[int] | Integers, *, replications: int = 1) -> BinnedArms:
+    def of(prior: Beta, sizes: Sequence[int] | Codes, *, replications: int = 1) -> BinnedArms:
         """Return unlabelled arms, from (A, B) priors and (A,) numbers of rows."""
         shape = (replications, *prior.successes.shape)
         pseudo = (
@@ -112,12 +111,12 @@ class BinnedArms:
         return BinnedArms(Beta(*pseudo), rows)
 
     @staticmethod
-    def outcome(bins: Integers, correct: NDArray[Any]) -> Integers:
+    def outcome(bins: Codes, correct: NDArray[Any]) -> Codes:
         """Return (n,) codes of what a label shows: twice the bin, and 1 for a right prediction."""
-        codes: Integers = 2 * bins + correct.astype(np.int64)
+        codes: Codes = 2 * bins + correct.astype(np.int64)
         return codes
 
-    def record(self, rows: Integers, arms: Integers, outcome: Integers) -> None:
+    def record(self, rows: Codes, arms: Codes, outcome: Codes) -> None:
         """Count, in place, one label for each (replication, arm); no pair may come twice."""
         bins, correct = np.divmod(outcome, 2)
         self.posterior.successes[rows, arms, bins] += correct
@@ -128,7 +127,7 @@ class BinnedArms:
         """Draw every bin's accuracy once, (R, A, B)."""
         return generator.beta(self.posterior.successes, self.posterior.failures)
 
-    def take(self, rows: Integers) -> BinnedArms:
+    def take(self, rows: Codes) -> BinnedArms:
         """Return some of the replications."""
         return BinnedArms(self.posterior.take(rows), self.unlabelled[rows])
 
@@ -161,10 +160,10 @@ class LabelledArms(Protocol):
     """Arms that take labels."""
 
     @property
-    def unlabelled(self) -> Integers:
+    def unlabelled(self) -> Codes:
         """Return the rows of each arm without a label, (R, A)."""
 
-    def record(self, rows: Integers, arms: Integers, success: Any) -> None:
+    def record(self, rows: Codes, arms: Codes, success: Any) -> None:
         """Count one label for each (replication, arm)."""
 
 
@@ -182,11 +181,11 @@ class Queues:
     """
 
     outcome: NDArray[np.uint8]
-    sizes: Integers
+    sizes: Codes
 
     @staticmethod
     def of(
-        outcome: NDArray[Any], arm: Integers, generator: np.random.Generator, *, replications: int
+        outcome: NDArray[Any], arm: Codes, generator: np.random.Generator, *, replications: int
     ) -> Queues:
         """Shuffle a pool: (n,) outcomes, codes from 0, of rows in (n,) arms 0 .. A - 1."""
         sizes = np.bincount(arm)
@@ -197,7 +196,7 @@ class Queues:
             queues[:, g, :size] = generator.permuted(tiled, axis=1)
         return Queues(queues, sizes)
 
-    def label(self, arms: LabelledArms, chosen: Integers) -> None:
+    def label(self, arms: LabelledArms, chosen: Codes) -> None:
         """Give each replication's (R, m) chosen arms, all different, one label; skip -1."""
         replications, columns = np.nonzero(chosen >= 0)
         arm = chosen[replications, columns]
@@ -210,7 +209,7 @@ class Queues:
 def assess(
     queues: Queues,
     arms: AnyArms,
-    choose: Callable[[AnyArms], Integers],
+    choose: Callable[[AnyArms], Codes],
     *,
     observe: Callable[[AnyArms], Any],
     rounds: int,
@@ -241,7 +240,6 @@ def assess(
 
 # Pools as a strategy sees them: rows in arms, what a label shows of each, and the arms' priors.
 
-Codes = NDArray[np.int64]
 BINS = 10
 _NO_PRIOR = 1e-6
 
@@ -396,7 +394,7 @@ def binned_by_class(scores: MulticlassScores, name: str, *, held_out: float = 0.
     kept = rng(0, "active held out", name).permutation(len(scores))
     rows = np.sort(kept[int(held_out * len(scores)) :])
     score, correct = scores.confidence[rows], scores.correct[rows]
-    outcome = BinnedArms.outcome(bin_of(score, BINS), correct)
+    outcome = BinnedArms.outcome(bins_of_width(score, BINS), correct)
     return BinnedPool(name, scores.prediction[rows], outcome, score, correct)
 
 
@@ -470,7 +468,7 @@ def start(
     *,
     replications: int,
     plays: int = 1,
-) -> tuple[Any, Callable[[Any], Integers]]:
+) -> tuple[Any, Callable[[Any], Codes]]:
     """Return the arms before the first label, and what chooses the next ones.
 
     Parameters
@@ -492,21 +490,21 @@ def start(
 
 def lowest_quantiles(
     arms: BetaArms, generator: np.random.Generator, *, plays: int
-) -> Callable[[BetaArms], Integers]:
+) -> Callable[[BetaArms], Codes]:
     """Return Bayesian UCB for the least accurate arms: those of the lowest 2.5 % quantiles.
 
     It is the 97.5 % quantile of the reward, in closed form; computed anew where a label came.
     """
     quantile, counted = arms.posterior.quantile(_LEVEL), arms.posterior.strength.copy()
 
-    def chosen(held: BetaArms) -> Integers:
+    def chosen(held: BetaArms) -> Codes:
         strength = held.posterior.strength
         seen = np.nonzero(strength != counted)
         quantile[seen], counted[seen] = held.posterior.take(seen).quantile(_LEVEL), strength[seen]
         values = quantile + 1e-12 * generator.random(quantile.shape)  # ties at random
         values[held.unlabelled == 0] = np.inf
         few = min(plays, values.shape[1])
-        arm: Integers = np.argsort(values, axis=1)[:, :few]
+        arm: Codes = np.argsort(values, axis=1)[:, :few]
         return np.where(np.isfinite(np.take_along_axis(values, arm, axis=1)), arm, -1)
 
     return chosen
@@ -749,7 +747,7 @@ CODED = Reading("code", 1, by_accuracies=True)
 
 def labels_to_compare(
     pool: ArmPool, method: Method, folder: Path, *, passes: int, reading: Reading = TEXT_READING
-) -> Integers:
+) -> Codes:
     """Return the labels of every pair, (passes, pairs), from their file where it is there."""
     parts = (pool.name, "every pair", reading.name, method.file, str(passes))
     path = folder / "curves" / ("-".join(parts).replace(" ", "_") + ".npy")
@@ -758,11 +756,11 @@ def labels_to_compare(
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as file:
             np.save(file, needed)
-    stored: Integers = np.load(path, allow_pickle=False)
+    stored: Codes = np.load(path, allow_pickle=False)
     return stored
 
 
-def _computed_pairs(pool: ArmPool, method: Method, passes: int, reading: Reading) -> Integers:
+def _computed_pairs(pool: ArmPool, method: Method, passes: int, reading: Reading) -> Codes:
     comparison = ComparisonReward(MARGIN)
     once = np.array(list(combinations(range(len(pool.sizes)), 2)))
     pairs = np.tile(once, (passes, 1))
@@ -790,7 +788,7 @@ def _computed_pairs(pool: ArmPool, method: Method, passes: int, reading: Reading
     return needed.reshape(passes, -1)
 
 
-def _of_pairs(pool: ArmPool, method: Method, pairs: Integers) -> tuple[Queues, BetaArms]:
+def _of_pairs(pool: ArmPool, method: Method, pairs: Codes) -> tuple[Queues, BetaArms]:
     everyone = pool.queues(len(pairs))
     outcome = np.take_along_axis(everyone.outcome, pairs[:, :, None], axis=1)
     sizes = pool.sizes[pairs]
@@ -800,8 +798,8 @@ def _of_pairs(pool: ArmPool, method: Method, pairs: Integers) -> tuple[Queues, B
 
 
 def _goal(
-    pool: ArmPool, pairs: Integers, comparison: ComparisonReward, reading: Reading
-) -> tuple[Integers, Floats]:
+    pool: ArmPool, pairs: Codes, comparison: ComparisonReward, reading: Reading
+) -> tuple[Codes, Floats]:
     """Return the true region of each pair, and its mass given every label."""
     accuracy, size = pool.accuracy[pairs], pool.sizes[pairs]
     known = Beta(size * (accuracy + 1e-6), size * (1 - accuracy + 1e-6))
@@ -860,11 +858,11 @@ class ThresholdArms:
         return self.arms.posterior
 
     @property
-    def unlabelled(self) -> Integers:
+    def unlabelled(self) -> Codes:
         """Return the rows of each arm without a label, (R, A)."""
         return self.arms.unlabelled
 
-    def record(self, rows: Integers, arms: Integers, success: NDArray[np.int64]) -> None:
+    def record(self, rows: Codes, arms: Codes, success: NDArray[np.int64]) -> None:
         """Count, in place, one label of each (replication, arm); no replication may come twice."""
         won, lost = self.posterior.successes[rows, arms], self.posterior.failures[rows, arms]
         change = self._change(rows, arms, success)
@@ -876,7 +874,7 @@ class ThresholdArms:
         self.below[rows, :, arms] += change
         self.expected[rows] += change
 
-    def _change(self, rows: Integers, arms: Integers, success: NDArray[np.int64]) -> Floats:
+    def _change(self, rows: Codes, arms: Codes, success: NDArray[np.int64]) -> Floats:
         """Return how a label changes P(theta < threshold), (N, K); nothing at 1."""
         won = self.posterior.successes[rows, arms][:, None]
         lost = self.posterior.failures[rows, arms][:, None]
@@ -886,7 +884,7 @@ class ThresholdArms:
         change[:, :-1] = density * np.where(success[:, None], -1 / won, 1 / lost)
         return change
 
-    def lowest(self, generator: np.random.Generator) -> Integers:
+    def lowest(self, generator: np.random.Generator) -> Codes:
         """Return the arm of the lowest draw, (R, 1); -1 where no row is left."""
         uniform = generator.random(self.unlabelled.shape)
         level = (self.expected[:, :-1] < _FIRST).sum(axis=1)
@@ -902,7 +900,7 @@ class ThresholdArms:
         chosen[rows[chosen_positions]] = arms[chosen_positions]
         return chosen[:, None]
 
-    def _cell(self, rows: Integers, arms: Integers, uniform: Floats) -> Integers:
+    def _cell(self, rows: Codes, arms: Codes, uniform: Floats) -> Codes:
         """Return how many thresholds a uniform number's quantile has reached, by bisection."""
         # One index into the flat array is faster than three.
         flat, width = self.below.reshape(-1), self.below.shape[2]
@@ -913,7 +911,7 @@ class ThresholdArms:
             cell = np.where(flat.take(flat_index + (probe - 1) * width) <= uniform, probe, cell)
         return cell
 
-    def _lowest_of(self, rows: Integers, arms: Integers, uniform: Floats) -> Integers:
+    def _lowest_of(self, rows: Codes, arms: Codes, uniform: Floats) -> Codes:
         """Return the positions of each row's lowest draw; rows are in order."""
         cell = self._cell(rows, arms, uniform)
         start = np.flatnonzero(np.diff(rows, prepend=-1))

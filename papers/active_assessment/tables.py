@@ -31,7 +31,6 @@ from fairbench.components.papers.active_assessment.assessment import (
     ArmPool,
     BinnedArms,
     BinnedPool,
-    Codes,
     Curves,
     DirichletArms,
     LowestRate,
@@ -68,13 +67,12 @@ from fairbench.components.papers.black_box.estimation import (
     superclass_costs,
 )
 from fairbench.components.papers.engine.matching import Effort, number
-from fairbench.core.arrays import Floats, rng
+from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import MulticlassScores
 from fairbench.inference.active import (
     BetaArms,
     ComparisonReward,
-    Integers,
     LeastCalibrated,
     choose,
     random_row,
@@ -201,13 +199,13 @@ def errors(
     arms = pool.arms(prior, strength, replications)
     reward = OutcomeEstimation(matrices.share)
 
-    def choose(held: DirichletArms) -> Integers:
+    def choose(held: DirichletArms) -> Codes:
         if strategy == "random":
             return random_row(held, reward, generator)
         if not published:
             return thompson(held, reward, generator)
         fall = published_fall(held, held.draw(generator), matrices.share)
-        chosen: Integers = np.where(held.unlabelled > 0, fall, -np.inf).argmax(axis=1)[:, None]
+        chosen: Codes = np.where(held.unlabelled > 0, fall, -np.inf).argmax(axis=1)[:, None]
         return chosen
 
     def observe(held: DirichletArms) -> Floats:

@@ -322,16 +322,16 @@ def ranking_figure(pool: MulticlassScores, title: str, *, draws: int) -> Figure:
     accuracy, _ = _accuracy_and_reliability(pool)
     drawn = accuracy.draws(draws, rng(0, "ranks", title))
     best, worst = (ranks(drawn, m=1, largest=largest) for largest in (True, False))
-    order, m = np.argsort(best.mean), _top(pool)
+    order, m = np.argsort(best["mean"]), _top(pool)
     figure, axes = _panels(3, width=3.6, height=4.2)
     ends = np.concatenate([order[:m], order[-m:]])[::-1]
-    bars = _arms(best.mean[ends], (best.lower[ends], best.upper[ends]))
-    axes[0, 0].errorbar(best.mean[ends], [pool.classes[k] for k in ends], xerr=bars, fmt="o",
+    bars = _arms(best["mean"][ends], (best["lower"][ends], best["upper"][ends]))
+    axes[0, 0].errorbar(best["mean"][ends], [pool.classes[k] for k in ends], xerr=bars, fmt="o",
                         ms=3, color=BLUE)  # fmt: skip
     axes[0, 0].set(xlabel="rank, 1 the most accurate")
     for ax, result, name in ((axes[0, 1], best, "most"), (axes[0, 2], worst, "least")):
-        probable = np.argsort(-result.first)[:_MOST][::-1]
-        ax.barh([pool.classes[k] for k in probable], result.first[probable], color=BLUE)
+        probable = np.argsort(-result["first"])[:_MOST][::-1]
+        ax.barh([pool.classes[k] for k in probable], result["first"][probable], color=BLUE)
         ax.set(xlim=(0, 1), xlabel=f"probability of being the {name} accurate")
     for ax in axes[0]:
         ax.tick_params(axis="y", labelsize=7)
@@ -605,8 +605,8 @@ def classes(scores: MulticlassScores, draws: int) -> Found:
     places = [scores.classes.index(name) for name in MOST_ACCURATE]
     lower, upper = (end[places] for end in accuracy.interval())
     drawn = accuracy.draws(draws, rng(0, "black box", "classes"))
-    most = ranks(drawn, largest=True).first
-    least = ranks(drawn, largest=False).first[scores.classes.index("lizard")]
+    most = ranks(drawn, largest=True)["first"]
+    least = ranks(drawn, largest=False)["first"][scores.classes.index("lizard")]
     return {
         ("least_accuracy", "most accurate classes"): (float(lower.min()), 0.0),
         ("greatest_accuracy", "most accurate classes"): (float(upper.max()), 0.0),

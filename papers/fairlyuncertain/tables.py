@@ -26,9 +26,8 @@ from fairbench.evaluation.summary import summarise
 from fairbench.experiments import pipeline
 from fairbench.experiments.compute import RunEvaluation, raw_outputs
 from fairbench.experiments.pipeline import PlannedRun
-from fairbench.metrics import group as gaps
 from fairbench.metrics.probability import log_loss_rows, nll_of_sd
-from fairbench.metrics.registry import binary_confusion, error_rate, total
+from fairbench.metrics.registry import BINARY, binary_confusion, error_rate, metrics_of, total
 from fairbench.metrics.regression import normal_nll_rows
 from fairbench.metrics.uncertainty import keep_weights
 from fairbench.results.predictions import TEST
@@ -75,14 +74,17 @@ EXPERIMENT, VALIDATION = "fairlyuncertain/table8_13", "fairlyuncertain/table8_13
 SAMPLES = {name: f"{name}_sample" for name in ("acs_income", "acs_public_coverage")}
 RATES = np.arange(26) / 100  # left out, among which the text chooses
 INCLUDED = "included_percent"
+GAPS = (
+    "statistical_parity",
+    "equalized_odds",
+    "equal_opportunity",
+    "disparate_impact",
+    "predictive_parity",
+    "false_positive_rate_gap",
+)
 METRICS: Mapping[str, Callable[[Floats], Floats]] = {
     "error_rate": lambda counts: error_rate(total(counts))[..., 0],
-    "statistical_parity": gaps.statistical_parity,
-    "equalized_odds": gaps.equalized_odds,
-    "equal_opportunity": gaps.equal_opportunity,
-    "disparate_impact": gaps.disparate_impact,
-    "predictive_parity": gaps.predictive_parity,
-    "false_positive_rate_gap": gaps.false_positive_rate_gap,
+    **{name: metrics_of(BINARY)[name] for name in GAPS},
 }
 EVERY = ("error_rate", "statistical_parity", "equalized_odds")
 # What a setting of Table 3 chooses the share by.

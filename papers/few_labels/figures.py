@@ -49,8 +49,8 @@ from fairbench.core.options import option
 from fairbench.inference.few_labels.calibration import BETA
 from fairbench.inference.few_labels.pool import (
     PartlyLabelled,
+    PosteriorFamily,
     bayesian_calibration,
-    bayesian_calibrations,
 )
 from fairbench.inference.posterior import central_interval
 from fairbench.metrics.group import difference
@@ -275,7 +275,8 @@ def reported(table: PartlyLabelled, runs: int) -> Floats:
     """Return P(difference > 0) and P(|difference| < 0.02) of each label order, (R, 2)."""
     subsets = [order[:LABELS] for order in label_orders(table, runs)]
     generator = rng(0, "few_labels", "reports")
-    posteriors = bayesian_calibrations(table, subsets, generator, draws=512, pool_noise=False)
+    family = PosteriorFamily.of(table, generator, draws=512, pool_noise=False)
+    posteriors = (family.posterior(rows, generator) for rows in subsets)
     draws = [difference(accuracy, everyone_else(p.counts))[:, 0] for p in posteriors]
     return np.array([probabilities(drawn) for drawn in draws])
 

@@ -94,7 +94,7 @@ def test_what_no_label_settles_is_said_to_be_so(tmp_path):
     ],
 )
 def test_bounds_are_told_from_noise(lower, upper, rows, expected):
-    ends = RateBounds(np.array(lower), np.array(upper), np.full(2, rows), np.full(2, rows))
+    ends = RateBounds(np.array([lower, upper]), np.full((2, 2), rows))
     template = Finding(GAP, "sex", "rate", NOT_MEASURED, bound=0.05)
     finding, gap = bounded_gap(template, ["one", "other"], ends, 0.05)
     assert gap["verdict"] == expected
@@ -105,7 +105,7 @@ def test_bounds_are_told_from_noise(lower, upper, rows, expected):
 def test_a_large_gap_names_two_groups_that_are_surely_so_far_apart():
     """The groups with the largest lower and the smallest upper end may be too small for that."""
     value = np.array([0.1, 0.15, 0.8, 0.85])
-    ends = RateBounds(value, value, *[np.array([20.0, 2000, 2000, 20])] * 2)
+    ends = RateBounds(*(np.array([row, row]) for row in (value, [20.0, 2000, 2000, 20])))
     template = Finding(GAP, "race", "rate", NOT_MEASURED, bound=0.6)
     finding, _ = bounded_gap(template, ["a", "b", "c", "d"], ends, 0.05)
     assert finding.groups == ("c", "b")

@@ -14,14 +14,7 @@ from fairbench.evaluation.predictions import read_predictions
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable
 from fairbench.inference.few_labels.assisted import LabelledRows
-from fairbench.metrics.registry import (
-    ACCURACY,
-    BALANCED_ACCURACY,
-    F1_SCORE,
-    POSITIVE_PREDICTIVE_VALUE,
-    TRUE_POSITIVE_RATE,
-    binary_confusion,
-)
+from fairbench.metrics.registry import BINARY, binary_confusion, metrics_of
 from fairbench.metrics.regression import crps_normal_rows
 from tests.evaluation.labelled import by_place, labelled
 
@@ -163,7 +156,9 @@ def test_true_intervals_cover_each_group_as_often_as_they_say():
 
 # Intervals of rates of some labels hold, and are no wider than those of the labels alone.
 
-METRICS = [ACCURACY, BALANCED_ACCURACY, F1_SCORE, POSITIVE_PREDICTIVE_VALUE, TRUE_POSITIVE_RATE]
+BALANCED_ACCURACY = metrics_of(BINARY)["balanced_accuracy"]
+NAMES = ("accuracy", "balanced_accuracy", "f1_score", "positive_predictive_value")
+METRICS = [metrics_of(BINARY)[name] for name in (*NAMES, "true_positive_rate")]
 REPLICATIONS, ROWS = 2500, 1000
 
 

@@ -31,13 +31,11 @@ def test_the_first_places_are_a_sample_of_their_own():
     generator = np.random.default_rng(0)
     score, codes = generator.random(200), (generator.random(200) < 0.3).astype(np.intp)
     weight = top_weights(score, np.zeros(200, np.intp), 40)
-    shares = weighted_shares(weight, codes, 2)
+    shares, rows, ratios, below = weighted_shares(weight, codes, 2)
     expected = rate_limits(codes[np.argsort(-score)[:40]].sum(), 40)
-    assert [float(share[1]) for share in shares.shares] == pytest.approx(
-        [float(e) for e in expected]
-    )
-    assert shares.rows.value[1] == pytest.approx(codes.mean())
-    everyone = weighted_shares(np.ones(200), codes, 2).ratios
+    assert [float(share[1]) for share in shares] == pytest.approx([float(e) for e in expected])
+    assert rows.value[1] == pytest.approx(codes.mean())
+    everyone = weighted_shares(np.ones(200), codes, 2)[2]
     assert everyone.value == pytest.approx(1)
     assert everyone.upper - everyone.lower == pytest.approx(0, abs=0.05)  # of the same rows
 
@@ -45,10 +43,10 @@ def test_the_first_places_are_a_sample_of_their_own():
 def test_a_group_that_is_not_among_the_first_has_an_interval():
     codes = np.r_[np.zeros(50), np.ones(10)].astype(np.intp)
     weight = top_weights(np.arange(60, 0, -1.0), np.zeros(60, np.intp), 20)
-    shares = weighted_shares(weight, codes, 2)
-    assert shares.ratios.value[1] == shares.ratios.lower[1] == 0
-    assert 0 < shares.ratios.upper[1] < 2
-    assert shares.below[1] > 0.8
+    shares, rows, ratios, below = weighted_shares(weight, codes, 2)
+    assert ratios.value[1] == ratios.lower[1] == 0
+    assert 0 < ratios.upper[1] < 2
+    assert below[1] > 0.8
 
 
 @pytest.mark.parametrize(("rows", "share", "shift", "top"), [(60, 0.5, 0, 10), (500, 0.2, 0.7, 50)])
@@ -60,9 +58,9 @@ def test_intervals_of_one_list_hold(rows, share, shift, top):
         codes = (generator.random(rows) < share).astype(np.intp)
         score = generator.normal(size=rows) - shift * codes
         for weight in (top_weights(score, one, top), exposure_weights(score, one)):
-            each = weighted_shares(weight, codes, 2)
-            values.append(each.shares.value[1])
-            result.append([*each.shares[1:], *each.ratios[1:]])
+            shares, _, ratios, _ = weighted_shares(weight, codes, 2)
+            values.append(shares.value[1])
+            result.append([*shares[1:], *ratios[1:]])
     truth = np.reshape(values, (300, 2)).mean(axis=0)
     ends = np.reshape(result, (300, 2, 4, 2))[..., 1]
     for k, at in enumerate((truth, truth / share)):
@@ -79,9 +77,9 @@ def test_intervals_of_many_lists_hold():
         codes = (generator.random(450) < chance[lists]).astype(np.intp)
         score = generator.normal(size=450) - 0.5 * codes
         weight = top_weights(score, lists, 5)
-        each = weighted_shares(weight, codes, 2, lists=lists)
-        values.append((each.shares.value[1], codes.mean()))
-        result.append([*each.shares[1:], *each.ratios[1:]])
+        shares, _, ratios, _ = weighted_shares(weight, codes, 2, lists=lists)
+        values.append((shares.value[1], codes.mean()))
+        result.append([*shares[1:], *ratios[1:]])
     truth = np.mean(values, axis=0)
     ends = np.array(result)[..., 1]
     for k, at in enumerate((truth[0], truth[0] / truth[1])):
@@ -96,7 +94,7 @@ def test_a_small_groups_exposure_is_not_surely_unlike_its_rows(rows):
     for _ in range(100):
         codes = generator.integers(0, 10, rows)
         weight = exposure_weights(generator.random(rows), np.zeros(rows, np.intp))
-        ratios = weighted_shares(weight, codes, 10, level=0.9975).ratios
+        ratios = weighted_shares(weight, codes, 10, level=0.9975)[2]
         missed += int(((ratios.lower > 1) | (ratios.upper < 1)).any())
     assert missed < 12
 
@@ -108,6 +106,6 @@ def test_hardly_any_lists_say_hardly_anything(lists):
     for _ in range(150):
         of, codes = np.repeat(np.arange(lists), 10), generator.integers(0, 3, 10 * lists)
         weight = exposure_weights(generator.random(10 * lists), of)
-        ratios = weighted_shares(weight, codes, 3, lists=of, level=0.99).ratios
+        ratios = weighted_shares(weight, codes, 3, lists=of, level=0.99)[2]
         missed += int(((ratios.lower > 1) | (ratios.upper < 1)).any())
     assert missed < 15

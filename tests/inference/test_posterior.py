@@ -461,10 +461,10 @@ def test_probability_of_being_least_accurate_against_quadrature():
                            * getattr(o[1], n)(t), 0, 1)[0]
             for o, n in ((others, "sf"), (others, "cdf"))
         )  # fmt: skip
-        assert result.first[g] == pytest.approx(least, abs=ERROR)
-        assert result.among[g] == pytest.approx(1 - most, abs=ERROR)
-    assert result.first.sum() == pytest.approx(1)
-    assert result.among.sum() == pytest.approx(2)
+        assert result["first"][g] == pytest.approx(least, abs=ERROR)
+        assert result["among"][g] == pytest.approx(1 - most, abs=ERROR)
+    assert result["first"].sum() == pytest.approx(1)
+    assert result["among"].sum() == pytest.approx(2)
 
 
 def test_expected_rank_is_one_plus_the_arms_that_are_probably_before():
@@ -472,18 +472,18 @@ def test_expected_rank_is_one_plus_the_arms_that_are_probably_before():
     before = probability_less(ARMS, pairs)
     np.fill_diagonal(before, 0)
     np.testing.assert_allclose(
-        ranks(ARM_DRAWS, largest=False).mean, 1 + before.sum(axis=1), atol=2 * ERROR
+        ranks(ARM_DRAWS, largest=False)["mean"], 1 + before.sum(axis=1), atol=2 * ERROR
     )
 
 
 def test_order_and_interval():
     draws = np.array([[0.1, 0.3, 0.2]] * 9 + [[0.4, 0.3, 0.2]])
     result = ranks(draws)
-    np.testing.assert_allclose(result.first, [0.1, 0.9, 0])
-    np.testing.assert_allclose(result.mean, [2.8, 1.1, 2.1])
-    np.testing.assert_array_equal(result.lower, [1, 1, 2])
-    np.testing.assert_array_equal(result.upper, [3, 2, 3])
-    np.testing.assert_allclose(ranks(draws, largest=False).first, [0.9, 0, 0.1])
+    np.testing.assert_allclose(result["first"], [0.1, 0.9, 0])
+    np.testing.assert_allclose(result["mean"], [2.8, 1.1, 2.1])
+    np.testing.assert_array_equal(result["lower"], [1, 1, 2])
+    np.testing.assert_array_equal(result["upper"], [3, 2, 3])
+    np.testing.assert_allclose(ranks(draws, largest=False)["first"], [0.9, 0, 0.1])
 
 
 # Joint tables of two algorithms: their margins, and what pairing does to the variance.

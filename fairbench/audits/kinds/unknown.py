@@ -6,7 +6,7 @@ The rows give bounds of every rate. Statements about a gap hold for all rates be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from math import floor
 from typing import Any, TypeAlias
 
@@ -36,13 +36,13 @@ from fairbench.evaluation.findings import (
 from fairbench.evaluation.intervals import GapInterval
 from fairbench.inference.partial import (
     NOTHING,
-    GapBounds,
     ProxyRows,
     RateBounds,
     SelectedLabels,
     gap_bounds,
     gap_size,
     largest_factor,
+    size_bounds,
 )
 from fairbench.metrics.registry import Rate, base_rate
 from fairbench.reporting.document.model import (
@@ -64,7 +64,7 @@ TITLE = "What cannot be known"
 EVERYONE = "of everyone, whatever the labels are that cannot be known"
 WHOEVER = "whoever belongs to which group"
 PROXY = "proxy"  # what groups known through probabilities are an attribute of
-_NO_BOUNDS = GapBounds(np.nan, np.nan, (np.nan, np.nan))
+_NO_BOUNDS: Row = {"lower": np.nan, "upper": np.nan, "interval": (np.nan, np.nan)}
 
 
 def bounded_gap(
@@ -92,20 +92,20 @@ def bounded_gap(
             template,
             names,
             lambda level: GapInterval(*gap_size(ends, level)),
-            estimate=(np.nan, *bounds.interval),
+            estimate=(np.nan, *bounds["interval"]),
             few=few,
             may_be_small=not few,
         )
     finding = measure.conclude(measure.answered(risk))[0]
     verdict = finding.verdict
     if verdict == OPEN and not few:
-        least, most = bounds.size
+        least, most = size_bounds(bounds["lower"], bounds["upper"])
         needs = "more rows may settle it"
         if least <= template.bound <= most:
             verdict = CANNOT
             needs = f"no number of rows settles it: anything in {interval(least, most)} is possible"
         finding = replace(finding, needs=needs)
-    row = {"attribute": template.attribute, "measure": template.measure, **asdict(bounds)}
+    row = {"attribute": template.attribute, "measure": template.measure, **bounds}
     return finding, {**row, "verdict": verdict}
 
 

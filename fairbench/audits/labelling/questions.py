@@ -335,7 +335,7 @@ class _Worst(Question):
     def _chances(self, known: GroupPosterior) -> Floats:
         """Return the probability (A,) that each group is the one that is looked for."""
         draws = self.quantity(Limits(known.draws, known.draws, known.draws)).value
-        return ranks(draws, largest=not self.lowest).first
+        return ranks(draws, largest=not self.lowest)["first"]
 
     def now(self, known: GroupPosterior) -> str:
         chances = self._chances(known)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -96,12 +95,16 @@ class LabelledRows:
         A rate that rests on decisions alone is counted in all rows. A group without a row of the
         rate's denominator among its labels has a size of 0.
         """
-        counts = [
-            self._counts_of_decisions(rate)
-            if needs_no_label(rate)
-            else self._effective_counts(rate)
-            for rate in rates
-        ]
+        counts = []
+        for rate in rates:
+            if needs_no_label(rate):
+                cells = _cells(rate.numerator), _cells(rate.denominator)
+                counts.append([self._sum_all(counted[self.decision]) for counted in cells])
+                continue
+            share, size, denominator, events, *influences = self._from_labels(rate)
+            moved, remaining = self._variance_reduction(events, *influences)
+            size = size / remaining
+            counts.append([np.clip(share + moved / denominator, 0, 1) * size, size])
         successes, sizes = np.array(counts, float).transpose(1, 0, 2)
         return successes, sizes
 
@@ -119,21 +122,23 @@ class LabelledRows:
         ----------
         rates : the rates; no row is in the denominators of two of them.
         """
-        from_labels = [self._from_labels(rate) for rate in rates]
+        parts = [self._from_labels(rate) for rate in rates]
+        shares, sizes, denominators, events, influences, expected, by_score = zip(
+            *parts, strict=True
+        )
         # Influences are scaled to the smallest denominator of the rates.
-        smallest = np.minimum.reduce([estimate.denominator for estimate in from_labels])
-        influence = np.zeros(len(self.rows))
-        expected = _Expected(np.zeros(len(self.score)), np.zeros(len(self.score)))
-        for estimate in from_labels:
-            factor = smallest / estimate.denominator
-            influence += factor[self.group[self.rows]] * estimate.influence
-            expected = expected.plus(estimate.expected, factor[self.group])
-        events = np.minimum.reduce([estimate.events for estimate in from_labels])
-        moved, remaining = self._variance_reduction(influence, expected, events)
-        shares = np.array([estimate.share for estimate in from_labels])
-        shares = _move_together(shares, moved / smallest)
-        sizes = np.array([estimate.size for estimate in from_labels]) / remaining
-        return shares * sizes, sizes
+        smallest = np.minimum.reduce(denominators)
+        factors = [smallest / denominator for denominator in denominators]
+        of_all = [factor[self.group] for factor in factors]
+        moved, remaining = self._variance_reduction(
+            np.minimum.reduce(events),
+            _weighted_sum([factor[self.group[self.rows]] for factor in factors], influences),
+            _weighted_sum(of_all, expected),
+            _weighted_sum(of_all, by_score),
+        )
+        means = _move_together(np.array(shares), moved / smallest)
+        effective = np.array(sizes) / remaining
+        return means * effective, effective
 
     def rows_of(self, rates: Sequence[Rate]) -> Floats:
         """Return how many rows (R, G) each rate rests on, with labels where it needs them."""
@@ -146,64 +151,42 @@ class LabelledRows:
         ]
         return np.array(sizes)
 
-    def _counts_of_decisions(self, rate: Rate) -> tuple[Floats, Floats]:
-        """Return the counts of a rate that rests on decisions alone, in all rows."""
-        in_numerator = _cells(rate.numerator)[self.decision]
-        in_denominator = _cells(rate.denominator)[self.decision]
-        return self._sum_all(in_numerator), self._sum_all(in_denominator)
+    def _from_labels(self, rate: Rate) -> tuple[Floats, ...]:
+        """Return a rate of the labelled rows, and the influence that scores predict for all.
 
-    def _effective_counts(self, rate: Rate) -> tuple[Floats, Floats]:
-        """Return the effective successes and sizes (G,) of a rate, from labels and scores."""
-        estimate = self._from_labels(rate)
-        moved, remaining = self._variance_reduction(
-            estimate.influence, estimate.expected, estimate.events
-        )
-        size = estimate.size / remaining
-        share = np.clip(estimate.share + moved / estimate.denominator, 0, 1)
-        return share * size, size
-
-    def _from_labels(self, rate: Rate) -> _FromLabels:
-        """Return a rate of the labelled rows, and the influence that scores predict for all."""
+        Returns
+        -------
+        share : (G,) the rates.
+        size : (G,) effective numbers of labels that they rest on.
+        denominator : (G,) how many rows of the group the labels in the denominator stand for.
+        events : (G,) how many labels of the rarer outcome there are.
+        influence : (n,) how far each labelled row moves its group's rate, times `denominator`.
+        expected : (N,) the influence of every row that its score predicts.
+        by_score : (N,) the slope of the expected influence in the score.
+        """
+        numerator_of, denominator_of = _cells(rate.numerator), _cells(rate.denominator)
         cell = 2 * self.label + self.decision[self.rows]
-        group, weight = self.group[self.rows], self._weights
-        in_numerator = _cells(rate.numerator)[cell]
-        in_denominator = _cells(rate.denominator)[cell]
+        in_numerator, in_denominator = numerator_of[cell], denominator_of[cell]
+        weight = self._weights
         denominator = np.maximum(self._sum(weight * in_denominator), _TINY)
         squared_weights = np.maximum(self._sum((weight * in_denominator) ** 2), _TINY)
         kish_size = denominator**2 / squared_weights
         share = self._sum(weight * in_numerator) / denominator
         events = np.minimum(share, 1 - share) * kish_size
         has_rows = self._sum(in_denominator) > 0
-        return _FromLabels(
-            share=share,
-            size=np.where(has_rows, kish_size * self._degrees_of_freedom_left, 0.0),
-            denominator=denominator,
-            events=events,
-            influence=in_numerator - share[group] * in_denominator,
-            expected=self._expect(rate, share),
+        size = np.where(has_rows, kish_size * self._degrees_of_freedom_left, 0.0)
+        influence = in_numerator - share[self.group[self.rows]] * in_denominator
+        # The influence of every row if its label were 0, and 1.
+        if_zero, if_one = (
+            numerator_of[self.decision + 2 * label]
+            - share[self.group] * denominator_of[self.decision + 2 * label]
+            for label in (0, 1)
         )
-
-    def _expect(self, rate: Rate, share: Floats) -> _Expected:
-        """Return the influence of every row on a rate that its score predicts."""
-        in_numerator, in_denominator = _cells(rate.numerator), _cells(rate.denominator)
-
-        def influence_with(label: int) -> Floats:
-            """Return the influence of every row if its label were this."""
-            cell = self.decision + 2 * label
-            return in_numerator[cell] - share[self.group] * in_denominator[cell]
-
-        if_zero, if_one = influence_with(0), influence_with(1)
-        return _Expected((1 - self.score) * if_zero + self.score * if_one, if_one - if_zero)
-
-    def _variance(self, expected: _Expected, mean: Floats) -> Floats:
-        """Return the variance (G,) of the expected influence over all rows."""
-        squares = (expected.influence - mean[self.group]) ** 2
-        if self.spread is not None:
-            squares = squares + self.spread * expected.by_score**2
-        return self._sum_all(squares) / np.maximum(self._group_sizes, 1)
+        expected = (1 - self.score) * if_zero + self.score * if_one
+        return share, size, denominator, events, influence, expected, if_one - if_zero
 
     def _variance_reduction(
-        self, influence: Floats, expected: _Expected, events: Floats
+        self, events: Floats, influence: Floats, expected: Floats, by_score: Floats
     ) -> tuple[Floats, Floats]:
         """Return how far scores move each group's rate, and how much of its variance remains.
 
@@ -211,124 +194,80 @@ class LabelledRows:
 
         Parameters
         ----------
-        influence : (n,) the influence of each labelled row.
-        expected : what the scores predict of the influence of all rows.
         events : (G,) numbers of labels of the rarer outcome.
+        influence : (n,) the influence of each labelled row.
+        expected, by_score : (N,) what the scores predict of the influence of all rows, and its
+            slope in the score.
 
         Notes
         -----
         In each group:
 
-        1. Fit the slope b of influences on predictions, by least squares (:meth:`_fit_slope`), and
-           compute the errors of rows that are left out of the fit (:meth:`_leave_one_out`).
-        2. Shrink b by the factor s by which left-out rows are predicted worse than those in the fit
-           (:meth:`_shrinkage`).
-        3. Estimate the share of the variance that remains, v (:meth:`_remaining_variance`).
-        4. Keep the part q = e / (e + FEW_EVENTS) of the slope, where e is the number of events. The
+        1. Fit the slope b of influences on predictions, by least squares. The labelled rows i have
+           weights w_i, influences y_i and predictions x_i. The predictor is
+           a_i = w_i (x_i - mean of x), the response is z_i = w_i y_i, and the slope is
+           sum(a z) / max(sum(a^2), V). V is the value of sum(a^2) if the predictions of labelled
+           rows varied as much as those of all rows. Without V, if few rows have extreme scores and
+           none of them is labelled yet, a slope fitted to small differences among the others would
+           be extrapolated to them, and would be noise.
+        2. Compute the errors of rows that are left out of the fit. With J = n / (n - 1) of a
+           group's n labels, the slope without row i is
+           (sum(a z) - J a_i z_i) / max(sum(a^2) - J a_i^2, V / J), and the errors of the row are
+           J (z_i - slope a_i) and, without scores, J z_i.
+        3. Shrink b by the factor s by which left-out rows are predicted worse than those in the
+           fit. With the squared errors of left-out rows with and without scores, E and E0, and the
+           same errors of the rows in the fit, E_in and E0_in, it is
+           (1 - E / E0) / (1 - E_in / E0_in), limited to [0, 1].
+        4. Estimate the share of the variance that remains, v = (E + u) / (E0 + u), at most 1, with
+           u = UNSEEN times the mean squared weight.
+        5. Keep the part q = e / (e + FEW_EVENTS) of the slope, where e is the number of events. The
            slope is then b s q, and the explained share of the variance (1 - v) (1 - (1 - q)^2).
-        5. Leave the variance of labelled rows as it is: their labels are known.
+        6. Leave the variance of labelled rows as it is: their labels are known.
         """
-        n_labels = self._labels
-        fit = self._fit_slope(influence, expected)
-        left_out = self._leave_one_out(fit)
+        group, weight, n_labels = self.group[self.rows], self._weights, self._labels
+        rows = np.maximum(self._group_sizes, 1)
+        mean_of_all = self._sum_all(expected) / rows
+        squares_of_all = (expected - mean_of_all[self.group]) ** 2
+        if self.spread is not None:
+            squares_of_all = squares_of_all + self.spread * by_score**2
+        total_weight = np.maximum(self._sum(weight), _TINY)
+        squared_weights = self._sum(weight**2)
+        predicted = expected[self.rows]
+        mean_of_labelled = self._sum(weight * predicted) / total_weight
+        predictor = weight * (predicted - mean_of_labelled[group])
+        response = weight * influence
+        # Leaving a row out of its own mean enlarges its error by this factor, n / (n - 1).
+        jackknife = np.maximum(n_labels, 2) / (np.maximum(n_labels, 2) - 1)
+        variance_of_all = self._sum_all(squares_of_all) / rows
+        least_squares = np.maximum(squared_weights * variance_of_all / jackknife, _TINY)
+        squares, products = self._sum(predictor**2), self._sum(predictor * response)
+        slope = products / np.maximum(squares, least_squares)
+
+        factor = jackknife[group]
+        squares_of_others = np.maximum(
+            squares[group] - factor * predictor**2, (least_squares / jackknife)[group]
+        )
+        slope_of_others = (products[group] - factor * predictor * response) / squares_of_others
+        with_scores = self._sum((factor * (response - slope_of_others * predictor)) ** 2)
+        without_scores = self._sum((factor * response) ** 2)
+
+        explained_left_out = 1 - with_scores / np.maximum(without_scores, _TINY)
+        error_in_fit = self._sum((response - slope[group] * predictor) ** 2)
+        explained_in_fit = 1 - error_in_fit / np.maximum(self._sum(response**2), _TINY)
+        shrinkage = np.clip(explained_left_out / np.maximum(explained_in_fit, _TINY), 0, 1)
+        unseen = UNSEEN * squared_weights / np.maximum(n_labels, 1)
+        remaining = np.clip(
+            (with_scores + unseen) / np.maximum(without_scores + unseen, _TINY), _TINY, 1
+        )
         has_enough = n_labels >= FEWEST
-        slope = np.where(has_enough, fit.slope * self._shrinkage(fit, left_out), 0)
-        remaining = np.where(has_enough, self._remaining_variance(fit, left_out), 1.0)
+        slope = np.where(has_enough, slope * shrinkage, 0)
+        remaining = np.where(has_enough, remaining, 1.0)
         kept = events / (events + FEW_EVENTS)
         slope = slope * kept
         remaining = 1 - (1 - remaining) * kept * (2 - kept)
-        labelled_share = n_labels / np.maximum(self._group_sizes, 1)
-        moved = slope * (fit.mean_of_all - fit.mean_of_labelled) * fit.total_weight
+        labelled_share = n_labels / rows
+        moved = slope * (mean_of_all - mean_of_labelled) * total_weight
         return moved, remaining + (1 - remaining) * labelled_share
-
-    def _shrinkage(self, fit: _SlopeFit, left_out: tuple[Floats, Floats]) -> Floats:
-        """Return the factors (G,) from 0 to 1 that slopes are shrunk by against overfitting.
-
-        Notes
-        -----
-        With the squared errors of left-out rows with and without scores, E and E0, and the same
-        errors of the rows in the fit, E_in and E0_in, the factor is
-        (1 - E / E0) / (1 - E_in / E0_in), limited to [0, 1].
-        """
-        with_scores, without_scores = left_out
-        explained_left_out = 1 - with_scores / np.maximum(without_scores, _TINY)
-        group = self.group[self.rows]
-        error_in_fit = self._sum((fit.response - fit.slope[group] * fit.predictor) ** 2)
-        explained_in_fit = 1 - error_in_fit / np.maximum(self._sum(fit.response**2), _TINY)
-        return np.clip(explained_left_out / np.maximum(explained_in_fit, _TINY), 0, 1)
-
-    def _remaining_variance(self, fit: _SlopeFit, left_out: tuple[Floats, Floats]) -> Floats:
-        """Return the shares (G,) of the rates' variance that the fitted scores leave.
-
-        Notes
-        -----
-        The share is (E + u) / (E0 + u), at most 1, with the squared errors of left-out rows with
-        and without scores, E and E0, and with u = UNSEEN times the mean squared weight.
-        """
-        unseen = UNSEEN * fit.squared_weights / np.maximum(self._labels, 1)
-        with_scores, without_scores = left_out
-        share = (with_scores + unseen) / np.maximum(without_scores + unseen, _TINY)
-        return np.clip(share, _TINY, 1)
-
-    def _fit_slope(self, influence: Floats, expected: _Expected) -> _SlopeFit:
-        """Regress the influences of labelled rows on their predictions, in every group.
-
-        Notes
-        -----
-        The labelled rows i of a group have weights w_i, influences y_i and predictions x_i. The
-        predictor is a_i = w_i (x_i - mean of x), the response is z_i = w_i y_i, and the slope is
-        sum(a z) / max(sum(a^2), V). V is the value of sum(a^2) if the predictions of labelled rows
-        varied as much as those of all rows. Without V, if few rows have extreme scores and none of
-        them is labelled yet, a slope fitted to small differences among the others would be
-        extrapolated to them, and would be noise.
-        """
-        weight = self._weights
-        predicted = expected.influence[self.rows]
-        mean_of_all = self._sum_all(expected.influence) / np.maximum(self._group_sizes, 1)
-        total_weight = np.maximum(self._sum(weight), _TINY)
-        squared_weights = self._sum(weight**2)
-        mean_of_labelled = self._sum(weight * predicted) / total_weight
-        predictor = weight * (predicted - mean_of_labelled[self.group[self.rows]])
-        response = weight * influence
-        at_least_two = np.maximum(self._labels, 2)
-        # Leaving a row out of its own mean enlarges its error by this factor, n / (n - 1).
-        jackknife = at_least_two / (at_least_two - 1)
-        variance_of_all = self._variance(expected, mean_of_all)
-        least_squares = np.maximum(squared_weights * variance_of_all / jackknife, _TINY)
-        squares, products = self._sum(predictor**2), self._sum(predictor * response)
-        return _SlopeFit(
-            slope=products / np.maximum(squares, least_squares),
-            predictor=predictor,
-            response=response,
-            squares=squares,
-            products=products,
-            least_squares=least_squares,
-            jackknife=jackknife,
-            mean_of_all=mean_of_all,
-            mean_of_labelled=mean_of_labelled,
-            total_weight=total_weight,
-            squared_weights=squared_weights,
-        )
-
-    def _leave_one_out(self, fit: _SlopeFit) -> tuple[Floats, Floats]:
-        """Return the sums (G,) of squared errors of rows left out, with scores and without.
-
-        Notes
-        -----
-        With J = n / (n - 1) of a group's n labels, and a, z and V of :meth:`_fit_slope`, the slope
-        without row i is (sum(a z) - J a_i z_i) / max(sum(a^2) - J a_i^2, V / J), and the errors of
-        the row are J (z_i - slope a_i) and, without scores, J z_i.
-        """
-        group = self.group[self.rows]
-        predictor, response, jackknife = fit.predictor, fit.response, fit.jackknife
-        squares_of_others = np.maximum(
-            fit.squares[group] - jackknife[group] * predictor**2,
-            (fit.least_squares / jackknife)[group],
-        )
-        products_of_others = fit.products[group] - jackknife[group] * predictor * response
-        slope_of_others = products_of_others / squares_of_others
-        error = jackknife[group] * (response - slope_of_others * predictor)
-        return self._sum(error**2), self._sum((jackknife[group] * response) ** 2)
 
     @property
     def _weights(self) -> Floats:
@@ -372,71 +311,12 @@ class LabelledRows:
         return sums(counted, self.group, self.groups)
 
 
-class _Expected(NamedTuple):
-    """The influence of every row that its score predicts.
-
-    Attributes
-    ----------
-    influence : (N,) the expected influence.
-    by_score : (N,) the slope of the expected influence in the score.
-    """
-
-    influence: Floats
-    by_score: Floats
-
-    def plus(self, other: _Expected, factor: Floats) -> _Expected:
-        """Return the sum of this and `factor` (N,) times another."""
-        return _Expected(
-            self.influence + factor * other.influence, self.by_score + factor * other.by_score
-        )
-
-
-class _SlopeFit(NamedTuple):
-    """A fit of influences by predictions, and the sums that it was made from.
-
-    Attributes
-    ----------
-    slope : (G,) the fitted slopes.
-    predictor, response : (n,) a and z of :meth:`LabelledRows._fit_slope`.
-    squares, products : (G,) sums of a^2 and of a z.
-    least_squares : (G,) V, the least sum of squares that a slope is divided by.
-    jackknife : (G,) n / (n - 1) of the labels.
-    mean_of_all, mean_of_labelled : (G,) mean predictions of all rows and of the labelled ones.
-    total_weight, squared_weights : (G,) sums of the weights of the labelled rows and their squares.
-    """
-
-    slope: Floats
-    predictor: Floats
-    response: Floats
-    squares: Floats
-    products: Floats
-    least_squares: Floats
-    jackknife: Floats
-    mean_of_all: Floats
-    mean_of_labelled: Floats
-    total_weight: Floats
-    squared_weights: Floats
-
-
-class _FromLabels(NamedTuple):
-    """A rate of the labelled rows of G groups.
-
-    Attributes
-    ----------
-    share : (G,) the rates.
-    size : (G,) effective numbers of labels that they rest on.
-    denominator : (G,) how many rows of the group the labels in the denominator stand for.
-    events : (G,) how many labels of the rarer outcome there are.
-    influence : (n,) how far each labelled row moves its group's rate, times `denominator`.
-    expected : the influence of every row that its score predicts.
-    """
-
-    share: Floats
-    size: Floats
-    denominator: Floats
-    events: Floats
-    influence: Floats
-    expected: _Expected
+def _weighted_sum(weights: Sequence[Floats], arrays: Sequence[Floats]) -> Floats:
+    """Return the sum of arrays, each times a weight, added in their order."""
+    total = np.zeros_like(arrays[0])
+    for weight, array in zip(weights, arrays, strict=True):
+        total = total + weight * array
+    return total
 
 
 def _move_together(shares: Floats, sum_change: Floats) -> Floats:

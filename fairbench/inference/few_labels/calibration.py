@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
-from fairbench.core.arrays import Codes, Floats
+from fairbench.core.arrays import Codes, Floats, kronecker_steps
 from fairbench.core.errors import UserError, check_minimum
 
 CLIP = 0.01
@@ -77,8 +78,7 @@ class Calibration:
     def flat_coefficients(self, theta: Floats) -> Floats:
         """Return the coefficients of parameters kept in one axis, (..., G D) -> (..., G D)."""
         grouped = theta.reshape(*theta.shape[:-1], -1, self.size)
-        flat: Floats = self.coefficients(grouped).reshape(theta.shape)
-        return flat
+        return self.coefficients(grouped).reshape(theta.shape)
 
     def design(self, score: Floats, group: NDArray[np.int64], n_groups: int) -> Floats:
         """Return the (G D, n) matrix that maps all groups' coefficients to the rows' log odds."""
@@ -116,8 +116,7 @@ class Calibration:
         mean += generator.standard_normal(mean.shape) / np.sqrt(precision)
         groups = (theta - mean[:, None]) / spread[:, None]
         spreads = spread / np.array(self.spread_sd)
-        z: Floats = np.hstack([mean / mean_sd, spreads, groups.reshape(len(theta), -1)])
-        return z
+        return np.hstack([mean / mean_sd, spreads, groups.reshape(len(theta), -1)])
 
 
 def sigmoid(log_odds: Floats) -> Floats:
@@ -144,25 +143,36 @@ def expected_l1_error(calibrated: Floats, optimal: Floats) -> float:
     return float(np.abs(np.asarray(calibrated) - np.asarray(optimal)).mean())
 
 
-def log_likelihood(
-    coefficients: Floats, design: Floats, label: Floats, weight: Floats | None = None
-) -> Floats:
+@dataclass(frozen=True)
+class ShownLabels:
+    """What the likelihood of a calibration needs of the labelled rows.
+
+    Attributes
+    ----------
+    design : (G D, L) design matrix of the rows, or of points that stand for them.
+    label : (L,) their labels.
+    weight : (L,) rows that each point stands for; None where each is a row.
+    """
+
+    design: Floats
+    label: Floats
+    weight: Floats | None = None
+
+
+def log_likelihood(coefficients: Floats, labels: ShownLabels) -> Floats:
     """Return the log likelihood of labels (L,) under every row of coefficients, (T, G D) -> (T,).
 
     The terms linear in the coefficients are summed over rows once.
-
-    Parameters
-    ----------
-    weight : (L,) rows that each label stands for; one each, if left out.
     """
+    label, weight = labels.label, labels.weight
     softplus = np.empty(len(coefficients))
     for block in blocks(len(coefficients), len(label)):
-        odds = coefficients[block] @ design
+        odds = coefficients[block] @ labels.design
         np.exp(odds, out=odds)
         np.log1p(odds, out=odds)
         softplus[block] = odds.sum(axis=1) if weight is None else odds @ weight
     positives = label if weight is None else weight * label
-    return np.asarray(coefficients @ (design @ positives) - softplus)
+    return np.asarray(coefficients @ (labels.design @ positives) - softplus)
 
 
 def blocks(draws: int, rows: int) -> Iterator[slice]:
@@ -204,89 +214,14 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
 
     Notes
     -----
-    Roberts (2018), a Kronecker sequence by powers of the root of x^(d+1) = x + 1, shifted at random
+    A Kronecker sequence (:func:`fairbench.core.arrays.kronecker_steps`), shifted at random
     (Cranley & Patterson 1976). Sobol's set fills many columns better, but ``scipy.stats`` takes
     longer to import than a million rows to count.
     """
-    root = 2.0
-    for _ in range(60):
-        root = (1 + root) ** (1 / (columns + 1))
-    steps = root ** -np.arange(1.0, columns + 1)
-    points = generator.random(columns) + np.outer(np.arange(1, rows + 1), steps)
+    shift = generator.random(columns)
+    points = shift + np.outer(np.arange(1, rows + 1), kronecker_steps(columns))
     inside: Floats = np.clip(points % 1, 1e-12, 1 - 1e-12)
     return inside
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """The prior of all groups' parameters at J values of the spreads, the means integrated out.
-
-    Attributes
-    ----------
-    spread : (J, D) the spreads sigma; a model whose groups share nothing has one node of NaN.
-    log_weight : (J,) log of the spreads' prior density over that the nodes were drawn from.
-    precision : (J, P, P) prior precisions of the P = G D parameters, group by group.
-    log_determinant : (J,) of the precisions.
-    """
-
-    spread: Floats
-    log_weight: Floats
-    precision: Floats
-    log_determinant: Floats
-
-    @classmethod
-    def of(
-        cls,
-        model: Calibration,
-        n_groups: int,
-        count: int,
-        generator: np.random.Generator,
-        fill: Fill = sobol,
-    ) -> Nodes:
-        """Place nodes evenly on the half-normal priors of the spreads."""
-        if model.spread_sd is None:
-            return cls._of_spreads(model, n_groups, np.full((1, model.size), np.nan), np.zeros(1))
-        uniform = fill(model.size, count, generator)
-        spread = np.maximum(ndtri((1 + uniform) / 2), _SMALLEST_SPREAD)
-        return cls._of_spreads(model, n_groups, spread * np.array(model.spread_sd), np.zeros(count))
-
-    @classmethod
-    def _of_spreads(
-        cls, model: Calibration, n_groups: int, spread: Floats, log_weight: Floats
-    ) -> Nodes:
-        """Return the nodes at given spreads."""
-        precision = _precisions(model, n_groups, spread)
-        return cls(spread, log_weight, precision, np.linalg.slogdet(precision)[1])
-
-    def refine(
-        self,
-        model: Calibration,
-        evidence: Floats,
-        generator: np.random.Generator,
-        fill: Fill = sobol,
-    ) -> Nodes:
-        """Return as many nodes where the evidence is, Student t in the logarithms of spreads.
-
-        Parameters
-        ----------
-        evidence : (J,) share of the posterior found at each node, summing to 1.
-        """
-        if model.spread_sd is None:
-            return self
-        scale = np.array(model.spread_sd)
-        logs = np.log(self.spread / scale)
-        centre = evidence @ logs
-        covariance = (logs - centre).T @ (evidence[:, None] * (logs - centre))
-        factor = np.linalg.cholesky(covariance + _WIDENING * np.eye(model.size))
-        uniform = fill(model.size + 1, len(logs), generator)
-        stretch = np.sqrt(_DEGREES / chdtri(_DEGREES, uniform[:, -1:]))
-        standard = ndtri(uniform[:, :-1]) * stretch
-        logs = np.clip(centre + standard @ factor.T, np.log(_SMALLEST_SPREAD), np.log(_LARGEST))
-        distance = (standard**2).sum(axis=1)
-        log_prior = (logs - np.exp(2 * logs) / 2).sum(axis=1)
-        log_weight = log_prior + (_DEGREES + model.size) / 2 * np.log1p(distance / _DEGREES)
-        n_groups = self.precision.shape[1] // model.size
-        return self._of_spreads(model, n_groups, np.exp(logs) * scale, log_weight)
 
 
 def _precisions(model: Calibration, n_groups: int, spread: Floats) -> Floats:
@@ -304,59 +239,41 @@ def _precisions(model: Calibration, n_groups: int, spread: Floats) -> Floats:
     return precision.reshape(len(spread), size, size)
 
 
-def modes(
-    model: Calibration,
-    nodes: Nodes,
-    design: Floats,
-    label: Floats,
-    weight: Floats | None = None,
-) -> tuple[Floats, Floats]:
+def modes(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return the posterior mode and precision at every node, by Fisher scoring.
-
-    Parameters
-    ----------
-    design : (P, L) design matrix of the labelled rows.
-    label : (L,) their labels.
-    weight : (L,) rows that each label stands for; one each, if left out.
 
     Returns
     -------
     mode : (J, P)
     precision : (J, P, P)
     """
-    theta = np.zeros(nodes.precision.shape[:2])
+    theta = np.zeros(proposal.precision.shape[:2])
     for _ in range(_MOST_STEPS):
-        gradient, precision = _local(model, nodes, theta, design, label, weight)
+        gradient, precision = _local(proposal, theta, labels)
         step = np.linalg.solve(precision, gradient[..., None])[..., 0]
         theta = theta + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         if np.abs(step).max() < _TOLERANCE:
             break
-    return theta, _local(model, nodes, theta, design, label, weight)[1]
+    return theta, _local(proposal, theta, labels)[1]
 
 
-def _local(
-    model: Calibration,
-    nodes: Nodes,
-    theta: Floats,
-    design: Floats,
-    label: Floats,
-    weight: Floats | None,
-) -> tuple[Floats, Floats]:
+def _local(proposal: Proposal, theta: Floats, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return gradient and curvature of the log posterior at (J, P) parameters.
 
     The curvature is the Fisher information, plus those terms of the observed information that are
     positive: so it is always positive definite.
     """
+    model, design, weight = proposal.model, labels.design, labels.weight
     coefficients = model.flat_coefficients(theta)
     # The derivative of a coefficient: itself for a slope exp(theta), 1 for others.
     scale = np.ones_like(coefficients) if model.signed else coefficients.copy()
     scale[:, model.size - 1 :: model.size] = 1
     probability = sigmoid(coefficients @ design)
     variance = probability * (1 - probability)
-    residual = label - probability
+    residual = labels.label - probability
     if weight is not None:
         variance, residual = variance * weight, residual * weight
-    pull = np.matmul(nodes.precision, theta[..., None])[..., 0]
+    pull = np.matmul(proposal.precision, theta[..., None])[..., 0]
     push = scale * (residual @ design.T)
     information = np.matmul(design * variance[:, None, :], design.T)
     information *= scale[:, :, None] * scale[:, None, :]
@@ -365,7 +282,7 @@ def _local(
     push_down[:, model.size - 1 :: model.size] = 0
     diagonal = np.arange(theta.shape[1])
     information[:, diagonal, diagonal] += push_down
-    return push - pull, nodes.precision + information
+    return push - pull, proposal.precision + information
 
 
 def effective_size(weights: Floats) -> float:
@@ -420,15 +337,23 @@ _PROPOSAL_DEGREES = 7  # of the Student t that draws come from: tails heavier th
 class Proposal:
     """The proposal distribution shared by all posteriors of one model and number of groups.
 
+    The prior of all groups' parameters is taken at J values of the spreads, the nodes, with the
+    means integrated out.
+
     Attributes
     ----------
-    nodes : J nodes of the spreads.
+    model, n_groups : the calibration model, and the number G of groups.
+    nodes : (J, D) the spreads sigma; a model whose groups share nothing has one node of NaN.
+    log_weight : (J,) log of the spreads' prior density over that the nodes were drawn from.
     normal : (J, M, P) standard normals on an even set, with T = J M draws in all.
     stretch : (J, M, 1) factors that turn them into Student t.
+    fill : returns numbers that fill (0, 1) evenly.
     """
 
     model: Calibration
-    nodes: Nodes
+    n_groups: int
+    nodes: Floats
+    log_weight: Floats
     normal: Floats
     stretch: Floats
     fill: Fill = sobol
@@ -442,7 +367,7 @@ class Proposal:
         generator: np.random.Generator,
         fill: Fill = sobol,
     ) -> Proposal:
-        """Draw the shared even set.
+        """Draw the shared even set, and place nodes evenly on the half-normal priors of spreads.
 
         Raises
         ------
@@ -451,44 +376,74 @@ class Proposal:
         check_minimum("draws", draws, 2 * _SPREAD_NODES)
         if draws & (draws - 1):
             raise UserError(f"draws is {draws}; it must be a power of two, such as 2048")
-        nodes = Nodes.of(model, n_groups, _SPREAD_NODES, generator, fill)
+        nodes = np.full((1, model.size), np.nan)
+        if model.spread_sd is not None:
+            uniform = fill(model.size, _SPREAD_NODES, generator)
+            nodes = np.maximum(ndtri((1 + uniform) / 2), _SMALLEST_SPREAD)
+            nodes = nodes * np.array(model.spread_sd)
         size = n_groups * model.size
         uniform = fill(size + 1, draws, generator)
-        uniform = np.clip(uniform, 1e-12, 1 - 1e-12).reshape(len(nodes.spread), -1, size + 1)
+        uniform = np.clip(uniform, 1e-12, 1 - 1e-12).reshape(len(nodes), -1, size + 1)
         stretch = np.sqrt(_PROPOSAL_DEGREES / chdtri(_PROPOSAL_DEGREES, uniform[..., -1:]))
-        return cls(model, nodes, ndtri(uniform[..., :-1]), stretch, fill)
+        normal = ndtri(uniform[..., :-1])
+        return cls(model, n_groups, nodes, np.zeros(len(nodes)), normal, stretch, fill)
+
+    @cached_property
+    def precision(self) -> Floats:
+        """The prior precisions (J, P, P) of the P = G D parameters, group by group."""
+        return _precisions(self.model, self.n_groups, self.nodes)
+
+    @cached_property
+    def log_determinant(self) -> Floats:
+        """The logarithms (J,) of the determinants of the precisions."""
+        return np.asarray(np.linalg.slogdet(self.precision)[1])
 
     def refine(self, weights: Floats, generator: np.random.Generator) -> Proposal:
-        """Return the proposal with its nodes moved to where weights (T,) are."""
-        evidence = weights.reshape(len(self.nodes.spread), -1).sum(axis=1) / weights.sum()
-        return replace(self, nodes=self.nodes.refine(self.model, evidence, generator, self.fill))
+        """Return the proposal with as many nodes where the weights (T,) of its draws are.
+
+        They are Student t in the logarithms of spreads.
+        """
+        model = self.model
+        if model.spread_sd is None:
+            return self
+        evidence = weights.reshape(len(self.nodes), -1).sum(axis=1) / weights.sum()
+        scale = np.array(model.spread_sd)
+        logs = np.log(self.nodes / scale)
+        centre = evidence @ logs
+        covariance = (logs - centre).T @ (evidence[:, None] * (logs - centre))
+        factor = np.linalg.cholesky(covariance + _WIDENING * np.eye(model.size))
+        uniform = self.fill(model.size + 1, len(logs), generator)
+        stretch = np.sqrt(_DEGREES / chdtri(_DEGREES, uniform[:, -1:]))
+        standard = ndtri(uniform[:, :-1]) * stretch
+        logs = np.clip(centre + standard @ factor.T, np.log(_SMALLEST_SPREAD), np.log(_LARGEST))
+        distance = (standard**2).sum(axis=1)
+        log_prior = (logs - np.exp(2 * logs) / 2).sum(axis=1)
+        log_weight = log_prior + (_DEGREES + model.size) / 2 * np.log1p(distance / _DEGREES)
+        return replace(self, nodes=np.exp(logs) * scale, log_weight=log_weight)
 
     def spread(self, positions: NDArray[np.int64]) -> Floats:
         """Return the spreads (C, D) behind draws at `positions` of all T."""
-        spread: Floats = self.nodes.spread[positions // self.normal.shape[1]]
-        return spread
+        return np.asarray(self.nodes[positions // self.normal.shape[1]])
 
 
-def propose(
-    proposal: Proposal, design: Floats, label: Floats, weight: Floats | None = None
-) -> tuple[Floats, Floats]:
+def propose(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return parameters (T, P) and their log weights (T,): posterior over proposal."""
-    mode, precision = modes(proposal.model, proposal.nodes, design, label, weight)
+    mode, precision = modes(proposal, labels)
     factor = np.linalg.cholesky(precision)
     offset = np.matmul(proposal.normal * proposal.stretch, np.linalg.inv(factor))
     theta = mode[:, None, :] + offset
-    pull = (np.matmul(theta, proposal.nodes.precision) * theta).sum(axis=-1)
-    log_prior = (proposal.nodes.log_determinant[:, None] - pull) / 2
+    pull = (np.matmul(theta, proposal.precision) * theta).sum(axis=-1)
+    log_prior = (proposal.log_determinant[:, None] - pull) / 2
     size = theta.shape[-1]
     distance = ((proposal.normal * proposal.stretch) ** 2).sum(axis=-1)
     log_density = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=-1)[:, None]
     log_density = log_density - (_PROPOSAL_DEGREES + size) / 2 * np.log1p(
         distance / _PROPOSAL_DEGREES
     )
-    log_density = log_density - proposal.nodes.log_weight[:, None]
+    log_density = log_density - proposal.log_weight[:, None]
     flat = theta.reshape(-1, size)
     coefficients = proposal.model.flat_coefficients(flat)
-    likelihood = log_likelihood(coefficients, design, label, weight)
+    likelihood = log_likelihood(coefficients, labels)
     return flat, likelihood + (log_prior - log_density).ravel()
 
 
@@ -594,25 +549,22 @@ class Sample:
 
 def sample(
     proposal: Proposal,
-    design: Floats,
-    label: Floats,
+    labels: ShownLabels,
     generator: np.random.Generator,
     *,
-    weight: Floats | None = None,
     chains: bool = True,
 ) -> Sample:
-    """Draw the parameters given labels (L,) of rows with a (G D, L) design matrix.
+    """Draw the parameters given the labels that are shown.
 
     Importance draws count where the Pareto shape is at most 0.7 and the effective size a fifth of
     the draws; else the nodes of the spreads are moved, twice, before chains take over.
 
     Parameters
     ----------
-    weight : (L,) rows that each label stands for; one each, if left out.
     chains : without them the first importance draws count, whatever they are worth.
     """
     for _ in range(_ROUNDS):
-        theta, log_weights = propose(proposal, design, label, weight)
+        theta, log_weights = propose(proposal, labels)
         weights, shape = smooth_tail(np.exp(log_weights - log_weights.max()))
         size = effective_size(weights)
         kept = resample(weights, len(theta), generator)
@@ -624,7 +576,7 @@ def sample(
     model, draws = proposal.model, len(theta)
 
     def likelihood(theta: Floats) -> Floats:
-        return log_likelihood(model.flat_coefficients(theta), design, label, weight)
+        return log_likelihood(model.flat_coefficients(theta), labels)
 
     theta, size = _slice_draws(model, start, spread, likelihood, draws, generator)
     return Sample(theta, shape, size, "elliptical_slice")
@@ -706,9 +658,12 @@ def calibration_p_values(
     counts = np.bincount(cell, minlength=2 * n_groups * (_GRID + 1)).reshape(n_groups, -1, 2)
     for g in np.flatnonzero(counts.any(axis=(1, 2))):
         other_rows = _first_of_others(order, group, int(g))
-        coefficients = _predict_calibration(
-            proposal, score[other_rows], label[other_rows].astype(np.float64), generator
-        )
+        # Draws of the calibration of a group that none of these labels is in.
+        in_other = np.full(len(other_rows), _OTHER)
+        design = ALIKE.design(score[other_rows], in_other, 2)
+        shown = ShownLabels(design, label[other_rows].astype(np.float64))
+        theta = sample(proposal, shown, generator, chains=False).theta
+        coefficients = ALIKE.coefficients(theta.reshape(len(theta), 2, -1))[:, _ONE]
         values[g] = _p_value(counts[g], coefficients, generator)
     return values
 
@@ -722,16 +677,6 @@ def _first_of_others(order: Codes, group: Codes, group_code: int) -> Codes:
         if sum(map(len, positions)) >= _OTHERS:
             break
     return np.concatenate([*positions, order[:0]])[:_OTHERS]
-
-
-def _predict_calibration(
-    proposal: Proposal, score: Floats, label: Floats, generator: np.random.Generator
-) -> Floats:
-    """Return draws (T, D) of the calibration of a group that none of these labels is in."""
-    model = proposal.model
-    design = model.design(score, np.full(len(score), _OTHER), 2)
-    theta = sample(proposal, design, label, generator, chains=False).theta
-    return model.coefficients(theta.reshape(len(theta), 2, -1))[:, _ONE]
 
 
 def _p_value(counts: Codes, coefficients: Floats, generator: np.random.Generator) -> float:

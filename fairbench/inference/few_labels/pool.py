@@ -7,8 +7,9 @@ random completions of the missing labels (:func:`complete`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from fairbench.inference.few_labels.calibration import (
     Calibration,
     Proposal,
     Sample,
+    ShownLabels,
     blocks,
     sample,
     sigmoid,
@@ -226,11 +228,7 @@ class Pool:
         return cls(design, spread, table.sizes().ravel().astype(np.float64))
 
     def unlabelled(
-        self,
-        coefficients: Floats,
-        design: Floats,
-        cell: NDArray[np.int64],
-        weight: Floats | None = None,
+        self, coefficients: Floats, labels: ShownLabels, cell: Codes
     ) -> tuple[Floats, Floats, Floats]:
         """Return mean and variance of the number of positives among rows without a label.
 
@@ -239,9 +237,8 @@ class Pool:
         Parameters
         ----------
         coefficients : (T, G D) calibration maps.
-        design : (G D, L) design matrix of the labelled rows.
+        labels : the labelled rows, or points that stand for them.
         cell : (L,) their cells.
-        weight : (L,) labelled rows that each column stands for; one each, if left out.
 
         Returns
         -------
@@ -249,10 +246,10 @@ class Pool:
         size : (C,) rows summed over.
         """
         labelled = (cell[:, None] == np.arange(len(self.sizes))).astype(np.float64)
-        if weight is not None:
-            labelled *= weight[:, None]
+        if labels.weight is not None:
+            labelled *= labels.weight[:, None]
         size = np.rint(self.sizes - labelled.sum(axis=0))
-        design = np.hstack([self.design, design])
+        design = np.hstack([self.design, labels.design])
         weights = np.vstack([self.weights, -labelled])
         mean, variance = np.empty((2, len(coefficients), len(size)))
         for block in blocks(len(coefficients), len(weights)):
@@ -263,50 +260,29 @@ class Pool:
         return np.clip(mean, 0, size), np.maximum(variance, 0), size
 
 
-@dataclass(frozen=True)
-class ShownLabels:
-    """What the likelihood of a calibration needs of the labelled rows.
+def shown_labels(
+    table: PartlyLabelled, rows: Rows, model: Calibration, nodes: int | None = None
+) -> tuple[ShownLabels, Codes]:
+    """Return what the labels of some rows say, and their cells of group and prediction (L,).
 
-    Attributes
+    Parameters
     ----------
-    design : (G D, L) design matrix of the rows, or of points that stand for them.
-    label, cell : (L,) their labels, and their cells of group and prediction.
-    weight : (L,) rows that each point stands for; None where each is a row.
+    nodes : points that stand for the rows of one cell and label, if it has more; None keeps every
+        row. With as many as a pool has, the likelihood of maps whose slopes are under 3 is off by
+        less than 0.01.
     """
-
-    design: Floats
-    label: Floats
-    cell: NDArray[np.int64]
-    weight: Floats | None = None
-
-    @classmethod
-    def of(
-        cls,
-        table: PartlyLabelled,
-        rows: NDArray[np.int64],
-        model: Calibration,
-        nodes: int | None = None,
-    ) -> ShownLabels:
-        """Read the labels of some rows.
-
-        Parameters
-        ----------
-        nodes : points that stand for the rows of one cell and label, if it has more; None keeps
-            every row. With as many as a pool has, the likelihood of maps whose slopes are under 3
-            is off by less than 0.01.
-        """
-        score, label = table.score[rows], table.label[rows]
-        cell = table.group[rows] * 2 + table.prediction[rows]
-        if nodes is None or not len(rows):
-            return cls(model.design(score, cell // 2, table.n_groups), label, cell)
-        log_odds = logit(np.clip(score, CLIP, 1 - CLIP))
-        kind = cell * 2 + label.astype(np.int64)
-        kinds = np.unique(kind)
-        rules = [gauss_rule(log_odds[kind == distinct], nodes) for distinct in kinds]
-        points, weights = (np.concatenate(part) for part in zip(*rules, strict=True))
-        kind = np.repeat(kinds, [len(nodes_of_kind) for nodes_of_kind, _ in rules])
-        design = model.design(sigmoid(points), kind // 4, table.n_groups)
-        return cls(design, (kind % 2).astype(np.float64), kind // 2, weights)
+    score, label = table.score[rows], table.label[rows]
+    cell = table.group[rows] * 2 + table.prediction[rows]
+    if nodes is None or not len(rows):
+        return ShownLabels(model.design(score, cell // 2, table.n_groups), label), cell
+    log_odds = logit(np.clip(score, CLIP, 1 - CLIP))
+    kind = cell * 2 + label.astype(np.int64)
+    kinds = np.unique(kind)
+    rules = [gauss_rule(log_odds[kind == distinct], nodes) for distinct in kinds]
+    points, weights = (np.concatenate(part) for part in zip(*rules, strict=True))
+    kind = np.repeat(kinds, [len(nodes_of_kind) for nodes_of_kind, _ in rules])
+    design = model.design(sigmoid(points), kind // 4, table.n_groups)
+    return ShownLabels(design, (kind % 2).astype(np.float64), weights), kind // 2
 
 
 def draw_positives(
@@ -331,8 +307,7 @@ def draw_positives(
         trials = np.clip(np.rint(expected / share), np.ceil(expected), size[cell])
         chance = np.clip(expected / np.maximum(trials, 1), 0, 1)
         positives[:, cell] = generator.binomial(trials.astype(np.int64), chance)
-    clipped: Floats = np.clip(positives, 0, size)
-    return clipped
+    return np.clip(positives, 0, size)
 
 
 def plug_in(table: PartlyLabelled) -> Floats:
@@ -369,7 +344,7 @@ def _moments(table: PartlyLabelled) -> tuple[Floats, Floats, Floats]:
     return mean.reshape(-1, 2), variance.reshape(-1, 2), table.sizes().astype(np.float64)
 
 
-def _counts(positives: Floats, size: Floats) -> Floats:
+def _counts(positives: NDArray[Any], size: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([size - positives, positives], axis=-1)
 
 
@@ -382,19 +357,29 @@ class CalibrationPosterior:
 
     Attributes
     ----------
+    family : what posteriors of this pool share.
+    rows : the positions of the rows whose labels are shown.
     counts : (T, G, 4) TN, FP, FN, TP of the whole pool; with pool noise what they may turn out to
         be, without it what is expected of each calibration map.
     parameters : the calibration parameters behind them, and how well they were drawn.
     """
 
+    family: PosteriorFamily
+    rows: Rows
     counts: Floats
     parameters: Sample
-    n_groups: int
 
     @property
     def theta(self) -> Floats:
         """Return the parameters as (T, G, D)."""
-        return self.parameters.theta.reshape(len(self.counts), self.n_groups, -1)
+        return self.parameters.theta.reshape(len(self.counts), self.family.table.n_groups, -1)
+
+    def with_slopes(self, factors: Floats, seed: int) -> Floats:
+        """Return the draws of counts if each group's slopes are multiplied by a factor (G,)."""
+        coefficients = self.family.proposal.model.coefficients(self.theta)
+        coefficients[..., :-1] *= factors[:, None]
+        flat = coefficients.reshape(len(coefficients), -1)
+        return self.family.counts(self.rows, flat, rng(seed, "other slopes"))
 
 
 def bayesian_calibration(
@@ -413,42 +398,8 @@ def bayesian_calibration(
     pool_noise : whether unlabelled labels scatter around their calibrated probability. False is
         the paper's posterior, which is too narrow for the pool's own metrics.
     """
-    subsets = [table.labelled]
-    return next(
-        bayesian_calibrations(
-            table, subsets, generator, model=model, draws=draws, pool_noise=pool_noise
-        )
-    )
-
-
-def bayesian_calibrations(
-    table: PartlyLabelled,
-    subsets: Iterable[Rows],
-    generator: np.random.Generator,
-    *,
-    model: Calibration = BETA,
-    draws: int = 2048,
-    pool_noise: bool = True,
-    label_nodes: int | None = None,
-) -> Iterator[CalibrationPosterior]:
-    """Yield a posterior for each subset of labelled rows, what they share computed once.
-
-    Parameters
-    ----------
-    subsets : positions of the rows whose labels are shown; all others count as unlabelled.
-    label_nodes : points that stand for the labelled rows of one cell and label (`ShownLabels.of`):
-        from a few hundred labels on it takes a fraction of the time.
-    """
-    family = PosteriorFamily.of(
-        table,
-        generator,
-        model=model,
-        draws=draws,
-        pool_noise=pool_noise,
-        label_nodes=label_nodes,
-    )
-    for rows in subsets:
-        yield family.posterior(rows, generator)
+    family = PosteriorFamily.of(table, generator, model=model, draws=draws, pool_noise=pool_noise)
+    return family.posterior(table.labelled, generator)
 
 
 @dataclass(frozen=True)
@@ -481,31 +432,25 @@ class PosteriorFamily:
         pool_noise: bool = True,
         label_nodes: int | None = None,
     ) -> PosteriorFamily:
-        """Compute what no label changes; parameters are those of `bayesian_calibrations`."""
+        """Compute what no label changes.
+
+        Parameters
+        ----------
+        draws : a power of two.
+        label_nodes : as in :func:`shown_labels`: from a few hundred labels on it takes a fraction
+            of the time.
+        """
         pool = Pool.of(table, model)
         proposal = Proposal.of(model, table.n_groups, draws, generator)
         return cls(table, pool, proposal, pool_noise, label_nodes)
 
-    def labels(self, rows: Rows) -> ShownLabels:
-        """Return what the labels of some rows say of the calibration."""
-        return ShownLabels.of(self.table, rows, self.proposal.model, self.label_nodes)
-
-    def posterior(
-        self, rows: Rows, generator: np.random.Generator, *, chains: bool = True
-    ) -> CalibrationPosterior:
-        """Return the posterior given the labels of `rows`; `chains` as in `sample`."""
-        labels, model = self.labels(rows), self.proposal.model
-        drawn = sample(
-            self.proposal,
-            labels.design,
-            labels.label,
-            generator,
-            weight=labels.weight,
-            chains=chains,
-        )
-        coefficients = model.flat_coefficients(drawn.theta)
-        counts = _pool_counts(self, rows, coefficients, labels, generator)
-        return CalibrationPosterior(counts, drawn, self.table.n_groups)
+    def posterior(self, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
+        """Return the posterior given the labels of `rows` alone."""
+        model = self.proposal.model
+        shown = shown_labels(self.table, rows, model, self.label_nodes)
+        drawn = sample(self.proposal, shown[0], generator)
+        counts = self._counts(rows, model.flat_coefficients(drawn.theta), shown, generator)
+        return CalibrationPosterior(self, rows, counts, drawn)
 
     def counts(self, rows: Rows, coefficients: Floats, generator: np.random.Generator) -> Floats:
         """Return the pool's counts (T, G, 4) if calibration has these coefficients (T, G D).
@@ -516,27 +461,25 @@ class PosteriorFamily:
         coefficients : (T, G D) slopes and intercepts.
         generator : draws.
         """
-        return _pool_counts(self, rows, coefficients, self.labels(rows), generator)
+        shown = shown_labels(self.table, rows, self.proposal.model, self.label_nodes)
+        return self._counts(rows, coefficients, shown, generator)
 
-
-def _pool_counts(
-    family: PosteriorFamily,
-    rows: Rows,
-    coefficients: Floats,
-    labels: ShownLabels,
-    generator: np.random.Generator,
-) -> Floats:
-    """Return the pool's counts (T, G, 4): known labels, and the unlabelled rows' expected ones."""
-    table = family.table
-    positives, variance, size = family.pool.unlabelled(
-        coefficients, labels.design, labels.cell, labels.weight
-    )
-    if family.pool_noise:
-        positives = draw_positives(positives, variance, size, generator)
-    by_prediction = (len(positives), table.n_groups, 2)
-    positives, size = positives.reshape(by_prediction), size.reshape(by_prediction[1:])
-    counts: Floats = np.concatenate([size - positives, positives], axis=-1) + table.counts(rows)
-    return counts
+    def _counts(
+        self,
+        rows: Rows,
+        coefficients: Floats,
+        shown: tuple[ShownLabels, Codes],
+        generator: np.random.Generator,
+    ) -> Floats:
+        """Return known labels and what is expected of the unlabelled rows, (T, G, 4)."""
+        positives, variance, size = self.pool.unlabelled(coefficients, *shown)
+        if self.pool_noise:
+            positives = draw_positives(positives, variance, size, generator)
+        by_prediction = (len(positives), self.table.n_groups, 2)
+        of_unlabelled = _counts(
+            positives.reshape(by_prediction), np.broadcast_to(size.reshape(-1, 2), by_prediction)
+        )
+        return of_unlabelled + self.table.counts(rows)
 
 
 # Missing labels, filled in by many random draws so that intervals show how little is known.
@@ -555,33 +498,11 @@ class Completion:
     Attributes
     ----------
     counts : (T, G, 4) draws of TN, FP, FN, TP of all rows; T is 1 where they are known.
+    calibrated : the posterior they are of, where few labels and the scores, calibrated, give them.
     """
 
     counts: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Calibrated(Completion):
-    """Counts from few labels: hierarchical calibration of the scores, with the pool's own noise.
-
-    Attributes
-    ----------
-    family : what posteriors of this pool share.
-    rows : the positions of the rows with a label.
-    posterior : the posterior given their labels.
-    """
-
-    family: PosteriorFamily
-    rows: Rows
-    posterior: CalibrationPosterior
-
-    def with_slopes(self, factors: Floats, seed: int) -> Floats:
-        """Return the draws of counts if each group's slopes are multiplied by a factor (G,)."""
-        model, theta = self.family.proposal.model, self.posterior.theta
-        coefficients = model.coefficients(theta)
-        coefficients[..., :-1] *= factors[:, None]
-        flat = coefficients.reshape(len(theta), -1)
-        return self.family.counts(self.rows, flat, rng(seed, "other slopes"))
+    calibrated: CalibrationPosterior | None = None
 
 
 def complete(
@@ -613,9 +534,8 @@ def complete(
     if len(table.score) > _LARGE_POOL:
         # Of a pool's scores a quadrature is made; it is a hundred times faster over fewer.
         table = replace(table, score=np.round(table.score, 4))
-    family = PosteriorFamily.of(table, generator, model=model, draws=DRAWS)
-    posterior = family.posterior(rows, generator)
-    return Calibrated(posterior.counts, family, rows, posterior)
+    posterior = bayesian_calibration(table, generator, model=model, draws=DRAWS)
+    return Completion(posterior.counts, posterior)
 
 
 def _draw_stratified(labelled: Floats, size: Floats, generator: np.random.Generator) -> Floats:
@@ -635,7 +555,7 @@ def _draw_stratified(labelled: Floats, size: Floats, generator: np.random.Genera
     share = generator.beta(positive + 2 * centre, negative + 2 * (1 - centre), shape)
     unknown = np.rint(size - negative - positive).astype(np.int64)
     positives = generator.binomial(unknown, share)
-    return np.concatenate([unknown - positives, positives], axis=-1) + labelled
+    return _counts(positives, unknown) + labelled
 
 
 def union(cells: pd.Series, labels: pd.Series) -> Floats:

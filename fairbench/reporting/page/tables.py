@@ -413,17 +413,17 @@ def _rank_rows(
     if len(defined) and len(values) > 1:
         defined_values = values[:, defined]
         width = metric.negligible(defined_values)
-        probabilities = standings(
+        best, near = standings(
             metric.larger_is_better(defined_values),
             share,
             rope=width,
             draws=_draws(len(defined_values)),
         )
-        for i, best, near in zip(
-            defined.tolist(), probabilities.best, probabilities.near, strict=True
-        ):
-            standing = EQUIVALENT if near >= CERTAIN else OPEN if near > 1 - CERTAIN else WORSE
-            rows[i].update(best=float(best), near=float(near), standing=standing)
+        for i, chance, is_near in zip(defined.tolist(), best, near, strict=True):
+            standing = (
+                EQUIVALENT if is_near >= CERTAIN else OPEN if is_near > 1 - CERTAIN else WORSE
+            )
+            rows[i].update(best=float(chance), near=float(is_near), standing=standing)
     return [rows[i] for i in np.argsort(-means, kind="stable")], width
 
 

@@ -44,7 +44,7 @@ def counts(codes, chosen):
 def test_ratios_of_rates_and_of_odds_equal_solas(case):
     frame, codes, answers = case
     granted, people = counts(codes, frame["granted"])
-    ratios = ratios_to_group(rate_limits(granted, people), 0).ratios
+    ratios = ratios_to_group(rate_limits(granted, people), 0)[0]
     assert answers["air"] == by_group(ratios.value)
     odds = odds_ratios((granted, granted[0]), (people, people[0]))
     assert answers["odds_ratio"] == by_group(odds.value)

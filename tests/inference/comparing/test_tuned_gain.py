@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.selection import Tails
 from fairbench.inference.tuned_gain import (
     GoalEstimate,
     JudgingRows,
-    Trials,
+    chosen_tails,
     gain_limits,
     value_limits,
 )
 
-PLAIN = Tails(0.025, 0.025)
+PLAIN = 0.025, 0.025
 ONE = np.ones((1, 1))
 FOLDED = np.array([[1.0, -1.0], [-1.0, 1.0]])
 
@@ -102,7 +101,7 @@ def judged(losses, kept, fresh):
     noise = (losses - losses.mean(axis=0)).T / len(losses)
     variance = ((noise[kept] - noise[0]) ** 2).sum(axis=1) * len(losses) / fresh
     means = losses.mean(axis=0)
-    return Trials(
+    return chosen_tails(
         values=means[kept][:, None],
         default=means[:1],
         noise=noise[kept][:, None],
@@ -129,11 +128,11 @@ def coverage(seed, replications, *, spread, trials=12, rows=200, fresh=150):
         losses = (rng.standard_normal((rows, settings)) @ root > limit).astype(float)
         test = (rng.standard_normal((fresh, settings)) @ root > limit).astype(float).mean(axis=0)
         kept = searched(rng, losses, truth, trials, rows)
-        (tails,) = judged(losses, kept, fresh).tails()
+        ((gain, of_fresh, _),) = judged(losses, kept, fresh)
         best = kept[int(losses.mean(axis=0)[kept].argmin())]
         one, two = rate(losses[:, 0]), rate(losses[:, best])
         row = []
-        for chosen, expected in ((tails.gain, True), (tails.fresh, False), (PLAIN, True)):
+        for chosen, expected in ((gain, True), (of_fresh, False), (PLAIN, True)):
             low, high = gain_limits(one, two, judging_rows(rows, fresh), chosen, fresh=not expected)
             shown = (truth if expected else test)[[0, best]]
             row.append(low <= shown[0] - shown[1] <= high)

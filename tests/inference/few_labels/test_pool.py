@@ -23,6 +23,7 @@ from fairbench.inference.few_labels.calibration import (
     LLO,
     SEPARATE,
     Proposal,
+    ShownLabels,
     kronecker,
     log_likelihood,
     sample,
@@ -31,13 +32,13 @@ from fairbench.inference.few_labels.pool import (
     NODES,
     PartlyLabelled,
     Pool,
-    ShownLabels,
+    PosteriorFamily,
     bayesian_calibration,
-    bayesian_calibrations,
     draw_positives,
     gauss_rule,
     plug_in,
     plug_in_draws,
+    shown_labels,
 )
 from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import rate_limits
@@ -82,7 +83,9 @@ def test_expected_counts_are_sums_over_rows(rows):
     cell = (table.group * 2 + table.prediction)[shown]
     design = BETA.design(table.score[shown], table.group[shown], 3)
     coefficients = BETA.flat_coefficients(theta)
-    mean, variance, size = Pool.of(table, BETA).unlabelled(coefficients, design, cell)
+    mean, variance, size = Pool.of(table, BETA).unlabelled(
+        coefficients, ShownLabels(design, np.zeros(0)), cell
+    )
     exact = expected(table, theta, shown)
     np.testing.assert_allclose(mean, exact[0], atol=1e-5 * rows)
     np.testing.assert_allclose(variance, exact[1], atol=1e-5 * rows)
@@ -260,8 +263,10 @@ def test_a_batch_gives_the_posterior_of_each_subset():
     generator = np.random.default_rng(6)
     table = labelled(pool(generator), np.zeros((2, 3)), generator, BETA)
     subsets = [np.arange(5), np.arange(100, 160)]
-    batch = list(bayesian_calibrations(table, subsets, np.random.default_rng(0)))
-    for rows, posterior in zip(subsets, batch, strict=True):
+    generator = np.random.default_rng(0)
+    family = PosteriorFamily.of(table, generator)
+    for rows in subsets:
+        posterior = family.posterior(rows, generator)
         alone = bayesian_calibration(table.showing(rows), np.random.default_rng(1))
         error = alone.counts.std(axis=0) / np.sqrt(500)
         assert (np.abs(alone.counts.mean(0) - posterior.counts.mean(0)) < 5 * error).all()
@@ -284,7 +289,7 @@ def test_inverted_scores_are_drawn_without_chains():
     table = pool(generator, rows=400)
     label = (generator.random(400) > table.score).astype(float)
     design = BETA.design(table.score, table.group, 2)
-    drawn = sample(Proposal.of(BETA, 2, 2048, generator), design, label, generator)
+    drawn = sample(Proposal.of(BETA, 2, 2048, generator), ShownLabels(design, label), generator)
     assert drawn.sampler == "importance"
     assert drawn.theta[:, 0].mean() < -1
 
@@ -314,10 +319,11 @@ def test_points_that_stand_for_labelled_rows_give_the_same_posterior(slope):
         pool(generator, groups=2), np.full((2, 3), [np.log(slope), 0.0, 0.5]), generator, BETA
     )
     subsets = [np.arange(0), np.arange(9), np.arange(300)]
-    exact, condensed = (
-        list(bayesian_calibrations(table, subsets, np.random.default_rng(0), label_nodes=nodes))
-        for nodes in (None, NODES)
-    )
+    exact, condensed = [], []
+    for posteriors, nodes in ((exact, None), (condensed, NODES)):
+        generator = np.random.default_rng(0)
+        family = PosteriorFamily.of(table, generator, label_nodes=nodes)
+        posteriors += [family.posterior(rows, generator) for rows in subsets]
     for one, other in zip(exact, condensed, strict=True):
         np.testing.assert_allclose(other.counts.mean(axis=0), one.counts.mean(axis=0), rtol=1e-4)
         np.testing.assert_allclose(other.theta.std(axis=0), one.theta.std(axis=0), rtol=1e-3)
@@ -327,20 +333,20 @@ def test_points_stand_for_as_many_rows_as_there_are():
     generator = np.random.default_rng(10)
     table = labelled(pool(generator, rows=500), np.zeros((2, 3)), generator, BETA)
     rows = np.arange(400)
-    labels = ShownLabels.of(table, rows, BETA, NODES)
+    labels, cell = shown_labels(table, rows, BETA, NODES)
     assert len(labels.label) < 100
     counts = np.zeros((table.n_groups, 2, 2))
     np.add.at(
         counts,
-        (labels.cell // 2, labels.label.astype(int), labels.cell % 2),
+        (cell // 2, labels.label.astype(int), cell % 2),
         labels.weight,
     )
     np.testing.assert_allclose(counts.reshape(-1, 4), table.counts(rows))
     coefficients = BETA.coefficients(generator.normal(0, 0.5, (20, 2, 3))).reshape(20, -1)
-    all_rows = ShownLabels.of(table, rows, BETA)
+    all_rows, _ = shown_labels(table, rows, BETA)
     np.testing.assert_allclose(
-        log_likelihood(coefficients, labels.design, labels.label, labels.weight),
-        log_likelihood(coefficients, all_rows.design, all_rows.label),
+        log_likelihood(coefficients, labels),
+        log_likelihood(coefficients, all_rows),
         atol=0.01,
     )
 

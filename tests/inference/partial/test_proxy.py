@@ -120,8 +120,8 @@ def test_of_many_rows_the_ends_are_the_bounds():
         generator.integers(0, 2, rows),
     ).bounds(RATE_OF["equal_opportunity"])
     lower, upper = proxy_bounds(group.T, kinds[:, 0], kinds[:, 1], weight)
-    np.testing.assert_allclose(result.lower, lower, atol=0.015)
-    np.testing.assert_allclose(result.upper, upper, atol=0.015)
+    np.testing.assert_allclose(result.value[0], lower, atol=0.015)
+    np.testing.assert_allclose(result.value[1], upper, atol=0.015)
 
 
 def test_known_groups_leave_nothing_open():
@@ -134,9 +134,9 @@ def test_known_groups_leave_nothing_open():
     for rate in RATES.values():
         ends = rows.bounds(rate)
         counts = np.stack([np.bincount(cell[group == g], minlength=4) for g in (0, 1)])
-        np.testing.assert_allclose(ends.lower, rate(counts), atol=1e-9)
-        np.testing.assert_allclose(ends.upper, rate(counts), atol=1e-9)
-        np.testing.assert_allclose(ends.lower_rows, rate.size(counts), rtol=0.02)
+        np.testing.assert_allclose(ends.value[0], rate(counts), atol=1e-9)
+        np.testing.assert_allclose(ends.value[1], rate(counts), atol=1e-9)
+        np.testing.assert_allclose(ends.rows[0], rate.size(counts), rtol=0.02)
         np.testing.assert_allclose(rows.weighted(rate), rate(counts))
 
 
@@ -159,5 +159,5 @@ def test_gaps_lie_in_their_intervals_too(side):
     population, draw = Proxies(500, side, 10), np.random.default_rng(7)
     value = base_rate(proxy_truth(population))
     result = [gap_bounds(proxy_rows(population, 500, draw)[0].bounds(base_rate)) for _ in range(60)]
-    held = [bounds.interval[0] <= value[1] - value[0] <= bounds.interval[1] for bounds in result]
+    held = [low <= value[1] - value[0] <= high for low, high in (r["interval"] for r in result)]
     assert np.mean(held) > 0.92

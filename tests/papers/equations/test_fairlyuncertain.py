@@ -23,8 +23,8 @@ from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.table import MetricTable, concatenate
 from fairbench.evaluation.uncertainties import evaluate_consistency
-from fairbench.metrics import group as gaps
 from fairbench.metrics.probability import nll_of_sd
+from fairbench.metrics.registry import BINARY, metrics_of
 from fairbench.metrics.regression import (
     distribution_parity,
     normal_nll_rows,
@@ -34,6 +34,7 @@ from fairbench.metrics.uncertainty import spread_diagram
 
 # A bag of four: three members find 1 likelier, one 0.
 BAG = {"score": np.array([[0.9, 0.7, 0.6, 0.2]])}
+GAPS = metrics_of(BINARY, "widest")
 # TN, FP, FN, TP of the group a', then of the group a.
 COUNTS = np.array([[40.0, 10.0, 20.0, 30.0], [30.0, 30.0, 10.0, 30.0]])
 
@@ -142,14 +143,14 @@ def test_definition_6_2_is_that_of_normals():
 @pytest.mark.parametrize(
     ("metric", "expected"),
     [
-        (gaps.statistical_parity, (30 + 30) / 100 - (10 + 30) / 100),  # equation 3
-        (gaps.equalized_odds, max(30 / 60 - 10 / 50, 30 / 40 - 30 / 50)),  # equation 4
-        (gaps.equal_opportunity, 30 / 40 - 30 / 50),  # equation 5
-        (gaps.disparate_impact, ((30 + 30) / 100) / ((10 + 30) / 100)),  # equation 6
-        (gaps.predictive_parity, 30 / 40 - 30 / 60),  # equation 7
-        (gaps.false_positive_rate_gap, 30 / 60 - 10 / 50),  # equation 8
+        (GAPS["statistical_parity"], (30 + 30) / 100 - (10 + 30) / 100),  # equation 3
+        (GAPS["equalized_odds"], max(30 / 60 - 10 / 50, 30 / 40 - 30 / 50)),  # equation 4
+        (GAPS["equal_opportunity"], 30 / 40 - 30 / 50),  # equation 5
+        (GAPS["disparate_impact"], ((30 + 30) / 100) / ((10 + 30) / 100)),  # equation 6
+        (GAPS["predictive_parity"], 30 / 40 - 30 / 60),  # equation 7
+        (GAPS["false_positive_rate_gap"], 30 / 60 - 10 / 50),  # equation 8
     ],
-    ids=lambda value: getattr(value, "__name__", ""),
+    ids=lambda value: getattr(value, "name", ""),
 )
 def test_metrics_of_appendix_i_are_gaps_of_two_groups(metric, expected):
     """Equations 3 to 8; disparate impact, equation 6, is a ratio."""
@@ -215,5 +216,5 @@ def test_example_e_1_leaves_a_true_positive_rate_of_nobody():
     """Example E.1: B's positives are all left out; the text has a rate of 0, which is 0 / 0."""
     before = np.array([[5.0, 0, 0, 5], [5.0, 0, 0, 5]])
     after = np.array([[5.0, 0, 0, 5], [5.0, 0, 0, 0]])
-    assert gaps.equalized_odds(before) == 0
-    assert np.isnan(gaps.equalized_odds(after))
+    assert GAPS["equalized_odds"](before) == 0
+    assert np.isnan(GAPS["equalized_odds"](after))

@@ -1,6 +1,6 @@
 """The identity of a run, and the configurations that one can name.
 
-:class:`Identity` is a configuration as plain values, with the id and the name made from it.
+:func:`identity_of` is a configuration as plain values, from which a run has its id and name.
 :class:`Presets` reads choices and experiments from ``conf``, and writes the commands that make runs
 again.
 """
@@ -19,9 +19,8 @@ import yaml
 from fairbench.components import HOME
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import hydra_word
-from fairbench.core.text import digest
 from fairbench.results.catalogue import flat
-from fairbench.results.record import GROUPS, UNVERIFIED, VERIFIED, run_name
+from fairbench.results.record import GROUPS, UNVERIFIED, VERIFIED
 from fairbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -62,51 +61,33 @@ def container(node: Any) -> Any:
     return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
-@dataclass(frozen=True)
-class Identity:
-    """The identity of a run: the same command is the same run, wherever it is given.
+def identity_of(
+    cfg: DictConfig | Config, *, verified: bool = True
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the identity of a run: the same command is the same run, wherever it is given.
 
-    Attributes
+    Parameters
     ----------
-    choices : the option chosen for every group of components.
-    config : the stored configuration: every component by its name, not by the path of its code.
+    verified : whether the raw files of its data set are those that are known. Of others, it is
+        another run, and by another name wherever it is listed, compared or shown.
+
+    Returns
+    -------
+    choices : the option chosen for every group of components, from which the run has its name.
+    stored : the stored configuration, of which the run's id is a hash: every component by its name,
+        not by the path of its code.
     """
-
-    choices: dict[str, str]
-    config: dict[str, Any]
-
-    @classmethod
-    def of(cls, cfg: DictConfig | Config, *, verified: bool = True) -> Identity:
-        """Return the identity of the run of a configuration.
-
-        Parameters
-        ----------
-        verified : whether the raw files of its data set are those that are known. Of others, it is
-            another run, and by another name wherever it is listed, compared or shown.
-        """
-        config = plain(cfg)
-        stored: dict[str, Any] = {
-            group: {"name": choice(config, group), **config[group]} for group in COMPONENTS
-        }
-        for options in stored.values():
-            del options["_target_"]
-        choices = {group: choice(config, group) for group in GROUPS}
-        if not verified:
-            stored["dataset"][VERIFIED] = False
-            choices["dataset"] += UNVERIFIED
-        seed = int(config["seed"])
-        protect = config["protect"]
-        return cls(choices, {**stored, "seed": seed, "protect": protect})
-
-    @cached_property
-    def id(self) -> str:
-        """The id of the run."""
-        return digest(self.config, 12)
-
-    @property
-    def name(self) -> str:
-        """A short name for people: data set, learner, intervention, method."""
-        return run_name(self.choices)
+    config = plain(cfg)
+    stored: dict[str, Any] = {
+        group: {"name": choice(config, group), **config[group]} for group in COMPONENTS
+    }
+    for options in stored.values():
+        del options["_target_"]
+    choices = {group: choice(config, group) for group in GROUPS}
+    if not verified:
+        stored["dataset"][VERIFIED] = False
+        choices["dataset"] += UNVERIFIED
+    return choices, {**stored, "seed": int(config["seed"]), "protect": config["protect"]}
 
 
 def choice(config: Config, group: str) -> str:
@@ -132,7 +113,7 @@ def full_name(name: str, stored: Mapping[str, Any]) -> str:
     Parameters
     ----------
     name : the run's short name: its data set, learner, intervention and method.
-    stored : the run's configuration, as an `Identity` has it.
+    stored : the run's configuration, as :func:`identity_of` returns it.
     """
     usual = _usual_choices()
     main_groups = ("dataset", "learner", "intervention", "method")
@@ -210,15 +191,11 @@ class Presets:
     conf: Path
     also: tuple[Path, ...] = ()
     _files: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    _choices: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     _experiments: dict[str, Experiment] = field(default_factory=dict)
 
     def choice(self, group: str, option: str) -> dict[str, Any]:
         """Return the options of a group's choice; empty if there is no such choice."""
-        key = group, option
-        if key not in self._choices:
-            self._choices[key] = options_of({group: self._read(group, option)}, [group])
-        return self._choices[key]
+        return options_of({group: self._read(group, option)}, [group])
 
     def _read(self, group: str, option: str) -> dict[str, Any]:
         """Read a choice and the choices that it builds on, which is far faster than composing.
@@ -352,7 +329,7 @@ class Presets:
         with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
             composed = compose("config", [override], return_hydra_config=True)
         sweep = dict(composed.hydra.sweeper.get("params") or {})
-        return {**Identity.of(composed).config, "sweep": sweep}
+        return {**identity_of(composed)[1], "sweep": sweep}
 
     @cached_property
     def default_choices(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -370,13 +370,8 @@ def rows_digest(fold: Fold) -> str:
     return total.hexdigest()
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A study that differs from the run's own in one respect, which `label` names."""
-
-    label: str
-    study: Study
-    method: Method
+# A study that differs from the run's own in one respect: what names it, and what reads its cells.
+Variant: TypeAlias = "tuple[str, Study, Method]"
 
 
 @dataclass(frozen=True)
@@ -418,11 +413,10 @@ class Consistency:
         UserError : an option that the component does not have.
         """
         for i, value in enumerate(self.values, start=1):
-            varied = _vary(study, method, str(self.vary), value)
-            draws = i if self.fresh_draws else 0
-            yield replace(varied, study=replace(varied.study, replicate=draws))
+            label, varied, reading = _vary(study, method, str(self.vary), value)
+            yield label, replace(varied, replicate=i if self.fresh_draws else 0), reading
         for i in range(1, self.replicates + 1):
-            yield Variant(f"{REPLICATE}{i}", replace(study, replicate=i), method)
+            yield f"{REPLICATE}{i}", replace(study, replicate=i), method
 
 
 def variant_label(vary: str, value: Any) -> str:
@@ -433,14 +427,14 @@ def variant_label(vary: str, value: Any) -> str:
 def _vary(study: Study, method: Method, vary: str, value: Any) -> Variant:
     """Return the variant with another value of an option, such as ``learner.gamma``."""
     group, _, option = vary.partition(".")
-    components = {
+    components: dict[str, Any] = {
         "learner": study.learner,
         "intervention": study.intervention,
         "method": method,
     }
     if group not in components:
         raise unknown_name("component in consistency.vary", group, components)
-    component: Any = components[group]
+    component = components[group]
     fields = [field.name for field in dataclasses.fields(component)]
     if option not in fields:
         raise unknown_name(f"option of the {group} in consistency.vary", option, fields)
@@ -448,5 +442,5 @@ def _vary(study: Study, method: Method, vary: str, value: Any) -> Variant:
     changed = replace(component, **{option: value})
     label = variant_label(vary, value)
     if group == "method":
-        return Variant(label, replace(study, fitter=changed.fitter), changed)
-    return Variant(label, replace(study, **{group: changed}), method)
+        return label, replace(study, fitter=changed.fitter), changed
+    return label, replace(study, **{group: changed}), method

@@ -30,7 +30,6 @@ from fairbench.core.locks import using
 from fairbench.core.processes import CallWith, failure, serve
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
-from fairbench.experiments.contracts import Cell
 from fairbench.experiments.pipeline import ensure
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import BusyCellError, Store
@@ -96,10 +95,10 @@ class WorkUnit:
 
 @dataclass(frozen=True)
 class UnitResult:
-    """The result of a work unit: how many cells it fitted, or why it failed.
+    """How a work unit, or a whole run, ended: how many cells were fitted for it, or why it failed.
 
-    `busy` means that another process is computing the cell; `trace` is the traceback of an error
-    that is not a `UserError`.
+    The unit of a run is its evaluation. `busy` means that another process is computing the cell;
+    `trace` is the traceback of an error that is not a `UserError`.
     """
 
     unit: WorkUnit
@@ -109,32 +108,16 @@ class UnitResult:
     error: str = ""
     trace: str = ""
 
+    @property
+    def plan(self) -> Plan:
+        """The plan of its run."""
+        return self.unit.plan
 
-class Executor(Protocol):
-    """Carries out work units, in this process or elsewhere, in any order."""
-
-    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
-        """Yield the result of each unit as it ends."""
-
-
-@dataclass(frozen=True)
-class InProcessExecutor:
-    """Carries out work units in this process."""
-
-    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
-        """Carry out one unit after the other."""
-        return map(work, units)
-
-
-@dataclass(frozen=True)
-class RunEnd:
-    """How a run ended: the cells fitted for it and the seconds they took, or why it failed."""
-
-    plan: Plan
-    computed: int
-    seconds: float
-    error: str = ""
-    trace: str = ""
+    def plus(self, other: UnitResult) -> UnitResult:
+        """Return this with what another unit of the run did; the first error stays."""
+        failed = self if self.error else other
+        computed, seconds = self.computed + other.computed, self.seconds + other.seconds
+        return UnitResult(self.unit, computed, seconds, error=failed.error, trace=failed.trace)
 
     def describe(self, seconds: float) -> str:
         """Return a line for the user on the work that was done in `seconds`."""
@@ -148,7 +131,7 @@ class RunEnd:
         """The run with its data set, its cells, and the folder that was written."""
         return prepared(self.plan)
 
-    def checked(self) -> RunEnd:
+    def checked(self) -> UnitResult:
         """Return this object, or raise the error if the run failed.
 
         Raises
@@ -163,6 +146,21 @@ class RunEnd:
         return self
 
 
+class Executor(Protocol):
+    """Carries out work units, in this process or elsewhere, in any order."""
+
+    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
+        """Yield the result of each unit as it ends."""
+
+
+class InProcessExecutor:
+    """Carries out work units in this process."""
+
+    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
+        """Carry out one unit after the other."""
+        return map(work, units)
+
+
 def plan_run(cfg: DictConfig | Config) -> Plan:
     """Prepare a run and return what is needed to carry it out.
 
@@ -173,17 +171,15 @@ def plan_run(cfg: DictConfig | Config) -> Plan:
     """
     config = plain(cfg)
     run = pipeline.prepare(config)
-    cells = tuple(dict.fromkeys(cell.id for cell in run.cells))
     finished = bool(config["resume"]) and run.finished
     noted = not finished or run.writer.purpose(run.purpose) == run.folder.purpose
-    drawn = run.writer.has_figures()
     plan = Plan(
         config=config,
         id=run.id,
         name=run.name,
-        cells=cells,
+        cells=tuple(run.cell_of_id),
         finished=finished,
-        drawn=drawn,
+        drawn=run.writer.has_figures(),
         cost_key=run.study.cost_key,
         rows=run.cells[0].fold.rows,
         noted=noted,
@@ -208,46 +204,37 @@ class Execution:
     executor: Executor
     draw: pipeline.DrawFigures | None = None
     on_cell: Callable[[bool | None], None] = lambda fresh: None
-    on_end: Callable[[RunEnd], None] = lambda end: None
+    on_end: Callable[[UnitResult], None] = lambda end: None
 
     def __post_init__(self) -> None:
-        """Find which cells are missing, each listed with the first plan that needs it."""
+        """Find which cells are missing, each listed with the plans that need it, in their order."""
         self.distinct = list({plan.id: plan for plan in self.plans}.values())
         self.stored: set[str] = set()
-        self.owner: dict[str, Plan] = {}
         self.needed: dict[str, set[str]] = {}  # run id -> its missing cells
         self.users: dict[str, list[Plan]] = {}  # missing cell -> the plans that need it
-        self.errors: dict[str, UnitResult] = {}  # run id -> what failed for it
-        self.ends: dict[str, RunEnd] = {}
-        self.computed = dict.fromkeys((plan.id for plan in self.distinct), 0)
-        self.seconds = dict.fromkeys(self.computed, 0.0)
+        self.ends = {plan.id: UnitResult(WorkUnit(plan)) for plan in self.distinct}
         for plan in self.distinct:
-            self._list_missing(plan)
+            missing = self.needed[plan.id] = set()
+            for cell in () if plan.finished else plan.cells:
+                if cell not in self.users and cell not in self.stored:
+                    if plan.config["resume"] and plan.store.has(cell):
+                        self.stored.add(cell)
+                    else:
+                        self.users[cell] = []
+                if cell in self.users:
+                    missing.add(cell)
+                    self.users[cell].append(plan)
+            self.stored.update({*plan.cells} - missing)
 
     @property
     def cells(self) -> int:
         """The number of distinct cells of the runs."""
-        return len(self.stored) + len(self.owner)
+        return len(self.stored) + len(self.users)
 
-    def _list_missing(self, plan: Plan) -> None:
-        """Sort a run's cells into stored and missing ones."""
-        missing = set()
-        for cell in () if plan.finished else plan.cells:
-            if cell not in self.owner and cell not in self.stored:
-                if plan.config["resume"] and plan.store.has(cell):
-                    self.stored.add(cell)
-                else:
-                    self.owner[cell] = plan
-            if cell in self.owner:
-                missing.add(cell)
-                self.users.setdefault(cell, []).append(plan)
-        self.stored.update(set(plan.cells) - missing)
-        self.needed[plan.id] = missing
-
-    def carry_out(self) -> list[RunEnd]:
+    def carry_out(self) -> list[UnitResult]:
         """Compute what is missing, evaluate every run, and return how each ended."""
         self.evaluations: deque[WorkUnit] = deque()
-        self.missing = deque(WorkUnit(plan, cell) for cell, plan in self.owner.items())
+        self.missing = deque(WorkUnit(users[0], cell) for cell, users in self.users.items())
         busy_units: list[WorkUnit] = []
         notes = self._note_begun()
         for plan in self.distinct:
@@ -264,7 +251,7 @@ class Execution:
         if not any(end.error for end in self.ends.values()):
             for note in notes:
                 remove(note)
-        return [replace(self.ends[plan.id], plan=plan) for plan in self.plans]
+        return [replace(self.ends[plan.id], unit=WorkUnit(plan)) for plan in self.plans]
 
     def _note_begun(self) -> list[Path]:
         """Protect all cells from garbage collection until the runs have ended; return the notes."""
@@ -283,41 +270,31 @@ class Execution:
             yield (self.evaluations or self.missing).popleft()
 
     def _settle(self, result: UnitResult) -> None:
-        """Record the result of a unit, of a cell or of an evaluation."""
-        if result.unit.cell is None:
-            self._end(result.unit.plan, result)
-        else:
-            self._settle_cell(result.unit.plan, result.unit.cell, result)
+        """Record the result of a unit; of a cell, evaluate the runs whose last missing one it was.
 
-    def _settle_cell(self, plan: Plan, cell: str, result: UnitResult) -> None:
-        """Record the result of a cell, and evaluate the runs whose last missing cell it was."""
-        self.computed[plan.id] += result.computed
-        self.seconds[plan.id] += result.seconds
+        A cell that failed fails all that need it; what was fitted counts for the first of them.
+        """
+        plan, cell = result.plan, result.unit.cell
+        users = [plan] if cell is None else self.users[cell]
+        for user in users if result.error else [plan]:
+            self.ends[user.id] = self.ends[user.id].plus(result)
+        if cell is None:
+            self.on_end(self.ends[plan.id])
+            return
         self.on_cell(None if result.error else bool(result.computed))
-        for user in self.users[cell]:
+        for user in users:
             self.needed[user.id].discard(cell)
-            if result.error:
-                self.errors.setdefault(user.id, result)
             self._evaluate_if_ready(user)
 
     def _evaluate_if_ready(self, plan: Plan) -> None:
         """Queue the evaluation of a run if its cells exist, or end it if one of them failed."""
         if self.needed[plan.id]:
             return
-        if plan.id in self.errors:
-            self._end(plan, self.errors[plan.id])
-        elif plan.finished and plan.noted and (plan.drawn or not self.draw):
-            self._end(plan, UnitResult(WorkUnit(plan)))
+        done = plan.finished and plan.noted and (plan.drawn or not self.draw)
+        if done or self.ends[plan.id].error:
+            self.on_end(self.ends[plan.id])
         else:
             self.evaluations.append(WorkUnit(plan, draw=self.draw))
-
-    def _end(self, plan: Plan, result: UnitResult) -> None:
-        """Record how a run ended, and report it."""
-        failed_cell = result.unit.cell is not None
-        computed = self.computed[plan.id] + (0 if failed_cell else result.computed)
-        seconds = self.seconds[plan.id] + (0.0 if failed_cell else result.seconds)
-        self.ends[plan.id] = RunEnd(plan, computed, seconds, result.error, result.trace)
-        self.on_end(self.ends[plan.id])
 
 
 def carry_out(
@@ -325,7 +302,7 @@ def carry_out(
     *,
     executor: Executor | None = None,
     draw: pipeline.DrawFigures | None = None,
-) -> RunEnd:
+) -> UnitResult:
     """Compute what is missing of one run, evaluate and store it, and return how it ended.
 
     Parameters
@@ -360,38 +337,32 @@ def work(unit: WorkUnit) -> UnitResult:
 
 def _work(unit: WorkUnit) -> int:
     """Compute a cell, or evaluate a run; return the number of cells that were computed."""
-    run, cells = _run_and_cells(unit.plan)
+    run = prepared(unit.plan)
     again = not unit.plan.config["resume"]
     if unit.cell is None:
         return pipeline.finish(run, draw=unit.draw, again=again)
-    if unit.cell not in cells:
+    if unit.cell not in run.cell_of_id:
         raise UserError(
             f"the code or the data of {run.name} changed after its cells were listed: run the same "
             "command again"
         )
-    return int(ensure(cells[unit.cell], run.store, recompute=again, wait=unit.wait))
+    return int(ensure(run.cell_of_id[unit.cell], run.store, recompute=again, wait=unit.wait))
 
 
-_runs: OrderedDict[str, tuple[pipeline.PlannedRun, dict[str, Cell]]] = OrderedDict()
+_runs: OrderedDict[str, pipeline.PlannedRun] = OrderedDict()
 
 
 def prepared(plan: Plan) -> pipeline.PlannedRun:
     """Return the prepared run of a plan; a process keeps the last few."""
-    return _run_and_cells(plan)[0]
-
-
-def _run_and_cells(plan: Plan) -> tuple[pipeline.PlannedRun, dict[str, Cell]]:
-    """Return the prepared run of a plan, and its cells by their ids."""
     if plan.key not in _runs:
-        run = pipeline.prepare(plan.config)
-        _keep_prepared(plan.key, run)
+        _keep_prepared(plan.key, pipeline.prepare(plan.config))
     _runs.move_to_end(plan.key)
     return _runs[plan.key]
 
 
 def _keep_prepared(key: str, run: pipeline.PlannedRun) -> None:
     """Keep a prepared run in this process, and drop the one that was used longest ago."""
-    _runs[key] = run, {cell.id: cell for cell in run.cells}
+    _runs[key] = run
     while len(_runs) > _PREPARED:
         _runs.popitem(last=False)
 
@@ -620,14 +591,20 @@ class Submitit:
             waiting = []
         else:
             submit = self.submitter()
-        watch = _Watch(self.wait_s)
+        checked, asked = time.monotonic(), 0.0
         while waiting or running:
             while waiting and len(running) < self._at_once():
                 batch = waiting.pop()
                 call = CallWith(os.getpid(), work_all, (batch, n_jobs, self.minutes))
                 job = submit.submit(call)
                 running.append(self._as_batch(job, batch))
-            watch.pause(running)
+            # Checking takes at most a twentieth of the time.
+            spent = time.monotonic() - checked
+            time.sleep(max(self.wait_s, 20 * min(spent, 3.0) if spent > 0.1 else 0.0))
+            checked = time.monotonic()
+            if checked - asked > 60:
+                asked = checked
+                running[0].job.done(force_check=True)  # which asks the cluster for all of them
             for submitted in running:
                 yield submitted.new_results()
             running = [submitted for submitted in running if submitted.units]
@@ -716,7 +693,9 @@ class _Batch:
         )
         why = self._why(error)
         for unit in unfinished:
-            yield results.get((unit.plan.key, unit.cell)) or _lost(unit, why)
+            ended = results.get((unit.plan.key, unit.cell))
+            stored = UnitResult(unit, computed=1) if _is_stored(unit) else None
+            yield ended or stored or UnitResult(unit, error=why)
 
     def _why(self, error: Exception | None) -> str:
         """Return why a job gave no results."""
@@ -738,81 +717,39 @@ def _is_stored(unit: WorkUnit) -> bool:
     return resumed and unit.cell is not None and unit.plan.store.has(unit.cell)
 
 
-def _lost(unit: WorkUnit, why: str) -> UnitResult:
-    """Return the result of a unit whose job gave none: it is stored, or it failed."""
-    return UnitResult(unit, computed=1) if _is_stored(unit) else UnitResult(unit, error=why)
-
-
-@dataclass
-class _Watch:
-    """Pauses between checks of submitted jobs: checking takes at most a twentieth of the time."""
-
-    least_s: float
-    asked: float = 0.0
-    checked: float = field(default_factory=time.monotonic)
-
-    def pause(self, running: Sequence[_Batch]) -> None:
-        """Wait, and once a minute ask the cluster itself which jobs have ended."""
-        spent = time.monotonic() - self.checked
-        time.sleep(max(self.least_s, 20 * min(spent, 3.0) if spent > 0.1 else 0.0))
-        self.checked = time.monotonic()
-        if self.checked - self.asked > 60:
-            self.asked = self.checked
-            running[0].job.done(force_check=True)  # which asks for all of them
-
-
 # The expected cost of fits that are not yet made, by the finished runs of a results folder.
 
 _COMPONENTS = ("dataset", "learner", "intervention", "method")
 
 
-@dataclass(frozen=True)
-class _Cost:
-    """CPU seconds of a fit, and the number of rows of its run; 0 if that is not recorded."""
-
-    seconds: float
-    rows: int
+# CPU seconds of a fit, and the number of rows of its run, 0 if that is not recorded: by the
+# `cost_key` of its study, and by the names of its data set and components whatever their options.
+Prices = dict[str | tuple[str, ...], tuple[float, int]]
 
 
-@dataclass(frozen=True)
-class Prices:
-    """What fits have cost: by study, and by data set and components whatever their options.
+def prices_of(catalogue: Catalogue) -> Prices:
+    """Return what fits have cost, as the finished runs of a catalogue tell it."""
+    prices: Prices = {}
+    for run in catalogue:
+        cost = run.environment.get("cost", {})
+        if "key" in cost:
+            rows = int(run.environment.get("task", {}).get("rows", 0))
+            paid = float(cost["seconds_per_cell"]), rows
+            prices[cost["key"]] = prices[_names(run.choices)] = paid
+    return prices
 
-    Attributes
+
+def seconds_of_fit(prices: Prices, key: str, rows: int, choices: Mapping[str, str]) -> float | None:
+    """Return the CPU seconds that a fit will take, in proportion to its rows; None if unknown.
+
+    Parameters
     ----------
-    exact : `cost_key` of a study -> the cost of its fits.
-    by_components : names of the data set and the components -> the cost of such fits.
+    key : the `cost_key` of its study.
+    rows : the number of rows that its run uses of the data set.
+    choices : the option that the run chose for every group.
     """
-
-    exact: dict[str, _Cost] = field(default_factory=dict)
-    by_components: dict[tuple[str, ...], _Cost] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, catalogue: Catalogue) -> Prices:
-        """Return the prices that the finished runs of a catalogue tell."""
-        prices = cls()
-        for run in catalogue:
-            environment = run.environment
-            cost = environment.get("cost", {})
-            rows = environment.get("task", {}).get("rows", 0)
-            if "key" in cost:
-                paid = _Cost(float(cost["seconds_per_cell"]), int(rows))
-                prices.exact[cost["key"]] = prices.by_components[_names(run.choices)] = paid
-        return prices
-
-    def seconds(self, key: str, rows: int, choices: Mapping[str, str]) -> float | None:
-        """Return the CPU seconds that a fit will take, in proportion to its rows; None if unknown.
-
-        Parameters
-        ----------
-        key : the `cost_key` of its study.
-        rows : the number of rows that its run uses of the data set.
-        choices : the option that the run chose for every group.
-        """
-        paid = self.exact.get(key) or self.by_components.get(_names(choices))
-        if paid is None:
-            return None
-        return paid.seconds * (rows / paid.rows if paid.rows else 1.0)
+    paid = prices.get(key) or prices.get(_names(choices))
+    return None if paid is None else paid[0] * (rows / paid[1] if paid[1] else 1.0)
 
 
 def _names(choices: Mapping[str, Any]) -> tuple[str, ...]:

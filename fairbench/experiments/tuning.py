@@ -391,7 +391,7 @@ class Search:
         """The folder of the study, which another default, or changed code, has another of."""
         cells, name = self.default_plan.cells, self.tuning.study
         # Cells determine neither the protected attribute nor how a method reads their outputs.
-        read = [list(self._run.study.protect), self._run.identity.config["method"]]
+        read = [list(self._run.study.protect), self._run.config["method"]]
         key = digest([list(cells), read, list(self.tuning.objectives), name, *self._kind], 12)
         return StudyRecord(self.default_plan.store.root / "tuning" / key)
 

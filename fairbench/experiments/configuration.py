@@ -115,25 +115,22 @@ def full_name(name: str, stored: Mapping[str, Any]) -> str:
     name : the run's short name: its data set, learner, intervention and method.
     stored : the run's configuration, as :func:`identity_of` returns it.
     """
-    usual = _usual_choices()
+    usual = _usual_choices(HOME / "conf")
     main_groups = ("dataset", "learner", "intervention", "method")
     parts = []
     for group in (*main_groups, *(group for group in COMPONENTS if group not in main_groups)):
         chosen = str(stored[group]["name"])
         if group not in main_groups and chosen != usual.get(group):
             parts.append(chosen)
-        usual_options = configurations(group).get(chosen, {})
-        parts += [
-            f"{option}={_short(value)}"
-            for option, value in stored[group].items()
-            if option in usual_options and usual_options[option] != value
-        ]
-    parts += [
-        f"{option}={_short(stored[option])}"
-        for option in ("seed", "protect")
-        if stored[option] != usual.get(option)
-    ]
-    return ", ".join([name, *parts])
+        as_usual = {**stored[group], **configurations(group).get(chosen, {})}
+        parts += _unlike(as_usual, stored[group])
+    settings = {option: stored[option] for option in ("seed", "protect")}
+    return ", ".join([name, *parts, *_unlike({**dict.fromkeys(settings), **usual}, settings)])
+
+
+def _unlike(usual: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """Return the options that are not as usual, each as one word."""
+    return [f"{k}={_short(value)}" for k, value in options.items() if value != usual[k]]
 
 
 _LONGEST = 40
@@ -145,9 +142,9 @@ def _short(value: Any) -> str:
 
 
 @cache
-def _usual_choices() -> dict[str, Any]:
+def _usual_choices(conf: Path) -> dict[str, Any]:
     """Return the choices and options of a run by default; empty outside of a checkout."""
-    path = HOME / "conf" / "config.yaml"
+    path = conf / "config.yaml"
     if not path.is_file():
         return {}
     defaults = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -173,7 +170,6 @@ class Experiment:
     changed : option of a group that varies -> the value that it has in every choice.
     """
 
-    name: str
     fixed: Mapping[str, Any]
     varied: Mapping[str, Sequence[str]]
     changed: Mapping[str, Any]
@@ -218,12 +214,17 @@ class Presets:
     def experiment(self, name: str) -> Experiment:
         """Return an experiment's sweep."""
         if name not in self._experiments:
-            composed = self._compose(f"experiment={name}")
+            from hydra import compose, initialize_config_dir
+
+            words = [f"experiment={name}"]
+            with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
+                composed = compose("config", words, return_hydra_config=True)
+            sweep = composed.hydra.sweeper.get("params") or {}
             varied = {
                 str(key): [text.strip() for text in str(value).split(",")]
-                for key, value in composed["sweep"].items()
+                for key, value in sweep.items()
             }
-            options = options_of(composed, IDENTITY)
+            options = options_of(identity_of(composed)[1], IDENTITY)
             fixed = {key: options[key] for key in options if not key.startswith(tuple(varied))}
             changed = {
                 key: options[key]
@@ -231,12 +232,8 @@ class Presets:
                 for key, value in self.choice(group, str(options.get(f"{group}.name"))).items()
                 if options.get(key, value) != value and key not in varied
             }
-            self._experiments[name] = Experiment(name, fixed, varied, changed)
+            self._experiments[name] = Experiment(fixed, varied, changed)
         return self._experiments[name]
-
-    def experiments(self) -> list[str]:
-        """Return the names of all experiments."""
-        return experiments_in(self.conf)
 
     def runs_of_all(self, name: str, runs: Mapping[str, Run]) -> set[str]:
         """Return the ids of the runs that answer an experiment, or one of a folder of them.
@@ -245,7 +242,7 @@ class Presets:
         ------
         UserError : neither an experiment nor a folder.
         """
-        names = self.experiments()
+        names = experiments_in(self.conf)
         members = [name] if name in names else experiments_in(self.conf, name)
         if not members:
             raise unknown_name("experiment", name, names)
@@ -271,9 +268,12 @@ class Presets:
 
         Composing takes a tenth of a second, so an experiment without any such run is not composed.
         """
+        params: dict[str, Any] = {}  # the words that its files, in their order, sweep over
+        for file in experiment_files(self.conf, name):
+            params |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
         swept = {
             group: {text.strip() for text in str(values).split(",")}
-            for group, values in self._params(name).items()
+            for group, values in params.items()
             if "." not in group
         }
         return [
@@ -281,13 +281,6 @@ class Presets:
             for run in runs
             if all(run.choices[name] in swept[name] for name in swept if name in run.choices)
         ]
-
-    def _params(self, name: str) -> dict[str, Any]:
-        """Return the words that an experiment's file, and those it builds on, sweep over."""
-        params: dict[str, Any] = {}
-        for file in experiment_files(self.conf, name):
-            params |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
-        return params
 
     def _choices_of(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
         """Return the choices of a run in the sweep, or None if it is none of its jobs."""
@@ -323,25 +316,12 @@ class Presets:
         agrees = all(run_options.get(key, value) == value for key, value in expected.items())
         return option if preset and agrees else ""
 
-    def _compose(self, override: str) -> dict[str, Any]:
-        from hydra import compose, initialize_config_dir
-
-        with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
-            composed = compose("config", [override], return_hydra_config=True)
-        sweep = dict(composed.hydra.sweeper.get("params") or {})
-        return {**identity_of(composed)[1], "sweep": sweep}
-
     @cached_property
     def default_choices(self) -> dict[str, str]:
         """The choice that each group has if a command names none."""
-        main = yaml.safe_load((self.conf / "config.yaml").read_text(encoding="utf-8"))
-        choices = {
-            name: str(v)
-            for default in main["defaults"]
-            if default != "_self_"
-            for name, v in default.items()
-        }
-        return {name: v for name, v in choices.items() if name in IDENTITY and name not in _NAMED}
+        usual = _usual_choices(self.conf)
+        groups = [group for group in COMPONENTS if group in usual and group not in _NAMED]
+        return {group: str(usual[group]) for group in groups}
 
     def stored_options(self, run: Run) -> dict[str, dict[str, Any]]:
         """Return the components of a stored run, each with its name and options, by group.

@@ -15,6 +15,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,6 @@ from fairbench.data.contents import (
     ARROW,
     EXCEL,
     PARQUET,
-    TEXT,
     Content,
     content_of,
     line_of,
@@ -144,26 +144,24 @@ def read_any_table(
     UserError : a file or column that is not there, or that cannot be read.
     """
     check_file(path)
-    guessed: tuple[str, ...] = ()
     try:
-        content = content_of(path)
-        if part.sheet and content.kind != EXCEL:
+        content = data, kind, guessed = content_of(path)
+        if part.sheet and kind != EXCEL:
             raise UserError(f"sheet={part.sheet}: {path.name} is no Excel file, and has no sheets")
-        if content.kind in (PARQUET, ARROW):
-            large = distinct and content.kind == PARQUET and not content.data and not part.rows
+        if kind in (PARQUET, ARROW):
+            large = distinct and kind == PARQUET and not part.rows
             frame = _distinct(path, named) if large else None
             if frame is None:
-                table = read_arrow(path, content, named, without, every=every)
+                table = read_arrow(path, kind, named, without, every=every)
                 frame = as_texts(table, path.name, {*exact, *named} if numeric is None else None)
                 first, last = part.first_and_last
                 frame = frame.iloc[first - 1 : last]
         else:
-            text, separator, names = text_table(path, content, named, part.sheet)
+            data, guessed, separator, names = text_table(path, content, named, part.sheet)
             columns = check_columns(path.name, named, names, without)
-            guessed = text.guessed
             only = columns if every else named
             frame = read_table(
-                text.data, path.name, separator=separator, only=only, exact=exact, part=part
+                data, path.name, separator=separator, only=only, exact=exact, part=part
             )
             _check_cells(frame, named, path.name, last=not part.rows)
     except OSError as error:
@@ -229,10 +227,10 @@ def names_in(path: Path, named: Sequence[str], part: TablePart = ALL_ROWS) -> Se
     ----------
     named : columns that it may have, by which the separator of fields is recognised.
     """
-    content = content_of(path)
-    if content.kind in (PARQUET, ARROW):
-        return list(read_arrow(path, content, (), every=True).column_names)
-    return unique_names(text_table(path, content, named, part.sheet)[2])
+    content = _, kind, _ = content_of(path)
+    if kind in (PARQUET, ARROW):
+        return list(read_arrow(path, kind, (), every=True).column_names)
+    return unique_names(text_table(path, content, named, part.sheet)[-1])
 
 
 def say_guessed(path: Path, guessed: Sequence[str]) -> None:
@@ -324,18 +322,21 @@ def with_decimal_points(
 
 def text_table(
     path: Path, content: Content, named: Sequence[str], sheet: str = ""
-) -> tuple[Content, str, Sequence[str]]:
+) -> tuple[bytes, tuple[str, ...], str, Sequence[str]]:
     """Return a text or the sheet of an Excel file, what separates its fields, and the header.
+
+    Returns
+    -------
+    The bytes of the text, notes on how the file was read, the separator, and the names.
 
     Raises
     ------
     DataError : there is no header, or it takes more memory than is allowed.
     """
-    guessed = content.guessed
-    data = content.data
-    if content.kind == EXCEL:
+    data, kind, guessed = content
+    if kind == EXCEL:
         data, of_sheet = sheet_as_text(data, path.name, named, sheet)
-        return Content(data, TEXT, (*guessed, *of_sheet)), ",", header(data, path.name)
+        return data, guessed + of_sheet, ",", header(data, path.name)
     if not guessed:
         check_text(path)
     if separator_line := _SEPARATOR_LINE.match(data):  # Excel's own line that says so
@@ -344,7 +345,7 @@ def text_table(
     separator, names = _separator(data, path.name, named, usual)
     if separator != usual:
         guessed = (*guessed, f"separated by {_SEPARATORS[separator]}")
-    return Content(data, TEXT, guessed), separator, names
+    return data, guessed, separator, names
 
 
 _SEPARATOR_LINE = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)
@@ -359,33 +360,25 @@ def _separator(
     It is the usual one if the header then has the columns that are asked for. Otherwise it is the
     one that gives most of these; of several, the one that gives most columns.
     """
-    usual_names = header(data, file, usual)
-    if {*named} <= {*usual_names} and (named or len(usual_names) > 1):
-        return usual, usual_names
-    names_by_sign = {usual: usual_names}
+    names = {usual: header(data, file, usual)}
+    if {*named} <= {*names[usual]} and (named or len(names[usual]) > 1):
+        return usual, names[usual]
     for sign in _SEPARATORS:
         if sign != usual:
-            try:
-                names_by_sign[sign] = header(data, file, sign)
-            except DataError:
-                continue
-    best = max(
-        names_by_sign,
-        key=lambda sign: (len({*named} & {*names_by_sign[sign]}), len(names_by_sign[sign])),
-    )
-    return best, names_by_sign[best]
+            with suppress(DataError):
+                names[sign] = header(data, file, sign)
+    best = max(names, key=lambda sign: (len({*named} & {*names[sign]}), len(names[sign])))
+    return best, names[best]
 
 
 def check_text(path: Path) -> None:
     """Refuse a delimited text file that would take more memory than is allowed."""
     size = path.stat().st_size
     check_memory(3 * size, path.name)
-    columns, fields = 1, 0
     with open(path, "rb") as file:
         first_line = file.readline()
-        columns += max(first_line.count(sign) for sign in (b",", b"\t", b";"))
-        while block := file.read(_BLOCK):
-            fields += block.count(b"\n")
+        columns = 1 + max(first_line.count(sign) for sign in (b",", b"\t", b";"))
+        fields = sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK), b""))
     check_memory(3 * size + fields * columns * FIELD + columns * COLUMN, path.name)
 
 
@@ -552,7 +545,7 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     DataError : no UTF-8, no header, or a byte of value 0: some readers end a field there, and
         labels that differ behind it would be one.
     """
-    if kind := _kind(content):
+    if kind := next((kind for start, kind in _KINDS.items() if content.startswith(start)), ""):
         raise DataError(f"{file}: not UTF-8 text, but {kind}")
     if (position := content.find(b"\0")) >= 0:
         raise DataError(
@@ -592,11 +585,6 @@ _KINDS = {
 }
 
 
-def _kind(content: bytes) -> str:
-    """Return the kind of a file that is no text, if its first bytes tell it."""
-    return next((kind for start, kind in _KINDS.items() if content.startswith(start)), "")
-
-
 def _not_text(content: bytes) -> str:
     """Return the position of the first byte that is not UTF-8."""
     try:
@@ -629,7 +617,7 @@ def read_costs(path: str, classes: Sequence[str]) -> Floats:
 
 def read_arrow(
     path: Path,
-    content: Content,
+    kind: str,
     named: Sequence[str],
     without: Collection[str] = (),
     *,
@@ -645,11 +633,7 @@ def read_arrow(
     from pyarrow.parquet import read_schema
 
     try:
-        if content.data:
-            raise DataError(
-                f"{path.name}: a {content.kind} file that is packed once more: unpack it first"
-            )
-        if content.kind == ARROW:
+        if kind == ARROW:
             table = _read_ipc(path)
             columns = check_columns(path.name, named, table.column_names, without)
             table = table.rename_columns(unique_names(table.column_names))
@@ -658,7 +642,7 @@ def read_arrow(
             columns = check_columns(path.name, named, read_schema(file).names, without)
         return read_parquet(path, columns if every else named)
     except (ArrowException, EOFError) as error:
-        raise _unreadable(path, content.kind, error) from error
+        raise _unreadable(path, kind, error) from error
 
 
 def _unreadable(path: Path, kind: str, error: Exception) -> DataError:

@@ -1,12 +1,11 @@
 """Tuning: a search over options that is judged by validation rows, and kept so that it resumes.
 
-:func:`stored_trials` reads the files of its trials, :class:`Search` proposes trials by those before,
-and :class:`DrawnSearch` draws candidates independently, from one stated distribution.
+:func:`stored_trials` reads its trials, :class:`Search` proposes trials by those before, and
+:class:`DrawnSearch` draws candidates independently, from one stated distribution.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats, integer_seed, rng
+from fairbench.core.arrays import Floats, Rows, integer_seed, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     TEXT,
@@ -217,16 +216,27 @@ def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) 
         classes=len(data.classes),
     )
     numbers = {str(name): predicted[name].to_numpy(float) for name in predicted}
-    if np.isnan(numbers["prediction"]).any():
+    return label_rows(data, run.study.protect, rows, numbers, fold)
+
+
+def label_rows(
+    data: Dataset,
+    protect: tuple[str, ...],
+    rows: Rows,
+    columns: Mapping[str, NDArray[np.float64]],
+    fold: int,
+) -> GoalRows:
+    """Return some rows of a data set with their predictions; no other row is read."""
+    if np.isnan(columns["prediction"]).any():
         raise UserError("the method predicts nothing of some rows")
     part = data.take(rows)
-    group = part.groups(run.study.protect).cat
+    group = part.groups(protect).cat
     unit = rows.astype(np.int64)
     if data.clusters is not None:
         unit = np.unique(data.clusters.to_numpy(), return_inverse=True)[1][rows].astype(np.int64)
     folds, target = np.full(len(rows), fold), part.target.to_numpy(float)
     codes = group.codes.to_numpy(np.int64)
-    return GoalRows(folds, unit, target, codes, numbers, len(group.categories))
+    return GoalRows(folds, unit, target, codes, columns, len(group.categories))
 
 
 # Tuning: a search over options by the predictions for validation rows alone.

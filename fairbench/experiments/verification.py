@@ -129,8 +129,8 @@ def _within_bounds(run: Run, work: Callable[[], T], seconds: float = 0.0) -> T:
 TOLERANCE = 1e-4
 
 
-# How a recomputed cell differs from the stored one: its id, what differs, and the largest difference
-# as a share of the largest value, infinite for a shape.
+# How a recomputed cell differs from the stored one: its id, what differs, and by how much at most,
+# as a share of the largest value; infinite for a shape.
 Difference: TypeAlias = "tuple[str, str, float]"
 
 

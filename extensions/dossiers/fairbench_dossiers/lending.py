@@ -228,9 +228,7 @@ def _prices(frame: pd.DataFrame, source: ColumnRef) -> Floats:
     text = frame[source.name]
     prices: Floats = to_numbers(text)
     blank = text.isna().to_numpy() | (text.astype(str).str.strip() == "").to_numpy()
-    source.refuse(
-        text, ~np.isfinite(prices) & ~blank, "price: it has to be a number", negation="no"
-    )
+    source.refuse_as(text, ~np.isfinite(prices) & ~blank, "is no price: it has to be a number")
     if blank.all():
         raise source.fault("is blank in all rows: name a column of prices by price=")
     return prices
@@ -248,9 +246,7 @@ def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
             parts.append(values[:, None])
             continue
         if np.isfinite(values).mean() > 0.5:
-            source.refuse(
-                text, ~np.isfinite(values), "number, as most of this factor are", negation="no"
-            )
+            source.refuse_as(text, ~np.isfinite(values), "is no number, as most of this factor are")
         levels = pd.Categorical(text.astype(str))
         if len(levels.categories) > _MOST_LEVELS:
             raise source.fault(

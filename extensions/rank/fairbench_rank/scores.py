@@ -354,7 +354,7 @@ class _Reading:
                 row_values[is_text] = truths.to_numpy()
                 finite = np.isfinite(row_values)
             else:
-                ColumnRef(self.file, name).refuse(text, is_text, "number", negation="no")
+                ColumnRef(self.file, name).refuse_as(text, is_text, "is no number")
         epsilon = self.declared.get(name, Score(name)).epsilon
         if epsilon is None and _mixes_units(row_values[finite]):
             raise mixed_scales(row_values, column.astype(str), ColumnRef(self.file, name))

@@ -159,20 +159,10 @@ _MERGED = ("method", "intervention", "learner")
 _NAMED = ("dataset", "method")  # commands name these even if they are the defaults
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """A sweep: the options that it fixes, and the values of those that it varies.
-
-    Attributes
-    ----------
-    fixed : option -> value, such as ``split.train``.
-    varied : group or option -> values as written, such as ``dataset``.
-    changed : option of a group that varies -> the value that it has in every choice.
-    """
-
-    fixed: Mapping[str, Any]
-    varied: Mapping[str, Sequence[str]]
-    changed: Mapping[str, Any]
+# The options that a sweep fixes, such as ``split.train``, with their values; the groups and options
+# that it varies, with their values as written; and options of a group that varies that have the
+# same value in every choice.
+Experiment: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Sequence[str]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -232,7 +222,7 @@ class Presets:
                 for key, value in self.choice(group, str(options.get(f"{group}.name"))).items()
                 if options.get(key, value) != value and key not in varied
             }
-            self._experiments[name] = Experiment(fixed, varied, changed)
+            self._experiments[name] = fixed, varied, changed
         return self._experiments[name]
 
     def runs_of_all(self, name: str, runs: Mapping[str, Run]) -> set[str]:
@@ -286,35 +276,28 @@ class Presets:
         """Return the choices of a run in the sweep, or None if it is none of its jobs."""
         # An option that has come since is not in a run's configuration: it had its default.
         options = options_of(run.config, IDENTITY)
-        if any(
-            options.get(key, value) != value
-            for key, value in experiment.fixed.items()
-            if key != REPEATS
-        ):
+        fixed, varied, changed = experiment
+        if any(options.get(key, v) != v for key, v in fixed.items() if key != REPEATS):
             return None
         chosen = {}
-        for name, values in experiment.varied.items():
+        for name, values in varied.items():
             if "." in name or name in options:
                 text = next(
                     (text for text in values if yaml.safe_load(text) == options.get(name)), ""
                 )
             else:
-                text = self._matching_choice(name, run, options, experiment)
+                # Its choice for a group, unless it has other options than that.
+                text = str(run.choices.get(name, ""))
+                preset = self.choice(name, text)
+                expected = {
+                    key: changed.get(key, v) for key, v in preset.items() if key not in varied
+                }
+                if not preset or any(options.get(key, v) != v for key, v in expected.items()):
+                    return None
             if text not in values:
                 return None
             chosen[name] = text
         return chosen
-
-    def _matching_choice(
-        self, group: str, run: Run, run_options: Mapping[str, Any], experiment: Experiment
-    ) -> str:
-        """Return a run's choice for a group; empty if the run has other options than that."""
-        option = str(run.choices.get(group, ""))
-        preset = self.choice(group, option)
-        expected = {key: value for key, value in preset.items() if key not in experiment.varied}
-        expected |= {key: experiment.changed[key] for key in expected if key in experiment.changed}
-        agrees = all(run_options.get(key, value) == value for key, value in expected.items())
-        return option if preset and agrees else ""
 
     @cached_property
     def default_choices(self) -> dict[str, str]:

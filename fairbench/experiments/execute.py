@@ -516,6 +516,9 @@ class _Worker:
 _idle: list[_Worker] = []  # of this process
 
 
+_Job = tuple[Any, list[WorkUnit], float]  # submitted, its units that have not ended, and since when
+
+
 @dataclass(frozen=True)
 class Submitit:
     """Jobs of Slurm, or local processes in place of them ("local"), each with a batch of units.
@@ -547,10 +550,9 @@ class Submitit:
         unfinished = {(unit.plan.key, unit.cell): unit for unit in units}
         try:
             with naming(self.folder.parent):
-                for batch in self._submit_all(self._batches(list(unfinished.values()))):
-                    for result in batch:
-                        del unfinished[result.unit.plan.key, result.unit.cell]
-                        yield result
+                for result in self._submit_all(self._batches(list(unfinished.values()))):
+                    del unfinished[result.plan.key, result.unit.cell]
+                    yield result
         except UserError:
             self._remove_unsubmitted()
             raise
@@ -577,40 +579,69 @@ class Submitit:
             return int(self.options["array_parallelism"])
         return max(1, int(cpu_count()) // (self.options.get("cpus_per_task") or 1))
 
-    def _submit_all(self, batches: Sequence[Sequence[WorkUnit]]) -> Iterator[Iterator[UnitResult]]:
+    def _submit_all(self, batches: Sequence[Sequence[WorkUnit]]) -> Iterator[UnitResult]:
         """Submit batches, to Slurm all at once, else as cores come free; yield their results."""
         waiting = list(reversed(batches))
-        running = list[_Batch]()
+        running = list[_Job]()
         cpus = self.options.get("cpus_per_task") or self.n_jobs
         n_jobs = self.n_jobs if 0 < self.n_jobs < cpus else cpus
         if self.cluster == "slurm":
             job_arguments = [[argument] * len(batches) for argument in (n_jobs, self.minutes)]
             with _explain_slurm_errors():
                 jobs = self.submitter().map_array(work_all, batches, *job_arguments)
-            running = [self._as_batch(job, batch) for job, batch in zip(jobs, batches, strict=True)]
+            now = time.monotonic()
+            running = [(job, list(units), now) for job, units in zip(jobs, batches, strict=True)]
             waiting = []
         else:
             submit = self.submitter()
         checked, asked = time.monotonic(), 0.0
         while waiting or running:
             while waiting and len(running) < self._at_once():
-                batch = waiting.pop()
-                call = CallWith(os.getpid(), work_all, (batch, n_jobs, self.minutes))
-                job = submit.submit(call)
-                running.append(self._as_batch(job, batch))
+                units = waiting.pop()
+                job = submit.submit(CallWith(os.getpid(), work_all, (units, n_jobs, self.minutes)))
+                running.append((job, list(units), time.monotonic()))
             # Checking takes at most a twentieth of the time.
             spent = time.monotonic() - checked
             time.sleep(max(self.wait_s, 20 * min(spent, 3.0) if spent > 0.1 else 0.0))
             checked = time.monotonic()
             if checked - asked > 60:
                 asked = checked
-                running[0].job.done(force_check=True)  # which asks the cluster for all of them
+                running[0][0].done(force_check=True)  # asks the cluster for all of them
             for submitted in running:
-                yield submitted.new_results()
-            running = [submitted for submitted in running if submitted.units]
+                yield from self._new_results(*submitted)
+            running = [submitted for submitted in running if submitted[1]]
 
-    def _as_batch(self, job: Any, units: Sequence[WorkUnit]) -> _Batch:
-        return _Batch(job, list(units), self.options["timeout_min"], self.cluster)
+    def _new_results(self, job: Any, units: list[WorkUnit], since: float) -> Iterator[UnitResult]:
+        """Yield the results that have become known since the last call, and remove their units."""
+        if not job.done():
+            for unit in filter(_is_stored, list(units)):
+                units.remove(unit)
+                yield UnitResult(unit, computed=1)
+            return
+        unfinished, units[:] = list(units), []
+        error = job.exception()
+        ended = [] if error else job.result()
+        results = {(result.plan.key, result.unit.cell): result for result in ended}
+        why = self._why(job, error, since)
+        for unit in unfinished:
+            if result := results.get((unit.plan.key, unit.cell)):
+                yield result
+            else:
+                is_stored = _is_stored(unit)
+                yield UnitResult(unit, computed=int(is_stored), error="" if is_stored else why)
+
+    def _why(self, job: Any, error: Exception | None, since: float) -> str:
+        """Return why a job gave no results."""
+        lines = [line.strip() for line in str(error or "").splitlines() if line.strip("- ")]
+        raised = [
+            line for line in lines if "Error" in line and not line.startswith(("Job", "File"))
+        ]
+        if type(error).__name__ == "FailedJobError" and raised:
+            return raised[-1]
+        minutes = self.options["timeout_min"]  # of the whole job
+        waited = time.monotonic() - since  # Slurm's may have waited for their turn, too
+        late = job.state == "TIMEOUT" or (self.cluster == "local" and waited >= 60 * minutes)
+        return too_long(minutes, "hydra.launcher.timeout_min") if late else KILLED
 
     def submitter(self) -> Any:
         """Return submitit's executor, with the options of the launcher's file."""
@@ -662,53 +693,6 @@ def work_all(
         for root in {unit.plan.store.root for unit in units}:
             held.enter_context(using(root))
         return list(processes(n_jobs, minutes).run(units))
-
-
-@dataclass
-class _Batch:
-    """A submitted job, and its units that have not ended yet.
-
-    `minutes` is the time limit of the whole job.
-    """
-
-    job: Any
-    units: list[WorkUnit]
-    minutes: float
-    cluster: str
-    since: float = field(default_factory=time.monotonic)
-
-    def new_results(self) -> Iterator[UnitResult]:
-        """Yield the results that have become known since the last call."""
-        if not self.job.done():
-            for unit in [unit for unit in self.units if _is_stored(unit)]:
-                self.units.remove(unit)
-                yield UnitResult(unit, computed=1)
-            return
-        unfinished, self.units = self.units, []
-        error = self.job.exception()
-        results = (
-            {}
-            if error
-            else {(result.unit.plan.key, result.unit.cell): result for result in self.job.result()}
-        )
-        why = self._why(error)
-        for unit in unfinished:
-            ended = results.get((unit.plan.key, unit.cell))
-            stored = UnitResult(unit, computed=1) if _is_stored(unit) else None
-            yield ended or stored or UnitResult(unit, error=why)
-
-    def _why(self, error: Exception | None) -> str:
-        """Return why a job gave no results."""
-        lines = [line.strip() for line in str(error or "").splitlines() if line.strip("- ")]
-        raised = [
-            line for line in lines if "Error" in line and not line.startswith(("Job", "File"))
-        ]
-        if type(error).__name__ == "FailedJobError" and raised:
-            return raised[-1]
-        waited = time.monotonic() - self.since  # Slurm's may have waited for their turn, too
-        local = self.cluster == "local" and waited >= 60 * self.minutes
-        late = local or self.job.state == "TIMEOUT"
-        return too_long(self.minutes, "hydra.launcher.timeout_min") if late else KILLED
 
 
 def _is_stored(unit: WorkUnit) -> bool:

@@ -193,7 +193,7 @@ def planned(
 
     `methods` are all of the experiment's if there are none.
     """
-    varied = Presets(CONF).experiment(experiment).varied
+    _, varied, _ = Presets(CONF).experiment(experiment)
     quick = Paper.read("fairlyuncertain", PAPERS).quick["datasets"]
     small = [name for name in varied["dataset"] if name in quick][:1]
     simulated = "simulated_regression" if "ihdp" in varied["dataset"] else "simulated"
@@ -343,9 +343,7 @@ def _outcomes(run: PlannedRun) -> Outcomes:
     test = evaluation(run).read(cell, groups).test
     sd = test.column("sd") if "sd" in test.predictions else None
     labels = test.groups[run.protect]
-    return Outcomes(
-        run.choices["method"], test.target, test.column("prediction"), sd, labels
-    )
+    return Outcomes(run.choices["method"], test.target, test.column("prediction"), sd, labels)
 
 
 def draw_groups(outcomes: Sequence[Outcomes], title: str) -> Figure:

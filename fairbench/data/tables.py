@@ -18,10 +18,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import ArrowException, ArrowInvalid, OSFile, types
+from pyarrow import compute as pc
 
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import DataError, UserError, did_you_mean, note
@@ -53,9 +56,6 @@ from fairbench.data.contents import (
     line_of,
     sheet_as_text,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _BLOCK = 1 << 20
 
@@ -412,9 +412,6 @@ def read_table(
     ------
     DataError : not UTF-8, not a table, or a row with too few or too many fields.
     """
-    from pyarrow import ArrowInvalid
-    from pyarrow import compute as pc
-
     whole = content
     content = content.removeprefix(b"\xef\xbb\xbf")
     for _ in range(skip):
@@ -467,16 +464,16 @@ def _parse(
     ----------
     start : the byte that the first row begins at.
     """
-    from pyarrow import BufferReader, csv, schema
+    from pyarrow import csv
 
     if start and _NO_ROWS.match(content, start):
-        return schema(list(convert.items())).empty_table()
+        return pa.schema(list(convert.items())).empty_table()
 
     def note(row: csv.InvalidRow) -> str:
         wrong.append((row.number, row.actual_columns))
         return "skip"
 
-    rows = BufferReader(memoryview(content)[start:])
+    rows = pa.BufferReader(memoryview(content)[start:])
     read = csv.ReadOptions(column_names=columns, use_threads=False, block_size=_BLOCK)
     parse = csv.ParseOptions(
         delimiter=separator, invalid_row_handler=note, newlines_in_values=b'"' in content
@@ -506,8 +503,6 @@ def read_typed(
     For wide tables of numbers, which cost several times the memory as strings. Only where one is
     no number are they read as such, to say where it is.
     """
-    from pyarrow import ArrowInvalid
-
     given, start = (names, 0) if names is not None else _header(content, file, separator)
     wrong = list[tuple[int, int]]()
     try:
@@ -629,7 +624,6 @@ def read_arrow(
     ------
     UserError : it is damaged, lacks a column, or takes more memory than is allowed.
     """
-    from pyarrow import ArrowException
     from pyarrow.parquet import read_schema
 
     try:
@@ -652,7 +646,7 @@ def _unreadable(path: Path, kind: str, error: Exception) -> DataError:
 
 def _read_ipc(path: Path) -> pa.Table:
     """Return an Arrow file or stream, or a Feather file, as far as it fits into memory."""
-    from pyarrow import OSFile, Table, feather, ipc
+    from pyarrow import feather, ipc
 
     check_memory(path.stat().st_size, path.name)
     with open(path, "rb") as file:
@@ -670,13 +664,11 @@ def _read_ipc(path: Path) -> pa.Table:
                 batches.append(batch)
                 size += batch.nbytes
                 check_memory(size, path.name)
-            return Table.from_batches(batches, reader.schema)
+            return pa.Table.from_batches(batches, reader.schema)
 
 
 def _within_memory(table: pa.Table, file: str) -> pa.Table:
     """Return a table of Arrow; refuse one that takes too much memory as strings."""
-    from pyarrow import types
-
     check_memory(3 * table.nbytes + table.num_rows * table.num_columns * FIELD, file)
     for name in table.column_names:
         kind = table[name].type
@@ -697,7 +689,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     UserError : they do not fit, by the file's footer or by the texts it repeats.
     ArrowException, OSError : it is not such a file.
     """
-    from pyarrow import OSFile, parquet
+    from pyarrow import parquet
 
     with OSFile(os.fsencode(path)) as source:
         schema = parquet.read_schema(source)
@@ -717,10 +709,10 @@ def parquet_table(content: bytes, file: str) -> pa.Table:
     ------
     DataError : it is not such a file.
     """
-    from pyarrow import ArrowException, BufferReader, parquet
+    from pyarrow import parquet
 
     try:
-        return parquet.read_table(BufferReader(content))
+        return parquet.read_table(pa.BufferReader(content))
     except (ArrowException, OSError) as error:
         raise DataError(f"{file}: not a Parquet file: {str(error).splitlines()[0]}") from error
 
@@ -740,9 +732,6 @@ def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -
     ------
     DataError : a column of lists or records, of bytes that are no text, or with a byte of value 0.
     """
-    from pyarrow import ArrowException, float64, string, types
-    from pyarrow import compute as pc
-
     columns = {}
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
         if kind.num_fields:
@@ -753,12 +742,12 @@ def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -
             values = pc.cast(values, kind)
         is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
         if is_number and texts is not None and name not in texts:
-            columns[name] = pc.cast(values, float64(), safe=False)
+            columns[name] = pc.cast(values, pa.float64(), safe=False)
             continue
         if types.is_floating(kind):
             values = pc.if_else(pc.is_nan(values), None, values)
         try:
-            text = pc.fill_null(pc.cast(values, string()), "")
+            text = pc.fill_null(pc.cast(values, pa.string()), "")
         except ArrowException as error:
             raise DataError(
                 f"{file}: column '{name}' is of type {kind}, and has no text in each row: "
@@ -774,7 +763,6 @@ def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -
 
 def _distinct(path: Path, named: Sequence[str]) -> pd.DataFrame | None:
     """Return the distinct rows of a Parquet file of many rows; None of fewer, or of too many."""
-    from pyarrow import ArrowException
     from pyarrow.parquet import read_metadata
 
     try:
@@ -817,7 +805,6 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
     UserError : a part of it takes more memory than is allowed, or a column has no text in each row.
     ArrowException, OSError : it is not such a file.
     """
-    from pyarrow import OSFile, Table, array
     from pyarrow.parquet import ParquetFile
 
     names = list(columns)
@@ -832,8 +819,8 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
             metadata = file.metadata
         with ParquetFile(source, metadata=metadata, read_dictionary=texts) as file:
             for batch in file.iter_batches(_BATCH, columns=names):
-                rows = Table.from_batches([batch]).select(names).rename_columns(keys)
-                numbered = rows.append_column("row", array(np.arange(len(rows)) + rows_read))
+                rows = pa.Table.from_batches([batch]).select(names).rename_columns(keys)
+                numbered = rows.append_column("row", pa.array(np.arange(len(rows)) + rows_read))
                 of_batch = numbered.group_by(keys, use_threads=False).aggregate(
                     [("row", "count"), ("row", "min")]
                 )

@@ -18,7 +18,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -290,16 +290,11 @@ def _reason(error: Exception) -> str:
 _META = b"fairbench"
 _FRAMES = ("features", "sensitive", "truth")
 _SERIES = ("target", "partition", "clusters", "weight")
-_PLAIN = (
-    "name",
-    "privileged",
-    "target_name",
-    "positive_label",
-    "favourable",
-    "redistributable",
-    "classes",
-    "ordered",
-)
+_PLAIN = [
+    part.name
+    for part in fields(Dataset)
+    if part.name not in (*_FRAMES, *_SERIES, "task", "sources")
+]
 
 
 def load(
@@ -339,13 +334,14 @@ def cache_path(archive: Archive, options: Mapping[str, Any]) -> Path:
 
 def _add_checksums(data: Dataset, archive: Archive) -> Dataset:
     """Give sources that were not verified the checksum of what was read: results depend on it."""
-    sources = tuple(
+    known = {source for source in data.sources if archive.verify and source.sha256}
+    sources = (
         source
-        if archive.verify and source.sha256
+        if source in known
         else replace(source, sha256=_sha256(source, archive) or source.sha256)
         for source in data.sources
     )
-    return replace(data, sources=sources)
+    return replace(data, sources=tuple(sources))
 
 
 def _sha256(source: Source, archive: Archive) -> str | None:

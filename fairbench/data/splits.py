@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -124,11 +125,8 @@ class KFold:
             raise UserError(
                 f"split.n_folds is {self.n_folds}, but {dataset.name} has {len(dataset)} rows"
             )
-        return [
-            fold
-            for repeat in range(self.repeats)
-            for fold in self._folds_of_repeat(dataset, seed, repeat)
-        ]
+        by_repeat = (self._folds_of_repeat(dataset, seed, i) for i in range(self.repeats))
+        return list(chain.from_iterable(by_repeat))
 
     def _folds_of_repeat(self, dataset: Dataset, seed: int, repeat: int) -> Iterator[Fold]:
         """Yield the folds of one repeat."""

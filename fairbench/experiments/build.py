@@ -216,15 +216,11 @@ def _protected_attributes(config: Config, dataset: Dataset) -> tuple[str, ...]:
 # It reads what components declare of themselves, their `Capabilities`, and names no component.
 
 _LISTED = 6
-_TARGETS = {
-    Task.BINARY: "a binary target",
-    Task.MULTICLASS: "one of several classes",
-    Task.REGRESSION: "a numeric target",
-}
-_KINDS = {
-    Task.BINARY: "binary",
-    Task.MULTICLASS: "of several classes",
-    Task.REGRESSION: "a regression",
+# What a component needs, and what a data set is.
+_TASKS = {
+    Task.BINARY: ("a binary target", "binary"),
+    Task.MULTICLASS: ("one of several classes", "of several classes"),
+    Task.REGRESSION: ("a numeric target", "a regression"),
 }
 # A sentence that refuses a combination, and the group of which another choice may mend it.
 Objection = tuple[str, str]
@@ -305,8 +301,8 @@ def _data_reasons(parts: Components, group: str) -> Iterator[Objection]:
             sentence = f"{choice} needs the package {module}, which is not installed"
             yield f"{sentence} (pip install {module})", group
     if task not in capabilities.tasks:
-        needed = " or ".join(_TARGETS[able] for able in _TARGETS if able in capabilities.tasks)
-        yield f"{choice} needs {needed}, and {data} is {_KINDS[task]}", group
+        needed = " or ".join(_TASKS[able][0] for able in _TASKS if able in capabilities.tasks)
+        yield f"{choice} needs {needed}, and {data} is {_TASKS[task][1]}", group
     kind = "sequences" if isinstance(parts.dataset.features, Sequences) else "columns"
     if group != "method" and kind not in capabilities.features:
         takes = " or ".join(sorted(capabilities.features))

@@ -26,19 +26,12 @@ from fairbench.results.runs import Run
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-# What a run is, as against how and where it is computed.
+COMPONENTS = (*GROUPS, "consistency")
 IDENTITY = (
-    "dataset",
-    "split",
-    "learner",
-    "intervention",
-    "method",
-    "evaluator",
-    "consistency",
+    *COMPONENTS,
     "seed",
     "protect",
-)
-COMPONENTS = (*GROUPS, "consistency")
+)  # what a run is, as against how and where it is computed
 # A composed configuration as plain values; of Hydra's own part it has the choices.
 Config: TypeAlias = Mapping[str, Any]
 
@@ -210,10 +203,7 @@ class Presets:
             with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
                 composed = compose("config", words, return_hydra_config=True)
             sweep = composed.hydra.sweeper.get("params") or {}
-            varied = {
-                str(key): [text.strip() for text in str(value).split(",")]
-                for key, value in sweep.items()
-            }
+            varied = {str(key): _texts(value) for key, value in sweep.items()}
             options = options_of(identity_of(composed)[1], IDENTITY)
             fixed = {key: options[key] for key in options if not key.startswith(tuple(varied))}
             changed = {
@@ -261,16 +251,12 @@ class Presets:
         params: dict[str, Any] = {}  # the words that its files, in their order, sweep over
         for file in experiment_files(self.conf, name):
             params |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
-        swept = {
-            group: {text.strip() for text in str(values).split(",")}
-            for group, values in params.items()
-            if "." not in group
-        }
-        return [
-            run
-            for run in runs
-            if all(run.choices[name] in swept[name] for name in swept if name in run.choices)
-        ]
+        swept = {name: _texts(values) for name, values in params.items() if "." not in name}
+
+        def is_swept(run: Run) -> bool:
+            return all(run.choices[name] in swept[name] for name in swept if name in run.choices)
+
+        return list(filter(is_swept, runs))
 
     def _choices_of(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
         """Return the choices of a run in the sweep, or None if it is none of its jobs."""
@@ -355,9 +341,12 @@ class Presets:
                 words[key] = hydra_word(value)
         if not run.verified:
             words["data.verify"] = "false"
-        return {
-            name: text for name, text in words.items() if self.default_choices.get(name) != text
-        }
+        return self._unusual(words)
+
+    def _unusual(self, words: Mapping[str, str]) -> dict[str, str]:
+        """Return the words without the choices that are the default."""
+        usual = self.default_choices
+        return {name: text for name, text in words.items() if usual.get(name) != text}
 
     def commands(self, jobs: Sequence[Mapping[str, str]]) -> list[str]:
         """Return command lines for jobs; those that differ in one group are merged to a sweep."""
@@ -376,14 +365,15 @@ class Presets:
     def _command(self, job: Mapping[str, str]) -> str:
         """Return the command line of a job, without what is the default."""
         leading = {name: job[name] for name in ("dataset", *_MERGED) if name in job}
-        options = {
-            name: text
-            for name, text in {**leading, **job}.items()
-            if self.default_choices.get(name) != text
-        }
+        options = self._unusual({**leading, **job})
         sweep = ["-m"] if any("," in options.get(group, "") for group in _MERGED) else []
         words = [f"{name}={text}" for name, text in options.items()]
         return shlex.join(["fairbench", "run", *sweep, *words])
+
+
+def _texts(values: object) -> list[str]:
+    """Return the values of a sweep as they are written, such as those of ``a, b``."""
+    return [text.strip() for text in str(values).split(",")]
 
 
 def experiments_in(conf: Path, folder: str = "") -> list[str]:
@@ -439,13 +429,11 @@ def provenance(runs: Sequence[Run], presets: Presets) -> Provenance:
         + ("+" if environment.get("git_dirty") else "")
         for environment in environments
     }
-    return Provenance(
-        tuple(run.id for run in runs),
-        _merge(environment["data_sha256"] for environment in environments),
-        _merge(environment["versions"] for environment in environments),
-        tuple(sorted(commits)),
-        commands_of(runs, presets),
+    ids, made = tuple(run.id for run in runs), tuple(sorted(commits))
+    data, versions = (
+        _merge(of[part] for of in environments) for part in ("data_sha256", "versions")
     )
+    return Provenance(ids, data, versions, made, commands_of(runs, presets))
 
 
 def commands_of(runs: Sequence[Run], presets: Presets) -> tuple[str, ...]:

@@ -301,16 +301,19 @@ class Study:
     replicate: int = 0
 
     @property
+    def components(self) -> tuple[Learner, Intervention, Fitter]:
+        """What makes its models, and fits them."""
+        return self.learner, self.intervention, self.fitter
+
+    @property
     def group_at_prediction(self) -> bool:
         """Whether a new row's group must be known to predict it."""
-        components = (self.learner, self.intervention, self.fitter)
-        return any(component.capabilities.group_at_prediction for component in components)
+        return any(part.capabilities.group_at_prediction for part in self.components)
 
     @property
     def cost_key(self) -> str:
         """A hash that studies share whose cells cost about the same."""
-        parts = [describe(part) for part in (self.learner, self.intervention, self.fitter)]
-        return digest([self.dataset.digest, *parts])
+        return digest([self.dataset.digest, *map(describe, self.components)])
 
     def identity(self) -> dict[str, Any]:
         """Return everything but the rows that determines the raw outputs.
@@ -318,20 +321,17 @@ class Study:
         The data count by their content, not by who loaded them; components by the names of their
         classes and their options; code by what it computes.
         """
-        components = (self.learner, self.intervention, self.fitter)
+        parts = self.components
         loss = self.fitter.loss(self.dataset.task, len(self.dataset.classes))
-        modules = [
-            "fairbench.experiments.compute",
-            *(type(part).__module__ for part in (*components, loss)),
-        ]
-        packages = [name for part in components for name in part.capabilities.packages]
-        reads_groups = any(component.capabilities.reads_groups for component in components)
+        modules = [type(part).__module__ for part in (*parts, loss)]
+        packages = [name for part in parts for name in part.capabilities.packages]
+        reads_groups = any(part.capabilities.reads_groups for part in parts)
         return {
             "data": self.dataset.digest,
             "seed": [self.seed, self.replicate],
             "protect": self.protect if reads_groups else (),
-            "components": [describe(component) for component in components],
-            "code": code_digest(modules),
+            "components": [describe(part) for part in parts],
+            "code": code_digest(["fairbench.experiments.compute", *modules]),
             "versions": versions([*_PACKAGES, *packages]),
         }
 
@@ -427,14 +427,10 @@ def variant_label(vary: str, value: Any) -> str:
 def _vary(study: Study, method: Method, vary: str, value: Any) -> Variant:
     """Return the variant with another value of an option, such as ``learner.gamma``."""
     group, _, option = vary.partition(".")
-    components: dict[str, Any] = {
-        "learner": study.learner,
-        "intervention": study.intervention,
-        "method": method,
-    }
-    if group not in components:
-        raise unknown_name("component in consistency.vary", group, components)
-    component = components[group]
+    groups = ("learner", "intervention", "method")
+    if group not in groups:
+        raise unknown_name("component in consistency.vary", group, groups)
+    component: Any = method if group == "method" else getattr(study, group)
     fields = [field.name for field in dataclasses.fields(component)]
     if option not in fields:
         raise unknown_name(f"option of the {group} in consistency.vary", option, fields)

@@ -110,12 +110,11 @@ def stored_trials(folder: Path, is_candidate: Callable[[Values], bool]) -> list[
     """
     path = folder / "trials.jsonl"
     lines = read_bytes(path, TEXT).splitlines(keepends=True) if is_file(path) else []
-    kept = list(
-        takewhile(
-            lambda trial: _is_trial(trial) and is_candidate(trial["values"]),
-            map(_read_line, lines),
-        )
-    )
+
+    def is_kept(trial: dict[str, Any]) -> bool:
+        return _is_trial(trial) and is_candidate(trial["values"])
+
+    kept = list(takewhile(is_kept, map(_read_line, lines)))
     if len(kept) < len(lines):
         if b"\n" in b"".join(lines[len(kept) :]):  # more than a kill breaks off
             set_aside(path, "trials from the damaged one on are judged again")
@@ -626,11 +625,8 @@ class Family:
 
     def sample(self, generator: np.random.Generator) -> Values:
         """Return one of its candidates."""
-        return {
-            **self.choices,
-            **self.fixed,
-            **{dimension.name: dimension.sample(generator) for dimension in self.space},
-        }
+        drawn = {dimension.name: dimension.sample(generator) for dimension in self.space}
+        return {**self.choices, **self.fixed, **drawn}
 
     def has(self, values: Values) -> bool:
         """Say whether values are those of one of its candidates."""

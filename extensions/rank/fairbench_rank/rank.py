@@ -238,13 +238,10 @@ class RankReport(DocumentReport):
     @cached_property
     def plans(self) -> pd.DataFrame:
         """A row for each pair that matters most and is open: what would tell the two apart."""
-        return pd.DataFrame(
-            [
-                {"score": answer.scores.score, **plan}
-                for answer in self.answers
-                for plan in answer.plans
-            ]
-        )
+        by_answer = [
+            (answer.scores.score, plan) for answer in self.answers for plan in answer.plans
+        ]
+        return pd.DataFrame([{"score": score, **plan} for score, plan in by_answer])
 
     def difference(self, first: str, second: str, score: str = "") -> PairedDifference:
         """Return the difference of two methods, with an interval that holds for all pairs at once.
@@ -271,7 +268,7 @@ def rank_document(table: ScoreTable, rankings: Sequence[Ranking], options: RankO
             Section(f"{prefix}Ranks", [rank_table(answer, title=f"Ranks by {answer.scores.score}")])
         )
         if options.pair:
-            pair = _pair_table(answer, [asdict(answer.difference(*options.pair))])
+            pair = _pair_table(answer, [vars(answer.difference(*options.pair))])
             sections.append(Section(f"{prefix}{' and '.join(options.pair)}", [pair]))
         if answer.plans:
             sections.append(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, inf, isfinite, isnan, log10, nan
 from operator import itemgetter
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,13 +19,15 @@ from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.text import count, percent, shortened, two_digits
 from fairbench.inference.gaps import difference_of_shares
+from fairbench.inference.rates import Limits
 from fairbench_rank.new_tasks import (
     MOST_OF_FEW,
     SPLITS,
-    FreshWinner,
     OnNewTask,
     fresh_winner,
+    least_half_width,
     on_new_task,
+    times_as_many,
     units_needed,
     usual_spread,
     variance_parts,
@@ -50,25 +53,12 @@ _EACH = 200  # multiplications per flip and pair for everything else
 _FLIPS, _FEWEST_FLIPS = 1999, 499
 
 
-@dataclass(frozen=True)
-class PairedDifference:
-    """The difference first - second of two methods, in the unit of the score.
-
-    Attributes
-    ----------
-    value, lower, upper : the mean difference with its interval, simultaneous over all pairs;
-        infinite limits if it was measured on too few units.
-    units : the number of units on which both methods were measured.
-    verdict : ``better`` or ``worse``, of the first, or ``open``.
-    """
-
-    first: str
-    second: str
-    value: float
-    lower: float
-    upper: float
-    units: int
-    verdict: str
+# The difference first - second of two methods, in the unit of the score: ``first``, ``second``;
+# ``value``, ``lower`` and ``upper``, the mean difference with its interval, simultaneous over all
+# pairs, with infinite limits if it was measured on too few units; ``units``, the number of units on
+# which both methods were measured; and the ``verdict``, ``better`` or ``worse``, of the first, or
+# ``open``.
+PairedDifference: TypeAlias = SimpleNamespace
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +74,7 @@ class Ranking:
     means : (M,) the mean of each method, as ordered; adjusted for units on which it was not run.
     ran : (M,) the number of units on which each method was run.
     new : probabilities on a new task; None for questions without tasks.
+    fresh : how often halves disagree on the best, as of :func:`new_tasks.fresh_winner`.
     held : what holds of all pairs of `paired`, in the table's order, with signs such that larger is
         better.
     plans : a row for each pair that matters most and is open: the ``first`` and the ``second``
@@ -108,7 +99,7 @@ class Ranking:
     new: OnNewTask | None
     paired: PairedUnits
     held: Simultaneous
-    fresh: FreshWinner | None
+    fresh: Mapping[str, Any] | None
     plans: Sequence[Mapping[str, Any]]
     error_rate: float
 
@@ -151,8 +142,8 @@ class Ranking:
     def surely_near(self) -> list[str]:
         """The methods whose mean is surely within epsilon of the best one, simultaneously."""
         worst = np.full((self.paired.methods, self.paired.methods), 0.0)
-        worst[self.paired.first, self.paired.second] = self.held.lower
-        worst[self.paired.second, self.paired.first] = -self.held.upper
+        worst[self.paired.first, self.paired.second] = self.held.limits.lower
+        worst[self.paired.second, self.paired.first] = -self.held.limits.upper
         is_near = np.asarray((worst[:, self.held.may_be_best] >= -self.epsilon).all(axis=1))
         return [name for name in self.best if is_near[self.index_of[name]]]
 
@@ -163,12 +154,13 @@ class Ranking:
 
     @cached_property
     def pairs(self) -> pd.DataFrame:
-        """A row for each pair, the better-looking method first: see :class:`PairedDifference`."""
+        """A row for each pair, the better-looking method first: see `PairedDifference`."""
         places = np.argsort(self.order)
         first, second = places[self.paired.first], places[self.paired.second]
         turned = first > second
         sign = self.scores.sign * np.where(turned, -1.0, 1.0)
-        lower, upper = np.sort(np.stack([sign * self.held.lower, sign * self.held.upper]), axis=0)
+        value, *ends = (sign * array for array in self.held.limits)
+        lower, upper = np.sort(np.stack(ends), axis=0)
         ahead = self.held.better[self.paired.first, self.paired.second]
         behind = self.held.better[self.paired.second, self.paired.first]
         names = np.array(self.methods, dtype=object)
@@ -176,7 +168,7 @@ class Ranking:
             {
                 "first": names[np.minimum(first, second)],
                 "second": names[np.maximum(first, second)],
-                "value": sign * self.paired.means + 0.0,  # adding 0 turns -0 into 0
+                "value": value + 0.0,  # adding 0 turns -0 into 0
                 "lower": lower + 0.0,
                 "upper": upper + 0.0,
                 "units": self.paired.sizes.astype(int),
@@ -203,11 +195,11 @@ class Ranking:
         one, other = self.methods.index(first), self.methods.index(second)
         found = self.pairs.iloc[_position(one, other, len(self.methods))]
         row = PairedDifference(**found.to_dict())
-        if one < other:
-            return row
-        turned = {"better": "worse", "worse": "better", "open": "open"}[row.verdict]
-        value, lower, upper = (0.0 - end for end in (row.value, row.upper, row.lower))
-        return PairedDifference(first, second, value, lower, upper, row.units, turned)
+        if one > other:
+            turned = {"better": "worse", "worse": "better", "open": "open"}
+            row.first, row.second, row.verdict = first, second, turned[row.verdict]
+            row.value, row.lower, row.upper = (0.0 - x for x in (row.value, row.upper, row.lower))
+        return row
 
     def pair(self, first: str, second: str) -> int:
         """Return the position of a pair of methods in `paired`."""
@@ -222,8 +214,9 @@ class Ranking:
         """
         reference = reference or self.leader
         rows = []
+        none = PairedDifference(value=0.0, lower=0.0, upper=0.0)
         for place, name in enumerate(self.methods):
-            difference = self.difference(name, reference) if name != reference else None
+            difference = self.difference(name, reference) if name != reference else none
             rows.append({
                 "score": self.scores.score,
                 "method": name,
@@ -231,9 +224,9 @@ class Ranking:
                 "last_rank": int(self.last_rank[place]),
                 "may_be_best": bool(self.held.may_be_best[self.order[place]]),
                 "mean": float(self.means[place]),
-                "difference": difference.value if difference else 0.0,
-                "lower": difference.lower if difference else 0.0,
-                "upper": difference.upper if difference else 0.0,
+                "difference": difference.value,
+                "lower": difference.lower,
+                "upper": difference.upper,
                 "near_best_on_new": float(self.new.near[place]) if self.new else nan,
                 "best_on_new": float(self.new.best[place]) if self.new else nan,
                 PLURALS[self.unit]: int(self.ran[place]),
@@ -254,7 +247,7 @@ class Ranking:
             "surely_near": self.surely_near,
             "ranks": self.rows(),
             "plans": list(self.plans),
-            "fresh": None if self.fresh is None else asdict(self.fresh),
+            "fresh": self.fresh,
         }
 
 
@@ -349,8 +342,7 @@ def _rank_by(
     flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
     statements = simultaneous(paired, error_rate=error_rate, generator=generator, flips=flips)
     if binary:
-        lower, upper = _binary_limits(values, paired, statements)
-        statements = replace(statements, lower=lower, upper=upper)
+        statements = replace(statements, limits=_binary_limits(values, paired, statements))
     means, units_of_method = adjusted_means(
         values, units.group, units.unit, alike=units.equal_weights
     )
@@ -415,9 +407,7 @@ def is_binary(values: Floats) -> bool:
     return bool(((size == 0) | (size == 1)).all() and (finite > 0).any() != (finite < 0).any())
 
 
-def _binary_limits(
-    values: Floats, paired: PairedUnits, statements: Simultaneous
-) -> tuple[Floats, Floats]:
+def _binary_limits(values: Floats, paired: PairedUnits, statements: Simultaneous) -> Limits:
     """Return limits of differences of shares of right answers that hold for few questions, too.
 
     Notes
@@ -437,9 +427,8 @@ def _binary_limits(
     level = 1 - 2 * float(special.ndtr(-statements.critical))
     limits = difference_of_shares(gained, lost, np.maximum(paired.sizes, 1), level=level)
     is_few = paired.sizes < FEWEST
-    lower = np.where(is_few, -np.inf, limits.lower)
-    upper = np.where(is_few, np.inf, limits.upper)
-    return agreeing(lower, upper, paired.means, statements.p_values <= statements.level)
+    ends = np.where(is_few, -np.inf, limits.lower), np.where(is_few, np.inf, limits.upper)
+    return agreeing(Limits(paired.means, *ends), statements.p_values <= statements.level)
 
 
 def usual_epsilon(values: Floats) -> float:
@@ -523,15 +512,15 @@ def _with_plans(answer: Ranking, units: UnitsOfMean, most: int) -> Ranking:
         needed = nan
         if isfinite(spread) and spread > 0:
             needed = float(units_needed(spread[None], answer.epsilon, answer.held.critical)[0])
-        parts = None
+        parts, times, floor, noise = None, nan, 0.0, nan
         if units.name != "question":
             cells = values[answer.index_of[first]] - values[answer.index_of[rival]]
             parts = variance_parts(cells, units.group, units.unit)
-        times, floor = nan, 0.0
         if parts is not None:
-            floor = parts.least_half_width(difference.units, answer.held.critical)
-        if parts is not None and difference.units >= FEWEST:
-            times = parts.times_as_many(answer.epsilon, difference.units, answer.held.critical)
+            n, critical = difference.units, answer.held.critical
+            floor = least_half_width(parts, n, critical)
+            times = times_as_many(parts, answer.epsilon, n, critical) if n >= FEWEST else nan
+            noise = parts[1] / parts[0] if parts[0] > 0 else nan
         plans.append(
             {
                 "first": first,
@@ -543,7 +532,7 @@ def _with_plans(answer: Ranking, units: UnitsOfMean, most: int) -> Ranking:
                 "units_needed": needed,
                 "times_as_many": times,
                 "floor": floor,
-                "noise": parts.noise / parts.unit if parts and parts.unit > 0 else nan,
+                "noise": noise,
                 "cost": max(needed - difference.units, 0.0) * price,
             }
         )
@@ -667,16 +656,15 @@ def fresh_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
     fresh = answer.fresh
     if fresh is None:
         return
-    halved = "splits" if fresh.halved == SPLITS else PLURALS[answer.unit]
-    among = ""
-    if fresh.methods < len(answer.methods):
-        among = f" of the {count(fresh.methods)} {methods} that were run everywhere"
-    on_single_task = ""
-    if fresh.halved == SPLITS:
-        on_single_task = f", and on a single task {percent(fresh.within_task)} % of the time"
+    halved, on_single_task, among = PLURALS[answer.unit], "", ""
+    if fresh["halved"] == SPLITS:
+        halved = "splits"
+        on_single_task = f", and on a single task {percent(fresh['within_task'])} % of the time"
+    if fresh["methods"] < len(answer.methods):
+        among = f" of the {count(fresh['methods'])} {methods} that were run everywhere"
     yield (
         f"Where the {halved} are divided in two at random, the halves disagree on which "
-        f"mean{among} is best {percent(fresh.overall)} % of the time{on_single_task}."
+        f"mean{among} is best {percent(fresh['overall'])} % of the time{on_single_task}."
     )
 
 

@@ -313,7 +313,7 @@ class _Layout:
     method, task : what names them; columns after the first do where they hold several values, and
         the first column of the task is then its family.
     split : the columns that together tell splits apart, of those that exist.
-    score : the columns of scores; lower : those of which low values are better.
+    score : the columns of scores; losses : those of which low values are better.
     costs, facts : further columns that are read if they exist.
     curves : whether rows of one split are a curve, of which the last point counts.
     """
@@ -323,7 +323,7 @@ class _Layout:
     task: str
     split: str
     score: str
-    lower: str = ""
+    losses: str = ""
     costs: str = ""
     facts: str = ""
     curves: bool = False
@@ -352,7 +352,7 @@ _LAYOUTS: Mapping[str, _Layout] = {
         task="dataset_name|data_name objective_name",
         split="idx_rep",
         score="objective_*",
-        lower="objective_value",
+        losses="objective_value",
         costs="time",
         curves=True,
     ),
@@ -362,7 +362,7 @@ _LAYOUTS: Mapping[str, _Layout] = {
         task="dataset|task",
         split="repeat fold split seed",
         score="metric_error",
-        lower="metric_error",
+        losses="metric_error",
         costs="time_train_s time_infer_s",
         facts="metric imputed",
     ),
@@ -429,7 +429,7 @@ def read_frames(kind: str, paths: Mapping[Path, str]) -> BenchmarkTable:
         )
     costs = {name: _as_number(frame[name]) for name in layout.costs.split() if name in frame}
     described = [
-        Score(name, "lower" if name in layout.lower.split() else way, is_binary(values))
+        Score(name, "lower" if name in layout.losses.split() else way, is_binary(values))
         for name, values in scores.items()
     ]
     made = tidy(pd.DataFrame({**keys, **scores, **costs}), kind)

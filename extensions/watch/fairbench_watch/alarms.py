@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from math import comb
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ from fairbench.inference.sequential import Sums
 from fairbench.inference.survey import beyond_chance
 from fairbench_watch.sequences import Pair, first_beyond, log_evidence_needed
 from fairbench_watch.state import (
+    ALARM,
     PERIODS,
     Alarm,
     Milestone,
@@ -553,6 +555,11 @@ class WatchFile(JsonFile[WatchState]):
         plain = {part.name: values[part.name] for part in fields(WatchState)}
         options = {**plain["options"], "path": self.folder / plain["options"]["path"]}
         state: WatchState = from_plain(WatchState, {**plain, "options": options})
+        alarms = (
+            {name: from_plain(ALARM[name], alarm[name]) for name in {**ALARM, **alarm}}
+            for alarm in state.alarms
+        )
+        state = replace(state, alarms=tuple(alarms))
         _check_shape(state)
         return state
 
@@ -615,11 +622,10 @@ class _Comparisons:
         if not len(pairs_outside):
             return []
         pair = pairs_outside[self.stop[pairs_outside].argmin()]
-        limits = since.at(pair).limits(reach[pair])
         start, mark = self.start[pair], self.marks[self.stop[pair]]
         before = None if kind == PASSED else (float(lower[start]), float(upper[start]))
         when = mark.row, mark.period, mark.look, self.marks[start].row
-        return [_alarm(kind, quantity, when, limits, before)]
+        return [_alarm(kind, quantity, when, since.at(pair).limits(reach[pair]), before)]
 
 
 def _alarm(
@@ -630,8 +636,8 @@ def _alarm(
     before: tuple[float, float] | None = None,
 ) -> Alarm:
     """Return what was found; `when` are the row, its period, the look, and the row since which."""
-    lower, upper = float(limits.lower), float(limits.upper)
-    return Alarm(kind, quantity.name, *when, lower, upper, before)
+    ends = float(limits.lower), float(limits.upper)
+    return dict(zip(ALARM, (kind, quantity.name, *when, *ends, before), strict=True))
 
 
 def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
@@ -645,18 +651,18 @@ def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -
     """
     gaps, scores = quantities(state)
     comparisons = _Comparisons(state, marks)
-    already_given = {(alarm.kind, alarm.about) for alarm in state.alarms}
+    already_given = {(alarm["kind"], alarm["about"]) for alarm in state.alarms}
     epsilon = np.full(len(comparisons.marks), state.options.epsilon)
     alarms = []
     for quantity in (*gaps, *scores):
         if quantity.metric and (PASSED, quantity.name) not in already_given:
             passed = _passed_from_start(quantity, state, new, marks[-1].look)
             passed += comparisons.first_alarm(PASSED, quantity, -epsilon, epsilon)
-            alarms += sorted(passed, key=lambda alarm: alarm.row)[:1]
+            alarms += sorted(passed, key=itemgetter("row"))[:1]
         kind = CHANGED if quantity.metric else DRIFTED
         if (kind, quantity.name) not in already_given:
             alarms += comparisons.first_alarm(kind, quantity, *comparisons.ends(quantity))
-    return sorted(alarms, key=lambda alarm: alarm.row)
+    return sorted(alarms, key=itemgetter("row"))
 
 
 def with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone]:
@@ -702,16 +708,10 @@ def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: s
 # A look at a file that is watched: what is new is counted, and the state goes on from there.
 
 
-@dataclass(frozen=True)
-class Look:
-    """A look at a file: the state that was there, if any, and the state after it."""
-
-    before: WatchState | None
-    state: WatchState
-
-
-def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Look:
-    """Look at a file, and keep what was found.
+def look(
+    file: WatchFile, options: WatchOptions, given: Collection[str]
+) -> tuple[WatchState | None, WatchState]:
+    """Look at a file, keep what was found, and return the state before, if any, and after it.
 
     Others may look meanwhile; what they have counted is then not counted again.
 
@@ -729,7 +729,7 @@ def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Look
         before = file.read() if file.exists() else None
         after = _state_after_look(_state_to_begin_with(file, before, options, given))
         if file.swap(before, after):
-            return Look(before, after)
+            return before, after
         note(f"{file.path} was changed by another look meanwhile: looking again, from there on")
 
 

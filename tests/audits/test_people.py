@@ -245,7 +245,7 @@ def test_people_with_identifiers_are_counted_once_in_a_week_that_comes_twice(wat
     _, look_at = watched
     week = weeks("week 7").assign(person=range(60))
     look_at(week, time="week", id="person")
-    state = look_at(week.assign(week="week 8"), "copy.csv").state
+    state = look_at(week.assign(week="week 8"), "copy.csv")[1]
     assert (state.rows, state.repeats) == (120, 60)
 
 

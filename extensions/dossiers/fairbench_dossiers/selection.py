@@ -38,8 +38,7 @@ from fairbench.evaluation.by_group import FEWEST_ROWS, impact_ratios_of
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.reporting.document.model import Column, Document, ExecutiveSummary, Section
 from fairbench.reporting.group_tables import table_of
-from fairbench_dossiers.documents import dossier
-from fairbench_dossiers.rulebook import DECISIONS, SCORES
+from fairbench_dossiers.documents import DECISIONS, SCORES, dossier
 
 _SURE = (
     "Every rate has its 95 % interval and the number of people that it rests on. If many samples "

@@ -662,11 +662,7 @@ def contrasts(values: ApproachValues, part: str, base: str) -> list[Contrast]:
         (*(row[name] for name in other_columns), options_without(part, row["options"]))
         for row in records
     ]
-    bases = {
-        key: position
-        for position, (key, row) in enumerate(zip(keys, records, strict=True))
-        if row[part] == base
-    }
+    bases = {key: place for place, key in enumerate(keys) if records[place][part] == base}
     pairs_of_label: dict[str, list[tuple[int, int]]] = {}
     for position, (key, row) in enumerate(zip(keys, records, strict=True)):
         if row[part] != base and key in bases:
@@ -674,14 +670,12 @@ def contrasts(values: ApproachValues, part: str, base: str) -> list[Contrast]:
             pairs_of_label.setdefault(label, []).append((position, bases[key]))
     # A contrast needs the group only if the changed part does: the base does not need it.
     needs = [bool(row.get("group_at_prediction", False)) for row in records]
-    return [
-        Contrast(
-            label,
-            tuple(pairs),
-            any(needs[changed] and not needs[unchanged] for changed, unchanged in pairs),
-        )
-        for label, pairs in sorted(pairs_of_label.items())
-    ]
+    needed = {
+        label: any(needs[changed] and not needs[unchanged] for changed, unchanged in pairs)
+        for label, pairs in pairs_of_label.items()
+    }
+    by_label = sorted(pairs_of_label.items())
+    return [Contrast(label, tuple(pairs), needed[label]) for label, pairs in by_label]
 
 
 def mean_differences(values: Floats, compared: Sequence[Contrast]) -> Floats:

@@ -631,8 +631,8 @@ def independent_tasks(table: BenchmarkTable) -> BenchmarkTable:
         return table
     name = shortened(str(table.frame["family"].iloc[0]))
     warning = f"all tasks are of one family, {name}: they are compared as if they were independent"
-    frame = table.frame.drop(columns="family")
-    return replace(table, frame=frame, warnings=(*table.warnings, warning))
+    without = table.having(table.frame.drop(columns="family"))
+    return replace(without, warnings=(*table.warnings, warning))
 
 
 def as_read(options: RankOptions, table: BenchmarkTable) -> RankOptions:

@@ -24,6 +24,7 @@ from fairbench.core.errors import UserError
 from fairbench.evaluation.table import COSTS
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import find, label
+from fairbench.reporting.document.plain_text import finite
 from fairbench_rank.approaches import (
     ERROR,
     FACTS,
@@ -316,17 +317,8 @@ class Findings:
         kept = ("approaches", "mean_frontiers", "reference", "runs", "repeats", "notes")
         standings = [standing.plain() for standing in self.standings]
         content = {name: getattr(self, name) for name in (*kept, "fewest_tasks")}
-        plain: dict[str, Any] = plain_values({"tasks": tasks, "standings": standings, **content})
+        plain: dict[str, Any] = finite({"tasks": tasks, "standings": standings, **content})
         return plain
-
-
-def plain_values(value: Any) -> Any:
-    """Return a value in plain types for JSON, with None for numbers that are unknown."""
-    if isinstance(value, Mapping):
-        return {name: plain_values(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_values(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def findings_of(
@@ -351,14 +343,14 @@ def findings_of(
     values = ApproachValues.of(rows)
     plain = values.only(values.table["setting"] == "")
     index = reference_index(plain)
-    ranked = [each for name in metrics if (each := RankedValues.of(plain, name, index)) is not None]
+    measured = (RankedValues.of(plain, name, index) for name in metrics)
+    ranked = [of_metric for of_metric in measured if of_metric is not None]
+    of_each = WRONG / max(len(ranked), 1)
     return Findings(
         values=values,
         plain=plain,
         approaches=list(_approaches(plain, index)),
-        standings=[
-            standings_of(each, seed=seed, error_rate=WRONG / len(ranked)) for each in ranked
-        ],
+        standings=[standings_of(one, seed=seed, error_rate=of_each) for one in ranked],
         mean_frontiers=list(mean_frontiers(values)),
         reference=plain.names[index],
         runs=int(table["run"].nunique()),

@@ -21,7 +21,7 @@ from itertools import combinations
 from math import comb
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -428,41 +428,24 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
     pairs = sum(comb(len(names), 2) for names in groups.values())
     score_count = len(residuals) * sum(map(len, groups.values()))
     gap_risk, score_risk = risks(len(metrics) * pairs, score_count)
-    gaps = [
-        Quantity(
-            f"{attribute}: {names[second]} less {names[first]}, {rate_names[metric]}",
-            attribute, (first, second), rate_parts(metric), gap_risk, metric,
-        )
-        for attribute, names in groups.items()
-        for metric in metrics
-        for first, second in combinations(range(len(names)), 2)
-    ]  # fmt: skip
-    scores = [
-        Quantity(
-            f"{attribute}: {name}, scores of {decided} decisions",
-            attribute, (group,), parts, score_risk,
-        )
-        for attribute, names in groups.items()
-        for group, name in enumerate(names)
-        for decided, parts in residuals.items()
-    ]  # fmt: skip
+    gaps, scores = list[Quantity](), list[Quantity]()
+    for attribute, names in groups.items():
+        for metric in metrics:
+            for pair in combinations(range(len(names)), 2):
+                called = f"{names[pair[1]]} less {names[pair[0]]}, {rate_names[metric]}"
+                of_pair = attribute, pair, rate_parts(metric), gap_risk, metric
+                gaps.append(Quantity(f"{attribute}: {called}", *of_pair))
+        for group, name in enumerate(names):
+            for decided, parts in residuals.items():
+                called = f"{attribute}: {name}, scores of {decided} decisions"
+                scores.append(Quantity(called, attribute, (group,), parts, score_risk))
     return gaps, scores
 
 
-@dataclass(frozen=True, eq=False)
-class NewCounts:
-    """What is new, ready to be added up, of n events.
-
-    Attributes
-    ----------
-    events : the events, with the number of labels so far as ``labels``.
-    codes : attribute -> (n,) position of the group, -1 if it is not watched.
-    sums : (n, WIDTH) the increments of each event to the sums of its group.
-    """
-
-    events: pd.DataFrame
-    codes: Mapping[str, NDArray[np.intp]]
-    sums: Floats
+# What is new, ready to be added up, of n events: the events, with the number of labels so far as
+# ``labels``; attribute -> (n,) position of the group, -1 if it is not watched; and the increments
+# (n, WIDTH) of each event to the sums of its group.
+NewCounts: TypeAlias = tuple[pd.DataFrame, Mapping[str, NDArray[np.intp]], Floats]
 
 
 def count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
@@ -482,7 +465,7 @@ def count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) ->
     codes = {
         name: pd.Index(watched).get_indexer(groups[name]) for name, watched in state.groups.items()
     }
-    return NewCounts(events.assign(labels=state.labels + np.cumsum(labelled)), codes, sums)
+    return events.assign(labels=state.labels + np.cumsum(labelled)), codes, sums
 
 
 def sums_now(state: WatchState) -> dict[str, Floats]:
@@ -499,15 +482,16 @@ def sums_at(mark: Milestone) -> dict[str, Floats]:
 
 def new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
+    events, codes_by_name, increments = new
     sums = sums_now(state)
     marks = []
     start = 0
-    for stop in steps(new.events["period"].to_numpy(str), BLOCK):
+    for stop in steps(events["period"].to_numpy(str), BLOCK):
         # Row after row, so that sums do not depend on when is looked.
-        for name, codes in new.codes.items():
+        for name, codes in codes_by_name.items():
             watched = start + np.flatnonzero(codes[start:stop] >= 0)
-            np.add.at(sums[name], codes[watched], new.sums[watched])
-        last = new.events.iloc[stop - 1]
+            np.add.at(sums[name], codes[watched], increments[watched])
+        last = events.iloc[stop - 1]
         plain = {name: of_groups.tolist() for name, of_groups in sums.items()}
         marks.append(
             Milestone(int(last["row"]), int(last["labels"]), str(last["period"]), look, plain)
@@ -684,10 +668,10 @@ def with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone
 
 def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: str) -> list[Alarm]:
     """Look after every row whether the gap of all rows so far is beyond epsilon."""
-    before = sums_now(state)[gap.attribute]
-    codes = new.codes[gap.attribute]
+    events, codes, increments = new
+    before, of_rows = sums_now(state)[gap.attribute], codes[gap.attribute][:, None]
     sums_by_group = [
-        before[group] + np.where(codes[:, None] == group, new.sums, 0.0).cumsum(axis=0)
+        before[group] + np.where(of_rows == group, increments, 0.0).cumsum(axis=0)
         for group in gap.groups
     ]
     sums = np.stack(sums_by_group, axis=1)
@@ -700,7 +684,7 @@ def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: s
     index = min((row for row in first_rows if row is not None), default=None)
     if index is None:
         return []
-    event = new.events.iloc[index]
+    event = events.iloc[index]
     when = int(event["row"]), str(event["period"]), look, 0
     return [_alarm(PASSED, gap, when, pair.at(index).limits(reach))]
 

@@ -195,9 +195,9 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
     rows_before, labels_before = (before.rows, before.labels) if before else (0, 0)
     new = state.rows - rows_before, state.labels - labels_before
     findings = findings_of(state, gaps)
+    kept = ("row", "labels", "period", "look")
     history = [
-        {name: getattr(mark, name) for name in ("row", "labels", "period", "look")}
-        | {"gaps": dict(mark.limits)}
+        {**{name: getattr(mark, name) for name in kept}, "gaps": dict(mark.limits)}
         for mark in state.marks
     ]
     alarms = "1 alarm was given: it is the first sentence"
@@ -222,13 +222,9 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
         data={
             "version": VERSION,
             "options": {**asdict(state.options), "path": str(state.options.path)},
-            "rows": state.rows,
-            "repeats": state.repeats,
-            "labels": state.labels,
+            **{name: getattr(state, name) for name in ("rows", "repeats", "labels")},
             "new": list(new),
-            "findings": [
-                {**asdict(finding), "sentence": sentence_of(finding)} for finding in findings
-            ],
+            "findings": [asdict(said) | {"sentence": sentence_of(said)} for said in findings],
             "alarms": list(state.alarms),
             "gaps": gaps,
             "rates": rates,
@@ -243,12 +239,9 @@ def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> I
     if len(state.names) == 2:
         zero, one = state.names
         options = state.options
-        yield from reading(
-            direction_of((zero, one), spelled(options.favourable), options.decision),
-            score=options.score,
-            decided=options.prediction,
-            threshold=options.threshold,
-        )
+        direction = direction_of((zero, one), spelled(options.favourable), options.decision)
+        how = {"score": options.score, "decided": options.prediction}
+        yield from reading(direction, **how, threshold=options.threshold)
     rows, labels = map(count, new)
     news = f"{rows} rows and {labels} labels are" if any(new) else "nothing is"
     yield (

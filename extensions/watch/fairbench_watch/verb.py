@@ -159,10 +159,5 @@ def _statement(condition: Condition, state: WatchState) -> Statement:
     groups = [names[index] for index in gaps[widest].groups]
     if value[widest] < 0:
         groups.reverse()
-    return statement_of(
-        condition,
-        (float(abs(value[widest])), lower, upper),
-        groups=tuple(groups),
-        n=state.rows,
-        needs=needs,
-    )
+    estimate = float(abs(value[widest])), lower, upper
+    return statement_of(condition, estimate, groups=tuple(groups), n=state.rows, needs=needs)

@@ -90,8 +90,7 @@ _PLAIN = (("0", "1"), ("false", "true"), ("-1", "1"), ("no", "yes"), ("n", "y"),
 
 def are_missing(texts: pd.Series) -> NDArray[np.bool_]:
     """Return which texts (n,) stand for no value, such as nothing, NA or null."""
-    missing: NDArray[np.bool_] = texts.str.strip().str.lower().isin(_MISSING).to_numpy(bool)
-    return missing
+    return np.asarray(texts.str.strip().str.lower().isin(_MISSING), bool)
 
 
 def spelled(text: str) -> str:
@@ -379,15 +378,13 @@ def scores_of(frame: pd.DataFrame, column: ColumnRef, *, ratings: bool = False) 
             hint = f": each row needs a score; add it, or delete the {rows} rows without"
         column.refuse_as(text.where(~wrong, wrong_texts), wrong, f"is no number{hint}")
     are_ratings = not (score % 1).any() and not 10 < score.max() <= 100
-    if are_ratings or score.min() < 0 or not 1 < score.max() <= 100:
-        hint = ""
-    elif (score > 2).any() and (
-        within_one(score).mean() >= _MANY_SHARES or mixes_scales(score)
-    ):  # fmt: skip
-        hint = "" if mixes_scales(score) else "; if all are percents, give scale=percent"
-        raise mixed_scales(score, text, column, hint)
-    else:
-        hint = "; of percents give scale=percent"
+    are_percents = not are_ratings and score.min() >= 0 and 1 < score.max() <= 100
+    mixed = mixes_scales(score)
+    if are_percents and (score > 2).any() and (mixed or within_one(score).mean() >= _MANY_SHARES):
+        raise mixed_scales(
+            score, text, column, "" if mixed else "; if all are percents, give scale=percent"
+        )
+    hint = "; of percents give scale=percent" if are_percents else ""
     if are_ratings and ratings:
         hint = (
             "; of ratings such as deciles give scale=rating, and as threshold= the one above which "
@@ -404,8 +401,7 @@ def numbers_of(frame: pd.DataFrame, column: ColumnRef) -> Floats:
     ------
     UserError : a value that is no number; names the row.
     """
-    values: Floats = numbers(frame, column.name, column.file).to_numpy()
-    return values
+    return np.asarray(numbers(frame, column.name, column.file), np.float64)
 
 
 def shares_of(percents: pd.Series, column: ColumnRef) -> pd.Series:

@@ -69,8 +69,7 @@ def frame_of(source: Table) -> pd.DataFrame:
         return source
     from pyarrow import table
 
-    frame: pd.DataFrame = table(source).to_pandas(integer_object_nulls=True)
-    return frame
+    return pd.DataFrame(table(source).to_pandas(integer_object_nulls=True))
 
 
 def _numbers_or_texts(column: pd.Series, file: str, numeric: bool) -> pd.Series:

@@ -35,11 +35,9 @@ class Split(Protocol):
 
     def __hash__(self) -> int:
         """Return the hash of the options."""
-        ...
 
     def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
         """Return every fold of `dataset`."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,6 @@ class Loss(Protocol):
     @property
     def name(self) -> str:
         """The name that learners list in their `losses`."""
-        ...
 
     @property
     def outputs(self) -> int:
@@ -133,26 +132,21 @@ class Loss(Protocol):
         self, y: NDArray[np.float64], weight: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
         """Return the constant raw scores to start from, (k,)."""
-        ...
 
     def value(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the criterion that judges a fit on unseen rows, (n,); lower is better.
 
         `gradient` need not be its derivative.
         """
-        ...
 
     def gradient(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the derivative with respect to the raw scores, (n, k)."""
-        ...
 
     def curvature(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a positive second derivative (or Fisher information), (n, k)."""
-        ...
 
     def link(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return predictions, (n, k): probabilities, a mean, or mean and standard deviation."""
-        ...
 
 
 class Learner(Component, Protocol):
@@ -165,7 +159,6 @@ class Learner(Component, Protocol):
     @property
     def encoding(self) -> AnyEncoding:
         """The features it takes."""
-        ...
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator: ``fit(X, y, sample_weight=None)``, float64 outputs.
@@ -174,7 +167,6 @@ class Learner(Component, Protocol):
         for regression; where the loss is of values and has two outputs also
         ``predict_distribution``, the (n, 2) means and standard deviations.
         """
-        ...
 
 
 def class_probabilities(estimator: Any, X: Frame) -> NDArray[np.float64]:
@@ -210,14 +202,12 @@ class Model(Protocol):
         sample_weight: NDArray[np.float64] | None = None,
     ) -> Model:
         """Fit on training rows."""
-        ...
 
     def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
         """Return (n,) arrays: ``score``, ``prediction``, or ``mean`` with or without ``sd``.
 
         The ``score`` is the probability of label 1, or (n, C) those of three or more classes.
         """
-        ...
 
 
 class Intervention(Component, Protocol):
@@ -225,7 +215,6 @@ class Intervention(Component, Protocol):
 
     def wrap(self, estimator: Any, seed: int) -> Model:
         """Return the unfitted model."""
-        ...
 
 
 MakeModel = Callable[[int], Model]
@@ -252,7 +241,6 @@ class Fitted(Protocol):
 
     def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
         """Return raw outputs: name -> (n,) or (n, members) arrays, with a last axis of classes."""
-        ...
 
 
 class Fitter(Component, Protocol):
@@ -260,11 +248,9 @@ class Fitter(Component, Protocol):
 
     def loss(self, task: Task, classes: int = 2) -> Loss:
         """Return the loss minimised on this task, of so many classes."""
-        ...
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
         """Fit as many models as it takes; `make_model` takes an integer seed."""
-        ...
 
 
 class Method(Component, Protocol):
@@ -273,11 +259,9 @@ class Method(Component, Protocol):
     @property
     def fitter(self) -> Fitter:
         """What its cells compute."""
-        ...
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Turn raw outputs into prediction columns; pure, and never fits."""
-        ...
 
 
 # Cells, one fit each: an id is a hash of everything that the fit's outputs depend on.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -146,7 +146,9 @@ def mend(
     ------
     UserError : the code, or a component's defaults, are no longer those that the run was made with.
     """
-    damaged = [*(run.path / name for name in damaged_files(run)), *_damaged_shared(run)]
+    damaged = [run.path / name for name in damaged_files(run)]
+    damaged += damaged_people(run.results, run.environment["data"])
+    damaged += damaged_rows(run.results, run.environment["rows"])
     figures = is_folder(run.figures)
     if figures:
         damaged += [run.figures / name for name in damaged_figures(run)]
@@ -165,12 +167,6 @@ def _prepared(run: Run, conf: Path, typed: Mapping[str, str]) -> PlannedRun:
     """Return the run of a stored configuration; no fit."""
     config = recompose(run, conf, typed)
     return _within_bounds(run, lambda: pipeline.prepare(config))
-
-
-def _damaged_shared(run: Run) -> Iterator[Path]:
-    """Yield the files that a run shares with others, if they are not as they were written."""
-    yield from damaged_people(run.results, run.environment["data"])
-    yield from damaged_rows(run.results, run.environment["rows"])
 
 
 def evaluate_again(

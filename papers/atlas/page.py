@@ -66,8 +66,7 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.document.plain_text import finite
-from fairbench.reporting.document.plain_text import to_markdown
+from fairbench.reporting.document.plain_text import finite, to_markdown
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.group_tables import table_of
 from fairbench.results.catalogue import Catalogue

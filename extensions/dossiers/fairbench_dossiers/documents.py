@@ -69,7 +69,7 @@ class Rule:
     what : what is asked for; a dossier fills in the names in braces.
     citation : the article or section that asks for it.
     quote : its words, verbatim; empty where no text was found.
-    source : the text that was read: its ``title``, ``address`` and ``text_date``; None where none was
+    source : ``title``, ``address`` and ``text_date`` of the text that was read; None where none was
         found.
     effective : the first day on which it applies.
     ends : the first day on which it no longer applies.

@@ -240,8 +240,8 @@ def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> I
         zero, one = state.names
         options = state.options
         direction = direction_of((zero, one), spelled(options.favourable), options.decision)
-        how = {"score": options.score, "decided": options.prediction}
-        yield from reading(direction, **how, threshold=options.threshold)
+        score, decided = options.score, options.prediction
+        yield from reading(direction, score=score, decided=decided, threshold=options.threshold)
     rows, labels = map(count, new)
     news = f"{rows} rows and {labels} labels are" if any(new) else "nothing is"
     yield (

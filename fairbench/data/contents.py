@@ -381,18 +381,18 @@ def _rows(reader: Any, sheet: str, name: str) -> Iterator[Row]:
             values = [None] * width
             for place, cell, written in zip(places, cells, element, strict=True):
                 values[place - 1] = value = cell["value"]
-                if value is None and written.find(_FORMULA) is not None:
-                    _check_computed(written, name)
+                # A formula without a value; that of a text may be empty.
+                if (
+                    value is None
+                    and written.find(_FORMULA) is not None
+                    and written.get("t") != "str"
+                ):
+                    raise DataError(
+                        f"{name}: formulas were never computed: open it in Excel, save it, and try "
+                        "again"
+                    )
             yield number, values
             element.clear()
-
-
-def _check_computed(cell: Any, name: str) -> None:
-    """Refuse a formula without a value; that of a text may be empty."""
-    if cell.get("t") != "str":
-        raise DataError(
-            f"{name}: formulas were never computed: open it in Excel, save it, and try again"
-        )
 
 
 def _check_merged(cells: str, name: str) -> None:

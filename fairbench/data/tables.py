@@ -13,7 +13,6 @@ import csv as plain_csv
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -258,15 +257,14 @@ def check_columns(
         for column, name in zip(columns, found, strict=True)
         if not {column, name} & {*without}
     }
-    copies = Counter(kept.values())
     for name in named:
         if name not in kept:
             raise UserError(f"{file}: column {quoted(name)} is to be left out, and is asked for")
-        if copies[name] > 1:
-            last = [column for column, header in kept.items() if header == name][-1]
+        same = [column for column, header in kept.items() if header == name]
+        if len(same) > 1:
             raise DataError(
-                f"{file}: {copies[name]} columns are named {quoted(name)}: rename one, or name the "
-                f"last as {quoted(last)} (dataset.drop=[{last}] leaves it out of a run)"
+                f"{file}: {len(same)} columns are named {quoted(name)}: rename one, or name the "
+                f"last as {quoted(same[-1])} (dataset.drop=[{same[-1]}] leaves it out of a run)"
             )
     return list(kept)
 
@@ -821,17 +819,13 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
             for batch in file.iter_batches(_BATCH, columns=names):
                 rows = pa.Table.from_batches([batch]).select(names).rename_columns(keys)
                 numbered = rows.append_column("row", pa.array(np.arange(len(rows)) + rows_read))
-                of_batch = numbered.group_by(keys, use_threads=False).aggregate(
-                    [("row", "count"), ("row", "min")]
-                )
+                grouped = numbered.group_by(keys, use_threads=False)
+                of_batch = grouped.aggregate([("row", "count"), ("row", "min")])
                 if len(of_batch) > MOST_DISTINCT:
                     return None
                 written = as_texts(of_batch.select(keys).rename_columns(names), path.name)
-                found.append(
-                    written.set_axis(keys, axis=1).assign(
-                        times=of_batch["row_count"], first=of_batch["row_min"]
-                    )
-                )
+                counted = {"times": of_batch["row_count"], "first": of_batch["row_min"]}
+                found.append(written.set_axis(keys, axis=1).assign(**counted))
                 # Values that differ, such as 0 and -0, may be written alike.
                 together = pd.concat(found).groupby(keys, sort=False, as_index=False)
                 found = [together.agg({"times": "sum", "first": "min"})]
@@ -840,7 +834,7 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
                 rows_read += len(rows)
     if not found:
         return None
-    counted = found[0].sort_values("first").set_index("first").rename_axis(None)
-    frame = counted[keys].set_axis(names, axis=1)
-    frame.attrs[TIMES] = counted["times"].tolist()
+    distinct = found[0].sort_values("first").set_index("first").rename_axis(None)
+    frame = distinct[keys].set_axis(names, axis=1)
+    frame.attrs[TIMES] = distinct["times"].tolist()
     return frame

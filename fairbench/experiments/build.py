@@ -242,26 +242,21 @@ def check(parts: Components) -> None:
     for sentence, group in _objections(parts):
         advice = _alternatives(parts, group)
         raise IncompatibleError(f"{sentence}: {advice}" if advice else sentence)
-    _check_sequences(parts.dataset, parts.learner, parts.evaluator)
-    if parts.evaluator.weights and parts.dataset.weight is None:
+    dataset, evaluator = parts.dataset, parts.evaluator
+    if isinstance(dataset.features, Sequences):
+        if isinstance(parts.learner.encoding, SequenceEncoding):
+            dataset.features.select(parts.learner.encoding.modalities, f"dataset={dataset.name}")
+        for option in ("neighbours", "feature_shift_rates"):
+            if getattr(evaluator, option):
+                raise IncompatibleError(
+                    f"evaluator.{option} compares columns, and dataset={dataset.name} has "
+                    "sequences: leave it out"
+                )
+    if evaluator.weights and dataset.weight is None:
         raise IncompatibleError(
-            f"evaluator.weights=true, but dataset={parts.dataset.name} has no survey weights: "
+            f"evaluator.weights=true, but dataset={dataset.name} has no survey weights: "
             "leave it out (a table of yours has them where dataset.weight names their column)"
         )
-
-
-def _check_sequences(dataset: Dataset, learner: Learner, evaluator: Evaluator) -> None:
-    """Refuse options that a data set of sequences cannot meet."""
-    if not isinstance(dataset.features, Sequences):
-        return
-    if isinstance(learner.encoding, SequenceEncoding):
-        dataset.features.select(learner.encoding.modalities, f"dataset={dataset.name}")
-    for option in ("neighbours", "feature_shift_rates"):
-        if getattr(evaluator, option):
-            raise IncompatibleError(
-                f"evaluator.{option} compares columns, and dataset={dataset.name} has sequences: "
-                "leave it out"
-            )
 
 
 def _objections(parts: Components) -> Iterator[Objection]:

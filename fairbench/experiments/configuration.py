@@ -27,11 +27,8 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 COMPONENTS = (*GROUPS, "consistency")
-IDENTITY = (
-    *COMPONENTS,
-    "seed",
-    "protect",
-)  # what a run is, as against how and where it is computed
+# What a run is, as against how and where it is computed.
+IDENTITY = (*COMPONENTS, "seed", "protect")
 # A composed configuration as plain values; of Hydra's own part it has the choices.
 Config: TypeAlias = Mapping[str, Any]
 
@@ -43,15 +40,12 @@ def plain(cfg: DictConfig | Config) -> Config:
     if not isinstance(cfg, DictConfig):
         return cfg
     chosen = OmegaConf.to_container(cfg.hydra.runtime.choices)
-    settings = {str(name): container(node) for name, node in cfg.items() if name != "hydra"}
+    settings = {
+        str(name): OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+        for name, node in cfg.items()
+        if name != "hydra"
+    }
     return {**settings, "hydra": {"runtime": {"choices": chosen}}}
-
-
-def container(node: Any) -> Any:
-    """Return a part of a configuration as plain, resolved values."""
-    from omegaconf import OmegaConf
-
-    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
 def identity_of(

@@ -16,7 +16,7 @@ import secrets
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -454,9 +454,8 @@ class Workers:
         """Wait until some workers have ended their units or run out of time; return these."""
         seconds_left = None
         if self.minutes is not None:
-            seconds_left = max(
-                0.0, min(worker.since for worker in busy) + 60 * self.minutes - time.monotonic()
-            )
+            ends = min(worker.since for worker in busy) + 60 * self.minutes
+            seconds_left = max(0.0, ends - time.monotonic())
         ready = connection.wait([worker.pipe for worker in busy], seconds_left)
         return [worker for worker in busy if worker.pipe in ready or worker.late(self.minutes)]
 
@@ -580,15 +579,29 @@ class Submitit:
         return max(1, int(cpu_count()) // (self.options.get("cpus_per_task") or 1))
 
     def _submit_all(self, batches: Sequence[Sequence[WorkUnit]]) -> Iterator[UnitResult]:
-        """Submit batches, to Slurm all at once, else as cores come free; yield their results."""
+        """Submit batches, to Slurm all at once, else as cores come free; yield their results.
+
+        Raises
+        ------
+        UserError : there is no Slurm here, or it is not set up, or it refuses what is asked of it.
+        """
         waiting = list(reversed(batches))
         running = list[_Job]()
         cpus = self.options.get("cpus_per_task") or self.n_jobs
         n_jobs = self.n_jobs if 0 < self.n_jobs < cpus else cpus
         if self.cluster == "slurm":
             job_arguments = [[argument] * len(batches) for argument in (n_jobs, self.minutes)]
-            with _explain_slurm_errors():
+            try:
                 jobs = self.submitter().map_array(work_all, batches, *job_arguments)
+            except RuntimeError as error:  # of submitit
+                lines = [line.strip(" -") for line in str(error).splitlines() if line.strip(" -")]
+                why = lines[-1] if lines else repr(error)
+                raise UserError(
+                    f"Slurm did not take the jobs of this sweep ({why}): see that sinfo lists a "
+                    "partition here, and name what the cluster asks for "
+                    "(hydra.launcher.partition=NAME), or use this machine's cores with "
+                    "hydra/launcher=joblib"
+                ) from error
             now = time.monotonic()
             running = [(job, list(units), now) for job, units in zip(jobs, batches, strict=True)]
             waiting = []
@@ -659,26 +672,6 @@ class Submitit:
         }
         submitit_executor.update_parameters(**parameters)
         return submitit_executor
-
-
-@contextmanager
-def _explain_slurm_errors() -> Iterator[None]:
-    """Turn a RuntimeError of submitit into a sentence on why Slurm did not take jobs.
-
-    Raises
-    ------
-    UserError : there is no Slurm here, or it is not set up, or it refuses what is asked of it.
-    """
-    try:
-        yield
-    except RuntimeError as error:
-        lines = [line.strip(" -") for line in str(error).splitlines() if line.strip(" -")]
-        why = lines[-1] if lines else repr(error)
-        raise UserError(
-            f"Slurm did not take the jobs of this sweep ({why}): see that sinfo lists a partition "
-            "here, and name what the cluster asks for (hydra.launcher.partition=NAME), or use this "
-            "machine's cores with hydra/launcher=joblib"
-        ) from error
 
 
 def work_all(

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Codes, Floats
-from fairbench.core.errors import DataError, UserError, unknown_name
+from fairbench.core.errors import DataError, UserError, check_choice
 from fairbench.core.text import count, is_number, quoted, shortened
 
 
@@ -261,8 +261,7 @@ def scaled(values: pd.Series, how: str) -> pd.Series:
 
 def one_of(option: str, value: str, valid: Sequence[str]) -> str:
     """Return `value` of the loader's `option`, or refuse it with the valid ones."""
-    if value not in valid:
-        raise unknown_name(f"dataset.{option}", value, valid)
+    check_choice(f"dataset.{option}", value, valid)
     return value
 
 

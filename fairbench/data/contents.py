@@ -23,7 +23,7 @@ from types import SimpleNamespace
 from typing import IO, Any
 from xml.etree.ElementTree import iterparse
 
-from fairbench.core.errors import DataError, unknown_name
+from fairbench.core.errors import DataError, check_choice
 from fairbench.core.files import FIELD, check_memory
 from fairbench.data.columns import text_of
 
@@ -263,8 +263,8 @@ def sheet_as_text(
             _check_archive(archive, name)
         sheets = _sheets(data, name)
         titles = [title for title, _ in sheets]
-        if sheet and sheet not in titles:
-            raise unknown_name(f"sheet of {name}", sheet, titles)
+        if sheet:
+            check_choice(f"sheet of {name}", sheet, titles)
         first: Rows | None = None
         for title, cells in sheets:
             if sheet in ("", title):

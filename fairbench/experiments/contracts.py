@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.errors import UserError, check_minimum, check_types, unknown_name
+from fairbench.core.errors import UserError, check_choice, check_minimum, check_types
 from fairbench.core.fingerprint import code_digest, describe, versions
 from fairbench.core.text import digest
 from fairbench.data.dataset import Dataset, Task
@@ -412,12 +412,10 @@ def _vary(study: Study, method: Method, vary: str, value: Any) -> Variant:
     """Return the variant with another value of an option, such as ``learner.gamma``."""
     group, _, option = vary.partition(".")
     groups = ("learner", "intervention", "method")
-    if group not in groups:
-        raise unknown_name("component in consistency.vary", group, groups)
+    check_choice("component in consistency.vary", group, groups)
     component: Any = method if group == "method" else getattr(study, group)
     fields = [field.name for field in dataclasses.fields(component)]
-    if option not in fields:
-        raise unknown_name(f"option of the {group} in consistency.vary", option, fields)
+    check_choice(f"option of the {group} in consistency.vary", option, fields)
     check_types(group, type(component), {option: value})
     changed = replace(component, **{option: value})
     label = variant_label(vary, value)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import fairbench.metrics
-from fairbench.core.errors import unknown_name
+from fairbench.core.errors import check_choice
 from fairbench.core.fingerprint import code_digest, describe
 from fairbench.core.text import digest
 from fairbench.data.dataset import Dataset, Task, feature_count
@@ -125,8 +125,7 @@ def prepare(cfg: DictConfig | Config) -> PlannedRun:
     IncompatibleError : a combination that cannot work.
     """
     config = plain(cfg)
-    if (purpose := config["purpose"]) not in PURPOSES:
-        raise unknown_name("purpose", str(purpose), PURPOSES)
+    check_choice("purpose", purpose := str(config["purpose"]), PURPOSES)
     parts = build.components(config)
     choices, stored = identity_of(config, verified=parts.verified)
     for part, value in stored.items():

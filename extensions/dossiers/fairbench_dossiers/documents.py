@@ -34,7 +34,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
 from fairbench.core import VERSION
-from fairbench.core.errors import UserError, check_choice, refused, unknown_name
+from fairbench.core.errors import UserError, check_choice, refused
 from fairbench.core.text import count
 from fairbench.evaluation.table import records, values_of
 from fairbench.metrics.registry import label
@@ -272,8 +272,8 @@ def read_facts(path: str, rules: Iterable[Rule]) -> dict[str, str]:
         raise UserError(f"{where} cannot be read: {reason}") from error
     texts = (_of_json if Path(path).suffix == ".json" else _of_lines)(text, where)
     valid = names_told(rules)
-    if others := [name for name in texts if name not in valid]:
-        raise unknown_name("fact", others[0], valid)
+    for name in texts:
+        check_choice("fact", name, valid)
     return texts
 
 

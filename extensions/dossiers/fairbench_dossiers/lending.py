@@ -758,8 +758,7 @@ class _Regression:
 
 def _group_means(values: Floats, codes: Codes) -> Floats:
     with np.errstate(invalid="ignore"):
-        means: Floats = np.bincount(codes, values) / np.bincount(codes)
-    return means
+        return np.asarray(np.bincount(codes, values) / np.bincount(codes))
 
 
 def _group_limits(

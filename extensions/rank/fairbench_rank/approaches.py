@@ -568,14 +568,12 @@ class ApproachValues:
     @cached_property
     def about_tasks(self) -> list[dict[str, Any]]:
         """The rows of `tasks` as dictionaries; reading single cells of a frame is slow."""
-        rows: list[dict[str, Any]] = self.tasks.to_dict("records")
-        return rows
+        return list(self.tasks.to_dict("records"))
 
     @cached_property
     def about_approaches(self) -> list[dict[str, Any]]:
         """The rows of `approaches` as dictionaries."""
-        rows: list[dict[str, Any]] = self.approaches.to_dict("records")
-        return rows
+        return list(self.approaches.to_dict("records"))
 
     @cached_property
     def names(self) -> list[str]:
@@ -647,8 +645,7 @@ def finite_mean(values: Floats) -> Floats:
     """Return the mean of the finite values over the first axis, (k, T, R) -> (T, R)."""
     is_known = np.isfinite(values)
     with np.errstate(invalid="ignore"):
-        means: Floats = np.where(is_known, values, 0).sum(axis=0) / is_known.sum(axis=0)
-    return means
+        return np.asarray(np.where(is_known, values, 0).sum(axis=0) / is_known.sum(axis=0))
 
 
 def contrasts(values: ApproachValues, part: str, base: str) -> list[Contrast]:

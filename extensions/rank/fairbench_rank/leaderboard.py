@@ -467,8 +467,7 @@ def _ellipse(point: Point) -> np.ndarray:
     turn = np.linspace(0, 2 * np.pi, _CORNERS, endpoint=False)
     corners = np.stack([np.cos(turn), np.sin(turn)], axis=1)
     centre, lower, upper = np.array([point["error"], point["gap"]]).T
-    curve: np.ndarray = centre + corners * np.where(corners > 0, upper - centre, centre - lower)
-    return curve
+    return np.asarray(centre + corners * np.where(corners > 0, upper - centre, centre - lower))
 
 
 def _hint(point: Point) -> str:

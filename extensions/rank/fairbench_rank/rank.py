@@ -24,7 +24,7 @@ import pandas as pd
 from fairbench.cli.command import Command, Results, narrow_options
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core import VERSION
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_choice
 from fairbench.core.options import option, typed_values
 from fairbench.core.text import count, csv_text, file_name, interval, shortened, two_digits
 from fairbench.reporting.charts import forest
@@ -162,8 +162,8 @@ def rank(
     'better'
     """
     declared = [field.name for field in fields(RankOptions) if field.name not in ("path", "out")]
-    for unknown in set(options) - {*declared}:
-        raise unknown_name("option of rank", unknown, declared)
+    for name_of_option in options:
+        check_choice("option of rank", name_of_option, declared)
     stated = {"method": method, "task": task, "score": score, **options}
     stated = {key: value for key, value in stated.items() if value is not None}
     file = Path(frame) if isinstance(frame, str | Path) else None
@@ -252,8 +252,7 @@ class RankReport(DocumentReport):
         """
         by_score = {answer.scores.score: answer for answer in self.answers}
         score = score or self.answers[0].scores.score
-        if score not in by_score:
-            raise unknown_name("score", score, by_score)
+        check_choice("score", score, by_score)
         return by_score[score].difference(first, second)
 
 

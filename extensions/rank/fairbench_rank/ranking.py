@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_choice
 from fairbench.core.text import count, percent, shortened, two_digits
 from fairbench.inference.gaps import difference_of_shares
 from fairbench.inference.rates import Limits
@@ -190,8 +190,7 @@ class Ranking:
         UserError : a method that the table does not have.
         """
         for name in (first, second):
-            if name not in self.index_of:
-                raise unknown_name("method", name, list(self.index_of))
+            check_choice("method", name, self.index_of)
         one, other = self.methods.index(first), self.methods.index(second)
         found = self.pairs.iloc[_position(one, other, len(self.methods))]
         row = PairedDifference(**found.to_dict())
@@ -276,8 +275,7 @@ def answers(
         the claim is of these tasks.
     """
     for name in options.pair:
-        if name not in table.methods:
-            raise unknown_name("method", name, table.methods)
+        check_choice("method", name, table.methods)
     units, of_score = units_of(table, options), error_rate / len(table.scores)
     rankings = [_rank_by(table, scores, options, units, of_score) for scores in table.scores]
     return [_with_plans(ranking, units, most_planned) for ranking in rankings]

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from fairbench.core.errors import DataError, UserError, unknown_name
+from fairbench.core.errors import DataError, UserError, check_choice
 from fairbench.core.files import (
     check_json,
     check_memory,
@@ -130,8 +130,7 @@ def with_scores(table: BenchmarkTable, names: Sequence[str]) -> BenchmarkTable:
     """
     scores = {score.name: score for score in table.scores}
     for name in names:
-        if name not in scores:
-            raise unknown_name(f"score of the {table.format}", name, scores)
+        check_choice(f"score of the {table.format}", name, scores)
     kept = [scores[name] for name in dict.fromkeys(names)] or list(table.scores)
     where = table.frame[[score.name for score in kept]].notna().groupby(table.frame[TASK]).any()
     one_each = len(kept) > 1 and bool((where.sum(axis=1) <= 1).all())

@@ -317,8 +317,7 @@ class Findings:
         kept = ("approaches", "mean_frontiers", "reference", "runs", "repeats", "notes")
         standings = [standing.plain() for standing in self.standings]
         content = {name: getattr(self, name) for name in (*kept, "fewest_tasks")}
-        plain: dict[str, Any] = finite({"tasks": tasks, "standings": standings, **content})
-        return plain
+        return dict(finite({"tasks": tasks, "standings": standings, **content}))
 
 
 def findings_of(

@@ -367,14 +367,12 @@ class Quantity:
 
     def of(self, sums: Floats) -> Floats:
         """Return the K numbers (groups, K, ...) that it needs of sums (..., G, WIDTH)."""
-        numbers: Floats = np.moveaxis(sums[..., self.groups, :] @ self.parts, (-2, -1), (0, 1))
-        return numbers
+        return np.asarray(np.moveaxis(sums[..., self.groups, :] @ self.parts, (-2, -1), (0, 1)))
 
     def share(self, sums: Floats) -> Floats:
         """Return the first group's share of the groups' rows; about even where there are none."""
         sizes = self.of(sums)[:, 0]
-        share: Floats = (sizes[0] + 1) / (sizes.sum(axis=0) + len(sizes))
-        return share
+        return np.asarray((sizes[0] + 1) / (sizes.sum(axis=0) + len(sizes)))
 
     def pair(self, sums: Floats, share: ArrayLike) -> Pair:
         """Return the counts of both groups of a gap, and the share that the first is to have."""

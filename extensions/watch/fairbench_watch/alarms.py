@@ -555,61 +555,6 @@ class WatchFile(JsonFile[WatchState]):
 # Alarms, of all marks so far: each new one is compared with every one before it.
 
 
-class _Comparisons:
-    """All marks, and which of them are compared: every new one with every one before it.
-
-    Attributes
-    ----------
-    marks : the T marks, the new ones last.
-    sums : attribute -> (T, G, WIDTH) the sums at all marks.
-    start, stop : (P,) positions of the earlier and the later mark of each pair.
-    """
-
-    def __init__(self, state: WatchState, new: Sequence[Milestone]) -> None:
-        """Collect the marks' sums, and all pairs of marks whose later one is new."""
-        self.marks = [*state.marks, *new]
-        self.sums = {
-            name: np.array([mark.counts[name] for mark in self.marks], float)
-            for name in state.groups
-        }
-        stop, start = np.tril_indices(len(self.marks), -1)
-        is_new = stop >= len(state.marks)
-        self.start, self.stop = start[is_new], stop[is_new]
-
-    def ends(self, quantity: Quantity) -> tuple[Floats, Floats]:
-        """Return both limits (T,) of a quantity's interval, of all rows up to each mark."""
-        if quantity.metric:
-            limits = [mark.limits[quantity.name] for mark in self.marks]
-            _, lower, upper = np.array(limits, float).T  # None becomes NaN
-        else:
-            (sums,) = quantity.of(self.sums[quantity.attribute])
-            _, lower, upper = Sums(*sums).limits(log_evidence_needed(quantity.risk))
-        return lower, upper
-
-    def first_alarm(
-        self, kind: str, quantity: Quantity, lower: Floats, upper: Floats
-    ) -> list[Alarm]:
-        """Return the earliest alarm, if any, of the rows since a mark alone.
-
-        Parameters
-        ----------
-        kind : ``passed``, ``changed`` or ``drifted``.
-        lower, upper : (T,) by mark, the limits beyond which the rows after it raise an alarm.
-        """
-        sums = self.sums[quantity.attribute]
-        since = quantity.since(sums[self.start], sums[self.stop])
-        reach = log_evidence_needed(quantity.risk, self.start + 1)
-        is_outside = since.outside(lower[self.start], upper[self.start], reach)
-        pairs_outside = np.flatnonzero(is_outside)
-        if not len(pairs_outside):
-            return []
-        pair = pairs_outside[self.stop[pairs_outside].argmin()]
-        start, mark = self.start[pair], self.marks[self.stop[pair]]
-        before = None if kind == PASSED else (float(lower[start]), float(upper[start]))
-        when = mark.row, mark.period, mark.look, self.marks[start].row
-        return [_alarm(kind, quantity, when, since.at(pair).limits(reach[pair]), before)]
-
-
 def _alarm(
     kind: str,
     quantity: Quantity,
@@ -625,25 +570,64 @@ def _alarm(
 def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
     """Return the alarms of what is new that were not given before.
 
+    Every new mark is compared with every one before it.
+
     Parameters
     ----------
     state : the state before what is new.
     new : the new events.
     marks : the marks that they add, with limits.
     """
+    every = [*state.marks, *marks]
+    sums_of = {  # attribute -> (T, G, WIDTH) the sums at all marks
+        name: np.array([mark.counts[name] for mark in every], float) for name in state.groups
+    }
+    # The positions (P,) of the earlier and the later mark of each pair whose later one is new.
+    stop, start = np.tril_indices(len(every), -1)
+    start, stop = start[stop >= len(state.marks)], stop[stop >= len(state.marks)]
+
+    def ends_of(quantity: Quantity) -> tuple[Floats, Floats]:
+        """Return both limits (T,) of a quantity's interval, of all rows up to each mark."""
+        if quantity.metric:
+            limits = [mark.limits[quantity.name] for mark in every]
+            _, lower, upper = np.array(limits, float).T  # None becomes NaN
+        else:
+            (sums,) = quantity.of(sums_of[quantity.attribute])
+            _, lower, upper = Sums(*sums).limits(log_evidence_needed(quantity.risk))
+        return lower, upper
+
+    def first_alarm(kind: str, quantity: Quantity, lower: Floats, upper: Floats) -> list[Alarm]:
+        """Return the earliest alarm, if any, of the rows since a mark alone.
+
+        Parameters
+        ----------
+        kind : ``passed``, ``changed`` or ``drifted``.
+        lower, upper : (T,) by mark, the limits beyond which the rows after it raise an alarm.
+        """
+        sums = sums_of[quantity.attribute]
+        since = quantity.since(sums[start], sums[stop])
+        reach = log_evidence_needed(quantity.risk, start + 1)
+        outside = np.flatnonzero(since.outside(lower[start], upper[start], reach))
+        if not len(outside):
+            return []
+        pair = outside[stop[outside].argmin()]
+        begin, mark = start[pair], every[stop[pair]]
+        before = None if kind == PASSED else (float(lower[begin]), float(upper[begin]))
+        when = mark.row, mark.period, mark.look, every[begin].row
+        return [_alarm(kind, quantity, when, since.at(pair).limits(reach[pair]), before)]
+
     gaps, scores = quantities(state)
-    comparisons = _Comparisons(state, marks)
     already_given = {(alarm["kind"], alarm["about"]) for alarm in state.alarms}
-    epsilon = np.full(len(comparisons.marks), state.options.epsilon)
+    epsilon = np.full(len(every), state.options.epsilon)
     alarms = []
     for quantity in (*gaps, *scores):
         if quantity.metric and (PASSED, quantity.name) not in already_given:
             passed = _passed_from_start(quantity, state, new, marks[-1].look)
-            passed += comparisons.first_alarm(PASSED, quantity, -epsilon, epsilon)
+            passed += first_alarm(PASSED, quantity, -epsilon, epsilon)
             alarms += sorted(passed, key=itemgetter("row"))[:1]
         kind = CHANGED if quantity.metric else DRIFTED
         if (kind, quantity.name) not in already_given:
-            alarms += comparisons.first_alarm(kind, quantity, *comparisons.ends(quantity))
+            alarms += first_alarm(kind, quantity, *ends_of(quantity))
     return sorted(alarms, key=itemgetter("row"))
 
 

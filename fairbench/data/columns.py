@@ -806,11 +806,8 @@ def read_group_shares(
         place.refuse(frame[place.name], is_outside, "a probability between 0 and 1")
     if len(columns) == 1:
         return [f"not {columns[0]}", *columns], np.hstack([1 - shares, shares])
-    table, hint = (
-        pd.DataFrame(shares, frame.index, list(columns)),
-        "; name a column for every group",
-    )
-    _check_sums(table, file, "groups", _GROUP_SLACK, hint)
+    table = pd.DataFrame(shares, frame.index, list(columns))
+    _check_sums(table, file, "groups", _GROUP_SLACK, "; name a column for every group")
     return list(columns), shares / shares.sum(axis=1)[:, None]
 
 

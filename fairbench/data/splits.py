@@ -174,11 +174,12 @@ class Predefined:
                     f"split=predefined: {len(crossing)} clusters of {dataset.name} have both "
                     f"training and test rows (first: {mark}): use split=holdout or split=kfold"
                 )
-        generators = [rng(seed, "split", dataset.name, repeat) for repeat in range(self.repeats)]
-        return [
-            _make_fold(dataset, (repeat, 0), (train, test), self.validation, generator)
-            for repeat, generator in enumerate(generators)
-        ]
+        folds = []
+        for repeat in range(self.repeats):
+            generator = rng(seed, "split", dataset.name, repeat)
+            fold = _make_fold(dataset, (repeat, 0), (train, test), self.validation, generator)
+            folds.append(fold)
+        return folds
 
 
 @dataclass(frozen=True)

@@ -177,27 +177,6 @@ def _is_trial(found: Mapping[str, Any]) -> bool:
     return isinstance(values, dict) and is_whole and type(found.get("stopped")) is bool
 
 
-def check_split(run: PlannedRun) -> None:
-    """Refuse a split without validation rows, or one that tests rows by which trials are chosen.
-
-    Raises
-    ------
-    UserError : either, with the word that mends it.
-    """
-    folds = [cell.fold for cell in run.cells if not cell.variant]
-    if not all(len(fold.validation) for fold in folds):
-        raise UserError(
-            "there are no validation rows to choose by: add split.validation=0.2, or take "
-            "split=tuning"
-        )
-    chosen_by = np.unique(np.concatenate([fold.validation for fold in folds]))
-    if any(np.isin(fold.test, chosen_by).any() for fold in folds):
-        raise UserError(
-            "rows that one repeat tests are validation rows of another, so that none would be left "
-            "to judge what is chosen: take split=tuning, or split.repeats=1"
-        )
-
-
 def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) -> GoalRows:
     """Return a cell's predictions for its validation rows; test rows are dropped before any use."""
     held_out = stored.columns["part"] == VALIDATION
@@ -405,9 +384,21 @@ class Search:
 
         Raises
         ------
-        UserError : an unknown objective, no rows that choose alone, or rows with weights.
+        UserError : an unknown objective; rows with weights; a split without validation rows, or one
+            that tests rows by which trials are chosen, with the word that mends it.
         """
-        check_split(self._run)
+        folds = [cell.fold for cell in self._run.cells if not cell.variant]
+        if not all(len(fold.validation) for fold in folds):
+            raise UserError(
+                "there are no validation rows to choose by: add split.validation=0.2, or take "
+                "split=tuning"
+            )
+        chosen_by = np.unique(np.concatenate([fold.validation for fold in folds]))
+        if any(np.isin(fold.test, chosen_by).any() for fold in folds):
+            raise UserError(
+                "rows that one repeat tests are validation rows of another, so that none would be "
+                "left to judge what is chosen: take split=tuning, or split.repeats=1"
+            )
         _ = self.goals
         if self._run.evaluator.weights:
             raise UserError(
@@ -441,28 +432,27 @@ class Search:
             if self.default.error:
                 raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
             self.show(0, self.default)
-            for number, line in enumerate(stored[: self.tuning.trials]):
+            for line in stored[: self.tuning.trials]:
                 trial = self._judge(line["values"], line["folds"] or None)
                 trial.stopped = bool(line["stopped"])
-                self._add(number, trial)
+                self._add(trial)
             while self._goes_on():
                 trial = self._judge(self._propose(len(self.trials)), None)
-                self._add(len(self.trials), trial)
+                self._add(trial)
                 add_trial(self.folder, trial.line(self._objective_values(trial)))
-                self._refuse_if_all_fail()
+                errors = [trial.error for trial in self.trials]
+                if len(errors) >= min(5, self.tuning.trials) and all(errors):
+                    raise UserError(
+                        f"none of {len(errors)} trials has a value; the first: {errors[0]}"
+                    )
         return self.everyone
 
-    def _add(self, number: int, trial: Trial) -> None:
+    def _add(self, trial: Trial) -> None:
         self.trials.append(trial)
-        self.show(number + 1, trial)
+        self.show(len(self.trials), trial)
 
     def _objective_values(self, trial: Trial) -> list[float]:
         return [] if trial.error else [estimate.value for estimate in trial.estimates(self.goals)]
-
-    def _refuse_if_all_fail(self) -> None:
-        errors = [trial.error for trial in self.trials]
-        if len(errors) >= min(5, self.tuning.trials) and all(errors):
-            raise UserError(f"none of {len(errors)} trials has a value; the first: {errors[0]}")
 
     def _goes_on(self) -> bool:
         """Return whether the budget allows another trial."""

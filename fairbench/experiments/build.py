@@ -327,12 +327,9 @@ def _alternatives(parts: Components, group: str) -> str:
     names = [name for name, other in others if not refusal(replace(parts, **{group: other}))]
     if not names:
         return parts.of("method").advice or parts.of("intervention").advice
-    listed = f"{', '.join(names[: _LISTED - 1])}, ..." if len(names) > _LISTED else _or(names)
-    return f"use {group}={listed}"
-
-
-def _or(names: list[str]) -> str:
-    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    if len(names) > _LISTED:
+        return f"use {group}={', '.join(names[: _LISTED - 1])}, ..."
+    return f"use {group}={' or '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}"
 
 
 @cache

@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -229,28 +229,20 @@ class Presets:
         this alone, the one of most splits answers.
         """
         run_of_choices: dict[tuple[str, ...], tuple[dict[str, str], Run]] = {}
-        for run in self._eligible(name, runs.values()):
+        params: dict[str, Any] = {}  # the words that its files, in their order, sweep over
+        for file in experiment_files(self.conf, name):
+            params |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
+        swept = {key: _texts(values) for key, values in params.items() if "." not in key}
+        for run in runs.values():
+            # Composing takes a tenth of a second, and is not done where no run has such choices.
+            if any(run.choices.get(key, texts[0]) not in texts for key, texts in swept.items()):
+                continue
             chosen = self._choices_of(self.experiment(name), run)
             if chosen is not None:
                 key = tuple(chosen.values())
                 if key not in run_of_choices or _repeats(run) > _repeats(run_of_choices[key][1]):
                     run_of_choices[key] = chosen, run
         return {run.id: (chosen, run) for chosen, run in run_of_choices.values()}
-
-    def _eligible(self, name: str, runs: Iterable[Run]) -> list[Run]:
-        """Return the runs whose choices an experiment's files sweep over, whatever their options.
-
-        Composing takes a tenth of a second, so an experiment without any such run is not composed.
-        """
-        params: dict[str, Any] = {}  # the words that its files, in their order, sweep over
-        for file in experiment_files(self.conf, name):
-            params |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
-        swept = {name: _texts(values) for name, values in params.items() if "." not in name}
-
-        def is_swept(run: Run) -> bool:
-            return all(run.choices[name] in swept[name] for name in swept if name in run.choices)
-
-        return list(filter(is_swept, runs))
 
     def _choices_of(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
         """Return the choices of a run in the sweep, or None if it is none of its jobs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -167,6 +167,11 @@ def ensure(cell: Cell, store: Store, *, recompute: bool = False, wait: bool = Tr
         return True
 
 
+def ensure_all(cells: Sequence[Cell], store: Store) -> int:
+    """Ensure every cell, one after the other, and return how many were computed."""
+    return sum(ensure(cell, store) for cell in cells)
+
+
 def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = False) -> int:
     """Evaluate a run whose cells are in the store, and write its folder.
 
@@ -186,7 +191,7 @@ def finish(run: PlannedRun, *, draw: DrawFigures | None = None, again: bool = Fa
     try:
         metrics, predictions = evaluate_run(run)
     except CorruptCellError:
-        computed = sum(ensure(cell, run.store) for cell in run.cells)
+        computed = ensure_all(run.cells, run.store)
         metrics, predictions = evaluate_run(run)
     run.writer.remove_figures()
     _draw(run, draw, metrics)

@@ -462,10 +462,7 @@ def _quotations(asked: Sequence[Mapping[str, Any]]) -> Table:
         [
             ("citation", Column("asked by")),
             (quotation, Column("words")),
-            (
-                lambda answer: answer["source"]["text_date"] if answer["source"] else "",
-                Column("text dated"),
-            ),
+            (lambda answer: (answer["source"] or {}).get("text_date", ""), Column("text dated")),
             ("effective", Column("applies from")),
         ],
         by="",

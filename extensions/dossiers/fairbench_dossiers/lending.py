@@ -531,13 +531,14 @@ def _compared(
     share: tuple[str, ...], title: str, ratio: str, ratio_title: str
 ) -> list[tuple[Any, Column]]:
     """Return the columns of a share with its limits, and of a ratio to the reference with its."""
+
+    def ends(row: Row) -> Any:
+        return None if row["group"] == row["reference"] else (row["lower"], row["upper"])
+
     return [
         (share, Column(title, "estimate")),
         (ratio, Column(ratio_title, "number", decimals=2)),
-        (
-            lambda row: None if row["group"] == row["reference"] else (row["lower"], row["upper"]),
-            Column("95 % interval", "interval", decimals=2),
-        ),
+        (ends, Column("95 % interval", "interval", decimals=2)),
     ]
 
 
@@ -577,12 +578,13 @@ def _mean_table(means: Sequence[Row]) -> Table:
 
 def _differences(kind: str, title: str) -> list[tuple[Any, Column]]:
     """Return the columns of a standardised difference and its interval, empty where unknown."""
+    value, ends = (
+        Column(title, "number", decimals=2),
+        Column("95 % interval", "interval", decimals=2),
+    )
     return [
-        (
-            lambda row: None if np.isnan(row[kind][0]) else row[kind][0],
-            Column(title, "number", decimals=2),
-        ),
-        (lambda row: row[kind][1:], Column("95 % interval", "interval", decimals=2)),
+        (lambda row: None if np.isnan(row[kind][0]) else row[kind][0], value),
+        (lambda row: row[kind][1:], ends),
     ]
 
 

@@ -82,11 +82,11 @@ def on_new_task(
         means += np.stack([is_best / is_best.sum(axis=0), is_near, lead, lead**2]) / fillings
     best_share, near_share, mean_lead, squared_lead = means
     units = int(unit.max()) + 1
-    n_tasks = _sum_by_unit(measured.astype(float), unit, units)
+    n_tasks = sum_by_unit(measured.astype(float), unit, units)
     n_units = (n_tasks > 0).sum(axis=1).astype(float)
 
     def mean_over_units(share: Floats) -> Floats:
-        by_unit = _sum_by_unit(np.where(measured, share, 0.0), unit, units)
+        by_unit = sum_by_unit(np.where(measured, share, 0.0), unit, units)
         return np.asarray((by_unit / np.maximum(n_tasks, 1)).sum(axis=1) / np.maximum(n_units, 1))
 
     size = n_units * _explained_share(mean_lead, squared_lead, measured, fillings)
@@ -131,7 +131,7 @@ def _explained_share(
     return np.asarray(1 - share)
 
 
-def _sum_by_unit(values: Floats, unit: NDArray[np.integer], units: int) -> Floats:
+def sum_by_unit(values: Floats, unit: NDArray[np.integer], units: int) -> Floats:
     """Return the sums of the tasks (M, T) of each unit, (M, U)."""
     return np.stack([np.bincount(unit, row, units) for row in values])
 

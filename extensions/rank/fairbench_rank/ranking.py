@@ -27,6 +27,7 @@ from fairbench_rank.new_tasks import (
     fresh_winner,
     least_half_width,
     on_new_task,
+    sum_by_unit,
     times_as_many,
     units_needed,
     usual_spread,
@@ -446,10 +447,9 @@ def usual_epsilon(values: Floats) -> float:
 def _task_means(values: Floats, group: NDArray[np.intp], tasks: int) -> Floats:
     """Return the means of each method's cells of each task, (M, K); NaN if there are none."""
     is_known = np.isfinite(values)
-    sums = [np.bincount(group, row, tasks) for row in np.where(is_known, values, 0.0)]
-    counts = [np.bincount(group, row, tasks) for row in is_known.astype(float)]
+    sums = sum_by_unit(np.where(is_known, values, 0.0), group, tasks)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.stack(sums) / np.stack(counts)
+        return sums / sum_by_unit(is_known.astype(float), group, tasks)
 
 
 def adjusted_means(
@@ -467,14 +467,9 @@ def adjusted_means(
     """
     task_means = _task_means(values, group, len(unit))
     units = int(unit.max()) + 1
-    is_measured = np.isfinite(task_means).astype(float)
-    filled = np.where(is_measured > 0, task_means, 0.0)
-    counts = np.stack([np.bincount(unit, row, units) for row in is_measured])
-    sums = np.stack([np.bincount(unit, row, units) for row in filled])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        unit_means = sums / counts
+    counts = sum_by_unit(np.isfinite(task_means).astype(float), unit, units)
     weight = np.where(counts > 0, 1.0 if alike else counts, 0.0)
-    filled_means = np.where(counts > 0, unit_means, 0.0)
+    filled_means = np.where(counts > 0, _task_means(task_means, unit, units), 0.0)
     ran = (counts > 0).sum(axis=1)
     method_effects = np.zeros(len(values))
     unit_shares = weight.max(axis=0) / weight.max(axis=0).sum()

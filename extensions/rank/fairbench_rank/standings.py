@@ -36,6 +36,7 @@ from fairbench_rank.approaches import (
     contrasts,
     epsilon_of,
     family_means,
+    finite_mean,
     mean_differences,
     mean_over_families,
 )
@@ -374,10 +375,7 @@ def reference_index(plain: ApproachValues) -> int:
 
 def _costs(plain: ApproachValues) -> Floats:
     """Return the mean seconds of a fit, (A, T)."""
-    seconds = plain.metric("fit_seconds")
-    is_known = np.isfinite(seconds)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(is_known, seconds, 0).sum(axis=2) / is_known.sum(axis=2))
+    return finite_mean(np.moveaxis(plain.metric("fit_seconds"), 2, 0))
 
 
 def _approaches(plain: ApproachValues, reference: int) -> Iterator[dict[str, Any]]:

@@ -7,11 +7,11 @@ import pytest
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.data.splits import (
-    half_splits,
     KFold,
     Predefined,
     RepeatedHoldout,
     SampledHoldout,
+    half_splits,
 )
 
 N = 103

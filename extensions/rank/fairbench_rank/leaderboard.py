@@ -433,7 +433,7 @@ def _lines(points: Sequence[Point], style_of: Styles) -> Iterator[Series]:
         words = [word for word in strength.split() if not is_number(word)]
         lines.setdefault((name, " ".join(words)), []).append(point)
     for (name, _), line in lines.items():
-        line.sort(key=_strength)
+        line.sort(key=lambda p: [float(w) for w in _point_name(p)[1].split() if is_number(w)])
         tags = _point_tags(line[0])
         x, y = ([point[axis][0] for point in line] for axis in ("error", "gap"))
         yield Series(name, x, y, style_of[name]["colour"], marked=False, tags=tags)
@@ -451,10 +451,6 @@ def _point_name(point: Point) -> tuple[str, str]:
         return THRESHOLDS, point["setting"].partition("<=")[2]
     name, _, strength = point["intervention"].partition(" ")
     return name, strength
-
-
-def _strength(point: Point) -> list[float]:
-    return [float(word) for word in _point_name(point)[1].split() if is_number(word)]
 
 
 def _point_tags(point: Point) -> Tags:

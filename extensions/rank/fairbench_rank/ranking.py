@@ -20,6 +20,7 @@ from fairbench.core.errors import UserError, check_choice
 from fairbench.core.text import count, percent, shortened, two_digits
 from fairbench.inference.gaps import difference_of_shares
 from fairbench.inference.rates import Limits
+from fairbench_rank.approaches import finite_mean
 from fairbench_rank.new_tasks import (
     MOST_OF_FEW,
     SPLITS,
@@ -537,11 +538,8 @@ def _price(answer: Ranking, units: UnitsOfMean, places: list[int]) -> float:
     if answer.scores.cost is None:
         return nan
     cost = answer.scores.cost[places]
-    is_known = np.isfinite(cost)
-    if not is_known.any(axis=1).all():
-        return nan
-    cell_cost = (np.where(is_known, cost, 0.0).sum(axis=1) / is_known.sum(axis=1)).sum()
-    return float(cell_cost * cost.shape[1] / (int(units.unit.max()) + 1))
+    of_cells = finite_mean(cost.T).sum()
+    return float(of_cells * cost.shape[1] / (int(units.unit.max()) + 1))
 
 
 # Sentences on a ranking: which methods differ, what is open, and what would resolve it.

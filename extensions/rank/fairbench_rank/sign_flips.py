@@ -601,7 +601,10 @@ def _test_by_flips(
     # If flips are drawn at random, the observed data count as one more flip.
     extra = 0 if _makes_all_flips(len(paired.blocks)) else 1
     p_values = np.where(enough, (exceeded + extra) / (len(statistics) + extra), 1.0)
-    return p_values, _bounded_critical(residuals, error_rate, int(enough.sum()))
+    # The quantile of the largest residuals, from that of one pair up to Bonferroni's.
+    of_pairs = -special.ndtri(error_rate / (2 * np.array([1, max(int(enough.sum()), 1)])))
+    quantile = np.quantile(residuals, 1 - error_rate, method="higher")
+    return p_values, float(np.clip(quantile, *of_pairs))
 
 
 def _largest_of_flips(
@@ -639,13 +642,6 @@ def _largest_of_flips(
             for ratio in (statistics, residuals)
         )
     return statistics, residuals
-
-
-def _bounded_critical(largest: Floats, error_rate: float, pairs: int) -> float:
-    """Return the quantile of largest residuals, from that of one pair up to Bonferroni's."""
-    critical = float(np.quantile(largest, 1 - error_rate, method="higher"))
-    bonferroni = -float(special.ndtri(error_rate / (2 * max(pairs, 1))))
-    return min(max(critical, -float(special.ndtri(error_rate / 2))), bonferroni)
 
 
 def _inverse_roots(sums: Floats) -> NDArray[np.float32]:

@@ -197,12 +197,12 @@ def _utf16_without_mark(sample: bytes) -> str:
     return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
 
 
-_END_OF_LINE = re.compile(rb"\r\n|\r|\n")
+END_OF_LINE = re.compile(rb"\r\n|\r|\n")
 
 
 def line_of(content: bytes, position: int) -> int:
     """Return the line that a byte of a text is in, the first being 1."""
-    return 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, position))
+    return 1 + sum(1 for _ in END_OF_LINE.finditer(content, 0, position))
 
 
 _SEQUENCE = re.compile(

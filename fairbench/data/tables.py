@@ -48,6 +48,7 @@ from fairbench.data.columns import (
 )
 from fairbench.data.contents import (
     ARROW,
+    END_OF_LINE,
     EXCEL,
     PARQUET,
     Content,
@@ -525,7 +526,6 @@ def header(content: bytes, file: str, separator: str = ",") -> list[str]:
 
 
 _NO_ROWS = re.compile(rb"[\r\n]*\Z")
-_END_OF_LINE = re.compile(rb"\r\n|\r|\n")
 
 
 def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
@@ -550,7 +550,7 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     def lines() -> Iterator[str]:
         """Yield the lines of the content, and keep in `read` how far they reach."""
         nonlocal read
-        for end in _END_OF_LINE.finditer(content, start):
+        for end in END_OF_LINE.finditer(content, start):
             line = content[read : end.end()]
             read = end.end()
             yield line.decode("utf-8")

@@ -236,7 +236,7 @@ class Tally:
         ahead = true[:, None] > true + 1e-12
         ranks = not (held.better & ~ahead).any()
         gap = true[paired.first] - true[paired.second]
-        inside = (held.lower <= gap + 1e-9) & (gap <= held.upper + 1e-9)
+        inside = (held.limits.lower <= gap + 1e-9) & (gap <= held.limits.upper + 1e-9)
         intervals = bool((inside | (paired.sizes < FEWEST)).all()) or questions
         best = bool(held.may_be_best[true == true.max()].all())
         self.runs += 1

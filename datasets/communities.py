@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from fairbench.core.errors import check_share
-from fairbench.data.columns import at_least, numbers, one_of, target_scale_of
+from fairbench.data.columns import at_least, numbers, one_of, scaled
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
 from fairbench.data.tables import read_table
@@ -108,7 +108,7 @@ def load(
         name="communities",
         task=Task.REGRESSION,
         features=features,
-        target=target_scale_of(crimes, target_scale).apply(crimes),
+        target=scaled(crimes, target_scale),
         sensitive=pd.DataFrame({"race": group}),
         privileged={"race": "racepctblack <= 0.2"},
         target_name="violent crimes per population",

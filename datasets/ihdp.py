@@ -85,16 +85,16 @@ def load(
         categories(raw, name, source.path, allowed=("1", "2") if name == "x14" else ("0", "1"))
     values = pd.DataFrame({name: numbers(raw, name, source.path) for name in _COLUMNS})
     mean = values["mu1"].where(treatment == "1", values["mu0"])
-    scale = target_scale_of(values["y_factual"], target_scale)
+    low, span = target_scale_of(values["y_factual"], target_scale)
     left_out = () if keep_sensitive else ("x7",)
     return Dataset(
         name="ihdp" if realisation == 1 else f"ihdp_{realisation}",
         task=Task.REGRESSION,
         features=values[["treatment", *_COVARIATES]].drop(columns=list(left_out)),
-        target=scale.apply(values["y_factual"]),
+        target=(values["y_factual"] - low) / span,
         sensitive=pd.DataFrame({"sex": sex}),
         privileged={"sex": "sex 1"},
         target_name="cognitive score",
-        truth=pd.DataFrame({"mean": scale.apply(mean), "sd": np.full(len(raw), 1 / scale.span)}),
+        truth=pd.DataFrame({"mean": (mean - low) / span, "sd": np.full(len(raw), 1 / span)}),
         sources=(source,),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fairbench.data.columns import categories, numbers, require_columns, target_scale_of
+from fairbench.data.columns import categories, numbers, require_columns, scaled
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
 from fairbench.data.tables import read_table
@@ -69,7 +69,7 @@ def load(
         name="insurance",
         task=Task.REGRESSION,
         features=pd.DataFrame(columns),
-        target=target_scale_of(charges, target_scale).apply(charges),
+        target=scaled(charges, target_scale),
         sensitive=pd.DataFrame({"sex": sex}),
         privileged={"sex": "male"},
         target_name="medical charges",

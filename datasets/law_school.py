@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairbench.data.columns import categories, labels, numbers, require_columns, target_scale_of
+from fairbench.data.columns import categories, labels, numbers, require_columns, scaled
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task, reference_first
 from fairbench.data.download import Archive
 from fairbench.data.tables import read_table
@@ -100,7 +100,7 @@ def _first_year(
     average: pd.Series,
     how: str,
 ) -> Dataset:
-    target = target_scale_of(average, how).apply(average)
+    target = scaled(average, how)
     about = {"task": Task.REGRESSION, "target_name": "first-year average"}
     return assembled(name, source, columns, groups, target, **about)
 

@@ -234,10 +234,10 @@ def _feature(
     amounts = written.str.fullmatch(AMOUNT).to_numpy(bool)
     if not is_group and (is_typed or 2 * amounts.sum() > (~missing).sum()):
         strange = wrong & ~amounts
-        place.refuse(
+        place.refuse_as(
             column, strange if strange.any() else wrong,
-            f"number, as most of the column are: write one, or nothing where none is known; "
-            f"dataset.drop=[{place.name}] leaves the column out", negation="no",
+            f"is no number, as most of the column are: write one, or nothing where none is known; "
+            f"dataset.drop=[{place.name}] leaves the column out",
         )  # fmt: skip
     if not missing.any() and set(written.str.lower()) <= {"true", "false"}:
         return written.str.lower() == "true"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.errors import DataError
-from fairbench.data.columns import labels, numbers, one_of, require_columns, target_scale_of
+from fairbench.data.columns import labels, numbers, one_of, require_columns, scaled
 from fairbench.data.dataset import Dataset, Datasheet, Source, Task
 from fairbench.data.download import Archive
 from fairbench.data.tables import read_table
@@ -222,7 +222,7 @@ def _dataset(
         name=name,
         task=Task.REGRESSION,
         features=features.reset_index(drop=True),
-        target=target_scale_of(visits, how).apply(visits),
+        target=scaled(visits, how),
         sensitive=pd.DataFrame({"race": race}),
         privileged={"race": "white"},
         target_name="prenatal visits (quintile)",

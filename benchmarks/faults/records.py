@@ -43,7 +43,7 @@ from fairbench.audits.labelling.session import StateFile
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sealed, sealed_json, unsealed_json
 from fairbench.experiments.execute import carry_out
-from fairbench.experiments.tuning import StudyRecord
+from fairbench.experiments.tuning import add_trial, begin_study, stored_trials
 from fairbench.results import catalogue, predictions
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import CorruptCellError, Store
@@ -360,11 +360,11 @@ class Place(commands.Place):
         frame.to_csv(self.root / "rows.csv", index=False)
         frame.drop(columns="y").to_csv(self.root / "unlabelled.csv", index=False)
         asked = ("target=y", "score=s", "group=sex")
-        study = StudyRecord(self.results / "tuning" / "0123456789ab")
-        study.begin({"learner.C": "interval(1,2)"}, again=True)
+        study = self.results / "tuning" / "0123456789ab"
+        begin_study(study, {"learner.C": "interval(1,2)"}, again=True)
         trial = {"values": {"learner.C": 1.5}, "objectives": [0.1], "folds": 2}
         for _ in range(3):
-            study.add(sealed_json({**trial, "stopped": False, "seconds": 0.1, "error": ""}))
+            add_trial(study, sealed_json({**trial, "stopped": False, "seconds": 0.1, "error": ""}))
         sweep = self.results / "sweeps" / "2026-01-01"
         sweep.mkdir(parents=True)
         outcomes = [
@@ -574,14 +574,14 @@ KINDS = (
         "results/tuning/*/study.json",
         2,
         _json_file,
-        (lambda at, run: _study(at).begin({"learner.C": "interval(1,2)"}, again=False),),
+        (lambda at, run: begin_study(_study(at), {"learner.C": "interval(1,2)"}, again=False),),
     ),
     Kind(
         "trials",
         "results/tuning/*/trials.jsonl",
         4,
         _lines_file,
-        (lambda at, run: _study(at).trials(_in_space),),
+        (lambda at, run: stored_trials(_study(at), _in_space),),
     ),
     Kind(
         "pack",
@@ -619,9 +619,9 @@ def _in_space(values: Any) -> bool:
     return values.keys() == {"learner.C"} and isinstance(value, float) and 1 <= value <= 2
 
 
-def _study(place: Place) -> StudyRecord:
+def _study(place: Place) -> Path:
     (folder,) = (place.results / "tuning").iterdir()
-    return StudyRecord(folder)
+    return folder
 
 
 class Round:

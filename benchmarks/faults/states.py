@@ -355,7 +355,7 @@ class Watching(Trial):
         options = WatchOptions(
             path=path, group=("sex",), target="label", score="score", time="week", id="person",
         )  # fmt: skip
-        return look(WatchFile(state), options, {"path", "group", "target", "time", "id"}).state
+        return look(WatchFile(state), options, {"path", "group", "target", "time", "id"})[1]
 
     def work(self, person: int, seed: int) -> None:
         """Look at one week after the other, some of them twice, and at late labels."""

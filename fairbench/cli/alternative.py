@@ -117,7 +117,7 @@ def _search_drawn(options: Any) -> tuple[Alternative | None, Path, str]:
         protect_from_collection([config["results"]], locks, make=not config["plan"])
         search = request.search()
         search.check()
-        folder = options.results / "alternative" / search.record.folder.name
+        folder = options.results / "alternative" / search.folder.name
         if search.default_plan.config["plan"]:
             print_line(_plan_text(search))
             return None, folder, ""
@@ -176,7 +176,7 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
             ),
             ended=_why_ended(search),
             worth=search.worth,
-            folder=str(search.record.folder),
+            folder=str(search.folder),
             seed=run.study.seed,
         ),
     )

@@ -24,7 +24,14 @@ from fairbench.core.errors import IncompatibleError, UserError, refused
 from fairbench.core.locks import using
 from fairbench.core.processes import failure
 from fairbench.experiments.configuration import IDENTITY
-from fairbench.experiments.execute import Execution, Plan, Prices, RunEnd, executor
+from fairbench.experiments.execute import (
+    Execution,
+    Plan,
+    UnitResult,
+    executor,
+    prices_of,
+    seconds_of_fit,
+)
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.runs import runs_document
@@ -54,7 +61,7 @@ class Outcome:
     computed: int = 0
 
     @classmethod
-    def of(cls, end: RunEnd, words: Words = ()) -> Outcome:
+    def of(cls, end: UnitResult, words: Words = ()) -> Outcome:
         """Return the outcome of a job that was carried out."""
         if end.error:
             return cls("failed", end.plan.name, words, end.error, end.trace, end.plan)
@@ -135,14 +142,14 @@ def _price(costs: Counter[str]) -> str:
 def _with_costs(runs: Sequence[Plan]) -> Iterator[tuple[Plan, dict[str, Any]]]:
     """Yield each run with the cells and CPU seconds that it adds to those of earlier runs."""
     folders = {run.store.root for run in runs}
-    prices = {root: Prices.of(Catalogue(root)) for root in folders}
+    prices = {root: prices_of(Catalogue(root)) for root in folders}
     counted: set[str] = set()
     for run in runs:
         missing = {cell for cell in run.cells if not run.store.has(cell)}
         new = len(missing - counted)
         counted |= missing
-        prices_of_folder, chosen = prices[run.store.root], run.config["hydra"]["runtime"]["choices"]
-        each = prices_of_folder.seconds(run.cost_key, run.rows, chosen) if new else 0.0
+        paid, chosen = prices[run.store.root], run.config["hydra"]["runtime"]["choices"]
+        each = seconds_of_fit(paid, run.cost_key, run.rows, chosen) if new else 0.0
         costs = {"runs": 1, "cells": len(run.cells), "in the store": len(run.cells) - len(missing)}
         costs |= {"to compute": new, "unpriced": new if each is None else 0}
         yield run, {**costs, "seconds": new * (each or 0.0)}

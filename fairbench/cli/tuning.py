@@ -46,7 +46,7 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
         logged = log_runs(list(runs), search.default_plan.config["tracking"])
         print_line(
             f"fitted {search.fitted} cells; runs: {default.folder.path} (untuned), "
-            f"{best.folder.path} (tuned); study: {search.record.folder}; {logged}"
+            f"{best.folder.path} (tuned); study: {search.folder}; {logged}"
         )
     return 0
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fairbench.components import imported
 from fairbench.core.errors import DataError, UserError
@@ -110,12 +111,9 @@ def _sources(values: Iterable[Any]) -> Iterator[Source]:
 
 def page(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
     """Return the page that documents the data sets `tasks`, in Markdown."""
-    sections = [_HEAD]
-    modules = list(dict.fromkeys(entry.module for entry in tasks))
-    for module in modules:
-        of_module = [entry for entry in tasks if entry.module is module]
-        sections.append(_section(archive, of_module))
-    return "\n".join(sections)
+    modules = dict.fromkeys(entry.module for entry in tasks)
+    by_module = [[entry for entry in tasks if entry.module is module] for module in modules]
+    return "\n".join([_HEAD, *(_section(archive, of_module) for of_module in by_module)])
 
 
 def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
@@ -137,16 +135,18 @@ def _section(archive: Archive, tasks: Sequence[DatasetEntry]) -> str:
         lines += [*_table(_COLUMNS, rows), ""]
         lines += [*_table(["dataset", "attribute", "group", "rows", "rate"], groups), ""]
     lines += [note + "\n" for note in notes]
-    lines += [f"**Source.** {datasheet.source}", "", f"**Licence.** {datasheet.licence}", ""]
-    lines += [
-        f"**In the papers, and here.** {datasheet.paper_differences}",
-        "",
-        f"**Known problems.** {datasheet.criticism}",
+    said = {
+        "Source": datasheet.source,
+        "Licence": datasheet.licence,
+        "In the papers, and here": datasheet.paper_differences,
+        "Known problems": datasheet.criticism,
+    }
+    files = [
+        f"- `{file.path}`, sha256 `{file.sha256 or 'not recorded'}`"
+        for file in sources_of(tasks[0].module)
     ]
-    files = sources_of(tasks[0].module)
-    if files:
-        lines += ["", "**Files.**", ""]
-        lines += [f"- `{file.path}`, sha256 `{file.sha256 or 'not recorded'}`" for file in files]
+    lines.append("\n\n".join(f"**{title}.** {text}" for title, text in said.items()))
+    lines += ["", "**Files.**", "", *files] if files else []
     return "\n".join(lines) + "\n"
 
 
@@ -173,8 +173,13 @@ def _rate(data: Dataset, target: pd.Series) -> str:
         return ""
     if not data.classes:
         return fixed(target.mean(), 4)
-    shares = np.bincount(target.astype(int), minlength=len(data.classes)) / len(target)
-    return " / ".join(f"{share:.3f}" for share in shares)
+    return " / ".join(f"{share:.3f}" for share in _shares(data, target))
+
+
+def _shares(data: Dataset, target: pd.Series) -> NDArray[np.float64]:
+    """Return the share of each of several classes (C,)."""
+    counts = np.bincount(target.astype(int), minlength=len(data.classes))
+    return counts / len(target)
 
 
 def _columns(data: Dataset) -> str:
@@ -225,10 +230,8 @@ def _target(data: Dataset) -> str:
     """Return what is predicted, what its values mean and how often they occur, in words."""
     if data.classes:
         order = "in this order" if data.ordered else "without an order"
-        shares = np.bincount(data.target.astype(int), minlength=len(data.classes)) / len(data)
-        names = [
-            f"{name} {100 * share:.1f} %" for name, share in zip(data.classes, shares, strict=True)
-        ]
+        shares = zip(data.classes, _shares(data, data.target), strict=True)
+        names = [f"{name} {100 * share:.1f} %" for name, share in shares]
         return f"{data.target_name}; classes, {order}: {', '.join(names)}"
     if data.task is Task.REGRESSION:
         low, high = data.target.min(), data.target.max()
@@ -250,34 +253,27 @@ def _attributes(data: Dataset) -> Iterator[str]:
 _MOST_GROUPS = 8  # of an attribute, that are named
 
 
-@dataclass(frozen=True)
-class FileCheck:
-    """The state of a raw file, ``there``, ``missing`` or ``wrong``, and a note that explains it."""
+def check_file(archive: Archive, source: Source) -> tuple[str, str]:
+    """Find or download a raw file, and verify it.
 
-    state: str
-    source: Source
-    note: str
-
-
-def check_file(archive: Archive, source: Source) -> FileCheck:
-    """Find or download a raw file, and verify it."""
+    Returns
+    -------
+    Its state, ``there``, ``missing`` or ``wrong``, and a note that explains it.
+    """
     before = archive.locate(source)
     try:
         archive.read(source)
     except DataError as error:
         if before is not None:
-            return FileCheck("wrong", source, str(error))
+            return "wrong", str(error)
         reason = error.reason if isinstance(error, MissingFileError) else error
-        return FileCheck("missing", source, f"{reason}; see {source.page}")
-    path = archive.locate(source)
-    note = f"{path}" if before else f"downloaded to {path}"
-    return FileCheck(
-        "there", source, note if source.sha256 else f"{note} (no checksum is recorded)"
-    )
+        return "missing", f"{reason}; see {source.page}"
+    note = f"{before}" if before else f"downloaded to {archive.locate(source)}"
+    return "there", note if source.sha256 else f"{note} (no checksum is recorded)"
 
 
-def check(archive: Archive, sources: Sequence[Source]) -> list[FileCheck]:
-    """Check every raw file, and print a table that says which are there, missing or wrong."""
+def check(archive: Archive, sources: Sequence[Source]) -> list[str]:
+    """Check every raw file, print which are there, missing or wrong, and return these states."""
     from rich.console import Console
     from rich.progress import track
     from rich.table import Column, Table
@@ -286,14 +282,12 @@ def check(archive: Archive, sources: Sequence[Source]) -> list[FileCheck]:
 
     console = Console()
     steps = track(sources, "Raw files", console=console, transient=True)
-    checks = [check_file(archive, source) for source in steps]
+    checks = [(source, *check_file(archive, source)) for source in steps]
     table = Table(Column("file", overflow="fold"), "state", Column("where", overflow="fold"))
     colours = {"there": "green", "missing": "yellow", "wrong": "red"}
-    for result in checks:
-        state = terminal(result.state, colours[result.state])
-        table.add_row(terminal(result.source.path), state, terminal(result.note))
+    for source, state, note in checks:
+        table.add_row(terminal(source.path), terminal(state, colours[state]), terminal(note))
     console.print(table)
-    states = [result.state for result in checks]
-    counts = [f"{states.count(state)} {state}" for state in colours]
-    console.print(", ".join(counts))
-    return checks
+    states = [state for _, state, _ in checks]
+    console.print(", ".join(f"{states.count(state)} {state}" for state in colours))
+    return states

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Codes, Floats
-from fairbench.core.errors import DataError, UserError, unknown_name
+from fairbench.core.errors import DataError, UserError, check_choice
 from fairbench.core.text import count, is_number, quoted, shortened
 
 
@@ -90,8 +90,7 @@ _PLAIN = (("0", "1"), ("false", "true"), ("-1", "1"), ("no", "yes"), ("n", "y"),
 
 def are_missing(texts: pd.Series) -> NDArray[np.bool_]:
     """Return which texts (n,) stand for no value, such as nothing, NA or null."""
-    missing: NDArray[np.bool_] = texts.str.strip().str.lower().isin(_MISSING).to_numpy(bool)
-    return missing
+    return np.asarray(texts.str.strip().str.lower().isin(_MISSING), bool)
 
 
 def spelled(text: str) -> str:
@@ -130,7 +129,7 @@ def _as_written(pair: tuple[str, str], present: Collection[str]) -> tuple[str, s
     if any(value[:1].isupper() for value in present) and change is str:
         change = str.capitalize
     written = {value.lower(): value for value in present}
-    negative, positive = (written.get(each, change(each)) for each in pair)
+    negative, positive = (written.get(label, change(label)) for label in pair)
     return negative, positive
 
 
@@ -185,7 +184,7 @@ def numbers(
     wrong = ~np.isfinite(values.to_numpy())
     if missing is not None:
         wrong &= (text != missing).to_numpy()
-    ColumnRef(file, column).refuse(text, wrong, "number", negation="no")
+    ColumnRef(file, column).refuse_as(text, wrong, "is no number")
     return values
 
 
@@ -244,31 +243,16 @@ def at_least(values: pd.Series, cut: float, name: str, *, strict: bool = False) 
     return pd.Series(pd.Categorical.from_codes((~above).astype(int), names), index=values.index)
 
 
-@dataclass(frozen=True)
-class Scale:
-    """A target's unit: ``scaled = (value - low) / span``."""
-
-    low: float
-    span: float
-
-    def apply(self, values: pd.Series) -> pd.Series:
-        """Return values in the scaled unit."""
-        return (values - self.low) / self.span
-
-
-def target_scale_of(values: pd.Series, how: str) -> Scale:
-    """Return the scale of a regression target: ``minmax`` of all rows, or ``none``."""
-    if how not in ("minmax", "none"):
-        raise unknown_name("dataset.target_scale", how, ("minmax", "none"))
-    if how == "none":
-        return Scale(0.0, 1.0)
-    return Scale(float(values.min()), float(values.max() - values.min()))
+def scaled(values: pd.Series, how: str) -> pd.Series:
+    """Return a regression target in the unit of the ``minmax`` of all rows, or ``none``."""
+    if one_of("target_scale", how, ("minmax", "none")) == "none":
+        return values.astype(float)
+    return (values - values.min()) / (values.max() - values.min())
 
 
 def one_of(option: str, value: str, valid: Sequence[str]) -> str:
     """Return `value` of the loader's `option`, or refuse it with the valid ones."""
-    if value not in valid:
-        raise unknown_name(f"dataset.{option}", value, valid)
+    check_choice(f"dataset.{option}", value, valid)
     return value
 
 
@@ -331,26 +315,18 @@ class ColumnRef:
         """Return an error about the column; its message ends with a sentence on what it holds."""
         return UserError(f"{self.file}: column '{self.name}' {sentence}")
 
-    def refuse(
-        self,
-        text: pd.Series,
-        is_refused: NDArray[np.bool_],
-        expected: str,
-        *,
-        negation: str = "not",
-    ) -> None:
+    def refuse(self, text: pd.Series, is_refused: NDArray[np.bool_], expected: str) -> None:
         """Raise an error on the first value that is refused, if any; rows count from 1.
 
         Parameters
         ----------
         expected : what a value has to be.
-        negation : ``not`` or ``no``, as `expected` needs it.
 
         Raises
         ------
         RowError : names the row and the value.
         """
-        self.refuse_as(text, is_refused, f"is {negation} {expected}")
+        self.refuse_as(text, is_refused, f"is not {expected}")
 
     def refuse_as(self, text: pd.Series, is_refused: NDArray[np.bool_], reason: str) -> None:
         """Raise an error as :meth:`refuse` does, which says `reason` of the value."""
@@ -365,9 +341,7 @@ class ColumnRef:
         self.refuse(text, (text.astype(str) == "").to_numpy(), expected)
 
 
-def each_value(
-    text: pd.Series, function: Callable[[str], str]
-) -> tuple[NDArray[np.int64], list[str]]:
+def each_value(text: pd.Series, function: Callable[[str], str]) -> Values:
     """Apply a function to the distinct values of a column; return codes into their results."""
     codes, values = pd.factorize(text)
     return codes.astype(np.int64), [function(str(value)) for value in values]
@@ -392,17 +366,15 @@ def scores_of(frame: pd.DataFrame, column: ColumnRef, *, ratings: bool = False) 
         if not wrong_texts.iloc[0]:
             rows = count(wrong.sum())
             hint = f": each row needs a score; add it, or delete the {rows} rows without"
-        column.refuse(text.where(~wrong, wrong_texts), wrong, f"number{hint}", negation="no")
+        column.refuse_as(text.where(~wrong, wrong_texts), wrong, f"is no number{hint}")
     are_ratings = not (score % 1).any() and not 10 < score.max() <= 100
-    if are_ratings or score.min() < 0 or not 1 < score.max() <= 100:
-        hint = ""
-    elif (score > 2).any() and (
-        within_one(score).mean() >= _MANY_SHARES or mixes_scales(score)
-    ):  # fmt: skip
-        hint = "" if mixes_scales(score) else "; if all are percents, give scale=percent"
-        raise mixed_scales(score, text, column, hint)
-    else:
-        hint = "; of percents give scale=percent"
+    are_percents = not are_ratings and score.min() >= 0 and 1 < score.max() <= 100
+    mixed = mixes_scales(score)
+    if are_percents and (score > 2).any() and (mixed or within_one(score).mean() >= _MANY_SHARES):
+        raise mixed_scales(
+            score, text, column, "" if mixed else "; if all are percents, give scale=percent"
+        )
+    hint = "; of percents give scale=percent" if are_percents else ""
     if are_ratings and ratings:
         hint = (
             "; of ratings such as deciles give scale=rating, and as threshold= the one above which "
@@ -419,10 +391,7 @@ def numbers_of(frame: pd.DataFrame, column: ColumnRef) -> Floats:
     ------
     UserError : a value that is no number; names the row.
     """
-    text = frame[column.name]
-    values: Floats = to_numbers(text)
-    column.refuse(text, ~np.isfinite(values), "number", negation="no")
-    return values
+    return np.asarray(numbers(frame, column.name, column.file), np.float64)
 
 
 def shares_of(percents: pd.Series, column: ColumnRef) -> pd.Series:
@@ -439,11 +408,9 @@ def shares_of(percents: pd.Series, column: ColumnRef) -> pd.Series:
     text = percents.astype(str)
     values = to_numbers(text.str.rstrip("% \u00a0"))
     has_sign = text.str.endswith("%").to_numpy(bool)
-    is_present = (text != "").to_numpy(bool)
-    is_bare = is_present & ~has_sign
-    if (has_sign & is_present).any() and is_bare.any():
-        rows = int(np.flatnonzero(is_bare)[0]), int(np.flatnonzero(has_sign)[0])
-        raise _mixed_scales_error(rows, text, column)
+    is_bare = (text != "").to_numpy(bool) & ~has_sign
+    if has_sign.any() and is_bare.any():
+        raise _mixed_scales_error(is_bare, has_sign, text, column)
     if mixes_scales(values):
         raise mixed_scales(values, text, column)
     shares = pd.Series(values / 100, percents.index)
@@ -476,23 +443,23 @@ def mixes_scales(values: Floats) -> bool:
 
 def mixed_scales(values: Floats, text: pd.Series, column: ColumnRef, hint: str = "") -> UserError:
     """Return the error of a column that holds both shares and percents."""
-    return _mixed_scales_error(
-        (int(np.flatnonzero(within_one(values))[0]), int(np.flatnonzero(values > 1)[0])),
-        text,
-        column,
-        hint,
-    )
+    return _mixed_scales_error(within_one(values), values > 1, text, column, hint)
 
 
 def _mixed_scales_error(
-    rows: tuple[int, int], text: pd.Series, column: ColumnRef, hint: str = ""
+    shares: NDArray[np.bool_],
+    percents: NDArray[np.bool_],
+    text: pd.Series,
+    column: ColumnRef,
+    hint: str = "",
 ) -> UserError:
-    """Return the error that names a row with a share, and a row with a percent."""
-    share, percent = text.iloc[list(rows)]
-    share_row, percent_row = text.index[list(rows)]
+    """Return the error that names the first row with a share, and the first with a percent."""
+    first, other = (
+        f"{quoted(text.iloc[row])} in row {text.index[row] + 1}"
+        for row in (int(shares.argmax()), int(percents.argmax()))
+    )
     return column.fault(
-        f"holds shares and percents, such as {quoted(share)} in row {share_row + 1} and "
-        f"{quoted(percent)} in row {percent_row + 1}: write all in one way{hint}"
+        f"holds shares and percents, such as {first} and {other}: write all in one way{hint}"
     )
 
 
@@ -507,8 +474,8 @@ def labels_of(text: pd.Series, column: ColumnRef, positive: str) -> tuple[Floats
     ------
     UserError : a third label, an unknown positive one, or two of which neither is plainly 1.
     """
-    codes, values = each_value(text, spelled)
-    present = list(dict.fromkeys(value for value in values if value))
+    values = each_value(text, spelled)
+    present = list(dict.fromkeys(value for value in values[1] if value))
     if len(present) > 2:
         hint = "; of several classes name prediction=, the column of predicted ones, too"
         if len(present) > _MANY_NUMBERS and all(map(is_number, present)):
@@ -517,14 +484,16 @@ def labels_of(text: pd.Series, column: ColumnRef, positive: str) -> tuple[Floats
                 "above a limit; an audit of predicted numbers names their column by prediction="
             )
         first, second = (quoted(label, 30) for label in present[:2])
-        wrong = np.array([value not in ("", *present[:2]) for value in values])
-        column.refuse(text, wrong[codes], f"{first} or {second}, and a label has two values{hint}")
-    names = _label_names(present, column, spelled(positive))
-    return labels_with_names(text, column, names)
+        expected = f"{first} or {second}, and a label has two values{hint}"
+        _meanings(text, column, values, dict.fromkeys(("", *present[:2]), 0), expected)
+    return labels_with_names(text, column, _label_names(present, column, spelled(positive)), values)
+
+
+Values = tuple[NDArray[np.int64], list[str]]  # codes, and the distinct values that they stand for
 
 
 def labels_with_names(
-    text: pd.Series, column: ColumnRef, names: Sequence[str]
+    text: pd.Series, column: ColumnRef, names: Sequence[str], values: Values | None = None
 ) -> tuple[Floats, tuple[str, str]]:
     """Like :func:`labels_of`, but the names of labels 0 and 1 are given.
 
@@ -534,10 +503,19 @@ def labels_with_names(
     """
     first, second = names
     meaning = {"": np.nan, first: 0.0, second: 1.0}
-    codes, values = each_value(text, spelled)
-    wrong = np.array([value not in meaning for value in values], bool)
-    column.refuse(text, wrong[codes], f"'{first}' or '{second}', the labels there are")
-    return np.array([meaning[value] for value in values])[codes], (first, second)
+    expected = f"'{first}' or '{second}', the labels there are"
+    values = values or each_value(text, spelled)
+    return _meanings(text, column, values, meaning, expected), (first, second)
+
+
+def _meanings(
+    text: pd.Series, column: ColumnRef, values: Values, meaning: Mapping[str, float], expected: str
+) -> NDArray[Any]:
+    """Return what the values of a column mean; refuse the first that means nothing."""
+    codes, distinct = values
+    wrong = np.array([value not in meaning for value in distinct], bool)
+    column.refuse(text, wrong[codes], expected)
+    return np.array([meaning[value] for value in distinct])[codes]
 
 
 def _label_names(present: Sequence[str], column: ColumnRef, positive: str) -> tuple[str, str]:
@@ -562,11 +540,9 @@ def marks_of(text: pd.Series, column: ColumnRef) -> NDArray[np.bool_]:
     ------
     UserError : any other value.
     """
-    codes, values = each_value(text, lambda value: spelled(value).lower())
-    wrong = np.array([value not in _TRUE + _FALSE for value in values])
-    column.refuse(text, wrong[codes], "true or false")
-    marks: NDArray[np.bool_] = np.array([value in _TRUE for value in values])[codes]
-    return marks
+    values = each_value(text, lambda value: spelled(value).lower())
+    meaning = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
+    return _meanings(text, column, values, meaning, "true or false")
 
 
 def decisions_of(
@@ -592,14 +568,12 @@ def decisions_of(
     if score is not None and not column.name:
         return (score > threshold).astype(np.int64)
     text = frame[column.name]
-    codes, values = each_value(text, spelled)
-    meaning = others or {name: code for code, name in enumerate(names_of_decisions(values, names))}
-    wrong = np.array([value not in meaning for value in values])
+    values = each_value(text, spelled)
+    called = names_of_decisions(values[1], names)
+    meaning = others or {name: code for code, name in enumerate(called)}
     first, second = (quoted(name, 40) for name in meaning)
     source = "the decisions that decision= names" if others else "the labels of the target"
-    column.refuse(text, wrong[codes], f"{first} or {second}, {source}")
-    decisions: NDArray[np.int64] = np.array([meaning.get(value, 0) for value in values], np.int64)
-    return decisions[codes]
+    return _meanings(text, column, values, meaning, f"{first} or {second}, {source}")
 
 
 _NO = ("0", "no", "n", "false", "f", "nein", "non", "nej", "nee")
@@ -664,7 +638,7 @@ def clusters_of(frame: pd.DataFrame, column: ColumnRef) -> pd.Series:
     UserError : a row without a mark, or the same mark in all rows.
     """
     clusters = frame[column.name].astype(str)
-    column.refuse(clusters, (clusters == "").to_numpy(), "a mark of rows that belong together")
+    column.refuse_blank(clusters, "a mark of rows that belong together")
     if clusters.nunique() < 2:
         raise column.fault("has one mark in all rows: intervals need at least two clusters")
     return clusters
@@ -721,12 +695,9 @@ class MulticlassScores:
         """Return (n, C) probabilities; what a lone confidence leaves is shared by the others."""
         if self.probabilities is not None:
             return self.probabilities
-        n = len(self)
-        other_classes = max(len(self.classes) - 1, 1)
-        shares = np.repeat(
-            ((1 - self.confidence) / other_classes)[:, None], len(self.classes), axis=1
-        )
-        shares[np.arange(n), self.prediction] = self.confidence
+        of_others = (1 - self.confidence) / max(len(self.classes) - 1, 1)
+        shares = np.repeat(of_others[:, None], len(self.classes), axis=1)
+        shares[np.arange(len(self)), self.prediction] = self.confidence
         return shares
 
 
@@ -819,16 +790,15 @@ def read_group_shares(
     ------
     UserError : a probability that is none, or of a row that do not sum to 1.
     """
-    shares = np.column_stack([numbers_of(frame, ColumnRef(file, name)) for name in columns])
-    for name, share in zip(columns, shares.T, strict=True):
+    places = [ColumnRef(file, name) for name in columns]
+    shares = np.column_stack([numbers_of(frame, place) for place in places])
+    for place, share in zip(places, shares.T, strict=True):
         is_outside = (share < 0) | (share > 1)
-        ColumnRef(file, name).refuse(frame[name], is_outside, "a probability between 0 and 1")
+        place.refuse(frame[place.name], is_outside, "a probability between 0 and 1")
     if len(columns) == 1:
         return [f"not {columns[0]}", *columns], np.hstack([1 - shares, shares])
-    hint = "; name a column for every group"
-    _check_sums(
-        pd.DataFrame(shares, frame.index, list(columns)), file, "groups", _GROUP_SLACK, hint
-    )
+    table = pd.DataFrame(shares, frame.index, list(columns))
+    _check_sums(table, file, "groups", _GROUP_SLACK, "; name a column for every group")
     return list(columns), shares / shares.sum(axis=1)[:, None]
 
 

@@ -16,7 +16,6 @@ import string
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +23,7 @@ from types import SimpleNamespace
 from typing import IO, Any
 from xml.etree.ElementTree import iterparse
 
-from fairbench.core.errors import DataError, unknown_name
+from fairbench.core.errors import DataError, check_choice
 from fairbench.core.files import FIELD, check_memory
 from fairbench.data.columns import text_of
 
@@ -32,21 +31,9 @@ TEXT, PARQUET, ARROW, EXCEL = "text", "Parquet", "Arrow", "Excel"
 _BLOCK = 1 << 20
 
 
-@dataclass(frozen=True)
-class Content:
-    """The content of a file with a table.
-
-    Attributes
-    ----------
-    data : the bytes, unpacked; of a text UTF-8 without a byte-order mark. Empty of a Parquet or
-        Arrow file that is not packed, which is read where it is.
-    kind : ``text``, ``Parquet``, ``Arrow`` or ``Excel``.
-    guessed : a note for the reader of the table on how it was read.
-    """
-
-    data: bytes
-    kind: str
-    guessed: tuple[str, ...] = ()
+# The bytes of a file, unpacked: of a text UTF-8 without a byte-order mark; none of a Parquet or
+# Arrow file, which is read where it is. Then its kind, and notes on what was guessed.
+Content = tuple[bytes, str, tuple[str, ...]]
 
 
 def content_of(path: Path) -> Content:
@@ -63,15 +50,18 @@ def content_of(path: Path) -> Content:
         packing = next((name for mark, name in _PACKINGS.items() if start.startswith(mark)), "")
         kind = TEXT if packing else _kind_of(start)
         if kind in (PARQUET, ARROW):
-            return Content(b"", kind)
+            return b"", kind, ()
         file.seek(0)
-        data = _unpack(file, packing, path.name) if packing else _whole_file(file, path)
-    kind = _kind_of(data[:_START])
-    content = Content(data, kind, (packing,) if packing else ())
-    if kind != TEXT:
-        return content
-    _refuse_other_kinds(data, path.name)
-    return _as_utf8(content, path.name)
+        if not packing:
+            check_memory(3 * path.stat().st_size, path.name)
+        data = _unpack(file, packing, path.name) if packing else file.read()
+    kind, encoding = _kind_of(data[:_START]), ""
+    if kind in (PARQUET, ARROW):
+        raise DataError(f"{path.name}: a {kind} file that is packed once more: unpack it first")
+    if kind == TEXT:
+        _refuse_other_kinds(data, path.name)
+        data, encoding = _as_utf8(data, path.name)
+    return data, kind, tuple(note for note in (packing, encoding) if note)
 
 
 _START = 512
@@ -82,12 +72,6 @@ _PACKINGS = {
     b"\x28\xb5\x2f\xfd": "zstandard",
 }
 _BROKEN = (EOFError, OSError, lzma.LZMAError, zlib.error)
-
-
-def _whole_file(file: IO[bytes], path: Path) -> bytes:
-    size = path.stat().st_size
-    check_memory(3 * size, path.name)
-    return file.read()
 
 
 def _unpack(file: IO[bytes], packing: str, name: str) -> bytes:
@@ -186,9 +170,8 @@ _MARKS = {
 _SAMPLE = 4096
 
 
-def _as_utf8(content: Content, name: str) -> Content:
-    """Return a text in any of the usual encodings as UTF-8."""
-    data = content.data
+def _as_utf8(data: bytes, name: str) -> tuple[bytes, str]:
+    """Return a text in any of the usual encodings as UTF-8, and the encoding if it is another."""
     plain = data.removeprefix(b"\xef\xbb\xbf")
     marked = next((code for mark, code in _MARKS.items() if data.startswith(mark)), "")
     encoding = marked or _utf16_without_mark(data[:_SAMPLE])
@@ -197,14 +180,12 @@ def _as_utf8(content: Content, name: str) -> Content:
             text = data.decode(encoding)
         except UnicodeDecodeError as error:
             raise DataError(f"{name}: not {encoding} text (byte {error.start})") from error
-        encoding_name = encoding.upper() if marked else "UTF-16 without a mark"
-        return replace(content, data=text.encode(), guessed=(*content.guessed, encoding_name))
+        return text.encode(), encoding.upper() if marked else "UTF-16 without a mark"
     try:
         plain.decode("utf-8")
     except UnicodeDecodeError as error:
-        text = _western(plain, name, error)
-        return replace(content, data=text.encode(), guessed=(*content.guessed, "Latin-1"))
-    return replace(content, data=plain)
+        return _western(plain, name, error).encode(), "Latin-1"
+    return plain, ""
 
 
 def _utf16_without_mark(sample: bytes) -> str:
@@ -216,12 +197,12 @@ def _utf16_without_mark(sample: bytes) -> str:
     return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
 
 
-_END_OF_LINE = re.compile(rb"\r\n|\r|\n")
+END_OF_LINE = re.compile(rb"\r\n|\r|\n")
 
 
 def line_of(content: bytes, position: int) -> int:
     """Return the line that a byte of a text is in, the first being 1."""
-    return 1 + sum(1 for _ in _END_OF_LINE.finditer(content, 0, position))
+    return 1 + sum(1 for _ in END_OF_LINE.finditer(content, 0, position))
 
 
 _SEQUENCE = re.compile(
@@ -282,8 +263,8 @@ def sheet_as_text(
             _check_archive(archive, name)
         sheets = _sheets(data, name)
         titles = [title for title, _ in sheets]
-        if sheet and sheet not in titles:
-            raise unknown_name(f"sheet of {name}", sheet, titles)
+        if sheet:
+            check_choice(f"sheet of {name}", sheet, titles)
         first: Rows | None = None
         for title, cells in sheets:
             if sheet in ("", title):
@@ -400,18 +381,18 @@ def _rows(reader: Any, sheet: str, name: str) -> Iterator[Row]:
             values = [None] * width
             for place, cell, written in zip(places, cells, element, strict=True):
                 values[place - 1] = value = cell["value"]
-                if value is None and written.find(_FORMULA) is not None:
-                    _check_computed(written, name)
+                # A formula without a value; that of a text may be empty.
+                if (
+                    value is None
+                    and written.find(_FORMULA) is not None
+                    and written.get("t") != "str"
+                ):
+                    raise DataError(
+                        f"{name}: formulas were never computed: open it in Excel, save it, and try "
+                        "again"
+                    )
             yield number, values
             element.clear()
-
-
-def _check_computed(cell: Any, name: str) -> None:
-    """Refuse a formula without a value; that of a text may be empty."""
-    if cell.get("t") != "str":
-        raise DataError(
-            f"{name}: formulas were never computed: open it in Excel, save it, and try again"
-        )
 
 
 def _check_merged(cells: str, name: str) -> None:
@@ -431,7 +412,7 @@ def _text_rows(rows: Iterable[Row], name: str) -> Rows:
     UserError : all cells up to the last row and column would take more memory than is allowed.
     """
     texts: Rows = []
-    width = letters = 0
+    width = letters = filled = 0
     for number, row in rows:
         width = max(width, len(row))
         # Most cells of a wide sheet are empty: what they are is not asked of each.
@@ -440,14 +421,10 @@ def _text_rows(rows: Iterable[Row], name: str) -> Rows:
         check_memory(number * width * FIELD + letters, name)
         texts += [[] for _ in range(number - 1 - len(texts))]
         texts.append(written)
+        filled = max(filled, next((i for i in range(len(row), 0, -1) if written[i - 1]), 0))
     while texts and not any(texts[-1]):
         texts.pop()
-    width = max((_width(row) for row in texts), default=0)
-    return [[*row[:width], *[""] * (width - len(row))] for row in texts]
-
-
-def _width(row: Sequence[str]) -> int:
-    return next((i + 1 for i in reversed(range(len(row))) if row[i]), 0)
+    return [[*row[:filled], *[""] * (filled - len(row))] for row in texts]
 
 
 def _text(cell: Any) -> str:
@@ -468,11 +445,7 @@ def _header(rows: Rows, named: Sequence[str]) -> int:
 
 def _written(rows: Rows) -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(_mark_empty_rows(rows))
+    # A single empty cell would be written as an empty line, and skipped.
+    marked = (row if len(row) > 1 or row[0] else [" "] for row in rows)
+    csv.writer(text, lineterminator="\n").writerows(marked)
     return text.getvalue().encode()
-
-
-def _mark_empty_rows(rows: Rows) -> Iterator[list[str]]:
-    """Yield rows; a single empty cell would be written as an empty line, and skipped."""
-    for row in rows:
-        yield row if len(row) > 1 or row[0] else [" "]

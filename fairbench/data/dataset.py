@@ -170,17 +170,11 @@ class Dataset:
 
     def take(self, rows: NDArray[np.intp]) -> Dataset:
         """Return the data set restricted to `rows` (positions, in that order)."""
-        optional: dict[str, Any] = {
+        of_rows: dict[str, Any] = {
             name: None if (column := getattr(self, name)) is None else column.iloc[rows]
-            for name in ("partition", "clusters", "weight", "truth")
+            for name in ("target", "sensitive", "partition", "clusters", "weight", "truth")
         }
-        return replace(
-            self,
-            features=self.features.take(rows),
-            target=self.target.iloc[rows],
-            sensitive=self.sensitive.iloc[rows],
-            **optional,
-        )
+        return replace(self, features=self.features.take(rows), **of_rows)
 
     def groups(self, attributes: str | Sequence[str]) -> pd.Series:
         """Return each row's group as a categorical whose first category is the reference.
@@ -313,8 +307,8 @@ def _check_target(name: str, task: Task, target: pd.Series) -> None:
     if values.dtype == object or not np.isfinite(values.astype(float)).all():
         raise DataError(f"{name}: target '{target.name}' has missing or non-numeric values")
     _check_size(f"{name}: target '{target.name}'", values.astype(float), "leave the row out")
-    if task is Task.BINARY and not np.isin(values, (0, 1)).all():
-        row = int(np.flatnonzero(~np.isin(values, (0, 1)))[0])
+    if task is Task.BINARY and (other := ~np.isin(values, (0, 1))).any():
+        row = int(other.argmax())
         raise DataError(
             f"{name}: target '{target.name}' is {values[row]:g} in row {row}; a binary target is "
             "0 or 1"
@@ -365,9 +359,8 @@ def _check_weight(name: str, weight: pd.Series | None) -> None:
     if weight is None:
         return
     values = pd.to_numeric(weight, errors="coerce").to_numpy(float)
-    bad = ~np.isfinite(values) | (values < 0)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
+    if (bad := ~np.isfinite(values) | (values < 0)).any():
+        row = int(bad.argmax())
         raise DataError(
             f"{name}: weight '{weight.name}' is {weight.iloc[row]} in row {row}; a weight is a "
             "number of 0 or more"

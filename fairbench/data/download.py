@@ -18,7 +18,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -91,9 +91,8 @@ class Archive:
         download: bool = True,
     ) -> Archive:
         """Build an archive from configuration values; ``None`` searches the default folders."""
-        if isinstance(search_path, str):
-            search_path = [search_path]
-        folders = tuple(map(Path, search_path)) if search_path else default_search_path()
+        named = [search_path] if isinstance(search_path, str) else search_path
+        folders = tuple(map(Path, named)) if named else default_search_path()
         return cls(folders, Path(store), verify, download)
 
     def read(self, source: Source) -> bytes:
@@ -108,14 +107,15 @@ class Archive:
             path = self._download(source)
         content = unpack(path, source.member, source.size if self.verify else 0)
         refuse_web_page(content, str(path), source.page)
-        if not (self.verify and source.sha256):
-            return content
-        if (checksum := hashlib.sha256(content).hexdigest()) != source.sha256:
-            raise DataError(
-                f"{path} has sha256 {checksum}, expected {source.sha256}: the file was left in "
-                "place and not used; replace it, or set data.verify=false to use it as it is"
-            )
+        advice = "the file was left in place and not used; replace it, or set data.verify=false to "
+        self._check_sum(content, source, f"{path} has", f"{advice}use it as it is")
         return content
+
+    def _check_sum(self, content: bytes, source: Source, start: str, advice: str) -> None:
+        """Refuse a content whose checksum is not the recorded one, if that is asked for."""
+        known = source.sha256 if self.verify else ""
+        if known and (checksum := hashlib.sha256(content).hexdigest()) != known:
+            raise DataError(f"{start} sha256 {checksum}, expected {known}: {advice}")
 
     def locate(self, source: Source) -> Path | None:
         """Return the first existing file for `source`, plain or with ``.gz``, or None."""
@@ -135,8 +135,7 @@ class Archive:
         for url in source.urls:
             try:
                 content = _fetch(url, source, source.size if self.verify else 0)
-                if self.verify and source.sha256:
-                    _check_download(content, source)
+                self._check_sum(content, source, "has", "data.verify=false takes it as it is")
             except (OSError, ValueError, DataError) as error:
                 reasons.append(f"{url}: {_reason(error)}")
             else:
@@ -198,17 +197,13 @@ def _within(packed: gzip.GzipFile | IO[bytes], path: Path, size: int) -> bytes:
     most = size or min(_LEAST + _RATIO * path.stat().st_size, most_memory())
     with packed:
         content = packed.read(most + 1)
-    if len(content) > most and size:
-        raise DataError(
-            f"{path} unfolds to more than {size:,} bytes, which the recorded file has: it is "
-            "another one. Delete it and get it again, or set data.verify=false to use it as it is"
-        )
-    if len(content) > most:
-        raise DataError(
-            f"{path} unfolds to more than {most / 1e6:,.0f} MB, over {_RATIO} times its size: no "
-            "table does. Delete it and get it again"
-        )
-    return content
+    if len(content) <= most:
+        return content
+    why = f"{most / 1e6:,.0f} MB, over {_RATIO} times its size: no table does"
+    if size:
+        why = f"{size:,} bytes, which the recorded file has: it is another one"
+    way_out = ", or set data.verify=false to use it as it is" if size else ""
+    raise DataError(f"{path} unfolds to more than {why}. Delete it and get it again{way_out}")
 
 
 def refuse_web_page(content: bytes, file: str, page: str) -> None:
@@ -283,13 +278,6 @@ class _Meter:
         """Do nothing."""
 
 
-def _check_download(content: bytes, source: Source) -> None:
-    if (checksum := hashlib.sha256(content).hexdigest()) != source.sha256:
-        raise DataError(
-            f"has sha256 {checksum}, expected {source.sha256}: data.verify=false takes it as it is"
-        )
-
-
 def _reason(error: Exception) -> str:
     """Return the first line of an error, without the object addresses that libraries print."""
     cause = getattr(error, "args", [error])
@@ -302,16 +290,11 @@ def _reason(error: Exception) -> str:
 _META = b"fairbench"
 _FRAMES = ("features", "sensitive", "truth")
 _SERIES = ("target", "partition", "clusters", "weight")
-_PLAIN = (
-    "name",
-    "privileged",
-    "target_name",
-    "positive_label",
-    "favourable",
-    "redistributable",
-    "classes",
-    "ordered",
-)
+_PLAIN = [
+    part.name
+    for part in fields(Dataset)
+    if part.name not in (*_FRAMES, *_SERIES, "task", "sources")
+]
 
 
 def load(
@@ -351,13 +334,14 @@ def cache_path(archive: Archive, options: Mapping[str, Any]) -> Path:
 
 def _add_checksums(data: Dataset, archive: Archive) -> Dataset:
     """Give sources that were not verified the checksum of what was read: results depend on it."""
-    sources = tuple(
+    known = {source for source in data.sources if archive.verify and source.sha256}
+    sources = (
         source
-        if archive.verify and source.sha256
+        if source in known
         else replace(source, sha256=_sha256(source, archive) or source.sha256)
         for source in data.sources
     )
-    return replace(data, sources=sources)
+    return replace(data, sources=tuple(sources))
 
 
 def _sha256(source: Source, archive: Archive) -> str | None:

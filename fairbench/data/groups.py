@@ -59,20 +59,15 @@ def check_bands(cuts: Iterable[str], option: str = "group") -> None:
     """
     for cut in cuts:
         name, _, spec = cut.rpartition(":")
+        parts, why = _QUANTILES.fullmatch(spec), ""
         if not _BANDED.fullmatch(cut):  # only a stored state may hold such
-            raise UserError(
-                f"{option}={shortened(cut)}: bands are a column and limits, such as age:25,40,62"
-            )
-        parts = _QUANTILES.fullmatch(spec)
-        if parts and not 2 <= int(parts[1][:5]) <= _MOST_PARTS:
-            raise UserError(
-                f"{option}={shortened(cut)}: name 2 to {_MOST_PARTS} parts, such as "
-                f"{name}:quantiles(4)"
-            )
-        if not parts and (np.diff([float(limit) for limit in spec.split(",")]) <= 0).any():
-            raise UserError(
-                f"{option}={shortened(cut)}: the limits of bands rise, such as {name}:25,40,62"
-            )
+            why = "bands are a column and limits, such as age:25,40,62"
+        elif parts and not 2 <= int(parts[1][:5]) <= _MOST_PARTS:
+            why = f"name 2 to {_MOST_PARTS} parts, such as {name}:quantiles(4)"
+        elif not parts and (np.diff([float(limit) for limit in spec.split(",")]) <= 0).any():
+            why = f"the limits of bands rise, such as {name}:25,40,62"
+        if why:
+            raise UserError(f"{option}={shortened(cut)}: {why}")
 
 
 def with_bands(frame: pd.DataFrame, cuts: Iterable[str], file: str) -> pd.DataFrame:
@@ -229,11 +224,9 @@ def groups_of(
     """
     codes, values = each_value(text, lambda value: value or MISSING)
     names = in_order(set(values))
-    hint = ""
     holds = f"holds {len(names)} different"
-    if are_quantities(names):
-        hint = f": make bands of them, such as {option}={column.name}:25,40,62 or "
-        hint += f"{column.name}:quantiles(4)"
+    bands = f"{option}={column.name}:25,40,62 or {column.name}:quantiles(4)"
+    hint = f": make bands of them, such as {bands}" if are_quantities(names) else ""
     if not 2 <= len(names) <= most:
         only = f" ({quoted(names[0])})" if len(names) == 1 else ""
         raise column.fault(f"{holds} values{only}; a {option} column has 2 to {most}{hint}")
@@ -383,16 +376,13 @@ def _notes_on_sizes(name: str, column: pd.Series) -> Iterator[str]:
         sizes = pd.Series(times, column.index).groupby(column.to_numpy()).sum()
     rare = sizes.index[sizes < _RARE]
     if are_quantities([str(value) for value in sizes.index]):
-        yield (
-            f"{name}: {len(sizes)} different numbers are a group each; {name}:25,40,62 or "
-            f"{name}:quantiles(4) makes bands of them"
-        )
+        count_text = f"{name}: {len(sizes)} different numbers are a group each"
+        yield f"{count_text}; {name}:25,40,62 or {name}:quantiles(4) makes bands of them"
     elif len(rare) and len(sizes) <= MOST_GROUPS:
         example = quoted(str(rare[0]) or MISSING)
-        which = (
-            f"{example} has" if len(rare) == 1 else f"{len(rare)} groups, such as {example}, have"
-        )
+        several = f"{len(rare)} groups, such as {example}, have"
         yield (
-            f"{name}: {which} fewer than {_RARE} rows, of which hardly anything can be said; "
-            "rare=30 pools such groups, and leave_out= leaves them out"
+            f"{name}: {several if len(rare) > 1 else f'{example} has'} fewer than {_RARE} rows, of "
+            "which hardly anything can be said; rare=30 pools such groups, and leave_out= leaves "
+            "them out"
         )

@@ -69,8 +69,7 @@ def frame_of(source: Table) -> pd.DataFrame:
         return source
     from pyarrow import table
 
-    frame: pd.DataFrame = table(source).to_pandas(integer_object_nulls=True)
-    return frame
+    return pd.DataFrame(table(source).to_pandas(integer_object_nulls=True))
 
 
 def _numbers_or_texts(column: pd.Series, file: str, numeric: bool) -> pd.Series:
@@ -226,12 +225,10 @@ def with_columns(
                     f"{option}= is a Series whose index is not 0, 1, 2 ..., and {file} has no "
                     f"index: {option}=series.to_numpy() pairs values and rows in their order"
                 )
-            if name in frame and column.equals(frame[name]):
-                called.append(name)
-                continue
-            while name in frame or name in added:
-                name += f" ({option}=)"
-            added[name] = column
+            if not (name in frame and column.equals(frame[name])):
+                while name in frame or name in added:
+                    name += f" ({option}=)"
+                added[name] = column
             called.append(name)
         names[option] = tuple(called)
     return frame.assign(**added), names
@@ -247,11 +244,8 @@ def _listed_columns(
         yield from by_text(value.items(), f"{option}=").items()
     elif isinstance(value, list | tuple) and _lists_columns(value, names, rows):
         for item in value:
-            yield from (
-                [("", item)]
-                if isinstance(item, str)
-                else _listed_columns(item, option, names, rows)
-            )
+            named = isinstance(item, str)
+            yield from [("", item)] if named else _listed_columns(item, option, names, rows)
     else:
         name = getattr(value, "name", None)
         yield name if isinstance(name, str) and name else option, value

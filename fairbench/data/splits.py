@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -34,11 +35,9 @@ class Split(Protocol):
 
     def __hash__(self) -> int:
         """Return the hash of the options."""
-        ...
 
     def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
         """Return every fold of `dataset`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -98,13 +97,8 @@ class SampledHoldout(RepeatedHoldout):
         generator = rng(seed, "sample", dataset.name)
         chosen = np.sort(generator.choice(len(dataset), self.rows, replace=False))
         return [
-            replace(
-                fold,
-                train=chosen[fold.train],
-                validation=chosen[fold.validation],
-                test=chosen[fold.test],
-            )
-            for fold in super().folds(dataset.take(chosen), seed)
+            Fold(of.repeat, of.fold, chosen[of.train], chosen[of.validation], chosen[of.test])
+            for of in super().folds(dataset.take(chosen), seed)
         ]
 
 
@@ -129,11 +123,8 @@ class KFold:
             raise UserError(
                 f"split.n_folds is {self.n_folds}, but {dataset.name} has {len(dataset)} rows"
             )
-        return [
-            fold
-            for repeat in range(self.repeats)
-            for fold in self._folds_of_repeat(dataset, seed, repeat)
-        ]
+        by_repeat = (self._folds_of_repeat(dataset, seed, i) for i in range(self.repeats))
+        return list(chain.from_iterable(by_repeat))
 
     def _folds_of_repeat(self, dataset: Dataset, seed: int, repeat: int) -> Iterator[Fold]:
         """Yield the folds of one repeat."""
@@ -183,15 +174,16 @@ class Predefined:
                     f"split=predefined: {len(crossing)} clusters of {dataset.name} have both "
                     f"training and test rows (first: {mark}): use split=holdout or split=kfold"
                 )
-        generators = [rng(seed, "split", dataset.name, repeat) for repeat in range(self.repeats)]
-        return [
-            _make_fold(dataset, (repeat, 0), (train, test), self.validation, generator)
-            for repeat, generator in enumerate(generators)
-        ]
+        folds = []
+        for repeat in range(self.repeats):
+            generator = rng(seed, "split", dataset.name, repeat)
+            fold = _make_fold(dataset, (repeat, 0), (train, test), self.validation, generator)
+            folds.append(fold)
+        return folds
 
 
 @dataclass(frozen=True)
-class SameTest:
+class SameTest(RepeatedHoldout):
     """One test part, and `repeats` draws of validation rows from the others, for tuning.
 
     No row is tested in one repeat and used to choose in another, as it is with repeated hold-outs.
@@ -200,16 +192,11 @@ class SameTest:
     """
 
     repeats: int = 5
-    train: float = 0.8
     validation: float = 0.2
-
-    def __post_init__(self) -> None:
-        """Refuse shares that leave a part empty."""
-        RepeatedHoldout(self.repeats, self.train, self.validation)
 
     def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
         """Return `repeats` folds with the same test rows."""
-        first = RepeatedHoldout(1, self.train, self.validation).folds(dataset, seed)[0]
+        first = self._fold(dataset, seed, 0)
         units = _units(dataset)
         not_tested = np.sort(np.concatenate([first.train, first.validation]))
         held_out = np.unique(units[first.validation])
@@ -253,21 +240,10 @@ def _make_fold(
     return Fold(*place, *parts)
 
 
-@dataclass(frozen=True)
-class HalfSplits:
-    """`repeats` random halvings; each half is fitted and tested on the other.
+def half_splits(repeats: int = 5, stratified: bool = True) -> KFold:
+    """Return `repeats` random halvings; each half is fitted and tested on the other.
 
     The two folds of repeat j give theta_j and theta_j^c of Barrainkua et al. (AISTATS 2024), from
     which ``fairbench compare runs=[A,B] rho=relative`` takes an algorithm's correlation of folds.
     """
-
-    repeats: int = 5
-    stratified: bool = True
-
-    def __post_init__(self) -> None:
-        """Refuse a number of halvings under one."""
-        check_minimum("split.repeats", self.repeats, 1)
-
-    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
-        """Return two folds a halving; rows that share a cluster stay on one side."""
-        return KFold(2, self.repeats, stratified=self.stratified).folds(dataset, seed)
+    return KFold(2, repeats, stratified)

@@ -13,14 +13,17 @@ import csv as plain_csv
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import ArrowException, ArrowInvalid, OSFile, types
+from pyarrow import compute as pc
 
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import DataError, UserError, did_you_mean, note
@@ -45,17 +48,14 @@ from fairbench.data.columns import (
 )
 from fairbench.data.contents import (
     ARROW,
+    END_OF_LINE,
     EXCEL,
     PARQUET,
-    TEXT,
     Content,
     content_of,
     line_of,
     sheet_as_text,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _BLOCK = 1 << 20
 
@@ -144,26 +144,24 @@ def read_any_table(
     UserError : a file or column that is not there, or that cannot be read.
     """
     check_file(path)
-    guessed: tuple[str, ...] = ()
     try:
-        content = content_of(path)
-        if part.sheet and content.kind != EXCEL:
+        content = data, kind, guessed = content_of(path)
+        if part.sheet and kind != EXCEL:
             raise UserError(f"sheet={part.sheet}: {path.name} is no Excel file, and has no sheets")
-        if content.kind in (PARQUET, ARROW):
-            large = distinct and content.kind == PARQUET and not content.data and not part.rows
+        if kind in (PARQUET, ARROW):
+            large = distinct and kind == PARQUET and not part.rows
             frame = _distinct(path, named) if large else None
             if frame is None:
-                table = read_arrow(path, content, named, without, every=every)
+                table = read_arrow(path, kind, named, without, every=every)
                 frame = as_texts(table, path.name, {*exact, *named} if numeric is None else None)
                 first, last = part.first_and_last
                 frame = frame.iloc[first - 1 : last]
         else:
-            text, separator, names = text_table(path, content, named, part.sheet)
+            data, guessed, separator, names = text_table(path, content, named, part.sheet)
             columns = check_columns(path.name, named, names, without)
-            guessed = text.guessed
             only = columns if every else named
             frame = read_table(
-                text.data, path.name, separator=separator, only=only, exact=exact, part=part
+                data, path.name, separator=separator, only=only, exact=exact, part=part
             )
             _check_cells(frame, named, path.name, last=not part.rows)
     except OSError as error:
@@ -229,10 +227,10 @@ def names_in(path: Path, named: Sequence[str], part: TablePart = ALL_ROWS) -> Se
     ----------
     named : columns that it may have, by which the separator of fields is recognised.
     """
-    content = content_of(path)
-    if content.kind in (PARQUET, ARROW):
-        return list(read_arrow(path, content, (), every=True).column_names)
-    return unique_names(text_table(path, content, named, part.sheet)[2])
+    content = _, kind, _ = content_of(path)
+    if kind in (PARQUET, ARROW):
+        return list(read_arrow(path, kind, (), every=True).column_names)
+    return unique_names(text_table(path, content, named, part.sheet)[-1])
 
 
 def say_guessed(path: Path, guessed: Sequence[str]) -> None:
@@ -260,15 +258,14 @@ def check_columns(
         for column, name in zip(columns, found, strict=True)
         if not {column, name} & {*without}
     }
-    copies = Counter(kept.values())
     for name in named:
         if name not in kept:
             raise UserError(f"{file}: column {quoted(name)} is to be left out, and is asked for")
-        if copies[name] > 1:
-            last = [column for column, header in kept.items() if header == name][-1]
+        same = [column for column, header in kept.items() if header == name]
+        if len(same) > 1:
             raise DataError(
-                f"{file}: {copies[name]} columns are named {quoted(name)}: rename one, or name the "
-                f"last as {quoted(last)} (dataset.drop=[{last}] leaves it out of a run)"
+                f"{file}: {len(same)} columns are named {quoted(name)}: rename one, or name the "
+                f"last as {quoted(same[-1])} (dataset.drop=[{same[-1]}] leaves it out of a run)"
             )
     return list(kept)
 
@@ -324,18 +321,21 @@ def with_decimal_points(
 
 def text_table(
     path: Path, content: Content, named: Sequence[str], sheet: str = ""
-) -> tuple[Content, str, Sequence[str]]:
+) -> tuple[bytes, tuple[str, ...], str, Sequence[str]]:
     """Return a text or the sheet of an Excel file, what separates its fields, and the header.
+
+    Returns
+    -------
+    The bytes of the text, notes on how the file was read, the separator, and the names.
 
     Raises
     ------
     DataError : there is no header, or it takes more memory than is allowed.
     """
-    guessed = content.guessed
-    data = content.data
-    if content.kind == EXCEL:
+    data, kind, guessed = content
+    if kind == EXCEL:
         data, of_sheet = sheet_as_text(data, path.name, named, sheet)
-        return Content(data, TEXT, (*guessed, *of_sheet)), ",", header(data, path.name)
+        return data, guessed + of_sheet, ",", header(data, path.name)
     if not guessed:
         check_text(path)
     if separator_line := _SEPARATOR_LINE.match(data):  # Excel's own line that says so
@@ -344,7 +344,7 @@ def text_table(
     separator, names = _separator(data, path.name, named, usual)
     if separator != usual:
         guessed = (*guessed, f"separated by {_SEPARATORS[separator]}")
-    return Content(data, TEXT, guessed), separator, names
+    return data, guessed, separator, names
 
 
 _SEPARATOR_LINE = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)
@@ -359,33 +359,25 @@ def _separator(
     It is the usual one if the header then has the columns that are asked for. Otherwise it is the
     one that gives most of these; of several, the one that gives most columns.
     """
-    usual_names = header(data, file, usual)
-    if {*named} <= {*usual_names} and (named or len(usual_names) > 1):
-        return usual, usual_names
-    names_by_sign = {usual: usual_names}
+    names = {usual: header(data, file, usual)}
+    if {*named} <= {*names[usual]} and (named or len(names[usual]) > 1):
+        return usual, names[usual]
     for sign in _SEPARATORS:
         if sign != usual:
-            try:
-                names_by_sign[sign] = header(data, file, sign)
-            except DataError:
-                continue
-    best = max(
-        names_by_sign,
-        key=lambda sign: (len({*named} & {*names_by_sign[sign]}), len(names_by_sign[sign])),
-    )
-    return best, names_by_sign[best]
+            with suppress(DataError):
+                names[sign] = header(data, file, sign)
+    best = max(names, key=lambda sign: (len({*named} & {*names[sign]}), len(names[sign])))
+    return best, names[best]
 
 
 def check_text(path: Path) -> None:
     """Refuse a delimited text file that would take more memory than is allowed."""
     size = path.stat().st_size
     check_memory(3 * size, path.name)
-    columns, fields = 1, 0
     with open(path, "rb") as file:
         first_line = file.readline()
-        columns += max(first_line.count(sign) for sign in (b",", b"\t", b";"))
-        while block := file.read(_BLOCK):
-            fields += block.count(b"\n")
+        columns = 1 + max(first_line.count(sign) for sign in (b",", b"\t", b";"))
+        fields = sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK), b""))
     check_memory(3 * size + fields * columns * FIELD + columns * COLUMN, path.name)
 
 
@@ -419,9 +411,6 @@ def read_table(
     ------
     DataError : not UTF-8, not a table, or a row with too few or too many fields.
     """
-    from pyarrow import ArrowInvalid
-    from pyarrow import compute as pc
-
     whole = content
     content = content.removeprefix(b"\xef\xbb\xbf")
     for _ in range(skip):
@@ -474,16 +463,16 @@ def _parse(
     ----------
     start : the byte that the first row begins at.
     """
-    from pyarrow import BufferReader, csv, schema
+    from pyarrow import csv
 
     if start and _NO_ROWS.match(content, start):
-        return schema(list(convert.items())).empty_table()
+        return pa.schema(list(convert.items())).empty_table()
 
     def note(row: csv.InvalidRow) -> str:
         wrong.append((row.number, row.actual_columns))
         return "skip"
 
-    rows = BufferReader(memoryview(content)[start:])
+    rows = pa.BufferReader(memoryview(content)[start:])
     read = csv.ReadOptions(column_names=columns, use_threads=False, block_size=_BLOCK)
     parse = csv.ParseOptions(
         delimiter=separator, invalid_row_handler=note, newlines_in_values=b'"' in content
@@ -513,8 +502,6 @@ def read_typed(
     For wide tables of numbers, which cost several times the memory as strings. Only where one is
     no number are they read as such, to say where it is.
     """
-    from pyarrow import ArrowInvalid
-
     given, start = (names, 0) if names is not None else _header(content, file, separator)
     wrong = list[tuple[int, int]]()
     try:
@@ -539,7 +526,6 @@ def header(content: bytes, file: str, separator: str = ",") -> list[str]:
 
 
 _NO_ROWS = re.compile(rb"[\r\n]*\Z")
-_END_OF_LINE = re.compile(rb"\r\n|\r|\n")
 
 
 def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
@@ -552,7 +538,7 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     DataError : no UTF-8, no header, or a byte of value 0: some readers end a field there, and
         labels that differ behind it would be one.
     """
-    if kind := _kind(content):
+    if kind := next((kind for start, kind in _KINDS.items() if content.startswith(start)), ""):
         raise DataError(f"{file}: not UTF-8 text, but {kind}")
     if (position := content.find(b"\0")) >= 0:
         raise DataError(
@@ -564,7 +550,7 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
     def lines() -> Iterator[str]:
         """Yield the lines of the content, and keep in `read` how far they reach."""
         nonlocal read
-        for end in _END_OF_LINE.finditer(content, start):
+        for end in END_OF_LINE.finditer(content, start):
             line = content[read : end.end()]
             read = end.end()
             yield line.decode("utf-8")
@@ -590,11 +576,6 @@ _KINDS = {
     b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or save it as CSV",
     b"PAR1\x15": "Parquet: give it a name that ends in .parquet",
 }
-
-
-def _kind(content: bytes) -> str:
-    """Return the kind of a file that is no text, if its first bytes tell it."""
-    return next((kind for start, kind in _KINDS.items() if content.startswith(start)), "")
 
 
 def _not_text(content: bytes) -> str:
@@ -629,7 +610,7 @@ def read_costs(path: str, classes: Sequence[str]) -> Floats:
 
 def read_arrow(
     path: Path,
-    content: Content,
+    kind: str,
     named: Sequence[str],
     without: Collection[str] = (),
     *,
@@ -641,15 +622,10 @@ def read_arrow(
     ------
     UserError : it is damaged, lacks a column, or takes more memory than is allowed.
     """
-    from pyarrow import ArrowException
     from pyarrow.parquet import read_schema
 
     try:
-        if content.data:
-            raise DataError(
-                f"{path.name}: a {content.kind} file that is packed once more: unpack it first"
-            )
-        if content.kind == ARROW:
+        if kind == ARROW:
             table = _read_ipc(path)
             columns = check_columns(path.name, named, table.column_names, without)
             table = table.rename_columns(unique_names(table.column_names))
@@ -658,7 +634,7 @@ def read_arrow(
             columns = check_columns(path.name, named, read_schema(file).names, without)
         return read_parquet(path, columns if every else named)
     except (ArrowException, EOFError) as error:
-        raise _unreadable(path, content.kind, error) from error
+        raise _unreadable(path, kind, error) from error
 
 
 def _unreadable(path: Path, kind: str, error: Exception) -> DataError:
@@ -668,7 +644,7 @@ def _unreadable(path: Path, kind: str, error: Exception) -> DataError:
 
 def _read_ipc(path: Path) -> pa.Table:
     """Return an Arrow file or stream, or a Feather file, as far as it fits into memory."""
-    from pyarrow import OSFile, Table, feather, ipc
+    from pyarrow import feather, ipc
 
     check_memory(path.stat().st_size, path.name)
     with open(path, "rb") as file:
@@ -686,13 +662,11 @@ def _read_ipc(path: Path) -> pa.Table:
                 batches.append(batch)
                 size += batch.nbytes
                 check_memory(size, path.name)
-            return Table.from_batches(batches, reader.schema)
+            return pa.Table.from_batches(batches, reader.schema)
 
 
 def _within_memory(table: pa.Table, file: str) -> pa.Table:
     """Return a table of Arrow; refuse one that takes too much memory as strings."""
-    from pyarrow import types
-
     check_memory(3 * table.nbytes + table.num_rows * table.num_columns * FIELD, file)
     for name in table.column_names:
         kind = table[name].type
@@ -713,7 +687,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     UserError : they do not fit, by the file's footer or by the texts it repeats.
     ArrowException, OSError : it is not such a file.
     """
-    from pyarrow import OSFile, parquet
+    from pyarrow import parquet
 
     with OSFile(os.fsencode(path)) as source:
         schema = parquet.read_schema(source)
@@ -733,10 +707,10 @@ def parquet_table(content: bytes, file: str) -> pa.Table:
     ------
     DataError : it is not such a file.
     """
-    from pyarrow import ArrowException, BufferReader, parquet
+    from pyarrow import parquet
 
     try:
-        return parquet.read_table(BufferReader(content))
+        return parquet.read_table(pa.BufferReader(content))
     except (ArrowException, OSError) as error:
         raise DataError(f"{file}: not a Parquet file: {str(error).splitlines()[0]}") from error
 
@@ -756,9 +730,6 @@ def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -
     ------
     DataError : a column of lists or records, of bytes that are no text, or with a byte of value 0.
     """
-    from pyarrow import ArrowException, float64, string, types
-    from pyarrow import compute as pc
-
     columns = {}
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
         if kind.num_fields:
@@ -769,12 +740,12 @@ def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -
             values = pc.cast(values, kind)
         is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
         if is_number and texts is not None and name not in texts:
-            columns[name] = pc.cast(values, float64(), safe=False)
+            columns[name] = pc.cast(values, pa.float64(), safe=False)
             continue
         if types.is_floating(kind):
             values = pc.if_else(pc.is_nan(values), None, values)
         try:
-            text = pc.fill_null(pc.cast(values, string()), "")
+            text = pc.fill_null(pc.cast(values, pa.string()), "")
         except ArrowException as error:
             raise DataError(
                 f"{file}: column '{name}' is of type {kind}, and has no text in each row: "
@@ -790,7 +761,6 @@ def as_texts(table: pa.Table, file: str, texts: Collection[str] | None = None) -
 
 def _distinct(path: Path, named: Sequence[str]) -> pd.DataFrame | None:
     """Return the distinct rows of a Parquet file of many rows; None of fewer, or of too many."""
-    from pyarrow import ArrowException
     from pyarrow.parquet import read_metadata
 
     try:
@@ -833,7 +803,6 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
     UserError : a part of it takes more memory than is allowed, or a column has no text in each row.
     ArrowException, OSError : it is not such a file.
     """
-    from pyarrow import OSFile, Table, array
     from pyarrow.parquet import ParquetFile
 
     names = list(columns)
@@ -848,19 +817,15 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
             metadata = file.metadata
         with ParquetFile(source, metadata=metadata, read_dictionary=texts) as file:
             for batch in file.iter_batches(_BATCH, columns=names):
-                rows = Table.from_batches([batch]).select(names).rename_columns(keys)
-                numbered = rows.append_column("row", array(np.arange(len(rows)) + rows_read))
-                of_batch = numbered.group_by(keys, use_threads=False).aggregate(
-                    [("row", "count"), ("row", "min")]
-                )
+                rows = pa.Table.from_batches([batch]).select(names).rename_columns(keys)
+                numbered = rows.append_column("row", pa.array(np.arange(len(rows)) + rows_read))
+                grouped = numbered.group_by(keys, use_threads=False)
+                of_batch = grouped.aggregate([("row", "count"), ("row", "min")])
                 if len(of_batch) > MOST_DISTINCT:
                     return None
                 written = as_texts(of_batch.select(keys).rename_columns(names), path.name)
-                found.append(
-                    written.set_axis(keys, axis=1).assign(
-                        times=of_batch["row_count"], first=of_batch["row_min"]
-                    )
-                )
+                counted = {"times": of_batch["row_count"], "first": of_batch["row_min"]}
+                found.append(written.set_axis(keys, axis=1).assign(**counted))
                 # Values that differ, such as 0 and -0, may be written alike.
                 together = pd.concat(found).groupby(keys, sort=False, as_index=False)
                 found = [together.agg({"times": "sum", "first": "min"})]
@@ -869,7 +834,7 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
                 rows_read += len(rows)
     if not found:
         return None
-    counted = found[0].sort_values("first").set_index("first").rename_axis(None)
-    frame = counted[keys].set_axis(names, axis=1)
-    frame.attrs[TIMES] = counted["times"].tolist()
+    distinct = found[0].sort_values("first").set_index("first").rename_axis(None)
+    frame = distinct[keys].set_axis(names, axis=1)
+    frame.attrs[TIMES] = distinct["times"].tolist()
     return frame

@@ -1,6 +1,6 @@
 """The identity of a run, and the configurations that one can name.
 
-:class:`Identity` is a configuration as plain values, with the id and the name made from it.
+:func:`identity_of` is a configuration as plain values, from which a run has its id and name.
 :class:`Presets` reads choices and experiments from ``conf``, and writes the commands that make runs
 again.
 """
@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,27 +19,16 @@ import yaml
 from fairbench.components import HOME
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import hydra_word
-from fairbench.core.text import digest
 from fairbench.results.catalogue import flat
-from fairbench.results.record import GROUPS, UNVERIFIED, VERIFIED, run_name
+from fairbench.results.record import GROUPS, UNVERIFIED, VERIFIED
 from fairbench.results.runs import Run
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-# What a run is, as against how and where it is computed.
-IDENTITY = (
-    "dataset",
-    "split",
-    "learner",
-    "intervention",
-    "method",
-    "evaluator",
-    "consistency",
-    "seed",
-    "protect",
-)
 COMPONENTS = (*GROUPS, "consistency")
+# What a run is, as against how and where it is computed.
+IDENTITY = (*COMPONENTS, "seed", "protect")
 # A composed configuration as plain values; of Hydra's own part it has the choices.
 Config: TypeAlias = Mapping[str, Any]
 
@@ -51,62 +40,41 @@ def plain(cfg: DictConfig | Config) -> Config:
     if not isinstance(cfg, DictConfig):
         return cfg
     chosen = OmegaConf.to_container(cfg.hydra.runtime.choices)
-    settings = {str(name): container(node) for name, node in cfg.items() if name != "hydra"}
+    settings = {
+        str(name): OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+        for name, node in cfg.items()
+        if name != "hydra"
+    }
     return {**settings, "hydra": {"runtime": {"choices": chosen}}}
 
 
-def container(node: Any) -> Any:
-    """Return a part of a configuration as plain, resolved values."""
-    from omegaconf import OmegaConf
+def identity_of(
+    cfg: DictConfig | Config, *, verified: bool = True
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the identity of a run: the same command is the same run, wherever it is given.
 
-    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
-
-
-@dataclass(frozen=True)
-class Identity:
-    """The identity of a run: the same command is the same run, wherever it is given.
-
-    Attributes
+    Parameters
     ----------
-    choices : the option chosen for every group of components.
-    config : the stored configuration: every component by its name, not by the path of its code.
+    verified : whether the raw files of its data set are those that are known. Of others, it is
+        another run, and by another name wherever it is listed, compared or shown.
+
+    Returns
+    -------
+    choices : the option chosen for every group of components, from which the run has its name.
+    stored : the stored configuration, of which the run's id is a hash: every component by its name,
+        not by the path of its code.
     """
-
-    choices: dict[str, str]
-    config: dict[str, Any]
-
-    @classmethod
-    def of(cls, cfg: DictConfig | Config, *, verified: bool = True) -> Identity:
-        """Return the identity of the run of a configuration.
-
-        Parameters
-        ----------
-        verified : whether the raw files of its data set are those that are known. Of others, it is
-            another run, and by another name wherever it is listed, compared or shown.
-        """
-        config = plain(cfg)
-        stored: dict[str, Any] = {
-            group: {"name": choice(config, group), **config[group]} for group in COMPONENTS
-        }
-        for options in stored.values():
-            del options["_target_"]
-        choices = {group: choice(config, group) for group in GROUPS}
-        if not verified:
-            stored["dataset"][VERIFIED] = False
-            choices["dataset"] += UNVERIFIED
-        seed = int(config["seed"])
-        protect = config["protect"]
-        return cls(choices, {**stored, "seed": seed, "protect": protect})
-
-    @cached_property
-    def id(self) -> str:
-        """The id of the run."""
-        return digest(self.config, 12)
-
-    @property
-    def name(self) -> str:
-        """A short name for people: data set, learner, intervention, method."""
-        return run_name(self.choices)
+    config = plain(cfg)
+    stored: dict[str, Any] = {
+        group: {"name": choice(config, group), **config[group]} for group in COMPONENTS
+    }
+    for options in stored.values():
+        del options["_target_"]
+    choices = {group: choice(config, group) for group in GROUPS}
+    if not verified:
+        stored["dataset"][VERIFIED] = False
+        choices["dataset"] += UNVERIFIED
+    return choices, {**stored, "seed": int(config["seed"]), "protect": config["protect"]}
 
 
 def choice(config: Config, group: str) -> str:
@@ -132,27 +100,24 @@ def full_name(name: str, stored: Mapping[str, Any]) -> str:
     Parameters
     ----------
     name : the run's short name: its data set, learner, intervention and method.
-    stored : the run's configuration, as an `Identity` has it.
+    stored : the run's configuration, as :func:`identity_of` returns it.
     """
-    usual = _usual_choices()
+    usual = _usual_choices(HOME / "conf")
     main_groups = ("dataset", "learner", "intervention", "method")
     parts = []
     for group in (*main_groups, *(group for group in COMPONENTS if group not in main_groups)):
         chosen = str(stored[group]["name"])
         if group not in main_groups and chosen != usual.get(group):
             parts.append(chosen)
-        usual_options = configurations(group).get(chosen, {})
-        parts += [
-            f"{option}={_short(value)}"
-            for option, value in stored[group].items()
-            if option in usual_options and usual_options[option] != value
-        ]
-    parts += [
-        f"{option}={_short(stored[option])}"
-        for option in ("seed", "protect")
-        if stored[option] != usual.get(option)
-    ]
-    return ", ".join([name, *parts])
+        as_usual = {**stored[group], **configurations(group).get(chosen, {})}
+        parts += _unlike(as_usual, stored[group])
+    settings = {option: stored[option] for option in ("seed", "protect")}
+    return ", ".join([name, *parts, *_unlike({**dict.fromkeys(settings), **usual}, settings)])
+
+
+def _unlike(usual: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """Return the options that are not as usual, each as one word."""
+    return [f"{k}={_short(value)}" for k, value in options.items() if value != usual[k]]
 
 
 _LONGEST = 40
@@ -164,9 +129,9 @@ def _short(value: Any) -> str:
 
 
 @cache
-def _usual_choices() -> dict[str, Any]:
+def _usual_choices(conf: Path) -> dict[str, Any]:
     """Return the choices and options of a run by default; empty outside of a checkout."""
-    path = HOME / "conf" / "config.yaml"
+    path = conf / "config.yaml"
     if not path.is_file():
         return {}
     defaults = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -181,21 +146,10 @@ _MERGED = ("method", "intervention", "learner")
 _NAMED = ("dataset", "method")  # commands name these even if they are the defaults
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """A sweep: the options that it fixes, and the values of those that it varies.
-
-    Attributes
-    ----------
-    fixed : option -> value, such as ``split.train``.
-    varied : group or option -> values as written, such as ``dataset``.
-    changed : option of a group that varies -> the value that it has in every choice.
-    """
-
-    name: str
-    fixed: Mapping[str, Any]
-    varied: Mapping[str, Sequence[str]]
-    changed: Mapping[str, Any]
+# The options that a sweep fixes, such as ``split.train``, with their values; the groups and options
+# that it varies, with their values as written; and options of a group that varies that have the
+# same value in every choice.
+Experiment: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Sequence[str]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -210,15 +164,11 @@ class Presets:
     conf: Path
     also: tuple[Path, ...] = ()
     _files: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    _choices: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     _experiments: dict[str, Experiment] = field(default_factory=dict)
 
     def choice(self, group: str, option: str) -> dict[str, Any]:
         """Return the options of a group's choice; empty if there is no such choice."""
-        key = group, option
-        if key not in self._choices:
-            self._choices[key] = options_of({group: self._read(group, option)}, [group])
-        return self._choices[key]
+        return options_of({group: self._read(group, option)}, [group])
 
     def _read(self, group: str, option: str) -> dict[str, Any]:
         """Read a choice and the choices that it builds on, which is far faster than composing.
@@ -241,12 +191,14 @@ class Presets:
     def experiment(self, name: str) -> Experiment:
         """Return an experiment's sweep."""
         if name not in self._experiments:
-            composed = self._compose(f"experiment={name}")
-            varied = {
-                str(key): [text.strip() for text in str(value).split(",")]
-                for key, value in composed["sweep"].items()
-            }
-            options = options_of(composed, IDENTITY)
+            from hydra import compose, initialize_config_dir
+
+            words = [f"experiment={name}"]
+            with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
+                composed = compose("config", words, return_hydra_config=True)
+            sweep = composed.hydra.sweeper.get("params") or {}
+            varied = {str(key): _texts(value) for key, value in sweep.items()}
+            options = options_of(identity_of(composed)[1], IDENTITY)
             fixed = {key: options[key] for key in options if not key.startswith(tuple(varied))}
             changed = {
                 key: options[key]
@@ -254,12 +206,8 @@ class Presets:
                 for key, value in self.choice(group, str(options.get(f"{group}.name"))).items()
                 if options.get(key, value) != value and key not in varied
             }
-            self._experiments[name] = Experiment(name, fixed, varied, changed)
+            self._experiments[name] = fixed, varied, changed
         return self._experiments[name]
-
-    def experiments(self) -> list[str]:
-        """Return the names of all experiments."""
-        return experiments_in(self.conf)
 
     def runs_of_all(self, name: str, runs: Mapping[str, Run]) -> set[str]:
         """Return the ids of the runs that answer an experiment, or one of a folder of them.
@@ -268,7 +216,7 @@ class Presets:
         ------
         UserError : neither an experiment nor a folder.
         """
-        names = self.experiments()
+        names = experiments_in(self.conf)
         members = [name] if name in names else experiments_in(self.conf, name)
         if not members:
             raise unknown_name("experiment", name, names)
@@ -281,7 +229,14 @@ class Presets:
         this alone, the one of most splits answers.
         """
         run_of_choices: dict[tuple[str, ...], tuple[dict[str, str], Run]] = {}
-        for run in self._eligible(name, runs.values()):
+        params: dict[str, Any] = {}  # the words that its files, in their order, sweep over
+        for file in experiment_files(self.conf, name):
+            params |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
+        swept = {key: _texts(values) for key, values in params.items() if "." not in key}
+        for run in runs.values():
+            # Composing takes a tenth of a second, and is not done where no run has such choices.
+            if any(run.choices.get(key, texts[0]) not in texts for key, texts in swept.items()):
+                continue
             chosen = self._choices_of(self.experiment(name), run)
             if chosen is not None:
                 key = tuple(chosen.values())
@@ -289,82 +244,39 @@ class Presets:
                     run_of_choices[key] = chosen, run
         return {run.id: (chosen, run) for chosen, run in run_of_choices.values()}
 
-    def _eligible(self, name: str, runs: Iterable[Run]) -> list[Run]:
-        """Return the runs whose choices an experiment's files sweep over, whatever their options.
-
-        Composing takes a tenth of a second, so an experiment without any such run is not composed.
-        """
-        swept = {
-            group: {text.strip() for text in str(values).split(",")}
-            for group, values in self._params(name).items()
-            if "." not in group
-        }
-        return [
-            run
-            for run in runs
-            if all(run.choices[name] in swept[name] for name in swept if name in run.choices)
-        ]
-
-    def _params(self, name: str) -> dict[str, Any]:
-        """Return the words that an experiment's file, and those it builds on, sweep over."""
-        params: dict[str, Any] = {}
-        for file in experiment_files(self.conf, name):
-            params |= file.get("hydra", {}).get("sweeper", {}).get("params", {})
-        return params
-
     def _choices_of(self, experiment: Experiment, run: Run) -> dict[str, str] | None:
         """Return the choices of a run in the sweep, or None if it is none of its jobs."""
         # An option that has come since is not in a run's configuration: it had its default.
         options = options_of(run.config, IDENTITY)
-        if any(
-            options.get(key, value) != value
-            for key, value in experiment.fixed.items()
-            if key != REPEATS
-        ):
+        fixed, varied, changed = experiment
+        if any(options.get(key, v) != v for key, v in fixed.items() if key != REPEATS):
             return None
         chosen = {}
-        for name, values in experiment.varied.items():
+        for name, values in varied.items():
             if "." in name or name in options:
                 text = next(
                     (text for text in values if yaml.safe_load(text) == options.get(name)), ""
                 )
             else:
-                text = self._matching_choice(name, run, options, experiment)
+                # Its choice for a group, unless it has other options than that.
+                text = str(run.choices.get(name, ""))
+                preset = self.choice(name, text)
+                expected = {
+                    key: changed.get(key, v) for key, v in preset.items() if key not in varied
+                }
+                if not preset or any(options.get(key, v) != v for key, v in expected.items()):
+                    return None
             if text not in values:
                 return None
             chosen[name] = text
         return chosen
 
-    def _matching_choice(
-        self, group: str, run: Run, run_options: Mapping[str, Any], experiment: Experiment
-    ) -> str:
-        """Return a run's choice for a group; empty if the run has other options than that."""
-        option = str(run.choices.get(group, ""))
-        preset = self.choice(group, option)
-        expected = {key: value for key, value in preset.items() if key not in experiment.varied}
-        expected |= {key: experiment.changed[key] for key in expected if key in experiment.changed}
-        agrees = all(run_options.get(key, value) == value for key, value in expected.items())
-        return option if preset and agrees else ""
-
-    def _compose(self, override: str) -> dict[str, Any]:
-        from hydra import compose, initialize_config_dir
-
-        with initialize_config_dir(str(self.conf.resolve()), version_base="1.3"):
-            composed = compose("config", [override], return_hydra_config=True)
-        sweep = dict(composed.hydra.sweeper.get("params") or {})
-        return {**Identity.of(composed).config, "sweep": sweep}
-
     @cached_property
     def default_choices(self) -> dict[str, str]:
         """The choice that each group has if a command names none."""
-        main = yaml.safe_load((self.conf / "config.yaml").read_text(encoding="utf-8"))
-        choices = {
-            name: str(v)
-            for default in main["defaults"]
-            if default != "_self_"
-            for name, v in default.items()
-        }
-        return {name: v for name, v in choices.items() if name in IDENTITY and name not in _NAMED}
+        usual = _usual_choices(self.conf)
+        groups = [group for group in COMPONENTS if group in usual and group not in _NAMED]
+        return {group: str(usual[group]) for group in groups}
 
     def stored_options(self, run: Run) -> dict[str, dict[str, Any]]:
         """Return the components of a stored run, each with its name and options, by group.
@@ -415,9 +327,12 @@ class Presets:
                 words[key] = hydra_word(value)
         if not run.verified:
             words["data.verify"] = "false"
-        return {
-            name: text for name, text in words.items() if self.default_choices.get(name) != text
-        }
+        return self._unusual(words)
+
+    def _unusual(self, words: Mapping[str, str]) -> dict[str, str]:
+        """Return the words without the choices that are the default."""
+        usual = self.default_choices
+        return {name: text for name, text in words.items() if usual.get(name) != text}
 
     def commands(self, jobs: Sequence[Mapping[str, str]]) -> list[str]:
         """Return command lines for jobs; those that differ in one group are merged to a sweep."""
@@ -436,14 +351,15 @@ class Presets:
     def _command(self, job: Mapping[str, str]) -> str:
         """Return the command line of a job, without what is the default."""
         leading = {name: job[name] for name in ("dataset", *_MERGED) if name in job}
-        options = {
-            name: text
-            for name, text in {**leading, **job}.items()
-            if self.default_choices.get(name) != text
-        }
+        options = self._unusual({**leading, **job})
         sweep = ["-m"] if any("," in options.get(group, "") for group in _MERGED) else []
         words = [f"{name}={text}" for name, text in options.items()]
         return shlex.join(["fairbench", "run", *sweep, *words])
+
+
+def _texts(values: object) -> list[str]:
+    """Return the values of a sweep as they are written, such as those of ``a, b``."""
+    return [text.strip() for text in str(values).split(",")]
 
 
 def experiments_in(conf: Path, folder: str = "") -> list[str]:
@@ -499,13 +415,11 @@ def provenance(runs: Sequence[Run], presets: Presets) -> Provenance:
         + ("+" if environment.get("git_dirty") else "")
         for environment in environments
     }
-    return Provenance(
-        tuple(run.id for run in runs),
-        _merge(environment["data_sha256"] for environment in environments),
-        _merge(environment["versions"] for environment in environments),
-        tuple(sorted(commits)),
-        commands_of(runs, presets),
+    ids, made = tuple(run.id for run in runs), tuple(sorted(commits))
+    data, versions = (
+        _merge(of[part] for of in environments) for part in ("data_sha256", "versions")
     )
+    return Provenance(ids, data, versions, made, commands_of(runs, presets))
 
 
 def commands_of(runs: Sequence[Run], presets: Presets) -> tuple[str, ...]:

@@ -11,13 +11,13 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.errors import UserError, check_minimum, check_types, unknown_name
+from fairbench.core.errors import UserError, check_choice, check_minimum, check_types
 from fairbench.core.fingerprint import code_digest, describe, versions
 from fairbench.core.text import digest
 from fairbench.data.dataset import Dataset, Task
@@ -102,7 +102,6 @@ class Loss(Protocol):
     @property
     def name(self) -> str:
         """The name that learners list in their `losses`."""
-        ...
 
     @property
     def outputs(self) -> int:
@@ -133,26 +132,21 @@ class Loss(Protocol):
         self, y: NDArray[np.float64], weight: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
         """Return the constant raw scores to start from, (k,)."""
-        ...
 
     def value(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the criterion that judges a fit on unseen rows, (n,); lower is better.
 
         `gradient` need not be its derivative.
         """
-        ...
 
     def gradient(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the derivative with respect to the raw scores, (n, k)."""
-        ...
 
     def curvature(self, y: NDArray[np.float64], raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a positive second derivative (or Fisher information), (n, k)."""
-        ...
 
     def link(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return predictions, (n, k): probabilities, a mean, or mean and standard deviation."""
-        ...
 
 
 class Learner(Component, Protocol):
@@ -165,7 +159,6 @@ class Learner(Component, Protocol):
     @property
     def encoding(self) -> AnyEncoding:
         """The features it takes."""
-        ...
 
     def estimator(self, loss: Loss, seed: int) -> Any:
         """Return an unfitted estimator: ``fit(X, y, sample_weight=None)``, float64 outputs.
@@ -174,7 +167,6 @@ class Learner(Component, Protocol):
         for regression; where the loss is of values and has two outputs also
         ``predict_distribution``, the (n, 2) means and standard deviations.
         """
-        ...
 
 
 def class_probabilities(estimator: Any, X: Frame) -> NDArray[np.float64]:
@@ -210,14 +202,12 @@ class Model(Protocol):
         sample_weight: NDArray[np.float64] | None = None,
     ) -> Model:
         """Fit on training rows."""
-        ...
 
     def outputs(self, X: Frame, *, sensitive_features: pd.Series, random_state: int) -> RawOutputs:
         """Return (n,) arrays: ``score``, ``prediction``, or ``mean`` with or without ``sd``.
 
         The ``score`` is the probability of label 1, or (n, C) those of three or more classes.
         """
-        ...
 
 
 class Intervention(Component, Protocol):
@@ -225,7 +215,6 @@ class Intervention(Component, Protocol):
 
     def wrap(self, estimator: Any, seed: int) -> Model:
         """Return the unfitted model."""
-        ...
 
 
 MakeModel = Callable[[int], Model]
@@ -252,7 +241,6 @@ class Fitted(Protocol):
 
     def outputs(self, X: Frame, sensitive: pd.Series, rng: np.random.Generator) -> RawOutputs:
         """Return raw outputs: name -> (n,) or (n, members) arrays, with a last axis of classes."""
-        ...
 
 
 class Fitter(Component, Protocol):
@@ -260,11 +248,9 @@ class Fitter(Component, Protocol):
 
     def loss(self, task: Task, classes: int = 2) -> Loss:
         """Return the loss minimised on this task, of so many classes."""
-        ...
 
     def fit(self, make_model: MakeModel, train: TrainingSet, rng: np.random.Generator) -> Fitted:
         """Fit as many models as it takes; `make_model` takes an integer seed."""
-        ...
 
 
 class Method(Component, Protocol):
@@ -273,11 +259,9 @@ class Method(Component, Protocol):
     @property
     def fitter(self) -> Fitter:
         """What its cells compute."""
-        ...
 
     def read(self, raw: RawOutputs, task: Task, rng: np.random.Generator) -> RawOutputs:
         """Turn raw outputs into prediction columns; pure, and never fits."""
-        ...
 
 
 # Cells, one fit each: an id is a hash of everything that the fit's outputs depend on.
@@ -301,16 +285,19 @@ class Study:
     replicate: int = 0
 
     @property
+    def components(self) -> tuple[Learner, Intervention, Fitter]:
+        """What makes its models, and fits them."""
+        return self.learner, self.intervention, self.fitter
+
+    @property
     def group_at_prediction(self) -> bool:
         """Whether a new row's group must be known to predict it."""
-        components = (self.learner, self.intervention, self.fitter)
-        return any(component.capabilities.group_at_prediction for component in components)
+        return any(part.capabilities.group_at_prediction for part in self.components)
 
     @property
     def cost_key(self) -> str:
         """A hash that studies share whose cells cost about the same."""
-        parts = [describe(part) for part in (self.learner, self.intervention, self.fitter)]
-        return digest([self.dataset.digest, *parts])
+        return digest([self.dataset.digest, *map(describe, self.components)])
 
     def identity(self) -> dict[str, Any]:
         """Return everything but the rows that determines the raw outputs.
@@ -318,20 +305,17 @@ class Study:
         The data count by their content, not by who loaded them; components by the names of their
         classes and their options; code by what it computes.
         """
-        components = (self.learner, self.intervention, self.fitter)
+        parts = self.components
         loss = self.fitter.loss(self.dataset.task, len(self.dataset.classes))
-        modules = [
-            "fairbench.experiments.compute",
-            *(type(part).__module__ for part in (*components, loss)),
-        ]
-        packages = [name for part in components for name in part.capabilities.packages]
-        reads_groups = any(component.capabilities.reads_groups for component in components)
+        modules = [type(part).__module__ for part in (*parts, loss)]
+        packages = [name for part in parts for name in part.capabilities.packages]
+        reads_groups = any(part.capabilities.reads_groups for part in parts)
         return {
             "data": self.dataset.digest,
             "seed": [self.seed, self.replicate],
             "protect": self.protect if reads_groups else (),
-            "components": [describe(component) for component in components],
-            "code": code_digest(modules),
+            "components": [describe(part) for part in parts],
+            "code": code_digest(["fairbench.experiments.compute", *modules]),
             "versions": versions([*_PACKAGES, *packages]),
         }
 
@@ -370,13 +354,8 @@ def rows_digest(fold: Fold) -> str:
     return total.hexdigest()
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A study that differs from the run's own in one respect, which `label` names."""
-
-    label: str
-    study: Study
-    method: Method
+# A study that differs from the run's own in one respect: what names it, and what reads its cells.
+Variant: TypeAlias = "tuple[str, Study, Method]"
 
 
 @dataclass(frozen=True)
@@ -418,11 +397,10 @@ class Consistency:
         UserError : an option that the component does not have.
         """
         for i, value in enumerate(self.values, start=1):
-            varied = _vary(study, method, str(self.vary), value)
-            draws = i if self.fresh_draws else 0
-            yield replace(varied, study=replace(varied.study, replicate=draws))
+            label, varied, reading = _vary(study, method, str(self.vary), value)
+            yield label, replace(varied, replicate=i if self.fresh_draws else 0), reading
         for i in range(1, self.replicates + 1):
-            yield Variant(f"{REPLICATE}{i}", replace(study, replicate=i), method)
+            yield f"{REPLICATE}{i}", replace(study, replicate=i), method
 
 
 def variant_label(vary: str, value: Any) -> str:
@@ -433,20 +411,14 @@ def variant_label(vary: str, value: Any) -> str:
 def _vary(study: Study, method: Method, vary: str, value: Any) -> Variant:
     """Return the variant with another value of an option, such as ``learner.gamma``."""
     group, _, option = vary.partition(".")
-    components = {
-        "learner": study.learner,
-        "intervention": study.intervention,
-        "method": method,
-    }
-    if group not in components:
-        raise unknown_name("component in consistency.vary", group, components)
-    component: Any = components[group]
+    groups = ("learner", "intervention", "method")
+    check_choice("component in consistency.vary", group, groups)
+    component: Any = method if group == "method" else getattr(study, group)
     fields = [field.name for field in dataclasses.fields(component)]
-    if option not in fields:
-        raise unknown_name(f"option of the {group} in consistency.vary", option, fields)
+    check_choice(f"option of the {group} in consistency.vary", option, fields)
     check_types(group, type(component), {option: value})
     changed = replace(component, **{option: value})
     label = variant_label(vary, value)
     if group == "method":
-        return Variant(label, replace(study, fitter=changed.fitter), changed)
-    return Variant(label, replace(study, **{group: changed}), method)
+        return label, replace(study, fitter=changed.fitter), changed
+    return label, replace(study, **{group: changed}), method

@@ -16,7 +16,7 @@ import secrets
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -30,7 +30,6 @@ from fairbench.core.locks import using
 from fairbench.core.processes import CallWith, failure, serve
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
-from fairbench.experiments.contracts import Cell
 from fairbench.experiments.pipeline import ensure
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import BusyCellError, Store
@@ -96,10 +95,10 @@ class WorkUnit:
 
 @dataclass(frozen=True)
 class UnitResult:
-    """The result of a work unit: how many cells it fitted, or why it failed.
+    """How a work unit, or a whole run, ended: how many cells were fitted for it, or why it failed.
 
-    `busy` means that another process is computing the cell; `trace` is the traceback of an error
-    that is not a `UserError`.
+    The unit of a run is its evaluation. `busy` means that another process is computing the cell;
+    `trace` is the traceback of an error that is not a `UserError`.
     """
 
     unit: WorkUnit
@@ -109,32 +108,16 @@ class UnitResult:
     error: str = ""
     trace: str = ""
 
+    @property
+    def plan(self) -> Plan:
+        """The plan of its run."""
+        return self.unit.plan
 
-class Executor(Protocol):
-    """Carries out work units, in this process or elsewhere, in any order."""
-
-    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
-        """Yield the result of each unit as it ends."""
-
-
-@dataclass(frozen=True)
-class InProcessExecutor:
-    """Carries out work units in this process."""
-
-    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
-        """Carry out one unit after the other."""
-        return map(work, units)
-
-
-@dataclass(frozen=True)
-class RunEnd:
-    """How a run ended: the cells fitted for it and the seconds they took, or why it failed."""
-
-    plan: Plan
-    computed: int
-    seconds: float
-    error: str = ""
-    trace: str = ""
+    def plus(self, other: UnitResult) -> UnitResult:
+        """Return this with what another unit of the run did; the first error stays."""
+        failed = self if self.error else other
+        computed, seconds = self.computed + other.computed, self.seconds + other.seconds
+        return UnitResult(self.unit, computed, seconds, error=failed.error, trace=failed.trace)
 
     def describe(self, seconds: float) -> str:
         """Return a line for the user on the work that was done in `seconds`."""
@@ -148,7 +131,7 @@ class RunEnd:
         """The run with its data set, its cells, and the folder that was written."""
         return prepared(self.plan)
 
-    def checked(self) -> RunEnd:
+    def checked(self) -> UnitResult:
         """Return this object, or raise the error if the run failed.
 
         Raises
@@ -163,6 +146,21 @@ class RunEnd:
         return self
 
 
+class Executor(Protocol):
+    """Carries out work units, in this process or elsewhere, in any order."""
+
+    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
+        """Yield the result of each unit as it ends."""
+
+
+class InProcessExecutor:
+    """Carries out work units in this process."""
+
+    def run(self, units: Iterable[WorkUnit]) -> Iterator[UnitResult]:
+        """Carry out one unit after the other."""
+        return map(work, units)
+
+
 def plan_run(cfg: DictConfig | Config) -> Plan:
     """Prepare a run and return what is needed to carry it out.
 
@@ -173,17 +171,15 @@ def plan_run(cfg: DictConfig | Config) -> Plan:
     """
     config = plain(cfg)
     run = pipeline.prepare(config)
-    cells = tuple(dict.fromkeys(cell.id for cell in run.cells))
     finished = bool(config["resume"]) and run.finished
     noted = not finished or run.writer.purpose(run.purpose) == run.folder.purpose
-    drawn = run.writer.has_figures()
     plan = Plan(
         config=config,
         id=run.id,
         name=run.name,
-        cells=cells,
+        cells=tuple(run.cell_of_id),
         finished=finished,
-        drawn=drawn,
+        drawn=run.writer.has_figures(),
         cost_key=run.study.cost_key,
         rows=run.cells[0].fold.rows,
         noted=noted,
@@ -208,46 +204,37 @@ class Execution:
     executor: Executor
     draw: pipeline.DrawFigures | None = None
     on_cell: Callable[[bool | None], None] = lambda fresh: None
-    on_end: Callable[[RunEnd], None] = lambda end: None
+    on_end: Callable[[UnitResult], None] = lambda end: None
 
     def __post_init__(self) -> None:
-        """Find which cells are missing, each listed with the first plan that needs it."""
+        """Find which cells are missing, each listed with the plans that need it, in their order."""
         self.distinct = list({plan.id: plan for plan in self.plans}.values())
         self.stored: set[str] = set()
-        self.owner: dict[str, Plan] = {}
         self.needed: dict[str, set[str]] = {}  # run id -> its missing cells
         self.users: dict[str, list[Plan]] = {}  # missing cell -> the plans that need it
-        self.errors: dict[str, UnitResult] = {}  # run id -> what failed for it
-        self.ends: dict[str, RunEnd] = {}
-        self.computed = dict.fromkeys((plan.id for plan in self.distinct), 0)
-        self.seconds = dict.fromkeys(self.computed, 0.0)
+        self.ends = {plan.id: UnitResult(WorkUnit(plan)) for plan in self.distinct}
         for plan in self.distinct:
-            self._list_missing(plan)
+            missing = self.needed[plan.id] = set()
+            for cell in () if plan.finished else plan.cells:
+                if cell not in self.users and cell not in self.stored:
+                    if plan.config["resume"] and plan.store.has(cell):
+                        self.stored.add(cell)
+                    else:
+                        self.users[cell] = []
+                if cell in self.users:
+                    missing.add(cell)
+                    self.users[cell].append(plan)
+            self.stored.update({*plan.cells} - missing)
 
     @property
     def cells(self) -> int:
         """The number of distinct cells of the runs."""
-        return len(self.stored) + len(self.owner)
+        return len(self.stored) + len(self.users)
 
-    def _list_missing(self, plan: Plan) -> None:
-        """Sort a run's cells into stored and missing ones."""
-        missing = set()
-        for cell in () if plan.finished else plan.cells:
-            if cell not in self.owner and cell not in self.stored:
-                if plan.config["resume"] and plan.store.has(cell):
-                    self.stored.add(cell)
-                else:
-                    self.owner[cell] = plan
-            if cell in self.owner:
-                missing.add(cell)
-                self.users.setdefault(cell, []).append(plan)
-        self.stored.update(set(plan.cells) - missing)
-        self.needed[plan.id] = missing
-
-    def carry_out(self) -> list[RunEnd]:
+    def carry_out(self) -> list[UnitResult]:
         """Compute what is missing, evaluate every run, and return how each ended."""
         self.evaluations: deque[WorkUnit] = deque()
-        self.missing = deque(WorkUnit(plan, cell) for cell, plan in self.owner.items())
+        self.missing = deque(WorkUnit(users[0], cell) for cell, users in self.users.items())
         busy_units: list[WorkUnit] = []
         notes = self._note_begun()
         for plan in self.distinct:
@@ -264,7 +251,7 @@ class Execution:
         if not any(end.error for end in self.ends.values()):
             for note in notes:
                 remove(note)
-        return [replace(self.ends[plan.id], plan=plan) for plan in self.plans]
+        return [replace(self.ends[plan.id], unit=WorkUnit(plan)) for plan in self.plans]
 
     def _note_begun(self) -> list[Path]:
         """Protect all cells from garbage collection until the runs have ended; return the notes."""
@@ -283,41 +270,31 @@ class Execution:
             yield (self.evaluations or self.missing).popleft()
 
     def _settle(self, result: UnitResult) -> None:
-        """Record the result of a unit, of a cell or of an evaluation."""
-        if result.unit.cell is None:
-            self._end(result.unit.plan, result)
-        else:
-            self._settle_cell(result.unit.plan, result.unit.cell, result)
+        """Record the result of a unit; of a cell, evaluate the runs whose last missing one it was.
 
-    def _settle_cell(self, plan: Plan, cell: str, result: UnitResult) -> None:
-        """Record the result of a cell, and evaluate the runs whose last missing cell it was."""
-        self.computed[plan.id] += result.computed
-        self.seconds[plan.id] += result.seconds
+        A cell that failed fails all that need it; what was fitted counts for the first of them.
+        """
+        plan, cell = result.plan, result.unit.cell
+        users = [plan] if cell is None else self.users[cell]
+        for user in users if result.error else [plan]:
+            self.ends[user.id] = self.ends[user.id].plus(result)
+        if cell is None:
+            self.on_end(self.ends[plan.id])
+            return
         self.on_cell(None if result.error else bool(result.computed))
-        for user in self.users[cell]:
+        for user in users:
             self.needed[user.id].discard(cell)
-            if result.error:
-                self.errors.setdefault(user.id, result)
             self._evaluate_if_ready(user)
 
     def _evaluate_if_ready(self, plan: Plan) -> None:
         """Queue the evaluation of a run if its cells exist, or end it if one of them failed."""
         if self.needed[plan.id]:
             return
-        if plan.id in self.errors:
-            self._end(plan, self.errors[plan.id])
-        elif plan.finished and plan.noted and (plan.drawn or not self.draw):
-            self._end(plan, UnitResult(WorkUnit(plan)))
+        done = plan.finished and plan.noted and (plan.drawn or not self.draw)
+        if done or self.ends[plan.id].error:
+            self.on_end(self.ends[plan.id])
         else:
             self.evaluations.append(WorkUnit(plan, draw=self.draw))
-
-    def _end(self, plan: Plan, result: UnitResult) -> None:
-        """Record how a run ended, and report it."""
-        failed_cell = result.unit.cell is not None
-        computed = self.computed[plan.id] + (0 if failed_cell else result.computed)
-        seconds = self.seconds[plan.id] + (0.0 if failed_cell else result.seconds)
-        self.ends[plan.id] = RunEnd(plan, computed, seconds, result.error, result.trace)
-        self.on_end(self.ends[plan.id])
 
 
 def carry_out(
@@ -325,7 +302,7 @@ def carry_out(
     *,
     executor: Executor | None = None,
     draw: pipeline.DrawFigures | None = None,
-) -> RunEnd:
+) -> UnitResult:
     """Compute what is missing of one run, evaluate and store it, and return how it ended.
 
     Parameters
@@ -360,38 +337,32 @@ def work(unit: WorkUnit) -> UnitResult:
 
 def _work(unit: WorkUnit) -> int:
     """Compute a cell, or evaluate a run; return the number of cells that were computed."""
-    run, cells = _run_and_cells(unit.plan)
+    run = prepared(unit.plan)
     again = not unit.plan.config["resume"]
     if unit.cell is None:
         return pipeline.finish(run, draw=unit.draw, again=again)
-    if unit.cell not in cells:
+    if unit.cell not in run.cell_of_id:
         raise UserError(
             f"the code or the data of {run.name} changed after its cells were listed: run the same "
             "command again"
         )
-    return int(ensure(cells[unit.cell], run.store, recompute=again, wait=unit.wait))
+    return int(ensure(run.cell_of_id[unit.cell], run.store, recompute=again, wait=unit.wait))
 
 
-_runs: OrderedDict[str, tuple[pipeline.PlannedRun, dict[str, Cell]]] = OrderedDict()
+_runs: OrderedDict[str, pipeline.PlannedRun] = OrderedDict()
 
 
 def prepared(plan: Plan) -> pipeline.PlannedRun:
     """Return the prepared run of a plan; a process keeps the last few."""
-    return _run_and_cells(plan)[0]
-
-
-def _run_and_cells(plan: Plan) -> tuple[pipeline.PlannedRun, dict[str, Cell]]:
-    """Return the prepared run of a plan, and its cells by their ids."""
     if plan.key not in _runs:
-        run = pipeline.prepare(plan.config)
-        _keep_prepared(plan.key, run)
+        _keep_prepared(plan.key, pipeline.prepare(plan.config))
     _runs.move_to_end(plan.key)
     return _runs[plan.key]
 
 
 def _keep_prepared(key: str, run: pipeline.PlannedRun) -> None:
     """Keep a prepared run in this process, and drop the one that was used longest ago."""
-    _runs[key] = run, {cell.id: cell for cell in run.cells}
+    _runs[key] = run
     while len(_runs) > _PREPARED:
         _runs.popitem(last=False)
 
@@ -483,9 +454,8 @@ class Workers:
         """Wait until some workers have ended their units or run out of time; return these."""
         seconds_left = None
         if self.minutes is not None:
-            seconds_left = max(
-                0.0, min(worker.since for worker in busy) + 60 * self.minutes - time.monotonic()
-            )
+            ends = min(worker.since for worker in busy) + 60 * self.minutes
+            seconds_left = max(0.0, ends - time.monotonic())
         ready = connection.wait([worker.pipe for worker in busy], seconds_left)
         return [worker for worker in busy if worker.pipe in ready or worker.late(self.minutes)]
 
@@ -545,6 +515,9 @@ class _Worker:
 _idle: list[_Worker] = []  # of this process
 
 
+_Job = tuple[Any, list[WorkUnit], float]  # submitted, its units that have not ended, and since when
+
+
 @dataclass(frozen=True)
 class Submitit:
     """Jobs of Slurm, or local processes in place of them ("local"), each with a batch of units.
@@ -576,10 +549,9 @@ class Submitit:
         unfinished = {(unit.plan.key, unit.cell): unit for unit in units}
         try:
             with naming(self.folder.parent):
-                for batch in self._submit_all(self._batches(list(unfinished.values()))):
-                    for result in batch:
-                        del unfinished[result.unit.plan.key, result.unit.cell]
-                        yield result
+                for result in self._submit_all(self._batches(list(unfinished.values()))):
+                    del unfinished[result.plan.key, result.unit.cell]
+                    yield result
         except UserError:
             self._remove_unsubmitted()
             raise
@@ -606,34 +578,83 @@ class Submitit:
             return int(self.options["array_parallelism"])
         return max(1, int(cpu_count()) // (self.options.get("cpus_per_task") or 1))
 
-    def _submit_all(self, batches: Sequence[Sequence[WorkUnit]]) -> Iterator[Iterator[UnitResult]]:
-        """Submit batches, to Slurm all at once, else as cores come free; yield their results."""
+    def _submit_all(self, batches: Sequence[Sequence[WorkUnit]]) -> Iterator[UnitResult]:
+        """Submit batches, to Slurm all at once, else as cores come free; yield their results.
+
+        Raises
+        ------
+        UserError : there is no Slurm here, or it is not set up, or it refuses what is asked of it.
+        """
         waiting = list(reversed(batches))
-        running = list[_Batch]()
+        running = list[_Job]()
         cpus = self.options.get("cpus_per_task") or self.n_jobs
         n_jobs = self.n_jobs if 0 < self.n_jobs < cpus else cpus
         if self.cluster == "slurm":
             job_arguments = [[argument] * len(batches) for argument in (n_jobs, self.minutes)]
-            with _explain_slurm_errors():
+            try:
                 jobs = self.submitter().map_array(work_all, batches, *job_arguments)
-            running = [self._as_batch(job, batch) for job, batch in zip(jobs, batches, strict=True)]
+            except RuntimeError as error:  # of submitit
+                lines = [line.strip(" -") for line in str(error).splitlines() if line.strip(" -")]
+                why = lines[-1] if lines else repr(error)
+                raise UserError(
+                    f"Slurm did not take the jobs of this sweep ({why}): see that sinfo lists a "
+                    "partition here, and name what the cluster asks for "
+                    "(hydra.launcher.partition=NAME), or use this machine's cores with "
+                    "hydra/launcher=joblib"
+                ) from error
+            now = time.monotonic()
+            running = [(job, list(units), now) for job, units in zip(jobs, batches, strict=True)]
             waiting = []
         else:
             submit = self.submitter()
-        watch = _Watch(self.wait_s)
+        checked, asked = time.monotonic(), 0.0
         while waiting or running:
             while waiting and len(running) < self._at_once():
-                batch = waiting.pop()
-                call = CallWith(os.getpid(), work_all, (batch, n_jobs, self.minutes))
-                job = submit.submit(call)
-                running.append(self._as_batch(job, batch))
-            watch.pause(running)
+                units = waiting.pop()
+                job = submit.submit(CallWith(os.getpid(), work_all, (units, n_jobs, self.minutes)))
+                running.append((job, list(units), time.monotonic()))
+            # Checking takes at most a twentieth of the time.
+            spent = time.monotonic() - checked
+            time.sleep(max(self.wait_s, 20 * min(spent, 3.0) if spent > 0.1 else 0.0))
+            checked = time.monotonic()
+            if checked - asked > 60:
+                asked = checked
+                running[0][0].done(force_check=True)  # asks the cluster for all of them
             for submitted in running:
-                yield submitted.new_results()
-            running = [submitted for submitted in running if submitted.units]
+                yield from self._new_results(*submitted)
+            running = [submitted for submitted in running if submitted[1]]
 
-    def _as_batch(self, job: Any, units: Sequence[WorkUnit]) -> _Batch:
-        return _Batch(job, list(units), self.options["timeout_min"], self.cluster)
+    def _new_results(self, job: Any, units: list[WorkUnit], since: float) -> Iterator[UnitResult]:
+        """Yield the results that have become known since the last call, and remove their units."""
+        if not job.done():
+            for unit in filter(_is_stored, list(units)):
+                units.remove(unit)
+                yield UnitResult(unit, computed=1)
+            return
+        unfinished, units[:] = list(units), []
+        error = job.exception()
+        ended = [] if error else job.result()
+        results = {(result.plan.key, result.unit.cell): result for result in ended}
+        why = self._why(job, error, since)
+        for unit in unfinished:
+            if result := results.get((unit.plan.key, unit.cell)):
+                yield result
+            else:
+                is_stored = _is_stored(unit)
+                yield UnitResult(unit, computed=int(is_stored), error="" if is_stored else why)
+
+    def _why(self, job: Any, error: Exception | None, since: float) -> str:
+        """Return why a job gave no results."""
+        lines = [line.strip() for line in str(error or "").splitlines() if line.strip("- ")]
+        raised = [
+            line for line in lines if "Error" in line and not line.startswith(("Job", "File"))
+        ]
+        if type(error).__name__ == "FailedJobError" and raised:
+            return raised[-1]
+        minutes = self.options["timeout_min"]  # of the whole job
+        waited = time.monotonic() - since  # Slurm's may have waited for their turn, too
+        late = job.state == "TIMEOUT" or (self.cluster == "local" and waited >= 60 * minutes)
+        return too_long(minutes, "hydra.launcher.timeout_min") if late else KILLED
 
     def submitter(self) -> Any:
         """Return submitit's executor, with the options of the launcher's file."""
@@ -653,26 +674,6 @@ class Submitit:
         return submitit_executor
 
 
-@contextmanager
-def _explain_slurm_errors() -> Iterator[None]:
-    """Turn a RuntimeError of submitit into a sentence on why Slurm did not take jobs.
-
-    Raises
-    ------
-    UserError : there is no Slurm here, or it is not set up, or it refuses what is asked of it.
-    """
-    try:
-        yield
-    except RuntimeError as error:
-        lines = [line.strip(" -") for line in str(error).splitlines() if line.strip(" -")]
-        why = lines[-1] if lines else repr(error)
-        raise UserError(
-            f"Slurm did not take the jobs of this sweep ({why}): see that sinfo lists a partition "
-            "here, and name what the cluster asks for (hydra.launcher.partition=NAME), or use this "
-            "machine's cores with hydra/launcher=joblib"
-        ) from error
-
-
 def work_all(
     units: Sequence[WorkUnit], n_jobs: int, minutes: float | None = None
 ) -> list[UnitResult]:
@@ -687,78 +688,10 @@ def work_all(
         return list(processes(n_jobs, minutes).run(units))
 
 
-@dataclass
-class _Batch:
-    """A submitted job, and its units that have not ended yet.
-
-    `minutes` is the time limit of the whole job.
-    """
-
-    job: Any
-    units: list[WorkUnit]
-    minutes: float
-    cluster: str
-    since: float = field(default_factory=time.monotonic)
-
-    def new_results(self) -> Iterator[UnitResult]:
-        """Yield the results that have become known since the last call."""
-        if not self.job.done():
-            for unit in [unit for unit in self.units if _is_stored(unit)]:
-                self.units.remove(unit)
-                yield UnitResult(unit, computed=1)
-            return
-        unfinished, self.units = self.units, []
-        error = self.job.exception()
-        results = (
-            {}
-            if error
-            else {(result.unit.plan.key, result.unit.cell): result for result in self.job.result()}
-        )
-        why = self._why(error)
-        for unit in unfinished:
-            yield results.get((unit.plan.key, unit.cell)) or _lost(unit, why)
-
-    def _why(self, error: Exception | None) -> str:
-        """Return why a job gave no results."""
-        lines = [line.strip() for line in str(error or "").splitlines() if line.strip("- ")]
-        raised = [
-            line for line in lines if "Error" in line and not line.startswith(("Job", "File"))
-        ]
-        if type(error).__name__ == "FailedJobError" and raised:
-            return raised[-1]
-        waited = time.monotonic() - self.since  # Slurm's may have waited for their turn, too
-        local = self.cluster == "local" and waited >= 60 * self.minutes
-        late = local or self.job.state == "TIMEOUT"
-        return too_long(self.minutes, "hydra.launcher.timeout_min") if late else KILLED
-
-
 def _is_stored(unit: WorkUnit) -> bool:
     """Return whether a cell that was missing is in the store by now."""
     resumed = bool(unit.plan.config["resume"])
     return resumed and unit.cell is not None and unit.plan.store.has(unit.cell)
-
-
-def _lost(unit: WorkUnit, why: str) -> UnitResult:
-    """Return the result of a unit whose job gave none: it is stored, or it failed."""
-    return UnitResult(unit, computed=1) if _is_stored(unit) else UnitResult(unit, error=why)
-
-
-@dataclass
-class _Watch:
-    """Pauses between checks of submitted jobs: checking takes at most a twentieth of the time."""
-
-    least_s: float
-    asked: float = 0.0
-    checked: float = field(default_factory=time.monotonic)
-
-    def pause(self, running: Sequence[_Batch]) -> None:
-        """Wait, and once a minute ask the cluster itself which jobs have ended."""
-        spent = time.monotonic() - self.checked
-        time.sleep(max(self.least_s, 20 * min(spent, 3.0) if spent > 0.1 else 0.0))
-        self.checked = time.monotonic()
-        if self.checked - self.asked > 60:
-            self.asked = self.checked
-            running[0].job.done(force_check=True)  # which asks for all of them
 
 
 # The expected cost of fits that are not yet made, by the finished runs of a results folder.
@@ -766,53 +699,34 @@ class _Watch:
 _COMPONENTS = ("dataset", "learner", "intervention", "method")
 
 
-@dataclass(frozen=True)
-class _Cost:
-    """CPU seconds of a fit, and the number of rows of its run; 0 if that is not recorded."""
-
-    seconds: float
-    rows: int
+# CPU seconds of a fit, and the number of rows of its run, 0 if that is not recorded: by the
+# `cost_key` of its study, and by the names of its data set and components whatever their options.
+Prices = dict[str | tuple[str, ...], tuple[float, int]]
 
 
-@dataclass(frozen=True)
-class Prices:
-    """What fits have cost: by study, and by data set and components whatever their options.
+def prices_of(catalogue: Catalogue) -> Prices:
+    """Return what fits have cost, as the finished runs of a catalogue tell it."""
+    prices: Prices = {}
+    for run in catalogue:
+        cost = run.environment.get("cost", {})
+        if "key" in cost:
+            rows = int(run.environment.get("task", {}).get("rows", 0))
+            paid = float(cost["seconds_per_cell"]), rows
+            prices[cost["key"]] = prices[_names(run.choices)] = paid
+    return prices
 
-    Attributes
+
+def seconds_of_fit(prices: Prices, key: str, rows: int, choices: Mapping[str, str]) -> float | None:
+    """Return the CPU seconds that a fit will take, in proportion to its rows; None if unknown.
+
+    Parameters
     ----------
-    exact : `cost_key` of a study -> the cost of its fits.
-    by_components : names of the data set and the components -> the cost of such fits.
+    key : the `cost_key` of its study.
+    rows : the number of rows that its run uses of the data set.
+    choices : the option that the run chose for every group.
     """
-
-    exact: dict[str, _Cost] = field(default_factory=dict)
-    by_components: dict[tuple[str, ...], _Cost] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, catalogue: Catalogue) -> Prices:
-        """Return the prices that the finished runs of a catalogue tell."""
-        prices = cls()
-        for run in catalogue:
-            environment = run.environment
-            cost = environment.get("cost", {})
-            rows = environment.get("task", {}).get("rows", 0)
-            if "key" in cost:
-                paid = _Cost(float(cost["seconds_per_cell"]), int(rows))
-                prices.exact[cost["key"]] = prices.by_components[_names(run.choices)] = paid
-        return prices
-
-    def seconds(self, key: str, rows: int, choices: Mapping[str, str]) -> float | None:
-        """Return the CPU seconds that a fit will take, in proportion to its rows; None if unknown.
-
-        Parameters
-        ----------
-        key : the `cost_key` of its study.
-        rows : the number of rows that its run uses of the data set.
-        choices : the option that the run chose for every group.
-        """
-        paid = self.exact.get(key) or self.by_components.get(_names(choices))
-        if paid is None:
-            return None
-        return paid.seconds * (rows / paid.rows if paid.rows else 1.0)
+    paid = prices.get(key) or prices.get(_names(choices))
+    return None if paid is None else paid[0] * (rows / paid[1] if paid[1] else 1.0)
 
 
 def _names(choices: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import fairbench.metrics
-from fairbench.core.errors import unknown_name
+from fairbench.core.errors import check_choice
 from fairbench.core.fingerprint import code_digest, describe
 from fairbench.core.text import digest
 from fairbench.data.dataset import Dataset, Task, feature_count
@@ -22,13 +22,12 @@ from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.summary import summarise
 from fairbench.evaluation.table import COSTS
 from fairbench.experiments import build
-from fairbench.experiments.build import check
 from fairbench.experiments.compute import RunEvaluation, compute
-from fairbench.experiments.configuration import Config, Identity, plain
+from fairbench.experiments.configuration import Config, identity_of, plain
 from fairbench.experiments.contracts import Cell, Method, Study, cells_of
 from fairbench.metrics.registry import TABLE
 from fairbench.results.cells import CorruptCellError, Store
-from fairbench.results.record import PURPOSES, STUDY, check_part
+from fairbench.results.record import PURPOSES, STUDY, check_part, run_name
 from fairbench.results.run_writer import RunTables, RunWriter, machine
 from fairbench.results.runs import Run
 
@@ -41,9 +40,16 @@ DrawFigures = Callable[[pd.DataFrame, str, str, Path], None]
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A composed run, checked and ready: nothing has been fitted yet."""
+    """A composed run, checked and ready: nothing has been fitted yet.
 
-    identity: Identity
+    Attributes
+    ----------
+    choices, config : its identity, of :func:`fairbench.experiments.configuration.identity_of`.
+    methods : variant -> the method that reads its cells; the run's own variant is empty.
+    """
+
+    choices: dict[str, str]
+    config: dict[str, Any]
     study: Study
     cells: list[Cell]
     methods: dict[str, Method]
@@ -52,15 +58,20 @@ class PlannedRun:
     family: str = ""
     purpose: str = STUDY
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The run's id."""
-        return self.identity.id
+        return digest(self.config, 12)
 
     @property
     def name(self) -> str:
         """A short name for people: data set, learner, intervention, method."""
-        return self.identity.name
+        return run_name(self.choices)
+
+    @cached_property
+    def cell_of_id(self) -> dict[str, Cell]:
+        """Its cells, each once, by the ids that they are stored under."""
+        return {cell.id: cell for cell in self.cells}
 
     @property
     def dataset(self) -> Dataset:
@@ -116,38 +127,24 @@ def prepare(cfg: DictConfig | Config) -> PlannedRun:
     IncompatibleError : a combination that cannot work.
     """
     config = plain(cfg)
-    if (purpose := config["purpose"]) not in PURPOSES:
-        raise unknown_name("purpose", str(purpose), PURPOSES)
-    components = build.components(config)
-    identity = Identity.of(config, verified=components.verified)
-    for part, value in identity.config.items():
+    check_choice("purpose", purpose := str(config["purpose"]), PURPOSES)
+    parts = build.components(config)
+    choices, stored = identity_of(config, verified=parts.verified)
+    for part, value in stored.items():
         check_part(part, value)
-    check(components, identity.choices)
-    method = components.method
-    seed = int(config["seed"])
+    build.check(parts)
+    method, seed = parts.method, stored["seed"]
     study = Study(
-        components.dataset,
-        components.learner,
-        components.intervention,
-        method.fitter,
-        seed,
-        components.protect,
+        parts.dataset, parts.learner, parts.intervention, method.fitter, seed, parts.protect
     )
-    folds = _folds(components.split, components.dataset, seed)
-    cells = cells_of(study, folds)
-    methods = {"": method}
-    for variant in components.consistency.variants(study, method):
-        cells += cells_of(variant.study, folds, variant.label)
-        methods[variant.label] = variant.method
+    folds = _folds(parts.split, parts.dataset, seed)
+    cells, methods = cells_of(study, folds), {"": method}
+    for label, varied, reading in parts.consistency.variants(study, method):
+        cells += cells_of(varied, folds, label)
+        methods[label] = reading
+    store = Store(Path(config["results"]), float(config["wait_min"]))
     return PlannedRun(
-        identity,
-        study,
-        cells,
-        methods,
-        components.evaluator,
-        Store(Path(config["results"]), float(config["wait_min"])),
-        components.family,
-        purpose,
+        choices, stored, study, cells, methods, parts.evaluator, store, parts.family, purpose
     )
 
 
@@ -223,11 +220,11 @@ def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) -> None:
     """Write the folder of a run; nothing in it depends on when or how fast that is done."""
     per_cell = _seconds_per_cell(metrics)
-    cells = list(dict.fromkeys(cell.id for cell in run.cells))
+    cells = list(run.cell_of_id)
     environment = {
         "fingerprint": run.fingerprint,
         "name": run.name,
-        "choices": run.identity.choices,
+        "choices": run.choices,
         "seed": run.study.seed,
         "protect": run.protect,
         "purpose": run.writer.purpose(run.purpose),
@@ -243,7 +240,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         **machine(),
     }
     tables = RunTables(metrics, summarise(metrics, level=run.evaluator.level), predictions)
-    run.writer.write(run.identity.config, cells, tables, run.dataset, environment)
+    run.writer.write(run.config, cells, tables, run.dataset, environment)
 
 
 def task_facts(run: PlannedRun) -> dict[str, Any]:

@@ -1,13 +1,11 @@
 """Tuning: a search over options that is judged by validation rows, and kept so that it resumes.
 
-:class:`StudyRecord` has the files of its trials, :class:`Search`
-proposes trials by those before, and :class:`DrawnSearch` draws candidates independently, from one
-stated distribution.
+:func:`stored_trials` reads its trials, :class:`Search` proposes trials by those before, and
+:class:`DrawnSearch` draws candidates independently, from one stated distribution.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats, integer_seed, rng
+from fairbench.core.arrays import Floats, Rows, integer_seed, rng
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
     TEXT,
@@ -99,74 +97,70 @@ class Trial:
         return sealed_json({**judged, **outcome})
 
 
-@dataclass(frozen=True)
-class StudyRecord:
-    """The folder of a study: what it searches, and its trials."""
+def stored_trials(folder: Path, is_candidate: Callable[[Values], bool]) -> list[dict[str, Any]]:
+    """Return the trials of a study that ended, up to the first that is not as it was written.
 
-    folder: Path
+    Each is proposed by those before it: what comes after a damaged line, or one that a kill
+    broke off, is judged again, from the cells that are stored.
 
-    def trials(self, is_candidate: Callable[[Values], bool]) -> list[dict[str, Any]]:
-        """Return the trials that ended, up to the first that is not as it was written.
+    Parameters
+    ----------
+    folder : the folder of the study.
+    is_candidate : says whether values are in the space that is searched.
+    """
+    path = folder / "trials.jsonl"
+    lines = read_bytes(path, TEXT).splitlines(keepends=True) if is_file(path) else []
 
-        Each is proposed by those before it: what comes after a damaged line, or one that a kill
-        broke off, is judged again, from the cells that are stored.
+    def is_kept(trial: dict[str, Any]) -> bool:
+        return _is_trial(trial) and is_candidate(trial["values"])
 
-        Parameters
-        ----------
-        is_candidate : says whether values are in the space that is searched.
-        """
-        path = self.folder / "trials.jsonl"
-        lines = read_bytes(path, TEXT).splitlines(keepends=True) if is_file(path) else []
-        kept = list(
-            takewhile(
-                lambda trial: _is_trial(trial) and is_candidate(trial["values"]),
-                map(_read_line, lines),
-            )
+    kept = list(takewhile(is_kept, map(_read_line, lines)))
+    if len(kept) < len(lines):
+        if b"\n" in b"".join(lines[len(kept) :]):  # more than a kill breaks off
+            set_aside(path, "trials from the damaged one on are judged again")
+        write_bytes(path, b"".join(lines[: len(kept)]))
+    return kept
+
+
+def add_trial(folder: Path, line: str) -> None:
+    """Add a trial to a study, for good."""
+    handle = opened(folder / "trials.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    with open(handle, "a", encoding="utf-8") as file:
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def begin_study(folder: Path, space: Mapping[str, str], *, again: bool) -> None:
+    """Write down what is searched, or compare it with what was written down before.
+
+    Raises
+    ------
+    UserError : the study was begun with another space, or what it noted is damaged.
+    """
+    path = folder / "study.json"
+    if again or not is_file(path):
+        make_folder(folder)
+        remove(folder / "trials.jsonl")
+        write_text(path, sealed_json({"space": dict(space)}, indent=1))
+        return
+    try:
+        before = dict(unsealed_json(read_bytes(path))["space"])
+    except UNREADABLE as error:
+        raise UserError(
+            f"{path} is not as it was written: begin the study anew with resume=false, which "
+            "fits nothing that is in the store, or another beside it with study=NAME"
+        ) from error
+    if before != dict(space):
+        differing = [k for k in {**before, **space} if before.get(k) != space.get(k)]
+        was, now = (
+            ", ".join(f"{k}={side[k]}" for k in differing if k in side) or "nothing of it"
+            for side in (before, space)
         )
-        if len(kept) < len(lines):
-            if b"\n" in b"".join(lines[len(kept) :]):  # more than a kill breaks off
-                set_aside(path, "trials from the damaged one on are judged again")
-            write_bytes(path, b"".join(lines[: len(kept)]))
-        return kept
-
-    def add(self, line: str) -> None:
-        """Add a trial, for good."""
-        handle = opened(self.folder / "trials.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        with open(handle, "a", encoding="utf-8") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-
-    def begin(self, space: Mapping[str, str], *, again: bool) -> None:
-        """Write down what is searched, or compare it with what was written down before.
-
-        Raises
-        ------
-        UserError : the study was begun with another space, or what it noted is damaged.
-        """
-        path = self.folder / "study.json"
-        if again or not is_file(path):
-            make_folder(self.folder)
-            remove(self.folder / "trials.jsonl")
-            write_text(path, sealed_json({"space": dict(space)}, indent=1))
-            return
-        try:
-            before = dict(unsealed_json(read_bytes(path))["space"])
-        except UNREADABLE as error:
-            raise UserError(
-                f"{path} is not as it was written: begin the study anew with resume=false, which "
-                "fits nothing that is in the store, or another beside it with study=NAME"
-            ) from error
-        if before != dict(space):
-            differing = [k for k in {**before, **space} if before.get(k) != space.get(k)]
-            was, now = (
-                ", ".join(f"{k}={side[k]}" for k in differing if k in side) or "nothing of it"
-                for side in (before, space)
-            )
-            raise UserError(
-                f"the study in {self.folder} was begun with {was}, which is now {now}: go on with "
-                "the same, or begin another beside it with study=NAME"
-            )
+        raise UserError(
+            f"the study in {folder} was begun with {was}, which is now {now}: go on with "
+            "the same, or begin another beside it with study=NAME"
+        )
 
 
 def _read_line(line: bytes) -> dict[str, Any]:
@@ -183,36 +177,6 @@ def _is_trial(found: Mapping[str, Any]) -> bool:
     return isinstance(values, dict) and is_whole and type(found.get("stopped")) is bool
 
 
-def check_split(run: PlannedRun) -> None:
-    """Refuse a split without validation rows, or one that tests rows by which trials are chosen.
-
-    Raises
-    ------
-    UserError : either, with the word that mends it.
-    """
-    folds = [cell.fold for cell in run.cells if not cell.variant]
-    if not all(len(fold.validation) for fold in folds):
-        raise UserError(
-            "there are no validation rows to choose by: add split.validation=0.2, or take "
-            "split=tuning"
-        )
-    chosen_by = np.unique(np.concatenate([fold.validation for fold in folds]))
-    if any(np.isin(fold.test, chosen_by).any() for fold in folds):
-        raise UserError(
-            "rows that one repeat tests are validation rows of another, so that none would be left "
-            "to judge what is chosen: take split=tuning, or split.repeats=1"
-        )
-
-
-def stored_cell(run: PlannedRun, cell: Cell) -> StoredCell:
-    """Return a cell, fitted again if its file is damaged."""
-    try:
-        return run.store.read(cell.id)
-    except CorruptCellError:
-        ensure(cell, run.store)
-        return run.store.read(cell.id)
-
-
 def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) -> GoalRows:
     """Return a cell's predictions for its validation rows; test rows are dropped before any use."""
     held_out = stored.columns["part"] == VALIDATION
@@ -221,7 +185,7 @@ def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) 
     if reason := stored.notes.get("invalid"):
         raise UserError(f"repeat {cell.fold.repeat} predicts nothing: {reason}")
     method, data = run.method, run.dataset
-    generator = rng(run.study.seed, "read", data.name, cell.fold.repeat, cell.fold.fold)
+    generator = rng(run.study.seed, "read", data.name, *cell.repeat_and_fold)
     predicted = read_predictions(
         method.read(raw_outputs(columns), data.task, generator),
         data.task,
@@ -236,26 +200,21 @@ def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) 
 def label_rows(
     data: Dataset,
     protect: tuple[str, ...],
-    rows: NDArray[np.intp],
+    rows: Rows,
     columns: Mapping[str, NDArray[np.float64]],
     fold: int,
 ) -> GoalRows:
     """Return some rows of a data set with their predictions; no other row is read."""
-    part = data.take(rows)
-    group = part.groups(protect)
     if np.isnan(columns["prediction"]).any():
         raise UserError("the method predicts nothing of some rows")
+    part = data.take(rows)
+    group = part.groups(protect).cat
     unit = rows.astype(np.int64)
     if data.clusters is not None:
         unit = np.unique(data.clusters.to_numpy(), return_inverse=True)[1][rows].astype(np.int64)
-    return GoalRows(
-        np.full(len(rows), fold),
-        unit,
-        part.target.to_numpy(float),
-        group.cat.codes.to_numpy(np.int64),
-        columns,
-        len(group.cat.categories),
-    )
+    folds, target = np.full(len(rows), fold), part.target.to_numpy(float)
+    codes = group.codes.to_numpy(np.int64)
+    return GoalRows(folds, unit, target, codes, columns, len(group.categories))
 
 
 # Tuning: a search over options by the predictions for validation rows alone.
@@ -325,11 +284,9 @@ class Dimension:
         """Return one of its values, each as likely as any other; of a logarithm, evenly in it."""
         if self.values:
             return self.values[generator.integers(len(self.values))]
-        beyond = (
-            self.high + self.whole
-        )  # a whole number stands for the numbers from it to the next one
-        limits = np.log([self.low, beyond]) if self.log else np.array([self.low, beyond])
-        value = generator.uniform(*limits)
+        # A whole number stands for the numbers from it to the next one.
+        limits = np.array([self.low, self.high + self.whole])
+        value = generator.uniform(*(np.log(limits) if self.log else limits))
         value = float(np.exp(value) if self.log else value)
         return min(int(value), int(self.high)) if self.whole else value
 
@@ -338,6 +295,11 @@ def has_all(space: Sequence[Dimension], values: Values) -> bool:
     """Say whether values are one for each of some dimensions, and of its values."""
     names = {dimension.name for dimension in space}
     return values.keys() == names and all(option.has(values[option.name]) for option in space)
+
+
+def _points(space: Sequence[Dimension]) -> float:
+    """Return how many values some dimensions have together."""
+    return float(np.prod([dimension.count for dimension in space]))
 
 
 @dataclass(eq=False)
@@ -387,13 +349,13 @@ class Search:
         return wanted if wanted > 0 else os.cpu_count() or 1
 
     @cached_property
-    def record(self) -> StudyRecord:
+    def folder(self) -> Path:
         """The folder of the study, which another default, or changed code, has another of."""
         cells, name = self.default_plan.cells, self.tuning.study
         # Cells determine neither the protected attribute nor how a method reads their outputs.
-        read = [list(self._run.study.protect), self._run.identity.config["method"]]
+        read = [list(self._run.study.protect), self._run.config["method"]]
         key = digest([list(cells), read, list(self.tuning.objectives), name, *self._kind], 12)
-        return StudyRecord(self.default_plan.store.root / "tuning" / key)
+        return self.default_plan.store.root / "tuning" / key
 
     def check(self) -> None:
         """Refuse what cannot be tuned.
@@ -422,9 +384,21 @@ class Search:
 
         Raises
         ------
-        UserError : an unknown objective, no rows that choose alone, or rows with weights.
+        UserError : an unknown objective; rows with weights; a split without validation rows, or one
+            that tests rows by which trials are chosen, with the word that mends it.
         """
-        check_split(self._run)
+        folds = [cell.fold for cell in self._run.cells if not cell.variant]
+        if not all(len(fold.validation) for fold in folds):
+            raise UserError(
+                "there are no validation rows to choose by: add split.validation=0.2, or take "
+                "split=tuning"
+            )
+        chosen_by = np.unique(np.concatenate([fold.validation for fold in folds]))
+        if any(np.isin(fold.test, chosen_by).any() for fold in folds):
+            raise UserError(
+                "rows that one repeat tests are validation rows of another, so that none would be "
+                "left to judge what is chosen: take split=tuning, or split.repeats=1"
+            )
         _ = self.goals
         if self._run.evaluator.weights:
             raise UserError(
@@ -440,7 +414,7 @@ class Search:
     @contextmanager
     def _lock(self) -> Iterator[None]:
         """Lock the study, so that no other process works on it."""
-        path = self.default_plan.store.root / "locks" / f"tuning-{self.record.folder.name}.lock"
+        path = self.default_plan.store.root / "locks" / f"tuning-{self.folder.name}.lock"
         try:
             with locked(path, seconds=0.0):
                 yield
@@ -452,52 +426,55 @@ class Search:
         self.check()
         starts_anew = not self.default_plan.config["resume"]
         with self._lock():
-            self.record.begin(self.searched, again=starts_anew)
-            stored = self.record.trials(self._is_candidate)
+            begin_study(self.folder, self.searched, again=starts_anew)
+            stored = stored_trials(self.folder, self._is_candidate)
             self.default = self._judge({}, None)
             if self.default.error:
                 raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
             self.show(0, self.default)
-            for number, line in enumerate(stored[: self.tuning.trials]):
+            for line in stored[: self.tuning.trials]:
                 trial = self._judge(line["values"], line["folds"] or None)
                 trial.stopped = bool(line["stopped"])
-                self._add(number, trial)
+                self._add(trial)
             while self._goes_on():
                 trial = self._judge(self._propose(len(self.trials)), None)
-                self._add(len(self.trials), trial)
-                self.record.add(trial.line(self._objective_values(trial)))
-                self._refuse_if_all_fail()
-        return [self.default, *self.trials]
+                self._add(trial)
+                add_trial(self.folder, trial.line(self._objective_values(trial)))
+                errors = [trial.error for trial in self.trials]
+                if len(errors) >= min(5, self.tuning.trials) and all(errors):
+                    raise UserError(
+                        f"none of {len(errors)} trials has a value; the first: {errors[0]}"
+                    )
+        return self.everyone
 
-    def _add(self, number: int, trial: Trial) -> None:
+    def _add(self, trial: Trial) -> None:
         self.trials.append(trial)
-        self.show(number + 1, trial)
+        self.show(len(self.trials), trial)
 
     def _objective_values(self, trial: Trial) -> list[float]:
         return [] if trial.error else [estimate.value for estimate in trial.estimates(self.goals)]
 
-    def _refuse_if_all_fail(self) -> None:
-        errors = [trial.error for trial in self.trials]
-        if len(errors) >= min(5, self.tuning.trials) and all(errors):
-            raise UserError(f"none of {len(errors)} trials has a value; the first: {errors[0]}")
-
     def _goes_on(self) -> bool:
         """Return whether the budget allows another trial."""
         limit = self.tuning.cpu_seconds
-        if len(self.trials) >= self.tuning.trials:
-            return False
-        if (
-            limit is not None
-            and sum(trial.seconds for trial in (self.default, *self.trials)) >= limit
-        ):
-            return False
-        return not self.tried_all
+        spent = sum(trial.seconds for trial in self.everyone)
+        within = len(self.trials) < self.tuning.trials and (limit is None or spent < limit)
+        return within and not self.tried_all
+
+    @property
+    def everyone(self) -> list[Trial]:
+        """The default, and every trial so far."""
+        return [self.default, *self.trials]
+
+    @property
+    def count(self) -> float:
+        """The number of points of the space."""
+        return _points(self.space)
 
     @property
     def tried_all(self) -> bool:
         """Whether every point of the space was tried; never of an interval of real numbers."""
-        tried = {json.dumps(trial.values, sort_keys=True) for trial in self.trials}
-        return bool(len(tried) >= np.prod([dimension.count for dimension in self.space]))
+        return len({tuple(trial.values.items()) for trial in self.trials}) >= self.count
 
     def _is_candidate(self, values: Values) -> bool:
         """Say whether values, which may be a stranger's, are a point of the space."""
@@ -551,32 +528,28 @@ class Search:
         cells = sorted(
             (cell for cell in run.cells if not cell.variant), key=lambda cell: cell.repeat_and_fold
         )[:folds]
-        note_begun(run.store, [self.record.folder.name], self._cells(cells))
+        # No cell of any trial so far is to be collected as garbage.
+        plans = [self.default_plan, *(trial.plan for trial in self.trials if trial.plan)]
+        kept = [*(cell for plan in plans for cell in plan.cells), *(cell.id for cell in cells)]
+        note_begun(run.store, [self.folder.name], list(dict.fromkeys(kept)))
         for start in range(0, len(cells), self.jobs):
             self._fit_cells(trial.plan, cells[start : start + self.jobs])
             for cell in cells[start : start + self.jobs]:
-                stored = stored_cell(run, cell)
+                try:
+                    stored = run.store.read(cell.id)
+                except CorruptCellError:
+                    ensure(cell, run.store)
+                    stored = run.store.read(cell.id)
                 trial.seconds += sum(float(stored.notes[name]) for name in COSTS)
                 parts.append(validation_rows(run, cell, stored, len(parts)))
                 trial.rows = together(parts)
                 trial.folds = len(parts)
-                if not np.isfinite(
-                    [estimate.value for estimate in trial.estimates(self.goals)]
-                ).all():
+                if not np.isfinite(self._objective_values(trial)).all():
                     trial.error = f"an objective does not exist on repeat {cell.fold.repeat}"
                     return
                 if trial.values and folds is None and self._surely_worse(trial, len(cells)):
                     trial.stopped = True
                     return
-
-    def _cells(self, cells: Sequence[Cell]) -> list[str]:
-        """Return the cells of all trials so far, which are not to be collected as garbage."""
-        cells_of_trials = [trial.plan.cells for trial in self.trials if trial.plan]
-        ids = [
-            *self.default_plan.cells,
-            *(cell for trial_cells in cells_of_trials for cell in trial_cells),
-        ]
-        return list(dict.fromkeys([*ids, *(cell.id for cell in cells)]))
 
     def _fit_cells(self, planned: Plan, cells: Sequence[Cell]) -> None:
         """Fit the missing cells.
@@ -600,25 +573,19 @@ class Search:
 
     def _surely_worse(self, trial: Trial, folds: int) -> bool:
         """Return whether one finished trial is better in every objective, on the same rows."""
-        finished = [self.default, *self.trials]
-        rivals = [other for other in finished if other.folds == folds and not other.error]
+        rivals = [other for other in self.everyone if other.folds == folds and not other.error]
         scores = [self.tuning.score(np.array(self._objective_values(rival))) for rival in rivals]
         best = {0, int(np.argmin(scores))} if trial.folds < folds else set()
         return any(self._is_behind(trial, rivals[index]) for index in best)
 
     def _is_behind(self, trial: Trial, rival: Trial) -> bool:
         """Return whether a trial is surely worse than a rival in every objective."""
-        pairs = zip(
-            trial.estimates(self.goals), rival.estimates(self.goals, trial.folds), strict=True
-        )
-        return all(
-            estimate.value - rival_estimate.value
-            > _SURE
-            * np.sqrt(
-                ((estimate.linear - rival_estimate.linear) ** 2).sum() + estimate.least_of_value
-            )
-            for estimate, rival_estimate in pairs
-        )
+        ours, theirs = trial.estimates(self.goals), rival.estimates(self.goals, trial.folds)
+        for mine, other in zip(ours, theirs, strict=True):
+            error = np.sqrt(((mine.linear - other.linear) ** 2).sum() + mine.least_of_value)
+            if not mine.value - other.value > _SURE * error:
+                return False
+        return True
 
 
 # A search whose candidates are drawn: independently, from one distribution that is stated.
@@ -648,11 +615,8 @@ class Family:
 
     def sample(self, generator: np.random.Generator) -> Values:
         """Return one of its candidates."""
-        return {
-            **self.choices,
-            **self.fixed,
-            **{dimension.name: dimension.sample(generator) for dimension in self.space},
-        }
+        drawn = {dimension.name: dimension.sample(generator) for dimension in self.space}
+        return {**self.choices, **self.fixed, **drawn}
 
     def has(self, values: Values) -> bool:
         """Say whether values are those of one of its candidates."""
@@ -663,7 +627,7 @@ class Family:
     @property
     def count(self) -> float:
         """The number of its candidates."""
-        return float(np.prod([dimension.count for dimension in self.space]))
+        return _points(self.space)
 
     @property
     def name(self) -> str:
@@ -725,11 +689,6 @@ class DrawnSearch(Search):
         return {family.name: family.options for family in self.families}
 
     @property
-    def everyone(self) -> list[Trial]:
-        """The model in use, and every candidate so far."""
-        return [self.default, *self.trials]
-
-    @property
     def values(self) -> Floats:
         """Gap and error of the model in use and of every candidate, (k, 2); NaN if it failed."""
         missing = [np.nan, np.nan]
@@ -752,10 +711,9 @@ class DrawnSearch(Search):
         return is_enough(gap, len(self.trials), worth=self.worth, risk=self.risk)
 
     @property
-    def tried_all(self) -> bool:
-        """Whether all possible candidates were tried; never if an option is a real number."""
-        tried = {tuple(trial.values.items()) for trial in self.trials}
-        return len(tried) >= sum(family.count for family in self.families)
+    def count(self) -> float:
+        """The number of all possible candidates."""
+        return sum(family.count for family in self.families)
 
     def _goes_on(self) -> bool:
         return super()._goes_on() and not self.is_enough

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from hydra import compose, initialize_config_dir
@@ -130,13 +129,9 @@ def _within_bounds(run: Run, work: Callable[[], T], seconds: float = 0.0) -> T:
 TOLERANCE = 1e-4
 
 
-@dataclass(frozen=True)
-class Difference:
-    """How a recomputed cell differs from the stored one; `largest` is infinite for a shape."""
-
-    cell: str
-    what: str
-    largest: float
+# How a recomputed cell differs from the stored one: its id, what differs, and by how much at most,
+# as a share of the largest value; infinite for a shape.
+Difference: TypeAlias = "tuple[str, str, float]"
 
 
 def mend(
@@ -151,7 +146,9 @@ def mend(
     ------
     UserError : the code, or a component's defaults, are no longer those that the run was made with.
     """
-    damaged = [*(run.path / name for name in damaged_files(run)), *_damaged_shared(run)]
+    damaged = [run.path / name for name in damaged_files(run)]
+    damaged += damaged_people(run.results, run.environment["data"])
+    damaged += damaged_rows(run.results, run.environment["rows"])
     figures = is_folder(run.figures)
     if figures:
         damaged += [run.figures / name for name in damaged_figures(run)]
@@ -170,12 +167,6 @@ def _prepared(run: Run, conf: Path, typed: Mapping[str, str]) -> PlannedRun:
     """Return the run of a stored configuration; no fit."""
     config = recompose(run, conf, typed)
     return _within_bounds(run, lambda: pipeline.prepare(config))
-
-
-def _damaged_shared(run: Run) -> Iterator[Path]:
-    """Yield the files that a run shares with others, if they are not as they were written."""
-    yield from damaged_people(run.results, run.environment["data"])
-    yield from damaged_rows(run.results, run.environment["rows"])
 
 
 def evaluate_again(
@@ -256,12 +247,12 @@ def compare(cell: str, stored: Columns, fresh: Columns) -> Difference | None:
     """Return how columns differ from the stored ones, relative to their largest value."""
     shapes = [_shapes(columns) for columns in (stored, fresh)]
     if shapes[0] != shapes[1]:
-        return Difference(cell, f"columns {shapes[1]}, stored {shapes[0]}", float("inf"))
+        return cell, f"columns {shapes[1]}, stored {shapes[0]}", inf
     changed = [name for name in stored if stored[name].tobytes() != fresh[name].tobytes()]
     if not changed:
         return None
     largest = max(_largest(stored[name], fresh[name]) for name in changed)
-    return Difference(cell, f"{len(changed)} of {len(stored)} columns ({changed[0]} ...)", largest)
+    return cell, f"{len(changed)} of {len(stored)} columns ({changed[0]} ...)", largest
 
 
 def _shapes(columns: Columns) -> dict[str, str]:

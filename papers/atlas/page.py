@@ -66,7 +66,7 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.document.plain_text import to_markdown
+from fairbench.reporting.document.plain_text import finite, to_markdown
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.group_tables import table_of
 from fairbench.results.catalogue import Catalogue
@@ -91,7 +91,6 @@ from fairbench_rank.standings import (
     Findings,
     findings_of,
     left_out_sentences,
-    plain_values,
     pluralise,
 )
 
@@ -130,7 +129,7 @@ class AtlasFindings(Findings):
             {**vars(c), "parts": [*map(vars, c.parts)], "fairest": [*map(vars, c.fairest)]}
             for c in self.claims
         ]
-        return {**super().to_dict(), **plain_values(plain)}
+        return {**super().to_dict(), **finite(plain)}
 
 
 def with_claims(

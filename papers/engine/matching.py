@@ -46,7 +46,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.evaluation.summary import summarise
 from fairbench.evaluation.table import values_of
-from fairbench.experiments.configuration import Presets
+from fairbench.experiments.configuration import Presets, experiments_in
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
@@ -172,7 +172,7 @@ def paper_tables(
     ------
     UserError : a table that the mapping does not have.
     """
-    available = set(presets.experiments())
+    available = set(experiments_in(presets.conf))
     experiments_of_tables = [
         [experiment for experiment in paper.experiments(t) if experiment in available]
         for t in tables

@@ -97,7 +97,7 @@ def _sweeps(
         words = [f"experiment={name}"]
         if "repeats" in quick:
             words.append(f"{REPEATS}={effort.choose(0, quick['repeats'], 1)}")
-        varied = presets.experiment(name).varied if quick else {}
+        varied = presets.experiment(name)[1] if quick else {}
         datasets = [each for each in varied.get("dataset", ()) if each in quick.get("datasets", ())]
         fewer = {"dataset": ",".join(datasets)} if datasets else {}
         fewer |= {each: values for each, values in quick.get("vary", {}).items() if each in varied}

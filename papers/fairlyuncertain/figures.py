@@ -178,7 +178,7 @@ def ranges(
     if effort is Effort.FIRST:
         words = [*words, f"consistency.values={list(few)}"]
     for dataset, runs in planned(experiment, results, effort, words):
-        lines = {run.identity.choices["method"]: uncertainties(run) for run in runs}
+        lines = {run.choices["method"]: uncertainties(run) for run in runs}
         yield dataset, draw_ranges(lines, f"{dataset}, {len(next(iter(lines.values())))} values")
 
 
@@ -193,7 +193,7 @@ def planned(
 
     `methods` are all of the experiment's if there are none.
     """
-    varied = Presets(CONF).experiment(experiment).varied
+    _, varied, _ = Presets(CONF).experiment(experiment)
     quick = Paper.read("fairlyuncertain", PAPERS).quick["datasets"]
     small = [name for name in varied["dataset"] if name in quick][:1]
     simulated = "simulated_regression" if "ihdp" in varied["dataset"] else "simulated"
@@ -255,7 +255,7 @@ def figure_17(results: Path, effort: Effort) -> Iterator[Named]:
         for run in runs:
             (cell,) = run.cells
             test = evaluation(run).read(cell, {}).test
-            kept[run.identity.choices["method"]] = keep_weights(test.column("uncertainty"), RATE)
+            kept[run.choices["method"]] = keep_weights(test.column("uncertainty"), RATE)
             if test.features is not None:
                 features = test.features.reset_index(drop=True)
         yield dataset, draw_distributions(features, kept, dataset)
@@ -343,9 +343,7 @@ def _outcomes(run: PlannedRun) -> Outcomes:
     test = evaluation(run).read(cell, groups).test
     sd = test.column("sd") if "sd" in test.predictions else None
     labels = test.groups[run.protect]
-    return Outcomes(
-        run.identity.choices["method"], test.target, test.column("prediction"), sd, labels
-    )
+    return Outcomes(run.choices["method"], test.target, test.column("prediction"), sd, labels)
 
 
 def draw_groups(outcomes: Sequence[Outcomes], title: str) -> Figure:

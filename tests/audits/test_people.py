@@ -83,9 +83,9 @@ def test_a_watch_goes_on_by_a_link(watched, tmp_path):
     look_at(rows(300)[:200])
     link = linked(file, tmp_path)
     rows(300).to_csv(tmp_path / "p.csv", index=False)
-    assert look(link, link.read().options, set()).state.rows == 300
+    assert look(link, link.read().options, set())[1].rows == 300
     assert link.path.is_symlink()
-    assert look(file, file.read().options, set()).state.rows == 300
+    assert look(file, file.read().options, set())[1].rows == 300
 
 
 def test_what_is_no_file_is_not_replaced_by_one(shared, tmp_path):
@@ -212,15 +212,15 @@ def test_two_looks_at_once_count_each_row_once(first, watched, monkeypatch, caps
     def slowly(*words):
         monkeypatch.setattr(look_module, "read_watched", read)
         result = read(*words)
-        assert look_at(table[:200]).state.rows == 200  # another person's, meanwhile
+        assert look_at(table[:200])[1].rows == 200  # another person's, meanwhile
         return result
 
     monkeypatch.setattr(look_module, "read_watched", slowly)
-    done = look_at(table[:200])
-    assert (done.before.rows, done.state.rows, done.state.marks[-1].labels) == (200, 200, 200)
-    assert file.read() == done.state
+    before, after = look_at(table[:200])
+    assert (before.rows, after.rows, after.marks[-1].labels) == (200, 200, 200)
+    assert file.read() == after
     assert "was changed by another look meanwhile" in capsys.readouterr().err
-    assert look_at(table).state.rows == 300
+    assert look_at(table)[1].rows == 300
 
 
 def test_a_week_that_comes_twice_under_another_name_is_not_counted_twice(watched):
@@ -228,7 +228,7 @@ def test_a_week_that_comes_twice_under_another_name_is_not_counted_twice(watched
     week = weeks("week 7").assign(score=lambda frame: frame["score"].round(1))
     look_at(week, time="week")
     before = file.path.read_bytes()
-    assert look_at(week).state.rows == 60  # the same again
+    assert look_at(week)[1].rows == 60  # the same again
     for name in ("week 07", "Week 7", "week  7"):
         with pytest.raises(UserError, match="was looked at as 'week 7': spell it so"):
             look_at(week.assign(week=name), "again.csv")
@@ -236,16 +236,16 @@ def test_a_week_that_comes_twice_under_another_name_is_not_counted_twice(watched
         look_at(week.assign(week="week 8"), "copy.csv")
     assert file.path.read_bytes() == before
     alike = week.assign(week="week 8", sex="Male", score=0.1, label=0)
-    assert look_at(alike, "alike.csv").state.rows == 120
+    assert look_at(alike, "alike.csv")[1].rows == 120
     # All rows of week 9 are of one kind, as those of week 8: that is no sign of a copy.
-    assert look_at(alike.assign(week="week 9"), "alike.csv").state.rows == 180
+    assert look_at(alike.assign(week="week 9"), "alike.csv")[1].rows == 180
 
 
 def test_people_with_identifiers_are_counted_once_in_a_week_that_comes_twice(watched):
     _, look_at = watched
     week = weeks("week 7").assign(person=range(60))
     look_at(week, time="week", id="person")
-    state = look_at(week.assign(week="week 8"), "copy.csv").state
+    state = look_at(week.assign(week="week 8"), "copy.csv")[1]
     assert (state.rows, state.repeats) == (120, 60)
 
 

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from fairbench.components import made
 from fairbench.components.datasets import simulated, simulated_sequences
-from fairbench.experiments.build import Combination, refusal
+from fairbench.experiments.build import Components, refusal
 from tests.covering import all_pairs
 from tests.harness import CONF, configuration, options
 
@@ -75,7 +75,8 @@ def refused(dataset, learner, intervention, method):
     """Return the sentence that refuses a combination, None where it works."""
     names = {"learner": learner, "intervention": intervention, "method": method}
     parts = [_component(group, name) for group, name in names.items()]
-    return refusal(Combination(_dataset(dataset), *parts, ("group",), names))
+    unasked = (None, None, None, "", True)  # split, evaluator ... of which none is refused here
+    return refusal(Components(_dataset(dataset), *parts, ("group",), names, *unasked))
 
 
 def installed(group):

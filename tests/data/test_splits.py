@@ -7,11 +7,11 @@ import pytest
 from fairbench.core.errors import UserError
 from fairbench.data.dataset import Task
 from fairbench.data.splits import (
-    HalfSplits,
     KFold,
     Predefined,
     RepeatedHoldout,
     SampledHoldout,
+    half_splits,
 )
 
 N = 103
@@ -35,7 +35,7 @@ ALL = [
     RepeatedHoldout(repeats=2, train=0.6, validation=0.25),
     KFold(n_folds=4, repeats=2),
     KFold(n_folds=5, stratified=False, validation=0.3),
-    HalfSplits(repeats=3),
+    half_splits(repeats=3),
     Predefined(repeats=2),
     Predefined(validation=0.2),
 ]
@@ -155,7 +155,7 @@ def test_k_fold_tests_every_row_once_a_repeat(data, n_folds, stratified):
 
 
 def test_each_half_is_fitted_once_and_tested_once(data):
-    folds = HalfSplits(repeats=2).folds(data, seed=0)
+    folds = half_splits(repeats=2).folds(data, seed=0)
     assert [(f.repeat, f.fold) for f in folds] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     for one, other in (folds[:2], folds[2:]):
         np.testing.assert_array_equal(one.train, other.test)
@@ -282,7 +282,7 @@ def test_fewer_clusters_than_folds_are_refused(make_dataset):
             lambda: KFold(validation=-0.1),
             "split.validation is -0.1; it must be at least 0 and under 1",
         ),
-        (lambda: HalfSplits(repeats=0), "split.repeats is 0; it must be at least 1"),
+        (lambda: half_splits(repeats=0), "split.repeats is 0; it must be at least 1"),
         (lambda: Predefined(repeats=0), "split.repeats is 0; it must be at least 1"),
         (
             lambda: Predefined(validation=1),

@@ -87,16 +87,14 @@ def test_there_missing_and_wrong_are_told_apart(tmp_path, capsys):
     archive = Archive(search_path=(tmp_path,), store=tmp_path, download=False)
     wrong = catalogue.check_file(archive, german.GERMAN)
     missing = catalogue.check_file(archive, Source("a.csv", "0", page="https://toy.example"))
-    assert (wrong.state, missing.state) == ("wrong", "missing")
-    assert german.GERMAN.sha256 in wrong.note
-    assert missing.note.startswith(
-        "no address to download it from is known; see https://toy.example"
-    )
+    assert (wrong[0], missing[0]) == ("wrong", "missing")
+    assert german.GERMAN.sha256 in wrong[1]
+    assert missing[1].startswith("no address to download it from is known; see https://toy.example")
 
 
 def test_a_verified_file_is_there(tmp_path):
     real = archive_with(german.GERMAN)
-    assert catalogue.check_file(real, german.GERMAN).state == "there"
+    assert catalogue.check_file(real, german.GERMAN)[0] == "there"
 
 
 @pytest.mark.thorough

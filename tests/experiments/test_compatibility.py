@@ -115,6 +115,9 @@ def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path):
         pipeline.prepare(configuration("learner=lightgbm", *TINY, results=tmp_path))
 
 
+UNASKED = (None, None, None, "", True)  # split, evaluator ... of which no combination is refused
+
+
 def test_a_component_that_inherits_from_no_contract_is_told_what_to_write(make_dataset):
     class Plain:
         encoding = None
@@ -122,4 +125,4 @@ def test_a_component_that_inherits_from_no_contract_is_told_what_to_write(make_d
     parts = (Plain(), NoIntervention(), Baseline(), ("group",))
     names = {"learner": "plain", "intervention": "none", "method": "baseline"}
     with pytest.raises(UserError, match=r"learner=plain .* write class Plain\(Learner\)"):
-        compatibility.refusal(compatibility.Combination(make_dataset(10), *parts, names))
+        compatibility.refusal(compatibility.Components(make_dataset(10), *parts, names, *UNASKED))

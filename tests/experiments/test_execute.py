@@ -22,7 +22,6 @@ from fairbench.experiments.execute import (
     Execution,
     InProcessExecutor,
     Plan,
-    Prices,
     Submitit,
     UnitResult,
     Workers,
@@ -31,6 +30,8 @@ from fairbench.experiments.execute import (
     executor,
     plan_run,
     prepared,
+    prices_of,
+    seconds_of_fit,
     work,
 )
 from fairbench.results.catalogue import Catalogue
@@ -320,12 +321,12 @@ def paid(tmp_path):
 
 def test_the_same_components_cost_the_same_and_more_rows_more(paid, tmp_path):
     planned, seconds = paid
-    prices, chosen = Prices.of(Catalogue(tmp_path)), planned.config["hydra"]["runtime"]["choices"]
+    prices, chosen = prices_of(Catalogue(tmp_path)), planned.config["hydra"]["runtime"]["choices"]
     assert planned.rows == 200
-    assert prices.seconds(planned.cost_key, 200, chosen) == pytest.approx(seconds)
-    assert prices.seconds(planned.cost_key, 600, {}) == pytest.approx(3 * seconds)
-    assert prices.seconds("of other options", 200, chosen) == pytest.approx(seconds)
-    assert prices.seconds("", 200, {**chosen, "learner": "another"}) is None
+    assert seconds_of_fit(prices, planned.cost_key, 200, chosen) == pytest.approx(seconds)
+    assert seconds_of_fit(prices, planned.cost_key, 600, {}) == pytest.approx(3 * seconds)
+    assert seconds_of_fit(prices, "of other options", 200, chosen) == pytest.approx(seconds)
+    assert seconds_of_fit(prices, "", 200, {**chosen, "learner": "another"}) is None
 
 
 def test_a_plan_of_many_runs_is_a_price_list_and_names_a_pilot(paid, tmp_path, monkeypatch, capsys):

@@ -82,7 +82,7 @@ def test_the_same_command_goes_on_and_fits_nothing_twice(search, tmp_path):
     expected = found(whole.carry_out())
     begun = search(trials=2)
     begun.carry_out()
-    with (begun.record.folder / "trials.jsonl").open("a") as file:
+    with (begun.folder / "trials.jsonl").open("a") as file:
         file.write('{"values": {"learn')  # a kill in the middle of a line
     again = search(trials=4)
     assert found(again.carry_out()) == expected
@@ -97,7 +97,7 @@ def test_a_damaged_trial_and_those_after_it_are_judged_again(search, tmp_path, a
     expected = found(search(folder=tmp_path / "whole", trials=3).carry_out())
     begun = search(trials=3)
     begun.carry_out()
-    path = begun.record.folder / "trials.jsonl"
+    path = begun.folder / "trials.jsonl"
     content = bytearray(path.read_bytes())
     content[int(at * len(content))] ^= 4
     path.write_bytes(content)
@@ -112,7 +112,7 @@ def test_a_damaged_trial_and_those_after_it_are_judged_again(search, tmp_path, a
 def test_a_study_whose_note_is_damaged_is_refused_and_can_begin_anew(search, content):
     begun = search(trials=1)
     begun.carry_out()
-    (begun.record.folder / "study.json").write_bytes(content)
+    (begun.folder / "study.json").write_bytes(content)
     with pytest.raises(UserError, match="is not as it was written: begin the study anew"):
         search(trials=1).carry_out()
     again = search(SPACE, "resume=false", trials=1)

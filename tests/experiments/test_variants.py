@@ -1,5 +1,6 @@
 """Variants: what each differs in, the draws they share, and a varied run from end to end."""
 
+from collections import namedtuple
 from dataclasses import replace
 
 import numpy as np
@@ -15,12 +16,13 @@ from fairbench.experiments.execute import carry_out
 from tests.harness import TINY, configuration
 from tests.studies import Recorder, folds_of, study
 
+Variant = namedtuple("Variant", "label study method")
 DEPTHS = Consistency("learner.max_depth", [1, 2, 3])
 METHOD = Ensemble(3)
 
 
 def variants_of(consistency, a_study=None, method=METHOD):
-    return list(consistency.variants(a_study or study(), method))
+    return [Variant(*of) for of in consistency.variants(a_study or study(), method)]
 
 
 def test_a_variant_for_each_value_differs_in_that_alone():

@@ -55,7 +55,7 @@ def test_claims_get_the_verdict_that_the_table_was_made_for(findings):
     assert verdict(findings, "ensembles_are_uncalibrated") == FAILS
     assert verdict(findings, "binomial_nll_is_best") == HOLDS
     fresh = findings.standings[0].answer.fresh
-    assert fresh.overall < 0.9 and fresh.within_task > 0.1
+    assert fresh["overall"] < 0.9 and fresh["within_task"] > 0.1
 
 
 def test_a_claim_of_several_figures_cites_those_that_decide_it(findings):

@@ -78,7 +78,7 @@ def first_job(words, results, effort):
     name = words[0].removeprefix("experiment=")
     if name in LONG:
         return
-    varied = Presets(CONF).experiment(name).varied
+    _, varied, _ = Presets(CONF).experiment(name)
     given = {option: text.split(",") for option, _, text in (w.partition("=") for w in words)}
     shared = (f"{REPEATS}=1", f"results={results}", "tracking=none", "figures=false")
     for place in (0, -1) if name in BOTH_ENDS else (0,):

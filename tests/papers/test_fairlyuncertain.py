@@ -101,7 +101,7 @@ def test_a_paired_difference_has_nadeau_and_bengios_interval():
 def measured(experiment, results, words=(), methods=()):
     """Return the metrics of the cells that a figure was drawn of, by method."""
     ((_, runs),) = figures.planned(experiment, results, Effort.FIRST, words, methods)
-    return {run.identity.choices["method"]: pipeline.evaluate_run(run)[0] for run in runs}
+    return {run.choices["method"]: pipeline.evaluate_run(run)[0] for run in runs}
 
 
 def only(drawn):

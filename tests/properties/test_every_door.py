@@ -179,7 +179,7 @@ def label(path, options, folder):
 @door
 def watch(path, options, folder):
     state = WatchFile(folder / f"watch-{len([*folder.iterdir()])}.json")
-    watched = look(state, WatchOptions(path=path, **as_options(options)), set()).state
+    watched = look(state, WatchOptions(path=path, **as_options(options)), set())[1]
     return {name: watched.rows for group in watched.groups.values() for name in group} | {
         (): (watched.labels, [sorted(map(str, mark.counts.values())) for mark in watched.marks])
     }

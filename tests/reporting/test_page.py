@@ -13,7 +13,7 @@ from fairbench.components.papers.engine.mapping import Paper
 from fairbench.components.papers.engine.matching import paper_tables
 from fairbench.core.errors import UserError
 from fairbench.evaluation.summary import summarise
-from fairbench.experiments.configuration import IDENTITY, Identity, Presets, options_of
+from fairbench.experiments.configuration import IDENTITY, Presets, identity_of, options_of
 from fairbench.reporting.page.tables import UNRANKED, blocks, metric_tables, read_blocks
 from fairbench.reporting.page.write import write_report
 from fairbench.results.catalogue import Catalogue
@@ -182,7 +182,7 @@ def test_commands_compute_the_same_run(results):
     presets = Presets(CONF)
     for run in collection.runs.values():
         words = [f"{name}={text}" for name, text in presets.overrides(run).items()]
-        composed = Identity.of(configuration(*words)).config
+        composed = identity_of(configuration(*words))[1]
         assert options_of(composed, IDENTITY) == options_of(run.config, IDENTITY)
     jobs = [
         {"dataset": d, "method": m, "intervention": i}
@@ -194,7 +194,7 @@ def test_commands_compute_the_same_run(results):
 @pytest.mark.parametrize("choice", ["consistency=gamma", "method=ensemble", "dataset=german"])
 def test_choices_are_read_as_they_are_composed(choice):
     group, _, option = choice.partition("=")
-    composed = {group: Identity.of(configuration(choice)).config[group]}
+    composed = {group: identity_of(configuration(choice))[1][group]}
     assert Presets(CONF).choice(group, option) == options_of(composed, [group])
 
 
@@ -203,7 +203,7 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
     # Of Table 8 to 13's sweep: what it fixes is as in conf, the data set is called adult.
     folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")
     presets = Presets(CONF)
-    adult = Identity.of(configuration("dataset=adult")).config["dataset"]
+    adult = identity_of(configuration("dataset=adult"))[1]["dataset"]
     as_there = {"dataset": adult, "evaluator.choose_on": "test"}
     copy(folder, config=as_there)
     three = copy(folder, config=as_there | {"split.repeats": 3})
@@ -221,9 +221,9 @@ def test_a_run_of_fewer_repeats_answers_an_experiment(tmp_path):
 
 def test_a_run_from_before_an_option_was_added_answers_an_experiment(tmp_path):
     folder = finish(tmp_path, "dataset=simulated", "split.repeats=2", "method=baseline")
-    german = Identity.of(configuration("dataset=german")).config["dataset"]
+    german = identity_of(configuration("dataset=german"))[1]["dataset"]
     chosen = configuration("evaluator.choose_on=test")
-    evaluator = Identity.of(chosen).config["evaluator"]
+    evaluator = identity_of(chosen)[1]["evaluator"]
     assert evaluator.pop("neighbours") == 0
     old = copy(folder, config={"dataset": german, "evaluator": evaluator})
     other = {"dataset": german, "evaluator": evaluator | {"neighbours": 5}}

@@ -228,9 +228,7 @@ def _prices(frame: pd.DataFrame, source: ColumnRef) -> Floats:
     text = frame[source.name]
     prices: Floats = to_numbers(text)
     blank = text.isna().to_numpy() | (text.astype(str).str.strip() == "").to_numpy()
-    source.refuse(
-        text, ~np.isfinite(prices) & ~blank, "price: it has to be a number", negation="no"
-    )
+    source.refuse_as(text, ~np.isfinite(prices) & ~blank, "is no price: it has to be a number")
     if blank.all():
         raise source.fault("is blank in all rows: name a column of prices by price=")
     return prices
@@ -248,9 +246,7 @@ def _factors(frame: pd.DataFrame, options: LendingQuestion) -> Floats:
             parts.append(values[:, None])
             continue
         if np.isfinite(values).mean() > 0.5:
-            source.refuse(
-                text, ~np.isfinite(values), "number, as most of this factor are", negation="no"
-            )
+            source.refuse_as(text, ~np.isfinite(values), "is no number, as most of this factor are")
         levels = pd.Categorical(text.astype(str))
         if len(levels.categories) > _MOST_LEVELS:
             raise source.fault(
@@ -535,13 +531,14 @@ def _compared(
     share: tuple[str, ...], title: str, ratio: str, ratio_title: str
 ) -> list[tuple[Any, Column]]:
     """Return the columns of a share with its limits, and of a ratio to the reference with its."""
+
+    def ends(row: Row) -> Any:
+        return None if row["group"] == row["reference"] else (row["lower"], row["upper"])
+
     return [
         (share, Column(title, "estimate")),
         (ratio, Column(ratio_title, "number", decimals=2)),
-        (
-            lambda row: None if row["group"] == row["reference"] else (row["lower"], row["upper"]),
-            Column("95 % interval", "interval", decimals=2),
-        ),
+        (ends, Column("95 % interval", "interval", decimals=2)),
     ]
 
 
@@ -581,12 +578,13 @@ def _mean_table(means: Sequence[Row]) -> Table:
 
 def _differences(kind: str, title: str) -> list[tuple[Any, Column]]:
     """Return the columns of a standardised difference and its interval, empty where unknown."""
+    value, ends = (
+        Column(title, "number", decimals=2),
+        Column("95 % interval", "interval", decimals=2),
+    )
     return [
-        (
-            lambda row: None if np.isnan(row[kind][0]) else row[kind][0],
-            Column(title, "number", decimals=2),
-        ),
-        (lambda row: row[kind][1:], Column("95 % interval", "interval", decimals=2)),
+        (lambda row: None if np.isnan(row[kind][0]) else row[kind][0], value),
+        (lambda row: row[kind][1:], ends),
     ]
 
 
@@ -762,8 +760,7 @@ class _Regression:
 
 def _group_means(values: Floats, codes: Codes) -> Floats:
     with np.errstate(invalid="ignore"):
-        means: Floats = np.bincount(codes, values) / np.bincount(codes)
-    return means
+        return np.asarray(np.bincount(codes, values) / np.bincount(codes))
 
 
 def _group_limits(

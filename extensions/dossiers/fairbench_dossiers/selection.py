@@ -38,8 +38,7 @@ from fairbench.evaluation.by_group import FEWEST_ROWS, impact_ratios_of
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.reporting.document.model import Column, Document, ExecutiveSummary, Section
 from fairbench.reporting.group_tables import table_of
-from fairbench_dossiers.documents import dossier
-from fairbench_dossiers.rulebook import DECISIONS, SCORES
+from fairbench_dossiers.documents import DECISIONS, SCORES, dossier
 
 _SURE = (
     "Every rate has its 95 % interval and the number of people that it rests on. If many samples "
@@ -182,9 +181,8 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, 
     sex = groups_of(frame[options.group[0]], ColumnRef(options.path.name, options.group[0]))
     rows = Decided(options.path.name, sex, above.astype(np.int64))
     check_said(direction, [options.score], rows, f"{options.score} above the median {median:g}")
-    selected, side, good = (
-        (above, "above", "high") if direction.good else (score < median, "below", "low")
-    )
+    low = score < median, "below", "low"
+    selected, side, good = (above, "above", "high") if direction.good else low
     return selected, median, f"Counted: {options.score} {side} its median; {good} scores are good."
 
 
@@ -281,10 +279,8 @@ def unknown_of(groups: Mapping[str, pd.Series], more: Sequence[str]) -> Unknown:
     also = {plain_answer(answer) for answer in more}
     known, answers = {}, {}
     for name, column in groups.items():
-        silent = [
-            label for label in labels[name] if says_nothing(label) or plain_answer(label) in also
-        ]
         text = column.astype(str)
+        silent = {x for x in labels[name] if says_nothing(x) or plain_answer(x) in also}
         known[name] = ~text.isin(silent).to_numpy()
         answers[name] = dict(Counter(text[~known[name]]).most_common())
     return Unknown(known, answers)

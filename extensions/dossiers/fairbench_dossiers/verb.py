@@ -53,7 +53,7 @@ def write_dossier(kind: str, options: DossierOptions) -> None:
     ------
     UserError : the options do not fit, or the law was repealed; says why there is no dossier.
     """
-    from fairbench_dossiers.rulebook import day_of, names_told, pack_of, read_facts
+    from fairbench_dossiers.documents import day_of, names_told, pack_of, read_facts
 
     day = day_of(options.as_of)
     rules = pack_of(kind).on(day)
@@ -107,8 +107,7 @@ def _report_folder(options: DossierOptions, question: Options, kind: str) -> Pat
 def list_packs(options: RuleListOptions) -> None:
     """Print every rule pack with its dates."""
     from fairbench.reporting.document.terminal import print_document
-    from fairbench_dossiers.documents import list_of_packs
-    from fairbench_dossiers.rulebook import day_of
+    from fairbench_dossiers.documents import day_of, list_of_packs
 
     print_document(list_of_packs(day_of(options.as_of)))
 
@@ -122,51 +121,44 @@ def _dossier(
 
 
 _OF_ANY_MODEL = "loans.csv target=repaid score=score group=[sex,race]"
-COMMANDS = {
-    "ll144": _dossier(
-        "ll144",
+_DOSSIERS: Mapping[str, tuple[Any, ...]] = {
+    "ll144": (
         HiringOptions,
         "New York's Local Law 144: selection or scoring rates and impact ratios by sex, race and "
         "both.",
         "candidates.xlsx score=score sex=sex race=race",
         "candidates.csv prediction=hired sex=sex race=race",
     ),
-    "four-fifths": _dossier(
-        "four-fifths",
+    "four-fifths": (
         SelectionOptions,
         "The four-fifths rule of the Uniform Guidelines, with whether chance explains it.",
         "candidates.csv prediction=hired 'group=[sex,race]'",
     ),
-    "model-card": _dossier(
-        "model-card",
+    "model-card": (
         DossierOptions,
         "A model card (Mitchell et al. 2019) whose figures have intervals.",
         _OF_ANY_MODEL,
     ),
-    "ai-act": _dossier(
-        "ai-act",
+    "ai-act": (
         DossierOptions,
         "The measurements that the AI Act asks for of a high-risk system, and what is missing.",
         _OF_ANY_MODEL,
     ),
-    "lending": _dossier(
-        "lending",
+    "lending": (
         LendingOptions,
         "A lender's ratios, odds and mean differences, of decisions, scores and prices.",
         "loans.csv prediction=approved favourable=1 group=race,sex",
         "loans.csv score=pd favourable=0 group=race price=apr",
     ),
+}
+_REPEALED = "Colorado's SB 24-205 was repealed: says by what."
+COMMANDS = {
+    **{kind: _dossier(kind, *about) for kind, about in _DOSSIERS.items()},
     "list": Command(
         RuleListOptions,
         list_packs,
         sentence="Every law and format there are rules of: dates, standing, how many are verified.",
         examples=("fairbench dossier list as_of=2027-12-02",),
     ),
-    "colorado": _dossier(
-        "colorado",
-        DossierOptions,
-        "Colorado's SB 24-205 was repealed: says by what.",
-        "",
-        holds=False,
-    ),
+    "colorado": _dossier("colorado", DossierOptions, _REPEALED, "", holds=False),
 }

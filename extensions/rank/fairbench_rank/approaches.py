@@ -568,14 +568,12 @@ class ApproachValues:
     @cached_property
     def about_tasks(self) -> list[dict[str, Any]]:
         """The rows of `tasks` as dictionaries; reading single cells of a frame is slow."""
-        rows: list[dict[str, Any]] = self.tasks.to_dict("records")
-        return rows
+        return list(self.tasks.to_dict("records"))
 
     @cached_property
     def about_approaches(self) -> list[dict[str, Any]]:
         """The rows of `approaches` as dictionaries."""
-        rows: list[dict[str, Any]] = self.approaches.to_dict("records")
-        return rows
+        return list(self.approaches.to_dict("records"))
 
     @cached_property
     def names(self) -> list[str]:
@@ -647,8 +645,7 @@ def finite_mean(values: Floats) -> Floats:
     """Return the mean of the finite values over the first axis, (k, T, R) -> (T, R)."""
     is_known = np.isfinite(values)
     with np.errstate(invalid="ignore"):
-        means: Floats = np.where(is_known, values, 0).sum(axis=0) / is_known.sum(axis=0)
-    return means
+        return np.asarray(np.where(is_known, values, 0).sum(axis=0) / is_known.sum(axis=0))
 
 
 def contrasts(values: ApproachValues, part: str, base: str) -> list[Contrast]:
@@ -662,11 +659,7 @@ def contrasts(values: ApproachValues, part: str, base: str) -> list[Contrast]:
         (*(row[name] for name in other_columns), options_without(part, row["options"]))
         for row in records
     ]
-    bases = {
-        key: position
-        for position, (key, row) in enumerate(zip(keys, records, strict=True))
-        if row[part] == base
-    }
+    bases = {key: place for place, key in enumerate(keys) if records[place][part] == base}
     pairs_of_label: dict[str, list[tuple[int, int]]] = {}
     for position, (key, row) in enumerate(zip(keys, records, strict=True)):
         if row[part] != base and key in bases:
@@ -674,14 +667,12 @@ def contrasts(values: ApproachValues, part: str, base: str) -> list[Contrast]:
             pairs_of_label.setdefault(label, []).append((position, bases[key]))
     # A contrast needs the group only if the changed part does: the base does not need it.
     needs = [bool(row.get("group_at_prediction", False)) for row in records]
-    return [
-        Contrast(
-            label,
-            tuple(pairs),
-            any(needs[changed] and not needs[unchanged] for changed, unchanged in pairs),
-        )
-        for label, pairs in sorted(pairs_of_label.items())
-    ]
+    needed = {
+        label: any(needs[changed] and not needs[unchanged] for changed, unchanged in pairs)
+        for label, pairs in pairs_of_label.items()
+    }
+    by_label = sorted(pairs_of_label.items())
+    return [Contrast(label, tuple(pairs), needed[label]) for label, pairs in by_label]
 
 
 def mean_differences(values: Floats, compared: Sequence[Contrast]) -> Floats:

@@ -233,9 +233,8 @@ def write_leaderboard(
 
 def board_findings(board: BoardTable, metric: str = "") -> Findings:
     """Return the findings on a page's table, on the usual metrics and on the gaps that it shows."""
-    metrics = [*METRICS, *board.gaps_from(metric)]
-    ranked = [name for name in dict.fromkeys(metrics) if name in board.metrics]
-    return findings_of(board.table, metrics=ranked)
+    metrics = dict.fromkeys([*METRICS, *board.gaps_from(metric)])
+    return findings_of(board.table, metrics=[name for name in metrics if name in board.metrics])
 
 
 def comparable_board(table: pd.DataFrame, folder_names: str, metric: str) -> BoardTable:
@@ -434,7 +433,7 @@ def _lines(points: Sequence[Point], style_of: Styles) -> Iterator[Series]:
         words = [word for word in strength.split() if not is_number(word)]
         lines.setdefault((name, " ".join(words)), []).append(point)
     for (name, _), line in lines.items():
-        line.sort(key=_strength)
+        line.sort(key=lambda p: [float(w) for w in _point_name(p)[1].split() if is_number(w)])
         tags = _point_tags(line[0])
         x, y = ([point[axis][0] for point in line] for axis in ("error", "gap"))
         yield Series(name, x, y, style_of[name]["colour"], marked=False, tags=tags)
@@ -454,10 +453,6 @@ def _point_name(point: Point) -> tuple[str, str]:
     return name, strength
 
 
-def _strength(point: Point) -> list[float]:
-    return [float(word) for word in _point_name(point)[1].split() if is_number(word)]
-
-
 def _point_tags(point: Point) -> Tags:
     name = _point_name(point)[0]
     return {"intervention": NONE if name == THRESHOLDS else name}
@@ -468,8 +463,7 @@ def _ellipse(point: Point) -> np.ndarray:
     turn = np.linspace(0, 2 * np.pi, _CORNERS, endpoint=False)
     corners = np.stack([np.cos(turn), np.sin(turn)], axis=1)
     centre, lower, upper = np.array([point["error"], point["gap"]]).T
-    curve: np.ndarray = centre + corners * np.where(corners > 0, upper - centre, centre - lower)
-    return curve
+    return np.asarray(centre + corners * np.where(corners > 0, upper - centre, centre - lower))
 
 
 def _hint(point: Point) -> str:
@@ -531,17 +525,18 @@ def ranks_section(findings: Findings, first: str) -> Section:
                 tags={"metric": standing.metric},
             )
         )
-    few = [
-        {"metric": standing.metric, **row}
-        for standing in findings.standings
-        for row in standing.few
-    ]
+    ranked = findings.standings
+    few = [{"metric": standing.metric, **row} for standing in ranked for row in standing.few]
     return Section("Ranks", [*blocks, *([_few_tasks(findings, few)] if few else [])], name="ranks")
 
 
 def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) -> Table:
     """Return the ranking in one metric, with what each approach costs."""
     own = {row["name"]: row for row in findings.approaches}
+
+    def cost(row: Mapping[str, Any]) -> float:
+        return float(own[row["method"]]["relative_cost"])
+
     return rank_table(
         standing.answer,
         standing.rows,
@@ -549,10 +544,7 @@ def _ranks_table(standing: MetricStandings, findings: Findings, **about: Any) ->
         noun="approach",
         more=[
             ("tasks", Column("tasks", "count", left_out=1)),
-            (
-                lambda row: own[row["method"]]["relative_cost"],
-                Column("cost", "number", 2, left_out=7),
-            ),
+            (cost, Column("cost", "number", 2, left_out=7)),
             (lambda row: need_text(own[row["method"]]), Column("group at prediction", left_out=8)),
         ],
         tags=[tags_of(own[row["method"]]) for row in standing.rows],
@@ -824,23 +816,27 @@ def tasks_section(board: BoardTable) -> Section:
 def _facts(board: BoardTable) -> Table:
     """Return the table of facts about the tasks."""
 
-    def fact(name: str) -> Callable[[TaskMeans], float | None]:
-        return lambda task: _fact_value(task, name)
+    def fact(name: str, title: str, kind: Any = "count", **how: Any) -> tuple[Any, Column]:
+        def value(task: TaskMeans) -> float | None:
+            found = task.first.get(name)
+            return None if found is None or pd.isna(found) else float(found)
+
+        return value, Column(title, kind, **how)
+
+    def approaches(task: TaskMeans) -> int:
+        return int(board.shown(task)["setting"].eq("").sum())
 
     return table_of(
         board.tasks,
         [
             (lambda task: TableCell(task.title, link=f"#{task.name}"), Column("task")),
             (lambda task: task.first["family"], Column("family")),
-            (fact("rows"), Column("rows", "count")),
-            (fact("features"), Column("features", "count")),
-            (fact("positive_share"), Column("base rate", "number", decimals=2)),
-            (fact("smallest_group_share"), Column("smallest group", "number", decimals=2)),
-            (fact("groups"), Column("groups", "count")),
-            (
-                lambda task: int(board.shown(task)["setting"].eq("").sum()),
-                Column("approaches", "count"),
-            ),
+            fact("rows", "rows"),
+            fact("features", "features"),
+            fact("positive_share", "base rate", "number", decimals=2),
+            fact("smallest_group_share", "smallest group", "number", decimals=2),
+            fact("groups", "groups"),
+            (approaches, Column("approaches", "count")),
             ("repeats", Column("repeats", "count")),
         ],
         by="",
@@ -850,22 +846,13 @@ def _facts(board: BoardTable) -> Table:
     )
 
 
-def _fact_value(task: TaskMeans, name: str) -> float | None:
-    value = task.first.get(name)
-    return None if value is None or pd.isna(value) else float(value)
-
-
 def _details(task: TaskMeans, board: BoardTable) -> Details:
     """Return a task with its facts, its figure, and the tables of its approaches."""
     rows = board.shown(task).sort_values(ERROR, kind="stable")
-    blocks: list[Block] = []
     picture = task_figure(task, board)
-    if picture is not None:
-        blocks.append(picture)
-    approaches, relaxed = (
-        rows[selection] for selection in (rows["setting"] == "", rows["setting"] != "")
-    )
-    blocks.append(_table(approaches, board))
+    is_plain = rows["setting"] == ""
+    approaches, relaxed = rows[is_plain], rows[~is_plain]
+    blocks: list[Block] = [*([picture] if picture else []), _table(approaches, board)]
     if len(relaxed):
         title = f"The {len(relaxed)} with {THRESHOLDS}"
         blocks.append(Details(title, [_table(relaxed, board)]))
@@ -905,11 +892,12 @@ def task_figure(task: TaskMeans, board: BoardTable) -> Figure | None:
     """Return error against every gap: one point per approach, one style per intervention."""
     rows = board.shown(task)
     style_of = styles_of(board)
-    panels = []
-    for gap in board.gaps:
-        points = list(_points(rows, gap, style_of))
-        if points:
-            panels.append(Panel(points, "error rate", gap_label(gap), from_zero="y"))
+    points = {gap: list(_points(rows, gap, style_of)) for gap in board.gaps}
+    panels = [
+        Panel(shown, "error rate", gap_label(gap), from_zero="y")
+        for gap, shown in points.items()
+        if shown
+    ]
     if not panels:
         return None
     relaxed = [THRESHOLDS] if rows["setting"].ne("").any() else []

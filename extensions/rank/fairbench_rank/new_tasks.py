@@ -18,6 +18,7 @@ Woodbury 1972).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,22 +82,19 @@ def on_new_task(
         means += np.stack([is_best / is_best.sum(axis=0), is_near, lead, lead**2]) / fillings
     best_share, near_share, mean_lead, squared_lead = means
     units = int(unit.max()) + 1
-    n_tasks = _sum_by_unit(measured.astype(float), unit, units)
+    n_tasks = sum_by_unit(measured.astype(float), unit, units)
     n_units = (n_tasks > 0).sum(axis=1).astype(float)
 
     def mean_over_units(share: Floats) -> Floats:
-        by_unit = _sum_by_unit(np.where(measured, share, 0.0), unit, units)
+        by_unit = sum_by_unit(np.where(measured, share, 0.0), unit, units)
         return np.asarray((by_unit / np.maximum(n_tasks, 1)).sum(axis=1) / np.maximum(n_units, 1))
 
     size = n_units * _explained_share(mean_lead, squared_lead, measured, fillings)
     near = _shrink_together(mean_over_units(near_share) * size, size)
     if units < FEW:
         near = np.minimum(near, MOST_OF_FEW)
-    return OnNewTask(
-        best=_best_probabilities(mean_over_units(best_share) * size, size),
-        near=near,
-        few=units < FEW,
-    )
+    best = _best_probabilities(mean_over_units(best_share) * size, size)
+    return OnNewTask(best, near, few=units < FEW)
 
 
 def _lead(rivals: Floats) -> Floats:
@@ -133,7 +131,7 @@ def _explained_share(
     return np.asarray(1 - share)
 
 
-def _sum_by_unit(values: Floats, unit: NDArray[np.integer], units: int) -> Floats:
+def sum_by_unit(values: Floats, unit: NDArray[np.integer], units: int) -> Floats:
     """Return the sums of the tasks (M, T) of each unit, (M, U)."""
     return np.stack([np.bincount(unit, row, units) for row in values])
 
@@ -195,10 +193,8 @@ def _shrink_together(count: Floats, size: Floats) -> Floats:
     mean = (least + (1 - least) * (np.arange(_MEANS) + 0.5) / _MEANS)[:, None]
     of_success, of_failure = _STRENGTHS * mean, _STRENGTHS * (1 - mean)
     success, failure = count[:, None, None], (size - count)[:, None, None]
-    likelihood = special.betaln(of_success + success, of_failure + failure) - special.betaln(
-        of_success, of_failure
-    )
-    likelihood = likelihood.sum(axis=0)
+    before = special.betaln(of_success, of_failure)
+    likelihood = (special.betaln(of_success + success, of_failure + failure) - before).sum(axis=0)
     posterior = (of_success + success) / (_STRENGTHS + success + failure)
     prior = (1 - mean) ** _FEW_NEAR * _STRENGTHS / (_STRENGTHS + 1)
     weight = np.exp(likelihood - likelihood.max()) * prior
@@ -231,32 +227,13 @@ _FEWER = 20  # halvings if there are more than `_MANY` numbers
 _MANY = 10_000_000
 
 
-@dataclass(frozen=True)
-class FreshWinner:
-    """How often two random halves of the cells have different methods with the best mean.
-
-    Attributes
-    ----------
-    halved : what was halved: the splits of every task, or the units.
-    overall : the share of halvings in which the halves have different winners over all units.
-    within_task : the share of tasks and halvings in which the halves have different winners on the
-        task; NaN where units were halved.
-    methods : the number of methods that could win: those that were run everywhere.
-    """
-
-    halved: str
-    overall: float
-    within_task: float
-    methods: int
-
-
 def fresh_winner(
     values: Floats,
     group: NDArray[np.integer],
     unit: NDArray[np.integer],
     *,
     generator: np.random.Generator,
-) -> FreshWinner | None:
+) -> dict[str, Any] | None:
     """Halve the splits of all tasks at random, or the units where tasks have one cell each.
 
     Parameters
@@ -267,8 +244,17 @@ def fresh_winner(
 
     Returns
     -------
-    The shares; None with fewer than two complete methods or units.
+    ``halved``, the splits of every task, or the units; ``overall``, the share of halvings in which
+    two random halves of the cells have different methods with the best mean over all units;
+    ``within_task``, the share of tasks and halvings in which the halves have different winners on
+    the task, NaN where units were halved; and the number of ``methods`` that could win, those that
+    were run everywhere. None with fewer than two complete methods or units.
     """
+
+    def shares(halved: str, overall: float, within_task: float) -> dict[str, Any]:
+        told = {"halved": halved, "overall": float(overall), "within_task": float(within_task)}
+        return {**told, "methods": len(full)}
+
     full = values[np.isfinite(values).all(axis=1)]
     n_cells = np.bincount(group, minlength=len(unit))
     if len(full) < 2:
@@ -279,11 +265,8 @@ def fresh_winner(
     starts = np.searchsorted(group, np.arange(len(unit)))
     halvings = _HALVINGS if full.size < _MANY else _FEWER
     if (n_cells > 1).all():
-        shares = [
-            _halve_splits(full, group, n_cells, starts, unit, generator) for _ in range(halvings)
-        ]
-        overall, within = np.mean(shares, axis=0)
-        return FreshWinner(SPLITS, float(overall), float(within), len(full))
+        of_cells = full, group, n_cells, starts, unit, generator
+        return shares(SPLITS, *np.mean([_halve_splits(*of_cells) for _ in range(halvings)], axis=0))
     task_means = np.add.reduceat(full, starts, axis=1) / n_cells
     unit_means = _average_tasks(task_means, unit)
     if unit_means.shape[1] < 2:
@@ -293,7 +276,7 @@ def fresh_winner(
         halves = np.array_split(generator.permutation(unit_means.shape[1]), 2)
         winner, other_winner = (unit_means[:, half].mean(axis=1).argmax() for half in halves)
         differs.append(winner != other_winner)
-    return FreshWinner(UNITS, float(np.mean(differs)), float("nan"), len(full))
+    return shares(UNITS, float(np.mean(differs)), float("nan"))
 
 
 def _halve_splits(
@@ -397,38 +380,32 @@ def units_needed(spread: Floats, difference: float, critical: float) -> Floats:
     return np.where(reach(high, critical) <= wanted, high, np.inf)
 
 
-@dataclass(frozen=True)
-class VarianceParts:
-    """The variance of a unit's paired difference, and the part of it that is noise.
+# The variance of a unit's paired difference over units, and the part of it, at most all, that comes
+# from splits or questions.
+VarianceParts: TypeAlias = tuple[float, float]
 
-    Attributes
-    ----------
-    unit : the variance over units.
-    noise : the part of it that comes from splits or questions, at most `unit`.
+
+def times_as_many(parts: VarianceParts, difference: float, units: float, critical: float) -> float:
+    """Return the factor by which the same units need more splits to tell a difference from 0.
+
+    Infinite where no number of splits is enough.
     """
+    variance, noise = parts
+    allowed = (difference / float(reach(np.asarray(units), critical))) ** 2
+    left = allowed - (variance - noise)
+    return noise / left if left > 0 else float("inf")
 
-    unit: float
-    noise: float
 
-    def times_as_many(self, difference: float, units: float, critical: float) -> float:
-        """Return the factor by which the same units need more splits to tell a difference from 0.
+def least_half_width(parts: VarianceParts, units: int, critical: float) -> float:
+    """Return the smallest half width that an interval can surely have, whatever the splits.
 
-        Infinite where no number of splits is enough.
-        """
-        allowed = (difference / float(reach(np.asarray(units), critical))) ** 2
-        left = allowed - (self.unit - self.noise)
-        return self.noise / left if left > 0 else float("inf")
-
-    def least_half_width(self, units: int, critical: float) -> float:
-        """Return the smallest half width that an interval can surely have, whatever the splits.
-
-        The variance over units is bounded from below by a chi-square limit at 95 %, less what its
-        splits bring; what is left, no number of splits takes away.
-        """
-        freedom = max(units - 1, 1)
-        lower_limit = self.unit * freedom / float(special.chdtri(freedom, _SURE))
-        left = max(lower_limit - self.noise, 0.0)
-        return float(as_student(critical, freedom) * np.sqrt(left / units))
+    The variance over units is bounded from below by a chi-square limit at 95 %, less what its
+    splits bring; what is left, no number of splits takes away.
+    """
+    variance, noise = parts
+    freedom = max(units - 1, 1)
+    lower_limit = variance * freedom / float(special.chdtri(freedom, _SURE))
+    return float(as_student(critical, freedom) * np.sqrt(max(lower_limit - noise, 0.0) / units))
 
 
 def variance_parts(
@@ -451,9 +428,8 @@ def variance_parts(
     squares = np.bincount(task, (values - of_task[task]) ** 2, len(unit))
     has, several = cells > 0, cells > 1
     within = squares[several].sum() / (cells[several] - 1).sum()  # of tasks with one cell, too
-    task_noise = np.where(several, squares / np.maximum(cells - 1, 1), within) / np.maximum(
-        cells, 1
-    )
+    of_cells = np.where(several, squares / np.maximum(cells - 1, 1), within)
+    task_noise = of_cells / np.maximum(cells, 1)
     tasks = np.bincount(unit[has], minlength=int(unit.max()) + 1)
     has_tasks = tasks > 0
     of_unit = np.bincount(unit[has], of_task[has], len(tasks))[has_tasks] / tasks[has_tasks]
@@ -461,4 +437,4 @@ def variance_parts(
     if len(of_unit) < 2:
         return None
     variance = float(of_unit.var(ddof=1))
-    return VarianceParts(variance, min(float(noise.mean()), variance))
+    return variance, min(float(noise.mean()), variance)

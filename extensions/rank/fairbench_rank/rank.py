@@ -24,7 +24,7 @@ import pandas as pd
 from fairbench.cli.command import Command, Results, narrow_options
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.core import VERSION
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_choice
 from fairbench.core.options import option, typed_values
 from fairbench.core.text import count, csv_text, file_name, interval, shortened, two_digits
 from fairbench.reporting.charts import forest
@@ -162,8 +162,8 @@ def rank(
     'better'
     """
     declared = [field.name for field in fields(RankOptions) if field.name not in ("path", "out")]
-    for unknown in set(options) - {*declared}:
-        raise unknown_name("option of rank", unknown, declared)
+    for name_of_option in options:
+        check_choice("option of rank", name_of_option, declared)
     stated = {"method": method, "task": task, "score": score, **options}
     stated = {key: value for key, value in stated.items() if value is not None}
     file = Path(frame) if isinstance(frame, str | Path) else None
@@ -238,13 +238,10 @@ class RankReport(DocumentReport):
     @cached_property
     def plans(self) -> pd.DataFrame:
         """A row for each pair that matters most and is open: what would tell the two apart."""
-        return pd.DataFrame(
-            [
-                {"score": answer.scores.score, **plan}
-                for answer in self.answers
-                for plan in answer.plans
-            ]
-        )
+        by_answer = [
+            (answer.scores.score, plan) for answer in self.answers for plan in answer.plans
+        ]
+        return pd.DataFrame([{"score": score, **plan} for score, plan in by_answer])
 
     def difference(self, first: str, second: str, score: str = "") -> PairedDifference:
         """Return the difference of two methods, with an interval that holds for all pairs at once.
@@ -255,8 +252,7 @@ class RankReport(DocumentReport):
         """
         by_score = {answer.scores.score: answer for answer in self.answers}
         score = score or self.answers[0].scores.score
-        if score not in by_score:
-            raise unknown_name("score", score, by_score)
+        check_choice("score", score, by_score)
         return by_score[score].difference(first, second)
 
 
@@ -271,7 +267,7 @@ def rank_document(table: ScoreTable, rankings: Sequence[Ranking], options: RankO
             Section(f"{prefix}Ranks", [rank_table(answer, title=f"Ranks by {answer.scores.score}")])
         )
         if options.pair:
-            pair = _pair_table(answer, [asdict(answer.difference(*options.pair))])
+            pair = _pair_table(answer, [vars(answer.difference(*options.pair))])
             sections.append(Section(f"{prefix}{' and '.join(options.pair)}", [pair]))
         if answer.plans:
             sections.append(
@@ -320,15 +316,11 @@ def _summary(
         findings += [f"{prefix}{sentence}" for sentence in chain(*told)]
         still_open += [f"{prefix}{sentence}" for sentence in open_sentences(answer)]
         todo += [f"{prefix}{sentence}" for sentence in resolving_sentences(answer, _cells(table))]
+    told_of_new = any(answer.new is not None for answer in rankings)
+    words, unseen = "all scores" if several else "", map(unseen_in_words, rankings)
     return ExecutiveSummary(
         findings,
-        sure=[
-            simultaneous_sentences(
-                "all scores" if several else "",
-                on_new_tasks=any(answer.new is not None for answer in rankings),
-                unseen=map(unseen_in_words, rankings),
-            )
-        ],
+        sure=[simultaneous_sentences(words, on_new_tasks=told_of_new, unseen=unseen)],
         todo=todo,
         still_open=still_open,
         key_figures=None if several else rank_table(leading, leading.rows()[:NAMED], short=True),
@@ -394,10 +386,10 @@ def rank_table(
     def difference(row: Mapping[str, Any]) -> Any:
         return None if row["method"] == base else row["difference"]
 
+    ends_of, interval_column = _ends_column(decimals, left_out=1)
+
     def interval_text(row: Mapping[str, Any]) -> Any:
-        return (
-            None if row["method"] == base else ends_in_words(row["lower"], row["upper"], decimals)
-        )
+        return None if row["method"] == base else ends_of(row)
 
     def near_percent(row: Mapping[str, Any]) -> str:
         return near_in_words(answer, place[row["method"]], " or more", "")
@@ -408,7 +400,7 @@ def rank_table(
         (lambda row: "yes" if row["may_be_best"] else "", Column("may be best", left_out=2)),
         ("mean", Column(f"mean {answer.scores.score}", "number", decimals=decimals)),
         (difference, Column(f"minus the {named}", "signed", decimals=decimals, left_out=3)),
-        (interval_text, Column("simultaneous 95 %", right=True, left_out=1)),
+        (interval_text, interval_column),
     ]
     if not short:
         columns.append((lambda row: bar_of[row["method"]], Column("", "bar", page_only=True)))
@@ -455,6 +447,12 @@ def ends_in_words(lower: float, upper: float, decimals: int) -> str:
     return "not known"
 
 
+def _ends_column(decimals: int, **how: Any) -> tuple[Any, Column]:
+    """Return the column of a row's interval."""
+    column = Column("simultaneous 95 %", right=True, **how)
+    return lambda row: ends_in_words(row["lower"], row["upper"], decimals), column
+
+
 def _pair_table(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return the table of differences of pairs of methods."""
     decimals = _decimals(answer)
@@ -465,10 +463,7 @@ def _pair_table(answer: Ranking, rows: Sequence[Mapping[str, Any]]) -> Table:
             ("first", Column("first", heads=True)),
             ("second", Column("second")),
             ("value", Column("first - second", "signed", decimals=decimals)),
-            (
-                lambda row: ends_in_words(row["lower"], row["upper"], decimals),
-                Column("simultaneous 95 %", right=True),
-            ),
+            _ends_column(decimals),
             ("units", Column(units, "count", left_out=1)),
             ("verdict", Column("the first is")),
         ],
@@ -513,10 +508,7 @@ def _open_questions(answer: Ranking, table: ScoreTable) -> Iterator[Block]:
         ("first", Column("first", heads=True)),
         ("second", Column("second", heads=True)),
         ("difference", Column("first - second", "signed", decimals=decimals, left_out=4)),
-        (
-            lambda plan: ends_in_words(plan["lower"], plan["upper"], decimals),
-            Column("simultaneous 95 %", right=True, left_out=1),
-        ),
+        _ends_column(decimals, left_out=1),
         ("units", Column(f"{units} now", "count", left_out=2)),
         (units_needed, Column(f"{units} needed", right=True)),
     ]
@@ -555,13 +547,9 @@ def _figure(answer: Ranking) -> Figure | None:
     low, high = min(*finite, -answer.epsilon), max(*finite, answer.epsilon)
     room = 0.15 * (high - low)  # for the numbers below the ends of the shaded band
     span = (min(low, -answer.epsilon - room), max(high, answer.epsilon + room))
+    drawn = [np.clip(pair, *span) if isfinite(pair[1]) else (nan, nan) for pair in ends]
     estimates = [
-        (
-            row["method"],
-            row["difference"],
-            *(np.clip(pair, *span) if isfinite(pair[1]) else (nan, nan)),
-        )
-        for row, pair in zip(rows, ends, strict=True)
+        (row["method"], row["difference"], *pair) for row, pair in zip(rows, drawn, strict=True)
     ]
     title = f"{answer.scores.score}, less that of {shortened(answer.leader, 40)}"
     span = (float(f"{span[0]:.2g}"), float(f"{span[1]:.2g}"))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, inf, isfinite, isnan, log10, nan
 from operator import itemgetter
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,16 +16,20 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_choice
 from fairbench.core.text import count, percent, shortened, two_digits
 from fairbench.inference.gaps import difference_of_shares
+from fairbench.inference.rates import Limits
+from fairbench_rank.approaches import finite_mean
 from fairbench_rank.new_tasks import (
     MOST_OF_FEW,
     SPLITS,
-    FreshWinner,
     OnNewTask,
     fresh_winner,
+    least_half_width,
     on_new_task,
+    sum_by_unit,
+    times_as_many,
     units_needed,
     usual_spread,
     variance_parts,
@@ -50,25 +55,12 @@ _EACH = 200  # multiplications per flip and pair for everything else
 _FLIPS, _FEWEST_FLIPS = 1999, 499
 
 
-@dataclass(frozen=True)
-class PairedDifference:
-    """The difference first - second of two methods, in the unit of the score.
-
-    Attributes
-    ----------
-    value, lower, upper : the mean difference with its interval, simultaneous over all pairs;
-        infinite limits if it was measured on too few units.
-    units : the number of units on which both methods were measured.
-    verdict : ``better`` or ``worse``, of the first, or ``open``.
-    """
-
-    first: str
-    second: str
-    value: float
-    lower: float
-    upper: float
-    units: int
-    verdict: str
+# The difference first - second of two methods, in the unit of the score: ``first``, ``second``;
+# ``value``, ``lower`` and ``upper``, the mean difference with its interval, simultaneous over all
+# pairs, with infinite limits if it was measured on too few units; ``units``, the number of units on
+# which both methods were measured; and the ``verdict``, ``better`` or ``worse``, of the first, or
+# ``open``.
+PairedDifference: TypeAlias = SimpleNamespace
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +76,7 @@ class Ranking:
     means : (M,) the mean of each method, as ordered; adjusted for units on which it was not run.
     ran : (M,) the number of units on which each method was run.
     new : probabilities on a new task; None for questions without tasks.
+    fresh : how often halves disagree on the best, as of :func:`new_tasks.fresh_winner`.
     held : what holds of all pairs of `paired`, in the table's order, with signs such that larger is
         better.
     plans : a row for each pair that matters most and is open: the ``first`` and the ``second``
@@ -108,7 +101,7 @@ class Ranking:
     new: OnNewTask | None
     paired: PairedUnits
     held: Simultaneous
-    fresh: FreshWinner | None
+    fresh: Mapping[str, Any] | None
     plans: Sequence[Mapping[str, Any]]
     error_rate: float
 
@@ -151,8 +144,8 @@ class Ranking:
     def surely_near(self) -> list[str]:
         """The methods whose mean is surely within epsilon of the best one, simultaneously."""
         worst = np.full((self.paired.methods, self.paired.methods), 0.0)
-        worst[self.paired.first, self.paired.second] = self.held.lower
-        worst[self.paired.second, self.paired.first] = -self.held.upper
+        worst[self.paired.first, self.paired.second] = self.held.limits.lower
+        worst[self.paired.second, self.paired.first] = -self.held.limits.upper
         is_near = np.asarray((worst[:, self.held.may_be_best] >= -self.epsilon).all(axis=1))
         return [name for name in self.best if is_near[self.index_of[name]]]
 
@@ -163,12 +156,13 @@ class Ranking:
 
     @cached_property
     def pairs(self) -> pd.DataFrame:
-        """A row for each pair, the better-looking method first: see :class:`PairedDifference`."""
+        """A row for each pair, the better-looking method first: see `PairedDifference`."""
         places = np.argsort(self.order)
         first, second = places[self.paired.first], places[self.paired.second]
         turned = first > second
         sign = self.scores.sign * np.where(turned, -1.0, 1.0)
-        lower, upper = np.sort(np.stack([sign * self.held.lower, sign * self.held.upper]), axis=0)
+        value, *ends = (sign * array for array in self.held.limits)
+        lower, upper = np.sort(np.stack(ends), axis=0)
         ahead = self.held.better[self.paired.first, self.paired.second]
         behind = self.held.better[self.paired.second, self.paired.first]
         names = np.array(self.methods, dtype=object)
@@ -176,7 +170,7 @@ class Ranking:
             {
                 "first": names[np.minimum(first, second)],
                 "second": names[np.maximum(first, second)],
-                "value": sign * self.paired.means + 0.0,  # adding 0 turns -0 into 0
+                "value": value + 0.0,  # adding 0 turns -0 into 0
                 "lower": lower + 0.0,
                 "upper": upper + 0.0,
                 "units": self.paired.sizes.astype(int),
@@ -198,16 +192,15 @@ class Ranking:
         UserError : a method that the table does not have.
         """
         for name in (first, second):
-            if name not in self.index_of:
-                raise unknown_name("method", name, list(self.index_of))
+            check_choice("method", name, self.index_of)
         one, other = self.methods.index(first), self.methods.index(second)
         found = self.pairs.iloc[_position(one, other, len(self.methods))]
         row = PairedDifference(**found.to_dict())
-        if one < other:
-            return row
-        turned = {"better": "worse", "worse": "better", "open": "open"}[row.verdict]
-        value, lower, upper = (0.0 - end for end in (row.value, row.upper, row.lower))
-        return PairedDifference(first, second, value, lower, upper, row.units, turned)
+        if one > other:
+            turned = {"better": "worse", "worse": "better", "open": "open"}
+            row.first, row.second, row.verdict = first, second, turned[row.verdict]
+            row.value, row.lower, row.upper = (0.0 - x for x in (row.value, row.upper, row.lower))
+        return row
 
     def pair(self, first: str, second: str) -> int:
         """Return the position of a pair of methods in `paired`."""
@@ -222,8 +215,9 @@ class Ranking:
         """
         reference = reference or self.leader
         rows = []
+        none = PairedDifference(value=0.0, lower=0.0, upper=0.0)
         for place, name in enumerate(self.methods):
-            difference = self.difference(name, reference) if name != reference else None
+            difference = self.difference(name, reference) if name != reference else none
             rows.append({
                 "score": self.scores.score,
                 "method": name,
@@ -231,9 +225,9 @@ class Ranking:
                 "last_rank": int(self.last_rank[place]),
                 "may_be_best": bool(self.held.may_be_best[self.order[place]]),
                 "mean": float(self.means[place]),
-                "difference": difference.value if difference else 0.0,
-                "lower": difference.lower if difference else 0.0,
-                "upper": difference.upper if difference else 0.0,
+                "difference": difference.value,
+                "lower": difference.lower,
+                "upper": difference.upper,
                 "near_best_on_new": float(self.new.near[place]) if self.new else nan,
                 "best_on_new": float(self.new.best[place]) if self.new else nan,
                 PLURALS[self.unit]: int(self.ran[place]),
@@ -254,7 +248,7 @@ class Ranking:
             "surely_near": self.surely_near,
             "ranks": self.rows(),
             "plans": list(self.plans),
-            "fresh": None if self.fresh is None else asdict(self.fresh),
+            "fresh": self.fresh,
         }
 
 
@@ -283,8 +277,7 @@ def answers(
         the claim is of these tasks.
     """
     for name in options.pair:
-        if name not in table.methods:
-            raise unknown_name("method", name, table.methods)
+        check_choice("method", name, table.methods)
     units, of_score = units_of(table, options), error_rate / len(table.scores)
     rankings = [_rank_by(table, scores, options, units, of_score) for scores in table.scores]
     return [_with_plans(ranking, units, most_planned) for ranking in rankings]
@@ -349,8 +342,7 @@ def _rank_by(
     flips = int(np.clip(_WORK / max(work, 1), _FEWEST_FLIPS, _FLIPS))
     statements = simultaneous(paired, error_rate=error_rate, generator=generator, flips=flips)
     if binary:
-        lower, upper = _binary_limits(values, paired, statements)
-        statements = replace(statements, lower=lower, upper=upper)
+        statements = replace(statements, limits=_binary_limits(values, paired, statements))
     means, units_of_method = adjusted_means(
         values, units.group, units.unit, alike=units.equal_weights
     )
@@ -415,9 +407,7 @@ def is_binary(values: Floats) -> bool:
     return bool(((size == 0) | (size == 1)).all() and (finite > 0).any() != (finite < 0).any())
 
 
-def _binary_limits(
-    values: Floats, paired: PairedUnits, statements: Simultaneous
-) -> tuple[Floats, Floats]:
+def _binary_limits(values: Floats, paired: PairedUnits, statements: Simultaneous) -> Limits:
     """Return limits of differences of shares of right answers that hold for few questions, too.
 
     Notes
@@ -437,9 +427,8 @@ def _binary_limits(
     level = 1 - 2 * float(special.ndtr(-statements.critical))
     limits = difference_of_shares(gained, lost, np.maximum(paired.sizes, 1), level=level)
     is_few = paired.sizes < FEWEST
-    lower = np.where(is_few, -np.inf, limits.lower)
-    upper = np.where(is_few, np.inf, limits.upper)
-    return agreeing(lower, upper, paired.means, statements.p_values <= statements.level)
+    ends = np.where(is_few, -np.inf, limits.lower), np.where(is_few, np.inf, limits.upper)
+    return agreeing(Limits(paired.means, *ends), statements.p_values <= statements.level)
 
 
 def usual_epsilon(values: Floats) -> float:
@@ -459,10 +448,9 @@ def usual_epsilon(values: Floats) -> float:
 def _task_means(values: Floats, group: NDArray[np.intp], tasks: int) -> Floats:
     """Return the means of each method's cells of each task, (M, K); NaN if there are none."""
     is_known = np.isfinite(values)
-    sums = [np.bincount(group, row, tasks) for row in np.where(is_known, values, 0.0)]
-    counts = [np.bincount(group, row, tasks) for row in is_known.astype(float)]
+    sums = sum_by_unit(np.where(is_known, values, 0.0), group, tasks)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.stack(sums) / np.stack(counts)
+        return sums / sum_by_unit(is_known.astype(float), group, tasks)
 
 
 def adjusted_means(
@@ -480,14 +468,9 @@ def adjusted_means(
     """
     task_means = _task_means(values, group, len(unit))
     units = int(unit.max()) + 1
-    is_measured = np.isfinite(task_means).astype(float)
-    filled = np.where(is_measured > 0, task_means, 0.0)
-    counts = np.stack([np.bincount(unit, row, units) for row in is_measured])
-    sums = np.stack([np.bincount(unit, row, units) for row in filled])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        unit_means = sums / counts
+    counts = sum_by_unit(np.isfinite(task_means).astype(float), unit, units)
     weight = np.where(counts > 0, 1.0 if alike else counts, 0.0)
-    filled_means = np.where(counts > 0, unit_means, 0.0)
+    filled_means = np.where(counts > 0, _task_means(task_means, unit, units), 0.0)
     ran = (counts > 0).sum(axis=1)
     method_effects = np.zeros(len(values))
     unit_shares = weight.max(axis=0) / weight.max(axis=0).sum()
@@ -523,15 +506,15 @@ def _with_plans(answer: Ranking, units: UnitsOfMean, most: int) -> Ranking:
         needed = nan
         if isfinite(spread) and spread > 0:
             needed = float(units_needed(spread[None], answer.epsilon, answer.held.critical)[0])
-        parts = None
+        parts, times, floor, noise = None, nan, 0.0, nan
         if units.name != "question":
             cells = values[answer.index_of[first]] - values[answer.index_of[rival]]
             parts = variance_parts(cells, units.group, units.unit)
-        times, floor = nan, 0.0
         if parts is not None:
-            floor = parts.least_half_width(difference.units, answer.held.critical)
-        if parts is not None and difference.units >= FEWEST:
-            times = parts.times_as_many(answer.epsilon, difference.units, answer.held.critical)
+            n, critical = difference.units, answer.held.critical
+            floor = least_half_width(parts, n, critical)
+            times = times_as_many(parts, answer.epsilon, n, critical) if n >= FEWEST else nan
+            noise = parts[1] / parts[0] if parts[0] > 0 else nan
         plans.append(
             {
                 "first": first,
@@ -543,7 +526,7 @@ def _with_plans(answer: Ranking, units: UnitsOfMean, most: int) -> Ranking:
                 "units_needed": needed,
                 "times_as_many": times,
                 "floor": floor,
-                "noise": parts.noise / parts.unit if parts and parts.unit > 0 else nan,
+                "noise": noise,
                 "cost": max(needed - difference.units, 0.0) * price,
             }
         )
@@ -555,11 +538,8 @@ def _price(answer: Ranking, units: UnitsOfMean, places: list[int]) -> float:
     if answer.scores.cost is None:
         return nan
     cost = answer.scores.cost[places]
-    is_known = np.isfinite(cost)
-    if not is_known.any(axis=1).all():
-        return nan
-    cell_cost = (np.where(is_known, cost, 0.0).sum(axis=1) / is_known.sum(axis=1)).sum()
-    return float(cell_cost * cost.shape[1] / (int(units.unit.max()) + 1))
+    of_cells = finite_mean(cost.T).sum()
+    return float(of_cells * cost.shape[1] / (int(units.unit.max()) + 1))
 
 
 # Sentences on a ranking: which methods differ, what is open, and what would resolve it.
@@ -667,16 +647,15 @@ def fresh_sentences(answer: Ranking, methods: str = "methods") -> Iterator[str]:
     fresh = answer.fresh
     if fresh is None:
         return
-    halved = "splits" if fresh.halved == SPLITS else PLURALS[answer.unit]
-    among = ""
-    if fresh.methods < len(answer.methods):
-        among = f" of the {count(fresh.methods)} {methods} that were run everywhere"
-    on_single_task = ""
-    if fresh.halved == SPLITS:
-        on_single_task = f", and on a single task {percent(fresh.within_task)} % of the time"
+    halved, on_single_task, among = PLURALS[answer.unit], "", ""
+    if fresh["halved"] == SPLITS:
+        halved = "splits"
+        on_single_task = f", and on a single task {percent(fresh['within_task'])} % of the time"
+    if fresh["methods"] < len(answer.methods):
+        among = f" of the {count(fresh['methods'])} {methods} that were run everywhere"
     yield (
         f"Where the {halved} are divided in two at random, the halves disagree on which "
-        f"mean{among} is best {percent(fresh.overall)} % of the time{on_single_task}."
+        f"mean{among} is best {percent(fresh['overall'])} % of the time{on_single_task}."
     )
 
 

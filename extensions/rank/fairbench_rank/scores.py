@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -174,13 +175,14 @@ def _with_usual_names(
     return options, ([f"Columns taken by their names: {', '.join(guesses)}."] if guesses else [])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Reading:
     """The steps from a frame of texts to arrays; `notes` and `warnings` fill on the way.
 
     Attributes
     ----------
     declared : what the format says of scores, by their names.
+    method, cell, task : (rows,) the codes of methods and cells, and (C,) the task of each cell.
     """
 
     options: RankOptions
@@ -193,41 +195,38 @@ class _Reading:
     def table(self) -> ScoreTable:
         """Return the scores."""
         options = self.options
-        method, methods = self._codes(options.method)
-        if len(methods) < 2:
+        self.method, self.methods = self._codes(options.method)
+        if len(self.methods) < 2:
             raise UserError(
-                f"{self.file}: column '{options.method}' holds one method, {quoted(methods[0])}: "
-                "ranking needs two"
+                f"{self.file}: column '{options.method}' holds one method, "
+                f"{quoted(self.methods[0])}: ranking needs two"
             )
-        if len(methods) > MOST_METHODS:
+        if len(self.methods) > MOST_METHODS:
             raise UserError(
-                f"{self.file}: column '{options.method}' holds {count(len(methods))} methods; at "
-                f"most {count(MOST_METHODS)} are ranked, as all pairs are compared: keep those "
+                f"{self.file}: column '{options.method}' holds {count(len(self.methods))} methods; "
+                f"at most {count(MOST_METHODS)} are ranked, as all pairs are compared: keep those "
                 "that matter, or name another column"
             )
-        cell, task, tasks = self._cells()
-        family, families = self._families(cell, task)
-        self._check_units(tasks, families, len(task))
-        size = len(methods) * len(task)
-        if size > _MOST_NUMBERS:
+        self.cell, self.task, self.tasks = self._cells()
+        family, families = self._families()
+        self._check_units(families)
+        self.shape = len(self.methods), len(self.task)
+        if (size := prod(self.shape)) > _MOST_NUMBERS:
             raise UserError(
-                f"{self.file}: {count(len(methods))} methods in {count(len(task))} cells are "
+                f"{self.file}: {count(self.shape[0])} methods in {count(self.shape[1])} cells are "
                 f"{count(size)} numbers; at most {count(_MOST_NUMBERS)} are ranked"
             )
-        cell_code = self._cell_codes(method, cell, len(task))
-        scores = tuple(
-            self._scores(name, number, cell_code, (len(methods), len(task)), task, methods)
-            for number, name in enumerate(options.score)
-        )
-        self._note_missing(scores[0].values, task, tasks, methods)
+        self.cell_code = self._cell_codes()
+        scores = tuple(self._scores(name, number) for number, name in enumerate(options.score))
+        self._note_missing(scores[0].values)
         return ScoreTable(
-            methods=methods,
-            tasks=tasks,
+            methods=self.methods,
+            tasks=self.tasks,
             families=families,
-            task=task,
+            task=self.task,
             family=family,
-            splits=0 if options.item else int(np.bincount(task).max()),
-            questions=len(task) if options.item else 0,
+            splits=0 if options.item else int(np.bincount(self.task).max()),
+            questions=len(self.task) if options.item else 0,
             scores=scores,
             notes=tuple(self.notes),
             warnings=tuple(self.warnings),
@@ -253,19 +252,17 @@ class _Reading:
             cell = pd.factorize(cell * (int(part.max()) + 1) + part)[0].astype(np.intp)
         task = np.zeros(int(cell.max()) + 1, np.intp)
         task[cell] = row_task
-        if len(tasks) > 1:
-            return cell, task, tasks
-        if options.item:
+        if len(tasks) == 1 and options.item:
             return cell, np.arange(len(task)), ()
         return cell, task, tasks
 
-    def _families(self, cell: Codes, task: Codes) -> tuple[Codes, tuple[str, ...]]:
+    def _families(self) -> tuple[Codes, tuple[str, ...]]:
         """Return the family of each task; by default, the task itself."""
-        own_families = np.arange(int(task.max()) + 1)
+        own_families = np.arange(int(self.task.max()) + 1)
         if not self.options.family:
             return own_families, ()
         row_family, families = self._codes(self.options.family)
-        row_task = task[cell]
+        row_task = self.task[self.cell]
         family = np.zeros(len(own_families), np.intp)
         family[row_task] = row_family
         wrong = family[row_task] != row_family
@@ -279,9 +276,9 @@ class _Reading:
             )
         return family, families
 
-    def _check_units(self, tasks: tuple[str, ...], families: tuple[str, ...], cells: int) -> None:
+    def _check_units(self, families: tuple[str, ...]) -> None:
         """Refuse tables with too few tasks, families or questions to rank by."""
-        options = self.options
+        options, tasks = self.options, self.tasks
         if options.about == THESE and not (options.item and tasks):
             raise UserError(
                 "about=these is for questions of several tasks: name item= and task=, or leave it "
@@ -298,12 +295,12 @@ class _Reading:
                 f"{self.file}: column '{options.family}' holds one family, {quoted(families[0])}: "
                 "leave family= out to compare its tasks as if they were independent"
             )
-        if cells < 2:
+        if len(self.task) < 2:
             raise UserError(f"{self.file}: one question; ranking needs several")
 
-    def _cell_codes(self, method: Codes, cell: Codes, cells: int) -> Codes:
+    def _cell_codes(self) -> Codes:
         """Return the flat index of each row in the matrix (methods, cells); refuse duplicates."""
-        cell_code = method * cells + cell
+        cell_code = self.method * len(self.task) + self.cell
         splits = self.options.split if self.options.item else ()
         key = pd.DataFrame({"": cell_code} | {name: self._codes(name)[0] for name in splits})
         twice = key.duplicated(keep=False).to_numpy()
@@ -333,15 +330,7 @@ class _Reading:
             f"{clashing[0] + 1} and {clashing[1] + 1}): {hint}"
         )
 
-    def _scores(
-        self,
-        name: str,
-        number: int,
-        cell_code: Codes,
-        shape: tuple[int, int],
-        task: Codes,
-        methods: tuple[str, ...],
-    ) -> Scores:
+    def _scores(self, name: str, number: int) -> Scores:
         """Return a column of scores as a matrix of methods by cells, checked."""
         column = self.frame[name]
         row_values = to_numbers(column).copy()
@@ -354,20 +343,18 @@ class _Reading:
                 row_values[is_text] = truths.to_numpy()
                 finite = np.isfinite(row_values)
             else:
-                ColumnRef(self.file, name).refuse(text, is_text, "number", negation="no")
+                ColumnRef(self.file, name).refuse_as(text, is_text, "is no number")
         epsilon = self.declared.get(name, Score(name)).epsilon
         if epsilon is None and _mixes_units(row_values[finite]):
             raise mixed_scales(row_values, column.astype(str), ColumnRef(self.file, name))
         better = self._direction(name, number)
-        values = _cell_means(row_values, cell_code, shape)
+        values = self._cell_means(row_values)
         if not finite.all():
-            values = self._with_crashed_scores(
-                name, values, finite, cell_code, task, methods, better
-            )
-        self._compare_scales(name, values, task)
+            values = self._with_crashed_scores(name, values, finite, better)
+        self._compare_scales(name, values)
         cost = None
         if self.options.cost:
-            cost = _cell_means(to_numbers(self.frame[self.options.cost]), cell_code, shape)
+            cost = self._cell_means(to_numbers(self.frame[self.options.cost]))
         return Scores(name, better, values, cost, epsilon)
 
     def _direction(self, name: str, number: int) -> str:
@@ -393,24 +380,15 @@ class _Reading:
         return direction
 
     def _with_crashed_scores(
-        self,
-        name: str,
-        values: Floats,
-        finite: NDArray[np.bool_],
-        cell_code: Codes,
-        task: Codes,
-        methods: tuple[str, ...],
-        better: str,
+        self, name: str, values: Floats, finite: NDArray[np.bool_], better: str
     ) -> Floats:
         """Return scores in which crashed ones count as the option ``crashed=`` says."""
         rows = np.flatnonzero(~finite)
         is_crashed = np.zeros(values.shape, bool)
-        is_crashed.flat[cell_code[rows]] = True
+        is_crashed.flat[self.cell_code[rows]] = True
         is_crashed &= ~np.isfinite(values)
-        with_crashes = np.flatnonzero(is_crashed.any(axis=1))
-        listed = _first_names(
-            [f"{methods[method]} ({count(is_crashed[method].sum())})" for method in with_crashes]
-        )
+        crashed = is_crashed.sum(axis=1)
+        listed = self._first_names(np.flatnonzero(crashed), crashed)
         if not self.options.crashed:
             first = int(rows[0])
             raise UserError(
@@ -432,15 +410,15 @@ class _Reading:
             f"{crashes}; they count as the worst score that any method has on that task."
         )
         worst = np.fmax if better == LOWER else np.fmin  # which leave NaN out
-        worst_of_task = np.full(int(task.max()) + 1, np.nan)
-        worst.at(worst_of_task, task, worst.reduce(values, axis=0))
+        worst_of_task = np.full(int(self.task.max()) + 1, np.nan)
+        worst.at(worst_of_task, self.task, worst.reduce(values, axis=0))
         if lacking := int(np.isnan(worst_of_task).sum()):
             self.warnings.append(f"{count(lacking)} tasks have no finite score at all: left out.")
-        return np.where(is_crashed, worst_of_task[task], values)
+        return np.where(is_crashed, worst_of_task[self.task], values)
 
-    def _compare_scales(self, name: str, values: Floats, task: Codes) -> None:
+    def _compare_scales(self, name: str, values: Floats) -> None:
         """Warn if the scores of a few tasks are so large that they dominate the mean."""
-        tasks = int(task.max()) + 1
+        task, tasks = self.task, int(self.task.max()) + 1
         if self.options.item or tasks < 3:
             return
         is_known = np.isfinite(values)
@@ -455,18 +433,15 @@ class _Reading:
                 "each task's best."
             )
 
-    def _note_missing(
-        self, values: Floats, task: Codes, tasks: tuple[str, ...], methods: tuple[str, ...]
-    ) -> None:
+    def _note_missing(self, values: Floats) -> None:
         """Note which methods lack tasks, questions or splits that others have."""
         is_known = np.isfinite(values)
         if is_known.all():
             return
-        units = "tasks" if tasks else "questions"
-        if tasks:
-            is_known = np.stack(
-                [is_known[:, task == number].any(axis=1) for number in range(len(tasks))], axis=1
-            )
+        units = "tasks" if self.tasks else "questions"
+        if self.tasks:
+            of_tasks = (self.task == number for number in range(len(self.tasks)))
+            is_known = np.stack([is_known[:, cells].any(axis=1) for cells in of_tasks], axis=1)
         present, total = is_known.sum(axis=1), is_known.shape[1]
         incomplete = [m for m in np.argsort(present, kind="stable") if present[m] < total]
         if not incomplete:
@@ -475,13 +450,28 @@ class _Reading:
                 "that both have."
             )
             return
-        listed = _first_names([f"{methods[m]} ({count(present[m])})" for m in incomplete])
+        listed = self._first_names(incomplete, present)
         lack = "method lacks" if len(incomplete) == 1 else "methods lack"
         self.notes.append(
             f"{count(len(incomplete))} {lack} some of the {count(total)} {units}: {listed}. Two "
             f"methods are compared on the {units} that both have, so that nobody gains by leaving "
             "out what is hard."
         )
+
+    def _cell_means(self, row_values: Floats) -> Floats:
+        """Return the means of the rows of each cell, (M, C); NaN if no row is finite."""
+        finite = np.isfinite(row_values)
+        size = prod(self.shape)
+        sums = np.bincount(self.cell_code[finite], row_values[finite], size)
+        counts = np.bincount(self.cell_code[finite], minlength=size)
+        values = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+        return values.reshape(self.shape)
+
+    def _first_names(self, methods: Sequence[int] | Codes, numbers: NDArray[np.integer]) -> str:
+        """Return the first methods, each with its number, and how many more there are."""
+        names = [f"{self.methods[m]} ({count(numbers[m])})" for m in methods[:_NAMED]]
+        rest = f" and {count(len(methods) - _NAMED)} more" if len(methods) > _NAMED else ""
+        return ", ".join(names) + rest
 
 
 _PERCENT = 10  # what shares are mixed with, if they are: all that is over 1 is this at least
@@ -500,24 +490,8 @@ def _mixes_units(values: Floats) -> bool:
 _APART = 30  # scores of a task this many times as large as usual are noted as another scale
 
 
-def _cell_means(row_values: Floats, cell_code: Codes, shape: tuple[int, int]) -> Floats:
-    """Return the means of the rows of each cell, (M, C); NaN if no row is finite."""
-    finite = np.isfinite(row_values)
-    size = shape[0] * shape[1]
-    sums = np.bincount(cell_code[finite], row_values[finite], size)
-    counts = np.bincount(cell_code[finite], minlength=size)
-    values = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return values.reshape(shape)
-
-
 def _scores_are(number: int) -> str:
     return "1 score is" if number == 1 else f"{count(number)} scores are"
-
-
-def _first_names(names: Sequence[str]) -> str:
-    """Return a list of the first `_NAMED` names, and how many more there are."""
-    rest = f" and {count(len(names) - _NAMED)} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + rest
 
 
 # Options for ranking a table of scores: its columns, and how they count.
@@ -657,8 +631,8 @@ def independent_tasks(table: BenchmarkTable) -> BenchmarkTable:
         return table
     name = shortened(str(table.frame["family"].iloc[0]))
     warning = f"all tasks are of one family, {name}: they are compared as if they were independent"
-    frame = table.frame.drop(columns="family")
-    return replace(table, frame=frame, warnings=(*table.warnings, warning))
+    without = table.having(table.frame.drop(columns="family"))
+    return replace(without, warnings=(*table.warnings, warning))
 
 
 def as_read(options: RankOptions, table: BenchmarkTable) -> RankOptions:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairbench.core.arrays import Floats, Mask
+from fairbench.inference.rates import Limits
 
 Sums = NDArray[np.floating[Any]]  # sums over flips are of single precision
 Positions = NDArray[np.intp]
@@ -137,13 +138,21 @@ class PairedUnits:
             sums = sums[:, self.first] - sums[:, self.second]
         return sums, signs @ self.weights
 
-    def limits(self, critical: float) -> tuple[Floats, Floats]:
-        """Return the limits of each pair's interval at a normal quantile, (P,) each."""
+    def limits(self, critical: float, tested: Mask) -> Limits:
+        """Return the mean differences with their limits at a normal quantile, (P,) each.
+
+        These are 0 where two methods are equal on all units, and infinite of pairs not `tested`.
+        """
         student = as_student(critical, self.freedom)
         mean = np.nan_to_num(self.means)
-        below, above = (_hall_reach(student, sign * self._bend) for sign in (1, -1))
-        with np.errstate(invalid="ignore"):
-            return mean - below * self.errors, mean + above * self.errors
+        has_limits = tested & (self.errors > 0)
+        is_equal = (self.squares <= 0) & (self.sizes >= FEWEST)
+        ends = []
+        for side in (-1, 1):
+            with np.errstate(invalid="ignore"):
+                end = mean + side * _hall_reach(student, -side * self._bend) * self.errors
+            ends.append(np.where(has_limits, end, np.where(is_equal, 0.0, side * np.inf)))
+        return Limits(self.means, *ends)
 
 
 def as_normal(statistic: Floats, freedom: Floats | float) -> Floats:
@@ -216,24 +225,13 @@ def paired_units(
     block = np.arange(units)
     if units > most_blocks:
         block = generator.permutation(units) % most_blocks
-    if measured.all():
-        statistics, blocks, weights = _pair_complete(
-            values, group, unit, block, equal_unit_weights, strata
-        )
-    else:
-        statistics, blocks, weights = _pair_with_holes(
-            values, group, unit, block, equal_unit_weights
-        )
+    complete, of_units = bool(measured.all()), (values, group, unit, block, equal_unit_weights)
+    found = _pair_complete(*of_units, strata) if complete else _pair_with_holes(*of_units)
+    statistics, blocks, weights = found
     if binary:
         statistics["skewness"] = np.zeros(len(first))
     return PairedUnits(
-        methods=len(values),
-        first=first,
-        second=second,
-        **statistics,
-        blocks=blocks,
-        weights=weights,
-        complete=bool(measured.all()),
+        len(values), first, second, **statistics, blocks=blocks, weights=weights, complete=complete
     )
 
 
@@ -482,8 +480,8 @@ class Simultaneous:
     Attributes
     ----------
     better : (M, M) whether the row is surely better than the column.
-    lower, upper : (P,) limits of the mean differences that hold together; infinite where a pair
-        cannot be tested.
+    limits : (P,) the mean differences, with limits that hold together; infinite where a pair cannot
+        be tested.
     may_be_best : (M,) whether a method may be the best on average; the best one is among them.
     p_values : (P,) adjusted p-values: the chance, if methods do not differ, of so large a statistic
         among all pairs.
@@ -493,8 +491,7 @@ class Simultaneous:
     """
 
     better: Mask
-    lower: Floats
-    upper: Floats
+    limits: Limits
     may_be_best: Mask
     p_values: Floats
     critical: float
@@ -549,49 +546,22 @@ def simultaneous(
     behind = np.where(first_is_ahead, paired.second, paired.first)
     better = np.zeros((paired.methods, paired.methods), bool)
     better[ahead[told_apart], behind[told_apart]] = True
-    lower, upper = _interval_limits(paired, enough if flipped else paired.testable, critical)
-    lower, upper = agreeing(lower, upper, paired.means, told_apart)
+    limits = agreeing(paired.limits(critical, enough if flipped else paired.testable), told_apart)
     may_be_best = np.asarray(~better.any(axis=0))
     if not may_be_best.any():  # each is beaten by another, on other units
         may_be_best[:] = True
-    return Simultaneous(
-        better=better,
-        lower=lower,
-        upper=upper,
-        may_be_best=may_be_best,
-        p_values=p_values,
-        critical=critical,
-        flipped=flipped,
-        level=level,
-    )
+    return Simultaneous(better, limits, may_be_best, p_values, critical, flipped, level)
 
 
-def agreeing(
-    lower: Floats, upper: Floats, means: Floats, told_apart: Mask
-) -> tuple[Floats, Floats]:
+def agreeing(limits: Limits, told_apart: Mask) -> Limits:
     """Return limits (P,) that are on one side of 0 exactly where a pair is told apart.
 
     The test is exact where the interval is not quite: it is cut off at 0, or reaches to 0.
     """
+    means, lower, upper = limits
     ahead, behind = told_apart & (means > 0), told_apart & (means < 0)
-    return (
-        np.where(ahead, np.maximum(lower, 0.0), np.minimum(lower, 0.0)),
-        np.where(behind, np.minimum(upper, 0.0), np.maximum(upper, 0.0)),
-    )
-
-
-def _interval_limits(paired: PairedUnits, tested: Mask, critical: float) -> tuple[Floats, Floats]:
-    """Return the limits (P,) of the mean differences.
-
-    They are 0 where two methods are equal on all units, and infinite where a pair is not tested.
-    """
-    has_limits = tested & (paired.errors > 0)
-    equal = (paired.squares <= 0) & (paired.sizes >= FEWEST)
-    lower, upper = paired.limits(critical)
-    return (
-        np.where(has_limits, lower, np.where(equal, 0.0, -np.inf)),
-        np.where(has_limits, upper, np.where(equal, 0.0, np.inf)),
-    )
+    lower = np.where(ahead, np.maximum(lower, 0.0), np.minimum(lower, 0.0))
+    return Limits(means, lower, np.where(behind, np.minimum(upper, 0.0), np.maximum(upper, 0.0)))
 
 
 def _test_by_student(paired: PairedUnits, error_rate: float) -> tuple[Floats, float]:
@@ -631,7 +601,10 @@ def _test_by_flips(
     # If flips are drawn at random, the observed data count as one more flip.
     extra = 0 if _makes_all_flips(len(paired.blocks)) else 1
     p_values = np.where(enough, (exceeded + extra) / (len(statistics) + extra), 1.0)
-    return p_values, _bounded_critical(residuals, error_rate, int(enough.sum()))
+    # The quantile of the largest residuals, from that of one pair up to Bonferroni's.
+    of_pairs = -special.ndtri(error_rate / (2 * np.array([1, max(int(enough.sum()), 1)])))
+    quantile = np.quantile(residuals, 1 - error_rate, method="higher")
+    return p_values, float(np.clip(quantile, *of_pairs))
 
 
 def _largest_of_flips(
@@ -669,13 +642,6 @@ def _largest_of_flips(
             for ratio in (statistics, residuals)
         )
     return statistics, residuals
-
-
-def _bounded_critical(largest: Floats, error_rate: float, pairs: int) -> float:
-    """Return the quantile of largest residuals, from that of one pair up to Bonferroni's."""
-    critical = float(np.quantile(largest, 1 - error_rate, method="higher"))
-    bonferroni = -float(special.ndtri(error_rate / (2 * max(pairs, 1))))
-    return min(max(critical, -float(special.ndtri(error_rate / 2))), bonferroni)
 
 
 def _inverse_roots(sums: Floats) -> NDArray[np.float32]:

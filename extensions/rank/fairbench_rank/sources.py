@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from fairbench.core.errors import DataError, UserError, unknown_name
+from fairbench.core.errors import DataError, UserError, check_choice
 from fairbench.core.files import (
     check_json,
     check_memory,
@@ -95,6 +95,10 @@ class BenchmarkTable:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    def having(self, frame: pd.DataFrame, *notes: str) -> BenchmarkTable:
+        """Return the table with other rows, and with further notes."""
+        return replace(self, frame=frame, notes=(*self.notes, *notes))
+
     @property
     def sentence(self) -> str:
         """A sentence on the source of the table."""
@@ -126,8 +130,7 @@ def with_scores(table: BenchmarkTable, names: Sequence[str]) -> BenchmarkTable:
     """
     scores = {score.name: score for score in table.scores}
     for name in names:
-        if name not in scores:
-            raise unknown_name(f"score of the {table.format}", name, scores)
+        check_choice(f"score of the {table.format}", name, scores)
     kept = [scores[name] for name in dict.fromkeys(names)] or list(table.scores)
     where = table.frame[[score.name for score in kept]].notna().groupby(table.frame[TASK]).any()
     one_each = len(kept) > 1 and bool((where.sum(axis=1) <= 1).all())
@@ -140,8 +143,7 @@ def with_scores(table: BenchmarkTable, names: Sequence[str]) -> BenchmarkTable:
         )
     dropped = {score.name for score in table.scores} - {score.name for score in kept}
     chosen = _select_tasks(table, where.index[where.any(axis=1)])
-    frame = chosen.frame.drop(columns=[*dropped])
-    chosen = replace(chosen, frame=frame, scores=tuple(kept))
+    chosen = replace(chosen.having(chosen.frame.drop(columns=[*dropped])), scores=tuple(kept))
     return _combine_scores(chosen) if one_each else chosen
 
 
@@ -156,8 +158,7 @@ def _select_tasks(table: BenchmarkTable, tasks: pd.Index) -> BenchmarkTable:
     few = ", ".join(map(shortened, left_out[:5])) + (" ..." if len(left_out) > 5 else "")
     verb = "is" if len(left_out) == 1 else "are"
     note = f"no method has that score on {few}, which {verb} left out"
-    frame = table.frame[kept].reset_index(drop=True)
-    return replace(table, frame=frame, notes=(*table.notes, note))
+    return table.having(table.frame[kept].reset_index(drop=True), note)
 
 
 def _combine_scores(table: BenchmarkTable) -> BenchmarkTable:
@@ -175,7 +176,7 @@ def _combine_scores(table: BenchmarkTable) -> BenchmarkTable:
     frame = table.frame.drop(columns=names).assign(**{COMBINED: single})
     score = Score(COMBINED, table.scores[0].better, all(s.binary for s in table.scores))
     note = f"every task has one score of its own ({', '.join(map(shortened, names))})"
-    return replace(table, frame=frame, scores=(score,), notes=(*table.notes, note))
+    return replace(table.having(frame, note), scores=(score,))
 
 
 def tidy(rows: Sequence[Mapping[str, Any]] | pd.DataFrame, source: str) -> pd.DataFrame:
@@ -258,12 +259,9 @@ def families(groups: Mapping[str, Iterable[str]]) -> dict[str, str]:
     >>> families({"mmlu": ["stem"], "stem": ["algebra"]})
     {'stem': 'mmlu', 'algebra': 'mmlu'}
     """
-    above = {
-        name: group for group, names in groups.items() for name in names if name != group
-    }  # fmt: skip
+    above = {name: group for group, names in groups.items() for name in names if name != group}
     outermost = {}
-    for name in above:
-        group = above[name]
+    for name, group in above.items():
         passed = {name}
         while group in above and group not in passed:
             passed.add(group)
@@ -313,7 +311,7 @@ class _Layout:
     method, task : what names them; columns after the first do where they hold several values, and
         the first column of the task is then its family.
     split : the columns that together tell splits apart, of those that exist.
-    score : the columns of scores; lower : those of which low values are better.
+    score : the columns of scores; losses : those of which low values are better.
     costs, facts : further columns that are read if they exist.
     curves : whether rows of one split are a curve, of which the last point counts.
     """
@@ -323,7 +321,7 @@ class _Layout:
     task: str
     split: str
     score: str
-    lower: str = ""
+    losses: str = ""
     costs: str = ""
     facts: str = ""
     curves: bool = False
@@ -352,7 +350,7 @@ _LAYOUTS: Mapping[str, _Layout] = {
         task="dataset_name|data_name objective_name",
         split="idx_rep",
         score="objective_*",
-        lower="objective_value",
+        losses="objective_value",
         costs="time",
         curves=True,
     ),
@@ -362,7 +360,7 @@ _LAYOUTS: Mapping[str, _Layout] = {
         task="dataset|task",
         split="repeat fold split seed",
         score="metric_error",
-        lower="metric_error",
+        losses="metric_error",
         costs="time_train_s time_infer_s",
         facts="metric imputed",
     ),
@@ -429,7 +427,7 @@ def read_frames(kind: str, paths: Mapping[Path, str]) -> BenchmarkTable:
         )
     costs = {name: _as_number(frame[name]) for name in layout.costs.split() if name in frame}
     described = [
-        Score(name, "lower" if name in layout.lower.split() else way, is_binary(values))
+        Score(name, "lower" if name in layout.losses.split() else way, is_binary(values))
         for name, values in scores.items()
     ]
     made = tidy(pd.DataFrame({**keys, **scores, **costs}), kind)
@@ -1056,7 +1054,7 @@ def _read_files(path: Path, *, items: bool | None) -> BenchmarkTable | None:
         notes.append(f"{next(iter(passed.values()))}{more} {are} left out, as no results")
     if links:
         notes.append(f"{links} links or special files are not followed")
-    return replace(table, notes=(*table.notes, *notes))
+    return table.having(table.frame, *notes)
 
 
 # fairbench's own runs: an approach is a method, a split a seed and a repeat.
@@ -1095,7 +1093,7 @@ def benchmark_scores(
         read = _read_files(path, items=items)
         return None if read is None else with_scores(read, scores)
     table = approaches_as_methods(wide)
-    table = replace(table, notes=(*table.notes, *filter(None, [left_out])))
+    table = table.having(table.frame, *filter(None, [left_out]))
     return select_approaches_with_enough_tasks(with_scores(table, scores))
 
 
@@ -1115,15 +1113,14 @@ def select_approaches_with_enough_tasks(table: BenchmarkTable) -> BenchmarkTable
     enough = counts.reindex(table.frame[METHOD].unique(), fill_value=0) >= fewest
     ranked = enough.index[enough]
     if enough.all() or len(ranked) < 2:
-        return replace(table, frame=measured.reset_index(drop=True))
+        return table.having(measured.reset_index(drop=True))
     left_out = len(enough) - len(ranked)
     are, they = ("is", "it has") if left_out == 1 else ("are", "they have")
     note = (
         f"{left_out} of {len(enough)} approaches {are} left out, as in the leaderboard: {they} the "
         f"score on fewer than {fewest} of the {tasks} tasks, half of them"
     )
-    frame = measured[measured[METHOD].isin(ranked)].reset_index(drop=True)
-    return replace(table, frame=frame, notes=(*table.notes, note))
+    return table.having(measured[measured[METHOD].isin(ranked)].reset_index(drop=True), note)
 
 
 def with_methods_and_tasks(wide: pd.DataFrame) -> pd.DataFrame:

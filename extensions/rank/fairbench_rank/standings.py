@@ -24,6 +24,7 @@ from fairbench.core.errors import UserError
 from fairbench.evaluation.table import COSTS
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import find, label
+from fairbench.reporting.document.plain_text import finite
 from fairbench_rank.approaches import (
     ERROR,
     FACTS,
@@ -35,6 +36,7 @@ from fairbench_rank.approaches import (
     contrasts,
     epsilon_of,
     family_means,
+    finite_mean,
     mean_differences,
     mean_over_families,
 )
@@ -316,17 +318,7 @@ class Findings:
         kept = ("approaches", "mean_frontiers", "reference", "runs", "repeats", "notes")
         standings = [standing.plain() for standing in self.standings]
         content = {name: getattr(self, name) for name in (*kept, "fewest_tasks")}
-        plain: dict[str, Any] = plain_values({"tasks": tasks, "standings": standings, **content})
-        return plain
-
-
-def plain_values(value: Any) -> Any:
-    """Return a value in plain types for JSON, with None for numbers that are unknown."""
-    if isinstance(value, Mapping):
-        return {name: plain_values(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_values(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return dict(finite({"tasks": tasks, "standings": standings, **content}))
 
 
 def findings_of(
@@ -351,14 +343,14 @@ def findings_of(
     values = ApproachValues.of(rows)
     plain = values.only(values.table["setting"] == "")
     index = reference_index(plain)
-    ranked = [each for name in metrics if (each := RankedValues.of(plain, name, index)) is not None]
+    measured = (RankedValues.of(plain, name, index) for name in metrics)
+    ranked = [of_metric for of_metric in measured if of_metric is not None]
+    of_each = WRONG / max(len(ranked), 1)
     return Findings(
         values=values,
         plain=plain,
         approaches=list(_approaches(plain, index)),
-        standings=[
-            standings_of(each, seed=seed, error_rate=WRONG / len(ranked)) for each in ranked
-        ],
+        standings=[standings_of(one, seed=seed, error_rate=of_each) for one in ranked],
         mean_frontiers=list(mean_frontiers(values)),
         reference=plain.names[index],
         runs=int(table["run"].nunique()),
@@ -383,10 +375,7 @@ def reference_index(plain: ApproachValues) -> int:
 
 def _costs(plain: ApproachValues) -> Floats:
     """Return the mean seconds of a fit, (A, T)."""
-    seconds = plain.metric("fit_seconds")
-    is_known = np.isfinite(seconds)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(is_known, seconds, 0).sum(axis=2) / is_known.sum(axis=2))
+    return finite_mean(np.moveaxis(plain.metric("fit_seconds"), 2, 0))
 
 
 def _approaches(plain: ApproachValues, reference: int) -> Iterator[dict[str, Any]]:

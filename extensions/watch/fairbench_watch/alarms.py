@@ -19,8 +19,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from math import comb
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -56,6 +57,7 @@ from fairbench.inference.sequential import Sums
 from fairbench.inference.survey import beyond_chance
 from fairbench_watch.sequences import Pair, first_beyond, log_evidence_needed
 from fairbench_watch.state import (
+    ALARM,
     PERIODS,
     Alarm,
     Milestone,
@@ -365,14 +367,12 @@ class Quantity:
 
     def of(self, sums: Floats) -> Floats:
         """Return the K numbers (groups, K, ...) that it needs of sums (..., G, WIDTH)."""
-        numbers: Floats = np.moveaxis(sums[..., self.groups, :] @ self.parts, (-2, -1), (0, 1))
-        return numbers
+        return np.asarray(np.moveaxis(sums[..., self.groups, :] @ self.parts, (-2, -1), (0, 1)))
 
     def share(self, sums: Floats) -> Floats:
         """Return the first group's share of the groups' rows; about even where there are none."""
         sizes = self.of(sums)[:, 0]
-        share: Floats = (sizes[0] + 1) / (sizes.sum(axis=0) + len(sizes))
-        return share
+        return np.asarray((sizes[0] + 1) / (sizes.sum(axis=0) + len(sizes)))
 
     def pair(self, sums: Floats, share: ArrayLike) -> Pair:
         """Return the counts of both groups of a gap, and the share that the first is to have."""
@@ -426,41 +426,24 @@ def quantities(state: WatchState) -> tuple[list[Quantity], list[Quantity]]:
     pairs = sum(comb(len(names), 2) for names in groups.values())
     score_count = len(residuals) * sum(map(len, groups.values()))
     gap_risk, score_risk = risks(len(metrics) * pairs, score_count)
-    gaps = [
-        Quantity(
-            f"{attribute}: {names[second]} less {names[first]}, {rate_names[metric]}",
-            attribute, (first, second), rate_parts(metric), gap_risk, metric,
-        )
-        for attribute, names in groups.items()
-        for metric in metrics
-        for first, second in combinations(range(len(names)), 2)
-    ]  # fmt: skip
-    scores = [
-        Quantity(
-            f"{attribute}: {name}, scores of {decided} decisions",
-            attribute, (group,), parts, score_risk,
-        )
-        for attribute, names in groups.items()
-        for group, name in enumerate(names)
-        for decided, parts in residuals.items()
-    ]  # fmt: skip
+    gaps, scores = list[Quantity](), list[Quantity]()
+    for attribute, names in groups.items():
+        for metric in metrics:
+            for pair in combinations(range(len(names)), 2):
+                called = f"{names[pair[1]]} less {names[pair[0]]}, {rate_names[metric]}"
+                of_pair = attribute, pair, rate_parts(metric), gap_risk, metric
+                gaps.append(Quantity(f"{attribute}: {called}", *of_pair))
+        for group, name in enumerate(names):
+            for decided, parts in residuals.items():
+                called = f"{attribute}: {name}, scores of {decided} decisions"
+                scores.append(Quantity(called, attribute, (group,), parts, score_risk))
     return gaps, scores
 
 
-@dataclass(frozen=True, eq=False)
-class NewCounts:
-    """What is new, ready to be added up, of n events.
-
-    Attributes
-    ----------
-    events : the events, with the number of labels so far as ``labels``.
-    codes : attribute -> (n,) position of the group, -1 if it is not watched.
-    sums : (n, WIDTH) the increments of each event to the sums of its group.
-    """
-
-    events: pd.DataFrame
-    codes: Mapping[str, NDArray[np.intp]]
-    sums: Floats
+# What is new, ready to be added up, of n events: the events, with the number of labels so far as
+# ``labels``; attribute -> (n,) position of the group, -1 if it is not watched; and the increments
+# (n, WIDTH) of each event to the sums of its group.
+NewCounts: TypeAlias = tuple[pd.DataFrame, Mapping[str, NDArray[np.intp]], Floats]
 
 
 def count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) -> NewCounts:
@@ -480,7 +463,7 @@ def count_events(state: WatchState, table: WatchedRows, events: pd.DataFrame) ->
     codes = {
         name: pd.Index(watched).get_indexer(groups[name]) for name, watched in state.groups.items()
     }
-    return NewCounts(events.assign(labels=state.labels + np.cumsum(labelled)), codes, sums)
+    return events.assign(labels=state.labels + np.cumsum(labelled)), codes, sums
 
 
 def sums_now(state: WatchState) -> dict[str, Floats]:
@@ -497,15 +480,16 @@ def sums_at(mark: Milestone) -> dict[str, Floats]:
 
 def new_marks(state: WatchState, new: NewCounts, look: str) -> list[Milestone]:
     """Return the sums at the end of every period and at least every so many rows."""
+    events, codes_by_name, increments = new
     sums = sums_now(state)
     marks = []
     start = 0
-    for stop in steps(new.events["period"].to_numpy(str), BLOCK):
+    for stop in steps(events["period"].to_numpy(str), BLOCK):
         # Row after row, so that sums do not depend on when is looked.
-        for name, codes in new.codes.items():
+        for name, codes in codes_by_name.items():
             watched = start + np.flatnonzero(codes[start:stop] >= 0)
-            np.add.at(sums[name], codes[watched], new.sums[watched])
-        last = new.events.iloc[stop - 1]
+            np.add.at(sums[name], codes[watched], increments[watched])
+        last = events.iloc[stop - 1]
         plain = {name: of_groups.tolist() for name, of_groups in sums.items()}
         marks.append(
             Milestone(int(last["row"]), int(last["labels"]), str(last["period"]), look, plain)
@@ -553,6 +537,11 @@ class WatchFile(JsonFile[WatchState]):
         plain = {part.name: values[part.name] for part in fields(WatchState)}
         options = {**plain["options"], "path": self.folder / plain["options"]["path"]}
         state: WatchState = from_plain(WatchState, {**plain, "options": options})
+        alarms = (
+            {name: from_plain(ALARM[name], alarm[name]) for name in {**ALARM, **alarm}}
+            for alarm in state.alarms
+        )
+        state = replace(state, alarms=tuple(alarms))
         _check_shape(state)
         return state
 
@@ -566,62 +555,6 @@ class WatchFile(JsonFile[WatchState]):
 # Alarms, of all marks so far: each new one is compared with every one before it.
 
 
-class _Comparisons:
-    """All marks, and which of them are compared: every new one with every one before it.
-
-    Attributes
-    ----------
-    marks : the T marks, the new ones last.
-    sums : attribute -> (T, G, WIDTH) the sums at all marks.
-    start, stop : (P,) positions of the earlier and the later mark of each pair.
-    """
-
-    def __init__(self, state: WatchState, new: Sequence[Milestone]) -> None:
-        """Collect the marks' sums, and all pairs of marks whose later one is new."""
-        self.marks = [*state.marks, *new]
-        self.sums = {
-            name: np.array([mark.counts[name] for mark in self.marks], float)
-            for name in state.groups
-        }
-        stop, start = np.tril_indices(len(self.marks), -1)
-        is_new = stop >= len(state.marks)
-        self.start, self.stop = start[is_new], stop[is_new]
-
-    def ends(self, quantity: Quantity) -> tuple[Floats, Floats]:
-        """Return both limits (T,) of a quantity's interval, of all rows up to each mark."""
-        if quantity.metric:
-            limits = [mark.limits[quantity.name] for mark in self.marks]
-            _, lower, upper = np.array(limits, float).T  # None becomes NaN
-        else:
-            (sums,) = quantity.of(self.sums[quantity.attribute])
-            _, lower, upper = Sums(*sums).limits(log_evidence_needed(quantity.risk))
-        return lower, upper
-
-    def first_alarm(
-        self, kind: str, quantity: Quantity, lower: Floats, upper: Floats
-    ) -> list[Alarm]:
-        """Return the earliest alarm, if any, of the rows since a mark alone.
-
-        Parameters
-        ----------
-        kind : ``passed``, ``changed`` or ``drifted``.
-        lower, upper : (T,) by mark, the limits beyond which the rows after it raise an alarm.
-        """
-        sums = self.sums[quantity.attribute]
-        since = quantity.since(sums[self.start], sums[self.stop])
-        reach = log_evidence_needed(quantity.risk, self.start + 1)
-        is_outside = since.outside(lower[self.start], upper[self.start], reach)
-        pairs_outside = np.flatnonzero(is_outside)
-        if not len(pairs_outside):
-            return []
-        pair = pairs_outside[self.stop[pairs_outside].argmin()]
-        limits = since.at(pair).limits(reach[pair])
-        start, mark = self.start[pair], self.marks[self.stop[pair]]
-        before = None if kind == PASSED else (float(lower[start]), float(upper[start]))
-        when = mark.row, mark.period, mark.look, self.marks[start].row
-        return [_alarm(kind, quantity, when, limits, before)]
-
-
 def _alarm(
     kind: str,
     quantity: Quantity,
@@ -630,12 +563,14 @@ def _alarm(
     before: tuple[float, float] | None = None,
 ) -> Alarm:
     """Return what was found; `when` are the row, its period, the look, and the row since which."""
-    lower, upper = float(limits.lower), float(limits.upper)
-    return Alarm(kind, quantity.name, *when, lower, upper, before)
+    ends = float(limits.lower), float(limits.upper)
+    return dict(zip(ALARM, (kind, quantity.name, *when, *ends, before), strict=True))
 
 
 def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -> list[Alarm]:
     """Return the alarms of what is new that were not given before.
+
+    Every new mark is compared with every one before it.
 
     Parameters
     ----------
@@ -643,20 +578,57 @@ def find_alarms(state: WatchState, new: NewCounts, marks: Sequence[Milestone]) -
     new : the new events.
     marks : the marks that they add, with limits.
     """
+    every = [*state.marks, *marks]
+    sums_of = {  # attribute -> (T, G, WIDTH) the sums at all marks
+        name: np.array([mark.counts[name] for mark in every], float) for name in state.groups
+    }
+    # The positions (P,) of the earlier and the later mark of each pair whose later one is new.
+    stop, start = np.tril_indices(len(every), -1)
+    start, stop = start[stop >= len(state.marks)], stop[stop >= len(state.marks)]
+
+    def ends_of(quantity: Quantity) -> tuple[Floats, Floats]:
+        """Return both limits (T,) of a quantity's interval, of all rows up to each mark."""
+        if quantity.metric:
+            limits = [mark.limits[quantity.name] for mark in every]
+            _, lower, upper = np.array(limits, float).T  # None becomes NaN
+        else:
+            (sums,) = quantity.of(sums_of[quantity.attribute])
+            _, lower, upper = Sums(*sums).limits(log_evidence_needed(quantity.risk))
+        return lower, upper
+
+    def first_alarm(kind: str, quantity: Quantity, lower: Floats, upper: Floats) -> list[Alarm]:
+        """Return the earliest alarm, if any, of the rows since a mark alone.
+
+        Parameters
+        ----------
+        kind : ``passed``, ``changed`` or ``drifted``.
+        lower, upper : (T,) by mark, the limits beyond which the rows after it raise an alarm.
+        """
+        sums = sums_of[quantity.attribute]
+        since = quantity.since(sums[start], sums[stop])
+        reach = log_evidence_needed(quantity.risk, start + 1)
+        outside = np.flatnonzero(since.outside(lower[start], upper[start], reach))
+        if not len(outside):
+            return []
+        pair = outside[stop[outside].argmin()]
+        begin, mark = start[pair], every[stop[pair]]
+        before = None if kind == PASSED else (float(lower[begin]), float(upper[begin]))
+        when = mark.row, mark.period, mark.look, every[begin].row
+        return [_alarm(kind, quantity, when, since.at(pair).limits(reach[pair]), before)]
+
     gaps, scores = quantities(state)
-    comparisons = _Comparisons(state, marks)
-    already_given = {(alarm.kind, alarm.about) for alarm in state.alarms}
-    epsilon = np.full(len(comparisons.marks), state.options.epsilon)
+    already_given = {(alarm["kind"], alarm["about"]) for alarm in state.alarms}
+    epsilon = np.full(len(every), state.options.epsilon)
     alarms = []
     for quantity in (*gaps, *scores):
         if quantity.metric and (PASSED, quantity.name) not in already_given:
             passed = _passed_from_start(quantity, state, new, marks[-1].look)
-            passed += comparisons.first_alarm(PASSED, quantity, -epsilon, epsilon)
-            alarms += sorted(passed, key=lambda alarm: alarm.row)[:1]
+            passed += first_alarm(PASSED, quantity, -epsilon, epsilon)
+            alarms += sorted(passed, key=itemgetter("row"))[:1]
         kind = CHANGED if quantity.metric else DRIFTED
         if (kind, quantity.name) not in already_given:
-            alarms += comparisons.first_alarm(kind, quantity, *comparisons.ends(quantity))
-    return sorted(alarms, key=lambda alarm: alarm.row)
+            alarms += first_alarm(kind, quantity, *ends_of(quantity))
+    return sorted(alarms, key=itemgetter("row"))
 
 
 def with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone]:
@@ -678,10 +650,10 @@ def with_limits(state: WatchState, marks: Sequence[Milestone]) -> list[Milestone
 
 def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: str) -> list[Alarm]:
     """Look after every row whether the gap of all rows so far is beyond epsilon."""
-    before = sums_now(state)[gap.attribute]
-    codes = new.codes[gap.attribute]
+    events, codes, increments = new
+    before, of_rows = sums_now(state)[gap.attribute], codes[gap.attribute][:, None]
     sums_by_group = [
-        before[group] + np.where(codes[:, None] == group, new.sums, 0.0).cumsum(axis=0)
+        before[group] + np.where(of_rows == group, increments, 0.0).cumsum(axis=0)
         for group in gap.groups
     ]
     sums = np.stack(sums_by_group, axis=1)
@@ -694,7 +666,7 @@ def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: s
     index = min((row for row in first_rows if row is not None), default=None)
     if index is None:
         return []
-    event = new.events.iloc[index]
+    event = events.iloc[index]
     when = int(event["row"]), str(event["period"]), look, 0
     return [_alarm(PASSED, gap, when, pair.at(index).limits(reach))]
 
@@ -702,16 +674,10 @@ def _passed_from_start(gap: Quantity, state: WatchState, new: NewCounts, look: s
 # A look at a file that is watched: what is new is counted, and the state goes on from there.
 
 
-@dataclass(frozen=True)
-class Look:
-    """A look at a file: the state that was there, if any, and the state after it."""
-
-    before: WatchState | None
-    state: WatchState
-
-
-def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Look:
-    """Look at a file, and keep what was found.
+def look(
+    file: WatchFile, options: WatchOptions, given: Collection[str]
+) -> tuple[WatchState | None, WatchState]:
+    """Look at a file, keep what was found, and return the state before, if any, and after it.
 
     Others may look meanwhile; what they have counted is then not counted again.
 
@@ -729,7 +695,7 @@ def look(file: WatchFile, options: WatchOptions, given: Collection[str]) -> Look
         before = file.read() if file.exists() else None
         after = _state_after_look(_state_to_begin_with(file, before, options, given))
         if file.swap(before, after):
-            return Look(before, after)
+            return before, after
         note(f"{file.path} was changed by another look meanwhile: looking again, from there on")
 
 

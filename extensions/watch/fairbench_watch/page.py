@@ -54,7 +54,7 @@ def gaps_now(state: WatchState) -> list[dict[str, Any]]:
     epsilon = state.options.epsilon
     limits = state.marks[-1].limits
     sums = sums_now(state)
-    passed = {alarm.about for alarm in state.alarms if alarm.kind == PASSED}
+    passed = {alarm["about"] for alarm in state.alarms if alarm["kind"] == PASSED}
     table_rows = []
     for gap in gaps:
         value, lower, upper = (np.nan if limit is None else limit for limit in limits[gap.name])
@@ -128,12 +128,12 @@ def findings_of(state: WatchState, gaps: Sequence[Mapping[str, Any]]) -> list[Fi
 
 def alarm_finding(alarm: Alarm, state: WatchState) -> Finding:
     """Return what an alarm says."""
-    when = f"row {count(alarm.row)}" + (f", {alarm.period}" if alarm.period else "")
+    when = f"row {count(alarm['row'])}" + (f", {alarm['period']}" if alarm["period"] else "")
     return Finding(
-        alarm.kind, "", alarm.about, LARGE,
-        lower=alarm.lower, upper=alarm.upper, values=alarm.before or (),
-        bound=state.options.epsilon, n=alarm.row,
-        scope=f"{_of_rows(alarm.since)}, found at {when}",
+        alarm["kind"], "", alarm["about"], LARGE,
+        lower=alarm["lower"], upper=alarm["upper"], values=alarm["before"] or (),
+        bound=state.options.epsilon, n=alarm["row"],
+        scope=f"{_of_rows(alarm['since'])}, found at {when}",
     )  # fmt: skip
 
 
@@ -195,9 +195,9 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
     rows_before, labels_before = (before.rows, before.labels) if before else (0, 0)
     new = state.rows - rows_before, state.labels - labels_before
     findings = findings_of(state, gaps)
+    kept = ("row", "labels", "period", "look")
     history = [
-        {name: getattr(mark, name) for name in ("row", "labels", "period", "look")}
-        | {"gaps": dict(mark.limits)}
+        {**{name: getattr(mark, name) for name in kept}, "gaps": dict(mark.limits)}
         for mark in state.marks
     ]
     alarms = "1 alarm was given: it is the first sentence"
@@ -222,14 +222,10 @@ def watch_document(state: WatchState, before: WatchState | None) -> Document:
         data={
             "version": VERSION,
             "options": {**asdict(state.options), "path": str(state.options.path)},
-            "rows": state.rows,
-            "repeats": state.repeats,
-            "labels": state.labels,
+            **{name: getattr(state, name) for name in ("rows", "repeats", "labels")},
             "new": list(new),
-            "findings": [
-                {**asdict(finding), "sentence": sentence_of(finding)} for finding in findings
-            ],
-            "alarms": [asdict(alarm) for alarm in state.alarms],
+            "findings": [asdict(said) | {"sentence": sentence_of(said)} for said in findings],
+            "alarms": list(state.alarms),
             "gaps": gaps,
             "rates": rates,
             "scores": scores,
@@ -243,12 +239,9 @@ def _basis(state: WatchState, new: tuple[int, int], gaps: int, scores: int) -> I
     if len(state.names) == 2:
         zero, one = state.names
         options = state.options
-        yield from reading(
-            direction_of((zero, one), spelled(options.favourable), options.decision),
-            score=options.score,
-            decided=options.prediction,
-            threshold=options.threshold,
-        )
+        direction = direction_of((zero, one), spelled(options.favourable), options.decision)
+        score, decided = options.score, options.prediction
+        yield from reading(direction, score=score, decided=decided, threshold=options.threshold)
     rows, labels = map(count, new)
     news = f"{rows} rows and {labels} labels are" if any(new) else "nothing is"
     yield (
@@ -367,7 +360,7 @@ def _rows(rows: float) -> str:
 
 def _history(gaps: Sequence[Mapping[str, Any]], state: WatchState) -> Gallery:
     """Return the charts of all gaps, those with an alarm first."""
-    alarmed = {alarm.about for alarm in state.alarms}
+    alarmed = {alarm["about"] for alarm in state.alarms}
     ordered = sorted((gap["gap"] for gap in gaps), key=lambda name: name not in alarmed)
     return Gallery(
         [Figure(name, svg=_chart(name, state)) for name in ordered],
@@ -381,8 +374,8 @@ def _chart(gap: str, state: WatchState) -> str:
     marks = [mark for mark in state.marks if mark.limits[gap][0] is not None]
     marks = marks[:: max(1, len(marks) // _MOST_POINTS)] + marks[-1:]
     limits = np.array([mark.limits[gap] for mark in marks], float).reshape(-1, 3)
-    alarms = [alarm for alarm in state.alarms if alarm.about == gap]
-    events = [(alarm.row, sentence_of(alarm_finding(alarm, state))) for alarm in alarms]
+    alarms = [alarm for alarm in state.alarms if alarm["about"] == gap]
+    events = [(alarm["row"], sentence_of(alarm_finding(alarm, state))) for alarm in alarms]
     rows = [mark.row for mark in marks]
     return track(rows, limits, ("rows", "gap"), bound=state.options.epsilon, events=events)
 

@@ -132,8 +132,7 @@ def _least(pair: Pair, gap: Floats) -> Floats:
             for step in (-1, 1)
         )
         heights = left + (right - left) * _AGAIN
-    least: Floats = _log_winnings(pair, gap, heights).min(axis=-1)
-    return least
+    return np.asarray(_log_winnings(pair, gap, heights).min(axis=-1))
 
 
 def _log_winnings(pair: Pair, gap: Floats, low: Floats) -> Floats:
@@ -157,8 +156,7 @@ def _heights(pair: Pair, gap: Floats) -> Floats:
     lowest, highest = np.maximum(0, -gap), np.minimum(1, 1 - gap)
     ends = lowest + (highest - lowest) * _EDGES
     heights = np.sort(np.concatenate([near, ends], axis=-1), axis=-1)
-    inside: Floats = np.clip(np.clip(heights, lowest, highest), _TINY, 1 - _TINY)
-    return inside
+    return np.asarray(np.clip(np.clip(heights, lowest, highest), _TINY, 1 - _TINY))
 
 
 def _likely(pair: Pair, gap: Floats) -> Floats:
@@ -166,8 +164,7 @@ def _likely(pair: Pair, gap: Floats) -> Floats:
     first, weight = _rate_and_weight(pair.first, pair.first_size)
     second, other = _rate_and_weight(pair.second, pair.second_size)
     likely = (weight * first + other * (second - gap)) / (weight + other)
-    inside: Floats = np.clip(likely, np.maximum(0, -gap) + _TINY, np.minimum(1, 1 - gap) - _TINY)
-    return inside
+    return np.asarray(np.clip(likely, np.maximum(0, -gap) + _TINY, np.minimum(1, 1 - gap) - _TINY))
 
 
 def _rate_and_weight(successes: ArrayLike, size: ArrayLike) -> tuple[Floats, Floats]:
@@ -196,8 +193,7 @@ def _directed_bets(pair: Pair, low: Floats, high: Floats) -> Iterator[Floats]:
 def _ratio(successes: ArrayLike, size: ArrayLike, rate: Floats, claimed: Floats) -> Floats:
     """Return the log likelihood ratio of two rates."""
     x, n = np.asarray(successes), np.asarray(size)
-    ratio: Floats = x * np.log(rate / claimed) + (n - x) * np.log((1 - rate) / (1 - claimed))
-    return ratio
+    return np.asarray(x * np.log(rate / claimed) + (n - x) * np.log((1 - rate) / (1 - claimed)))
 
 
 def _bet_on_anywhere(pair: Pair, low: Floats, high: Floats) -> Floats:
@@ -209,8 +205,7 @@ def _bet_on_anywhere(pair: Pair, low: Floats, high: Floats) -> Floats:
             (high, [_ratio(*pair[2:4], high + (1 - high) * part, high) for part in _PARTS]),
         )
     ]
-    won: Floats = far[0] + far[1] + np.log(_ANYWHERE)
-    return won
+    return np.asarray(far[0] + far[1] + np.log(_ANYWHERE))
 
 
 def first_beyond(pair: Pair, gap: float, needed: float) -> int | None:

@@ -82,19 +82,19 @@ def watch(options: _Options) -> int:
     if conditions:
         kept = file.read().options if file.exists() else narrow_options(options, WatchOptions)
         check_watched(conditions, kept, options.require)
-    watched = look(file, options, options.given)
+    before, state = look(file, options, options.given)
     beside = options.results / "report" / f"watch-{file.path.stem}"
     folder = Path(options.out or beside)
-    document = watch_document(watched.state, watched.before)
+    document = watch_document(state, before)
     print_and_write(document, lambda: folder, "watch", more=f"; state: {options.state}")
     if not conditions:
-        return ALARM if watched.state.alarms else 0
+        return ALARM if state.alarms else 0
     # It costs no more of the error rate: the intervals of all gaps hold together, at every look.
-    attributes = list(watched.state.groups)
+    attributes = list(state.groups)
     single = by_attribute(conditions, attributes, attributes)
-    gate = Gate(tuple(_statement(one, watched.state) for one in single), options.require)
-    status = settle(gate, options, watched.state.options.path)
-    return ALARM if watched.state.alarms else status
+    gate = Gate(tuple(_statement(one, state) for one in single), options.require)
+    status = settle(gate, options, state.options.path)
+    return ALARM if state.alarms else status
 
 
 COMMAND = Command(
@@ -159,10 +159,5 @@ def _statement(condition: Condition, state: WatchState) -> Statement:
     groups = [names[index] for index in gaps[widest].groups]
     if value[widest] < 0:
         groups.reverse()
-    return statement_of(
-        condition,
-        (float(abs(value[widest])), lower, upper),
-        groups=tuple(groups),
-        n=state.rows,
-        needs=needs,
-    )
+    estimate = float(abs(value[widest])), lower, upper
+    return statement_of(condition, estimate, groups=tuple(groups), n=state.rows, needs=needs)

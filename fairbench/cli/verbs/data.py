@@ -94,7 +94,7 @@ def check_files(options: DataOptions) -> int:
     modules = dict.fromkeys(entry.module for entry in data_entries)
     sources = dict.fromkeys(source for module in modules for source in sources_of(module))
     archive = options.archive(download=options.download)
-    return int(any(file.state == "wrong" for file in check(archive, list(sources))))
+    return int("wrong" in check(archive, list(sources)))
 
 
 def write_page(options: PageOptions) -> None:

@@ -322,13 +322,11 @@ def _verdict(differences: Sequence[Difference], changes: Mapping[str, str]) -> i
     """Print the differences and what may explain them; return 0 where a CPU type does, else 1."""
     from fairbench.experiments.verification import TOLERANCE
 
-    for item in differences:
-        print_line(
-            f"differs: cell {item.cell}: {item.what}, by {item.largest:.2g} of the largest value"
-        )
+    for cell, what, by in differences:
+        print_line(f"differs: cell {cell}: {what}, by {by:.2g} of the largest value")
     for name, change in changes.items():
         print_line(f"{name}: {change}")
-    tolerated = max(item.largest for item in differences) <= TOLERANCE
+    tolerated = max(by for *_, by in differences) <= TOLERANCE
     if tolerated and set(changes) <= {"CPU", "commit"} and "CPU" in changes:
         print_line(f"within the tolerance of {TOLERANCE:g} between CPU types")
         return 0

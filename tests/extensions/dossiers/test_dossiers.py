@@ -20,7 +20,7 @@ from fairbench.audits.question import Options
 from fairbench.cli.main import main
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import FORMS
-from fairbench_dossiers.rulebook import names_told, pack_of
+from fairbench_dossiers.documents import names_told, pack_of
 from fairbench_dossiers.verb import dossiers as functions
 from tests.harness import ROOT
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.resolving import OPTIONS, RACES, SimulatedRace, measured
-from fairbench_rank.new_tasks import variance_parts
+from fairbench_rank.new_tasks import least_half_width, variance_parts
 from fairbench_rank.ranking import WRONG, answers
 from fairbench_rank.resolve import (
     SHRUNK,
@@ -98,7 +98,7 @@ def of_families(difference, between, splits, seed=0, noise=0.02, families=30):
     (answer,) = answers(table, OPTIONS)
     task = np.arange(families)
     parts = variance_parts((values[0] - values[1]).ravel(), np.repeat(task, splits), task)
-    return answer, parts.least_half_width(families, answer.held.critical)
+    return answer, least_half_width(parts, families, answer.held.critical)
 
 
 @pytest.mark.thorough

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.rank import EPSILON, TARGET, Population, calibration, held_at_most, populations, run
-from fairbench_rank.new_tasks import units_needed, usual_spread, variance_parts
+from fairbench_rank.new_tasks import times_as_many, units_needed, usual_spread, variance_parts
 from fairbench_rank.sign_flips import paired_units, simultaneous
 
 HARD = (
@@ -69,11 +69,11 @@ def test_plans_of_tasks_and_of_splits_are_kept_to():
         spread = usual_spread(paired.errors[:1], paired.sizes[:1])
         tasks.append(units_needed(spread, EPSILON, held.critical)[0])
         parts = variance_parts(difference, group, unit)
-        times.append(parts.times_as_many(EPSILON, 40, held.critical))
+        times.append(times_as_many(parts, EPSILON, 40, held.critical))
     sizes = [(int(np.median(tasks)), 2), (40, int(np.ceil(2 * np.median(times))))]
     for planned, splits in sizes:
         told = [
-            drawn(planned, splits, random, effect=0.005, noise=0.04)[-1].lower[0] > 0
+            drawn(planned, splits, random, effect=0.005, noise=0.04)[-1].limits.lower[0] > 0
             for _ in range(200)
         ]
         assert np.mean(told) == pytest.approx(0.8, abs=0.1), (planned, splits)

@@ -82,14 +82,14 @@ def test_methods_that_are_equal_everywhere_are_not_told_apart():
     values = np.tile(np.random.default_rng(0).normal(size=20), (3, 1))
     _, held = judged(values)
     assert not held.better.any() and held.may_be_best.all()
-    assert (held.lower == 0).all() and (held.upper == 0).all()
+    assert (held.limits.lower == 0).all() and (held.limits.upper == 0).all()
 
 
 def test_differences_that_do_not_vary_have_no_interval_that_is_known():
     values = np.array([[1.0] * 4, [0.0] * 4])
     _, held = judged(values)
     assert not held.better.any()
-    assert np.isinf(held.lower[0]) and np.isinf(held.upper[0])
+    assert np.isinf(held.limits.lower[0]) and np.isinf(held.limits.upper[0])
 
 
 def test_large_differences_are_told_apart_and_ranks_follow():
@@ -116,9 +116,9 @@ def test_what_is_told_apart_and_nothing_else_has_an_interval_on_one_side():
         values = random.normal(size=(5, 9)) + random.normal(size=(5, 1))
         paired, held = judged(values)
         told = held.p_values <= held.level
-        assert ((held.lower >= 0) | (held.upper <= 0))[told].all()
-        assert ((held.lower <= 0) & (held.upper >= 0))[~told].all()
-        assert ((held.lower <= paired.means) & (paired.means <= held.upper)).all()
+        assert ((held.limits.lower >= 0) | (held.limits.upper <= 0))[told].all()
+        assert ((held.limits.lower <= 0) & (held.limits.upper >= 0))[~told].all()
+        assert ((held.limits.lower <= paired.means) & (paired.means <= held.limits.upper)).all()
 
 
 def test_fewest_units_are_those_with_which_a_flip_is_rare_enough():
@@ -166,7 +166,7 @@ def test_methods_that_are_alike_are_seldom_told_apart(kind, methods, units):
     for _ in range(150):
         _, held = judged(ALIKE[kind](random, (methods, units)), flips=299)
         told = held.better.any() or not held.may_be_best.all()
-        wrong += bool(told or ((held.lower > 0) | (held.upper < 0)).any())
+        wrong += bool(told or ((held.limits.lower > 0) | (held.limits.upper < 0)).any())
     assert wrong <= 17
 
 

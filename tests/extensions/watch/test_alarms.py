@@ -38,7 +38,7 @@ def test_at_most_five_percent_of_watches_ever_give_a_false_alarm():
 
 def test_large_gaps_are_found():
     table = boundary(np.random.default_rng(0), 4000)
-    kinds = {(alarm.kind, alarm.about) for alarm in alarms_of(table, epsilon=0.001)}
+    kinds = {(alarm["kind"], alarm["about"]) for alarm in alarms_of(table, epsilon=0.001)}
     assert kinds == {("passed", "group: B less A, selection rate")} or len(kinds) > 1
 
 
@@ -63,11 +63,11 @@ def test_it_does_not_matter_when_is_looked(tmp_path):
         file = WatchFile(tmp_path / f"{name}.json")
         for stop in stops:
             frame[:stop].to_csv(options.path, index=False)
-            state = look(file, options, set()).state
+            state = look(file, options, set())[1]
         result.append(state)
-    first = [[e for e in watch.alarms if e.kind == "passed"][0] for watch in result]
-    assert first[0].since == first[1].since == 0
-    assert abs(first[0].row - first[1].row) < 20  # the first group's share is that of a look
+    first = [[e for e in watch.alarms if e["kind"] == "passed"][0] for watch in result]
+    assert first[0]["since"] == first[1]["since"] == 0
+    assert abs(first[0]["row"] - first[1]["row"]) < 20  # the first group's share is that of a look
     counts = [watch.marks[-1].counts for watch in result]
     assert json.dumps(counts[0]) == json.dumps(counts[1])
 
@@ -79,7 +79,7 @@ def test_how_late_an_alarm_may_be_shrinks_with_fewer_gaps(tmp_path):
         options = WatchOptions(
             path=tmp_path / "p.csv", group=("sex",), target="label", score="score", metrics=metrics
         )
-        state = look(WatchFile(tmp_path / f"{number}.json"), options, set()).state
+        state = look(WatchFile(tmp_path / f"{number}.json"), options, set())[1]
         rows.append(gaps_now(state)[0])
     assert rows[1]["first"] < rows[0]["first"] < rows[0]["next"] < np.inf
 
@@ -90,5 +90,5 @@ def test_a_gap_that_cannot_grow_is_never_found(tmp_path):
     frame["yes"] = (frame["sex"] == "Male").astype(int)
     frame.to_csv(tmp_path / "p.csv", index=False)
     options = WatchOptions(path=tmp_path / "p.csv", group=("sex",), prediction="yes")
-    (gap,) = gaps_now(look(WatchFile(tmp_path / "s.json"), options, set()).state)
+    (gap,) = gaps_now(look(WatchFile(tmp_path / "s.json"), options, set())[1])
     assert (abs(gap["value"]), gap["change"]) == (1.0, np.inf)

@@ -27,7 +27,7 @@ lines = (folder / "all.csv").read_text().splitlines(keepends=True)
 file = WatchFile(folder / "s.json")
 for rows in range(file.read().rows + 1, len(lines)):
     (folder / "p.csv").write_text("".join(lines[: rows + 1]))
-    state = look(file, file.read().options, set()).state
+    state = look(file, file.read().options, set())[1]
     print(state.rows, flush=True)
 """
 
@@ -96,5 +96,5 @@ def test_no_kill_loses_a_look(begun):
     marks = begun.read().marks
     assert [mark.row for mark in marks] == [100, *range(101, said + 1)]
     (folder / "p.csv").write_bytes((folder / "all.csv").read_bytes())
-    assert look(begun, begun.read().options, set()).state.rows == 3000
+    assert look(begun, begun.read().options, set())[1].rows == 3000
     assert not list(folder.glob(".s.json*tmp"))

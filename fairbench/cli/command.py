@@ -9,10 +9,12 @@ several commands have.
 from __future__ import annotations
 
 import csv
+import inspect
 import math
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import partial
@@ -632,10 +634,21 @@ class Command:
         folder = getattr(options, "results", None)
         if folder is not None:
             refuse_pack(folder)
-        if folder is None or not self.holds:
+        holding = using(folder, make=False) if folder is not None and self.holds else nullcontext()
+        with holding:
             return self.run(options) or 0
-        with using(folder, make=False):
-            return self.run(options) or 0
+
+
+def command(run: Callable[[Any], int | None], *, holds: bool = True) -> Command:
+    """Return the command of a function: its options are those that it takes.
+
+    The first paragraph of its docstring is the sentence, and the lines under ``Examples`` are the
+    examples, of which indented lines continue the one before.
+    """
+    options = next(iter(get_type_hints(run).values()))
+    text, _, examples = (inspect.getdoc(run) or "").partition("\n\nExamples\n--------\n")
+    lines = examples.replace("\n    ", " ").splitlines()
+    return Command(options, run, lines, text.partition("\n\n")[0], holds)
 
 
 def command_help(name: str, text: str, command: Command, *, whole: bool = False) -> str:

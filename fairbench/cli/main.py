@@ -167,28 +167,24 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
     if hasattr(module, "main"):
         return int(module.main(words))
     text = module.__doc__ or ""
-    if hasattr(module, "COMMANDS"):
-        commands: Mapping[str, Command] = module.COMMANDS
-        asks_for_help = any(word in _HELP for word in words)
-        part = next(iter(_plain(words)), "")
-        if asks_for_help and part == ALL:
-            part = ""
-        of_verb = options_of(commands[""].options).values() if "" in commands else ()
-        if any(option.argument for option in of_verb):
-            part = part if part in commands else ""
-        elif not part and (asks_for_help or "" not in commands):
-            if not asks_for_help:
-                raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
-            print(parts_help(name, text, commands))
-            return 0
-        if part and part not in commands:
-            raise _unknown_part(name, part, commands)
-        if part:
-            words.remove(part)
-            name = f"{name} {part}"
-            text = commands[part].sentence
-        return run_words(name, text, commands[part], words)
-    return run_words(name, text, module.COMMAND, words)
+    if hasattr(module, "COMMAND"):
+        return run_words(name, text, module.COMMAND, words)
+    commands: Mapping[str, Command] = module.COMMANDS
+    asks_for_help = any(word in _HELP for word in words)
+    part = next((word for word in _plain(words) if not (asks_for_help and word == ALL)), "")
+    of_verb = options_of(commands[""].options).values() if "" in commands else ()
+    takes_words = any(option.argument for option in of_verb)
+    if part in commands and part:
+        words.remove(part)
+        return run_words(f"{name} {part}", commands[part].sentence, commands[part], words)
+    if part and not takes_words:
+        raise _unknown_part(name, part, commands)
+    if asks_for_help and not takes_words:
+        print(parts_help(name, text, commands))
+        return 0
+    if not commands.get(""):
+        raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
+    return run_words(name, text, commands[""], words)
 
 
 def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> UserError:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Selection, components_folder, with_note
+from fairbench.cli.command import Selection, command, components_folder, with_note
 from fairbench.cli.output import print_as
 from fairbench.comparison.choice import choose_run
 from fairbench.comparison.runs import (
@@ -74,6 +74,12 @@ def choose(options: ChooseOptions) -> None:
     Raises
     ------
     UserError : none can be chosen; the message has a command that chooses, if any does.
+
+    Examples
+    --------
+    fairbench choose dataset=adult where='error_rate<=0.15' minimise=equalized_odds
+    fairbench choose from=fairlyuncertain/table8_13 dataset=german minimise=equalized_odds
+    fairbench choose 3f2a b71c 90cd where='[error_rate<=0.2,true_positive_rate>=0.6]'
     """
     metric = minimised_metric(options.minimise)
     bounds = tuple(Bound.read(text) for text in options.where)
@@ -121,12 +127,4 @@ def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> 
     return f"{len(chosen)} runs can be chosen from: {line}"
 
 
-COMMAND = Command(
-    ChooseOptions,
-    choose,
-    examples=(
-        "fairbench choose dataset=adult where='error_rate<=0.15' minimise=equalized_odds",
-        "fairbench choose from=fairlyuncertain/table8_13 dataset=german minimise=equalized_odds",
-        "fairbench choose 3f2a b71c 90cd where='[error_rate<=0.2,true_positive_rate>=0.6]'",
-    ),
-)
+COMMAND = command(choose)

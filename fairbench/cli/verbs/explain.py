@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairbench.cli import command as choices
-from fairbench.cli.command import Command, filled, table
+from fairbench.cli.command import command, filled, table
 from fairbench.components import HOME
 from fairbench.core.errors import UserError, did_you_mean, unknown_name
 from fairbench.core.options import option
@@ -110,6 +110,14 @@ def explain(options: ExplainOptions) -> None:
     Raises
     ------
     UserError : there is none; names the nearest.
+
+    Examples
+    --------
+    fairbench explain
+    fairbench explain calibration
+    fairbench explain cannot be known
+    fairbench explain 'P(<0.8)'
+    fairbench explain method
     """
     terms = glossary()
     wanted = " ".join(options.term)
@@ -170,14 +178,4 @@ def _overview(terms: Sequence[Term]) -> str:
     return "\n\n".join(parts)
 
 
-COMMAND = Command(
-    ExplainOptions,
-    explain,
-    examples=(
-        "fairbench explain",
-        "fairbench explain calibration",
-        "fairbench explain cannot be known",
-        "fairbench explain 'P(<0.8)'",
-        "fairbench explain method",
-    ),
-)
+COMMAND = command(explain)

@@ -26,7 +26,7 @@ from fairbench.audits.labelling.session import (
 )
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
-from fairbench.cli.command import EXPORTED, Command, Results, check_predictions, narrow_options
+from fairbench.cli.command import EXPORTED, Results, check_predictions, command, narrow_options
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
@@ -236,7 +236,16 @@ class LabelReportOptions(_State):
 
 
 def label_next(options: NextOptions) -> None:
-    """Name the rows to label next; start the state if there is none."""
+    """Name the rows whose labels settle most, and why; with predictions, start.
+
+    The state is started if there is none.
+
+    Examples
+    --------
+    fairbench label next loans.csv state=audit.json target=repaid score=score
+        'group=[sex,race]' n=3
+    fairbench label next state=audit.json n=5 question=gap
+    """
     from fairbench.audits.labelling.page import next_rows_document
     from fairbench.audits.labelling.questions import ASKED, begin, go_on, next_rows
 
@@ -251,7 +260,15 @@ def label_next(options: NextOptions) -> None:
 
 
 def ask(options: AskOptions) -> None:
-    """Store the labels that are given; without any, show rows and ask for theirs."""
+    """Store labels; without any, show one row after the other and ask. q stops.
+
+    Examples
+    --------
+    fairbench label ask state=audit.json
+    fairbench label ask state=audit.json 17=1 18=0
+    fairbench label ask state=audit.json labels=new.csv
+    fairbench label ask state=audit.json C-1042=1
+    """
     from fairbench.audits.labelling.questions import pairs_in, resume, row_labels, store
     from fairbench.audits.labelling.session import check_labels, open_session
 
@@ -270,7 +287,14 @@ def ask(options: AskOptions) -> None:
 
 
 def report(options: LabelReportOptions) -> None:
-    """Print and write the report of an audit, with the labels so far."""
+    """Print the report of fairbench audit, with the labels so far.
+
+    It is written, too.
+
+    Examples
+    --------
+    fairbench label report state=audit.json
+    """
     from fairbench.audits.kinds import document_of_table
     from fairbench.audits.labelling.page import session_document, with_answer
     from fairbench.audits.labelling.questions import resume
@@ -301,31 +325,7 @@ def _part(text: str) -> tuple[int, int]:
 
 
 COMMANDS = {
-    "next": Command(
-        NextOptions,
-        label_next,
-        sentence="Name the rows whose labels settle most, and why; with predictions, start.",
-        examples=(
-            "fairbench label next loans.csv state=audit.json target=repaid score=score "
-            "'group=[sex,race]' n=3",
-            "fairbench label next state=audit.json n=5 question=gap",
-        ),
-    ),
-    "ask": Command(
-        AskOptions,
-        ask,
-        sentence="Store labels; without any, show one row after the other and ask. q stops.",
-        examples=(
-            "fairbench label ask state=audit.json",
-            "fairbench label ask state=audit.json 17=1 18=0",
-            "fairbench label ask state=audit.json labels=new.csv",
-            "fairbench label ask state=audit.json C-1042=1",
-        ),
-    ),
-    "report": Command(
-        LabelReportOptions,
-        report,
-        sentence="Print the report of fairbench audit, with the labels so far.",
-        examples=("fairbench label report state=audit.json",),
-    ),
+    "next": command(label_next),
+    "ask": command(ask),
+    "report": command(report),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.cli.command import Command, Selection
+from fairbench.cli.command import Selection, command
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
@@ -62,7 +62,16 @@ class TableOptions(Selection):
 
 
 def table(options: TableOptions) -> None:
-    """Print or write the table of the runs that are asked for."""
+    """Print or write the table of the runs that are asked for.
+
+    Examples
+    --------
+    fairbench table
+    fairbench table 3f2a
+    fairbench table dataset=german method=ensemble,baseline
+    fairbench table all out=runs.csv
+    fairbench table dataset=german 'metrics=[accuracy,statistical_parity]' format=latex
+    """
     written_as = options.written_as
     runs = _selected(options)
     if written_as == _TERMINAL and options.out == Path():
@@ -118,14 +127,4 @@ def _text(runs: Catalogue, options: TableOptions, written_as: str) -> str:
     return str(FORMS[written_as].write(document))
 
 
-COMMAND = Command(
-    TableOptions,
-    table,
-    examples=(
-        "fairbench table",
-        "fairbench table 3f2a",
-        "fairbench table dataset=german method=ensemble,baseline",
-        "fairbench table all out=runs.csv",
-        "fairbench table dataset=german 'metrics=[accuracy,statistical_parity]' format=latex",
-    ),
-)
+COMMAND = command(table)

@@ -182,7 +182,7 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
     if asks_for_help and not takes_words:
         print(parts_help(name, text, commands))
         return 0
-    if not commands.get(""):
+    if "" not in commands:
         raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
     return run_words(name, text, commands[""], words)
 

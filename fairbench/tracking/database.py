@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from fairbench.core.errors import UserError
 from fairbench.core.files import (
@@ -66,13 +66,13 @@ class TrackingError(Exception):
 
 def ask(
     address: str,
-    work: Callable[[MlflowClient, Progress], T],
+    work: Callable[[MlflowClient], T],
     *,
     idle_s: float,
     total_s: float,
     whole: bool = False,
 ) -> T:
-    """Return what `work` returns, which asks MLflow, and calls the second after each answer.
+    """Return what `work` returns, which asks MLflow; every answer counts as a step.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def ask(
     imported = time.monotonic() - begun
 
     def connected(progress: Progress) -> T:
-        return work(MlflowClient(tracking_uri=address), progress)
+        return work(cast("MlflowClient", _Client(MlflowClient(tracking_uri=address), progress)))
 
     try:
         with exclusive(address, idle_s, whole=whole):
@@ -106,6 +106,26 @@ def ask(
         raise TrackingError(f"MLflow at {address} is held by {error}") from error
     except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
         raise TrackingError(f"MLflow at {address}: {_reason(error)}") from error
+
+
+class _Client:
+    """A client of MLflow that notes each answer as progress."""
+
+    def __init__(self, client: MlflowClient, progress: Progress) -> None:
+        self._client, self._progress = client, progress
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the client has under a name; its methods note when they have answered."""
+        found = getattr(self._client, name)
+        if not callable(found):
+            return found
+
+        def answered(*arguments: Any, **options: Any) -> Any:
+            answer = found(*arguments, **options)
+            self._progress()
+            return answer
+
+        return answered
 
 
 @contextlib.contextmanager

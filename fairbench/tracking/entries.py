@@ -178,27 +178,15 @@ def latest_values(points: Sequence[LoggedMetric]) -> dict[str, float]:
     return {point.name: point.value for point in sorted(points, key=lambda point: point.step)}
 
 
-class Mean(NamedTuple):
-    """A row of a run's summary, as far as MLflow is told of it.
-
-    Attributes
-    ----------
-    settings : name -> value of those of `SETTINGS` at which the metric was measured.
-    """
-
-    variant: str
-    metric: str
-    statistic: str
-    attribute: str
-    group: str
-    mean: float
-    lower: float
-    upper: float
-    settings: Mapping[str, Any]
+# What MLflow is told of a row of a run's summary, beside its settings.
+_MEAN = ["variant", "metric", "statistic", "attribute", "group", "mean", "lower", "upper"]
 
 
-def means_of(summary: pd.DataFrame) -> list[Mean]:
-    """Return the rows of a summary as tuples, which are faster to select from than a data frame.
+def means_of(summary: pd.DataFrame) -> list[Any]:
+    """Return the rows of a summary as named tuples, faster to select from than a data frame.
+
+    Each has `_MEAN`, and as ``settings`` the values of those of `SETTINGS` at which the metric was
+    measured, by their names.
 
     Two groups of an attribute, or two classes, that MLflow's characters cannot tell apart, such as
     A+ and A-, have their labels changed so that they can: the metrics of one would be lost.
@@ -217,9 +205,7 @@ def means_of(summary: pd.DataFrame) -> list[Mean]:
         {name: value for name, value in zip(names, values, strict=True) if not pd.isna(value)}
         for values in zip(*(summary[name].tolist() for name in names), strict=True)
     ] or [{}] * len(summary)
-    *columns, _ = Mean._fields
-    rows = zip(*(summary[name].tolist() for name in columns), settings, strict=True)
-    return [Mean(*row) for row in rows]
+    return list(summary[_MEAN].assign(settings=settings).itertuples(index=False))
 
 
 def _groups_told_apart(summary: pd.DataFrame) -> list[str]:
@@ -282,7 +268,7 @@ def _gaps(task: str) -> tuple[str, ...]:
     )
 
 
-def metric_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, float]]:
+def metric_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, float]]:
     """Yield (MLflow metric name, mean over repeats) of every defined metric that is one number.
 
     Those of everyone and of the protected attribute, and of its groups those that the table of a
@@ -304,7 +290,7 @@ def metric_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, fl
 _POINTS = {"bin", "rate", "quantile"}  # settings of a point of a diagram or a curve
 
 
-def _own_means(means: Sequence[Mean], protect: str) -> Iterator[Mean]:
+def _own_means(means: Sequence[Any], protect: str) -> Iterator[Any]:
     """Yield the rows of the run itself, not of its variants: overall and by protected attribute."""
     return (row for row in means if not row.variant and row.attribute in ("", protect))
 
@@ -312,7 +298,7 @@ def _own_means(means: Sequence[Mean], protect: str) -> Iterator[Mean]:
 _ENDS = ("lower", "upper")
 
 
-def interval_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, float]]:
+def interval_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, float]]:
     """Yield (MLflow metric name, end) of the intervals that the table of a run shows.
 
     Those of everyone's metrics and of gaps: of groups, MLflow gets no intervals.
@@ -347,7 +333,7 @@ def _end_name(name: str, end: str) -> str:
     return f"{name if len(name) <= longest else _shortened(name, longest)} {end}"
 
 
-def abstention_curves(means: Sequence[Mean], protect: str) -> Iterator[LoggedMetric]:
+def abstention_curves(means: Sequence[Any], protect: str) -> Iterator[LoggedMetric]:
     """Yield error and gaps of the people who are left, by the percentage abstained on.
 
     A step of MLflow is a whole number: shares between two percentages are left to the file.
@@ -358,7 +344,7 @@ def abstention_curves(means: Sequence[Mean], protect: str) -> Iterator[LoggedMet
 
 
 def consistency_curves(
-    means: Sequence[Mean], consistency: Mapping[str, Any], task: str
+    means: Sequence[Any], consistency: Mapping[str, Any], task: str
 ) -> Iterator[LoggedMetric]:
     """Yield how a varied hyperparameter changes people's uncertainties, and other metrics.
 
@@ -392,7 +378,7 @@ def consistency_curves(
                 yield LoggedMetric(name, row.mean, labels[row.variant])
 
 
-def _point(kind: str, row: Mean, at: str) -> Iterator[LoggedMetric]:
+def _point(kind: str, row: Any, at: str) -> Iterator[LoggedMetric]:
     """Yield a point of a curve if its place is a whole percentage, and its value is defined."""
     step = _whole_number(100 * row.settings[at])
     if step is not None and isfinite(row.mean):
@@ -542,12 +528,23 @@ def _axis(metric: str) -> dict[str, str]:
 NOTE = "mlflow.json"
 
 
-class NotedRun(NamedTuple):
-    """A run that MLflow has, as its folder was and as MLflow calls it."""
+class Entry(NamedTuple):
+    """A run as MLflow has it, of which the first three are noted.
+
+    Attributes
+    ----------
+    fingerprint : empty if logging was cut short, or if the run changed after it was logged.
+    id : the id that MLflow gave it.
+    sweeps : the tag with the names of its sweeps.
+    begun : when logging began.
+    version : the version of the format in which it was logged.
+    """
 
     fingerprint: str
     id: str
-    sweeps: str
+    sweeps: str = ""
+    begun: int = 0
+    version: str = VERSION
 
 
 @dataclass(frozen=True)
@@ -562,10 +559,10 @@ class Note:
     """
 
     stamp: Stamp = ()
-    runs: Mapping[str, NotedRun] = field(default_factory=dict)
-    earlier: Mapping[str, NotedRun] = field(default_factory=dict)
+    runs: Mapping[str, Entry] = field(default_factory=dict)
+    earlier: Mapping[str, Entry] = field(default_factory=dict)
 
-    def of(self, stamp: Stamp, *, unchanged: bool = False) -> Mapping[str, NotedRun]:
+    def of(self, stamp: Stamp, *, unchanged: bool = False) -> Mapping[str, Entry]:
         """Return the noted runs of a database that has this stamp by now.
 
         One that was made anew is another file, or smaller.
@@ -574,13 +571,13 @@ class Note:
         ----------
         unchanged : whether only those that are surely there, as they were logged.
         """
-        if stamp and stamp == self.stamp:
-            return self.runs if unchanged else {**self.earlier, **self.runs}
+        if unchanged:
+            return self.runs if stamp and stamp == self.stamp else {}
         same_file = stamp[:1] == self.stamp[:1] and stamp[1:2] >= self.stamp[1:2]
-        return {**self.earlier, **self.runs} if stamp and same_file and not unchanged else {}
+        return {**self.earlier, **self.runs} if stamp and same_file else {}
 
     def with_logged(
-        self, runs: Mapping[str, NotedRun], before: Stamp, after: Stamp, *, certain: bool
+        self, runs: Mapping[str, Entry], before: Stamp, after: Stamp, *, certain: bool
     ) -> Note:
         """Return the note when `runs` have been logged.
 
@@ -589,12 +586,9 @@ class Note:
         before, after : the stamps of the database before and after that.
         certain : whether stamps on its disk tell every change.
         """
-        unchanged = self.of(before, unchanged=True)
-        earlier = {id_: run for id_, run in self.of(before).items() if id_ not in unchanged}
-        runs = {**unchanged, **runs}
-        if not certain:
-            return Note(after, {}, {**earlier, **runs})
-        return Note(after, runs, {id_: run for id_, run in earlier.items() if id_ not in runs})
+        noted = {**self.of(before), **runs}
+        sure = {**self.of(before, unchanged=True), **runs} if certain else {}
+        return Note(after, sure, {id_: run for id_, run in noted.items() if id_ not in sure})
 
 
 def read_note(results: Path, place: Mapping[str, str]) -> Note:
@@ -609,7 +603,10 @@ def read_note(results: Path, place: Mapping[str, str]) -> Note:
         if content["place"] != dict(place):
             return Note()
         runs, earlier = (
-            {str(id_): NotedRun(*map(str, run)) for id_, run in content[name].items()}
+            {
+                str(id_): Entry(str(run[0]), str(run[1]), str(run[2]))
+                for id_, run in content[name].items()
+            }
             for name in ("runs", "earlier")
         )
         return Note(tuple(content["stamp"]), runs, earlier)
@@ -619,5 +616,7 @@ def read_note(results: Path, place: Mapping[str, str]) -> Note:
 
 def write_note(results: Path, place: Mapping[str, str], note: Note) -> None:
     """Write what a results folder notes of a database."""
-    content = {"place": place, "stamp": note.stamp, "runs": note.runs, "earlier": note.earlier}
+    content: dict[str, Any] = {"place": place, "stamp": note.stamp}
+    for name, runs in (("runs", note.runs), ("earlier", note.earlier)):
+        content[name] = {id_: run[:3] for id_, run in runs.items()}
     write_cache(results / NOTE, content, lasting=False)

@@ -151,19 +151,24 @@ class RunWriter:
         self,
         config: Mapping[str, Any],
         cells: Sequence[str],
-        tables: RunTables,
+        tables: Mapping[str, pd.DataFrame],
         dataset: Dataset,
         environment: dict[str, Any],
     ) -> None:
-        """Write every file atomically; under a lock, so that one process writes all of them."""
+        """Write every file atomically; under a lock, so that one process writes all of them.
+
+        Parameters
+        ----------
+        tables : the ``metrics``, the ``summary`` of their means over repeats, ``predictions``.
+        """
         results = self.path.parents[1]
         write_people(results, dataset)
-        predictions, rows = stored_predictions(results, tables.predictions)
+        predictions, rows = stored_predictions(results, tables["predictions"])
         contents = {
             "config.yaml": config_text(config).encode(),
             "cells.txt": "".join(f"{cell}\n" for cell in cells).encode(),
-            "summary.csv": summary_text(_table(tables.summary)).encode(),
-            "metrics.parquet": parquet_bytes(_table(tables.metrics)),
+            "summary.csv": summary_text(_table(tables["summary"])).encode(),
+            "metrics.parquet": parquet_bytes(_table(tables["metrics"])),
             "predictions.parquet": predictions,
         }
         record = {**environment, "data": dataset.digest, "rows": rows, "config": config}
@@ -241,15 +246,6 @@ def _fields(values: pa.Array, texts: Mapping[str, str]) -> pa.Array:
 def _quoted(text: str) -> str:
     special = any(sign in text for sign in ',"\n')
     return '"' + text.replace('"', '""') + '"' if special else text
-
-
-@dataclass(frozen=True, eq=False)
-class RunTables:
-    """The tables of a run: its metrics, their means over repeats, its predictions."""
-
-    metrics: pd.DataFrame
-    summary: pd.DataFrame
-    predictions: pd.DataFrame
 
 
 @lru_cache(maxsize=1)

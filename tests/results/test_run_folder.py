@@ -15,7 +15,7 @@ from fairbench.core.files import sealed_json
 from fairbench.core.text import csv_text
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.predictions import _rows, people_path, read_people, write_people
-from fairbench.results.run_writer import RunTables, RunWriter, seal_run, summary_text
+from fairbench.results.run_writer import RunWriter, seal_run, summary_text
 from fairbench.results.runs import Run, read_environment
 from tests.studies import RECORD
 
@@ -43,7 +43,7 @@ READ = {
 @pytest.fixture
 def folder(tmp_path, make_dataset):
     path = tmp_path / "runs" / RUN
-    tables = RunTables(METRICS, METRICS, PREDICTIONS)
+    tables = {"metrics": METRICS, "summary": METRICS, "predictions": PREDICTIONS}
     RunWriter(path).write(CONFIG, ["cell"], tables, make_dataset(), KNOWN)
     return Run(path)
 

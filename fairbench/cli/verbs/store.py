@@ -392,15 +392,15 @@ def pack(options: PackOptions) -> None:
     check_folder(out, new=True)
     if out.exists():
         raise UserError(f"out={out} is there already: name another place, or remove it first")
-    report = packs.pack(runs, out, cells=options.cells, people=options.people)
+    cells, missing, left_out = packs.pack(runs, out, cells=options.cells, people=options.people)
     size = out.stat().st_size / 1e6
-    print_line(f"{out}: {len(runs)} runs and {report.cells} cells, {size:.2f} MB")
-    if report.missing:
-        print_line(f"{report.missing} cells of these runs are not there, and not in the pack")
-    if report.left_out:
+    print_line(f"{out}: {len(runs)} runs and {cells} cells, {size:.2f} MB")
+    if missing:
+        print_line(f"{missing} cells of these runs are not there, and not in the pack")
+    if left_out:
         print_line(
             f"left out, since they may not be given away: target and groups of "
-            f"{', '.join(sorted(report.left_out))}; without them their runs cannot be compared, "
+            f"{', '.join(sorted(left_out))}; without them their runs cannot be compared, "
             "traded off or audited, nor their metrics computed again from predictions "
             "(people=true packs them)"
         )

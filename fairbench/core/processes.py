@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import re
+import resource
 import signal
 import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, requires
 from math import inf, isinf
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import MEMORY, most_memory
@@ -51,7 +54,7 @@ def keep_freed_memory() -> bool:
 
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, TypeError, AttributeError):  # no such library: Windows, macOS, musl
+    except (OSError, AttributeError):  # no such function: macOS, musl
         return False
     return bool(mallopt(_TRIM_THRESHOLD, _KEPT) and mallopt(_MMAP_THRESHOLD, _LARGE))
 
@@ -65,19 +68,16 @@ def check_address_space() -> None:
     ------
     UserError : it is less, as by ``ulimit -v``.
     """
-    with suppress(ImportError):
-        import resource
-
-        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if soft == resource.RLIM_INFINITY:
-            return
-        # Arrow's own allocator reserves a GB where it can, and leaves the others too little.
-        os.environ.setdefault(_ARROW_POOL, "system")
-        if soft < _LEAST:
-            raise UserError(
-                f"the address space is limited to {soft >> 20} MB (ulimit -v), and fairbench needs "
-                f"{_LEAST >> 20} MB at least"
-            )
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return
+    # Arrow's own allocator reserves a GB where it can, and leaves the others too little.
+    os.environ.setdefault(_ARROW_POOL, "system")
+    if soft < _LEAST:
+        raise UserError(
+            f"the address space is limited to {soft >> 20} MB (ulimit -v), and fairbench needs "
+            f"{_LEAST >> 20} MB at least"
+        )
 
 
 def limit_memory() -> None:
@@ -94,9 +94,7 @@ def limit_memory() -> None:
         return
     most = most_memory() + _OTHERS
     os.environ.setdefault(_ARROW_POOL, "system")  # as where the address space is limited
-    with suppress(ImportError, OSError, ValueError):  # Windows has none, macOS does not heed it
-        import resource
-
+    with suppress(OSError, ValueError):  # macOS does not heed it
         soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
         limits = [limit for limit in (soft, hard, most) if limit != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
@@ -151,40 +149,20 @@ def serve(pipe: Connection, parent: int) -> None:
             pipe.send(function(argument))
 
 
-@dataclass(frozen=True)
-class CallWith:
-    """A function and its arguments, for a worker that is to end with a process it descends from.
+def call_with(process: int, pickled: bytes) -> Any:
+    """Return what a pickled function returns; end with a process that this one descends from.
 
-    The worker starts to watch that process before it unpickles the function and its arguments,
-    since their imports take time.
+    That process is watched before the function and its arguments are unpickled, since their imports
+    take time.
 
-    Attributes
+    Parameters
     ----------
     process : the id of the process to watch.
+    pickled : the function and the tuple of its arguments.
     """
-
-    process: int
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-    def __call__(self) -> Any:
-        """Call the function, and return its result."""
-        return self.function(*self.arguments)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle it so that unpickling watches first: the state is read after the object exists."""
-        return _watching, (self.process,), {"function": self.function, "arguments": self.arguments}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Fill in the call."""
-        self.__dict__.update(state)
-
-
-def _watching(process: int) -> CallWith:
     end_with(process)
-    made = object.__new__(CallWith)
-    made.__dict__["process"] = process
-    return made
+    function, arguments = pickle.loads(pickled)
+    return function(*arguments)
 
 
 def end_with(process: int) -> None:
@@ -203,9 +181,9 @@ _PDEATHSIG = 1  # of prctl(2): the signal that a process gets when its parent en
 
 
 def _tie_to_parent() -> None:
-    with suppress(ImportError, OSError, AttributeError, TypeError):  # where it is not Linux
-        import ctypes
+    import ctypes
 
+    with suppress(OSError, AttributeError):  # where it is not Linux
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -255,14 +233,6 @@ class Progress:
         self.moved = time.monotonic()
 
 
-@dataclass
-class _Outcome(Generic[T]):
-    """The value that work returned, or the error that it raised."""
-
-    value: T | None = None
-    error: BaseException | None = None
-
-
 def in_time(
     work: Callable[[Progress], T],
     *,
@@ -288,13 +258,13 @@ def in_time(
     ------
     GivenUpError : the work was given up. Errors of the work itself are raised as they are.
     """
-    progress, outcome = Progress(), _Outcome[T]()
+    progress, outcome = Progress(), Future[T]()
 
     def carry_out() -> None:
         try:
-            outcome.value = work(progress)
+            outcome.set_result(work(progress))
         except BaseException as error:
-            outcome.error = error
+            outcome.set_exception(error)
 
     start = time.monotonic() - min(before_s, total_s / 2)
     progress.moved -= min(before_s, idle_s / 2)
@@ -310,9 +280,7 @@ def in_time(
             progress.over = True
             raise GivenUpError(f"it takes more than {most_bytes / 2**30:.1f} GB of memory")
         thread.join(left if isinf(most_bytes) else min(left, _LOOKED_S))
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.value  # type: ignore[return-value]
+    return outcome.result()
 
 
 def resident_bytes() -> int:

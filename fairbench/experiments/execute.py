@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import secrets
 import time
 from collections import OrderedDict, deque
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import names_in, naming, remove
 from fairbench.core.locks import using
-from fairbench.core.processes import CallWith, failure, serve
+from fairbench.core.processes import call_with, failure, serve
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
 from fairbench.experiments.contracts import Cell
@@ -624,8 +625,8 @@ class Submitit:
         while waiting or running:
             while waiting and len(running) < self._at_once():
                 batch = waiting.pop()
-                call = CallWith(os.getpid(), work_all, (batch, n_jobs, self.minutes))
-                job = submit.submit(call)
+                call = pickle.dumps((work_all, (batch, n_jobs, self.minutes)))
+                job = submit.submit(call_with, os.getpid(), call)
                 running.append(self._as_batch(job, batch))
             watch.pause(running)
             for submitted in running:

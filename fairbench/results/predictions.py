@@ -29,9 +29,9 @@ from fairbench.core.files import (
     most_memory,
     parquet_bytes,
     read_bytes,
-    read_parquet,
     read_table,
     set_aside,
+    table_within,
     write_bytes,
     write_table,
 )
@@ -145,7 +145,7 @@ def read_predictions(
 def split_table(results: Path, split: str) -> pa.Table:
     """Return the rows of a split as they are stored."""
     path = rows_path(results, split)
-    return read_parquet(read_bytes(path, most_memory()), path.name)
+    return table_within(read_bytes(path, most_memory()), path.name)
 
 
 def damaged_rows(results: Path, split: str) -> Iterator[Path]:

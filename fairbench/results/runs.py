@@ -21,8 +21,8 @@ from fairbench.core.files import (
     most_memory,
     names_in,
     read_bytes,
-    read_parquet,
     sha256,
+    table_within,
     unsealed_json,
 )
 from fairbench.results.record import (
@@ -184,7 +184,7 @@ class Run:
         path = self.path / f"{kind}.parquet"
         content = self.content(path.name)
         with reading(path):
-            table = read_parquet(content, str(path), columns or None, texts)
+            table = table_within(content, str(path), columns or None, texts)
             if len({*table.column_names}) < table.num_columns:
                 raise DamagedError("a column is there twice")
             return table

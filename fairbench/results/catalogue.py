@@ -31,7 +31,7 @@ from fairbench.results.record import (
     Parts,
     refuse_pack,
 )
-from fairbench.results.runs import LAST, WRITTEN, Run, read_environment, read_metrics, titled_html
+from fairbench.results.runs import LAST, WRITTEN, Run, read_environment, read_metrics
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -315,7 +315,9 @@ class Catalogue:
 
     def _repr_html_(self) -> str:
         """Return the runs as a notebook shows them."""
-        return titled_html(*_title_and_table(list(self), str(self.folder), MOST))
+        from fairbench.results.tables import titled_html
+
+        return titled_html(*_title_and_table(list(self), str(self.folder), _MOST))
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per run: id, name, choices, protected attributes, seed, every option."""
@@ -422,7 +424,7 @@ def _read(texts: str) -> list[Any]:
     return [*values, *texts.split(",")]
 
 
-MOST = 50  # runs in one table of a notebook
+_MOST = 50  # runs in one table of a notebook
 _MOST_LINES = 20  # runs in one table of a terminal
 _OF_EVERYONE = ("error_rate", "log_loss", "rmse")
 _GAPS = (
@@ -434,7 +436,7 @@ _CHOICES = ("dataset", "learner", "intervention", "method")
 
 
 def _runs_text(runs: Sequence[Run], folder: str) -> str:
-    """Return the first few runs as a table of text, with the columns of :func:`_runs_html`."""
+    """Return the first few runs as a table of text, with the columns that a notebook shows."""
     title, table = _title_and_table(runs, folder, _MOST_LINES)
     return f"{title}\n{table.to_string(index=False)}" if len(table) else title
 

@@ -5,7 +5,6 @@ Begin with :class:`Run`. The metrics of several runs are read together by :func:
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -196,29 +195,17 @@ class Run:
 
     def all_metrics(self) -> pd.DataFrame:
         """Return the run's long table of metrics, of all of its variants."""
-        from fairbench.results.tables import check_metrics, upgraded
+        from fairbench.results.tables import checked_metrics
 
-        table = self.read_parquet("metrics")
         with reading(self.path / "metrics.parquet"):
-            table = upgraded(table)
-            check_metrics(table)
-            return table.to_pandas()
+            return checked_metrics(self.read_parquet("metrics")).to_pandas()
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
-        import pyarrow as pa  # slow to import: listing runs does without
+        from fairbench.results.tables import summary_in
 
-        from fairbench.core.text import read_csv
-        from fairbench.results.tables import SUMMARY_TEXTS, check_summary, upgraded
-
-        content = io.BytesIO(self.content("summary.csv"))
         with reading(self.path / "summary.csv"):
-            summary = read_csv(content, SUMMARY_TEXTS)
-            if "statistic" not in summary:
-                summary = upgraded(pa.Table.from_pandas(summary, preserve_index=False)).to_pandas()
-            check_summary(summary)
-        texts = [name for name in ("feature", "outcome") if name in summary]
-        return summary.assign(**{name: summary[name].where(summary[name] != "") for name in texts})
+            return summary_in(self.content("summary.csv"))
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 is test), row and predictions of each row."""
@@ -240,7 +227,9 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Return the headline metrics as a notebook shows them."""
-        return _run_html(self)
+        from fairbench.results.tables import run_html
+
+        return run_html(f"Run {self.id}: {self.name}", self.summary(), self.protect)
 
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""
@@ -304,92 +293,11 @@ def _intact(path: Path, sums: Mapping[str, str]) -> bool:
 
 def read_metrics(runs: Sequence[Run]) -> pd.DataFrame:
     """Return the metrics of runs, of their own variants, with the column ``run``."""
-    import pandas as pd
-    import pyarrow as pa
+    from fairbench.evaluation.table import TEXTS
+    from fairbench.results.tables import checked_metrics, joined
 
-    from fairbench.evaluation import table as columns
-
-    if not runs:
-        names = ["run", *columns.KEYS, *columns.COLUMNS]
-        kinds = {
-            name: "category" if name in ("run", *columns.TEXTS) else "float64" for name in names
-        }
-        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
-    tables = [_own_metrics(run) for run in runs]
-    metrics = pa.concat_tables(tables, promote_options="permissive")
-    return metrics.unify_dictionaries().to_pandas()
-
-
-def _own_metrics(run: Run) -> pa.Table:
-    """Return a run's rows of its own variant, texts as dictionaries from the start."""
-    import numpy as np
-    import pyarrow as pa
-    from pyarrow import compute
-
-    from fairbench.evaluation import table as columns
-    from fairbench.results.tables import check_metrics, upgraded
-
-    with reading(run.path / "metrics.parquet"):
-        table = run.read_parquet("metrics", columns.TEXTS)
-        table = upgraded(table.filter(compute.equal(table["variant"].cast(pa.string()), "")))
-        check_metrics(table)
-    ids = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [run.id])
-    return table.append_column("run", ids)
-
-
-def _run_html(run: Run) -> str:
-    """Return the headline metrics of a run as a table of HTML."""
-    import numpy as np
-    import pandas as pd
-
-    from fairbench.core.text import count, interval, number
-    from fairbench.evaluation.summary import debiased_gaps
-    from fairbench.evaluation.table import DEBIASED, values_of
-    from fairbench.metrics.registry import label
-
-    summary = run.summary()
-    headline = _headline(values_of(summary), run.protect)
-    debiased = debiased_gaps(headline, summary)
-    rows = [
-        {
-            "metric": label(row.metric),
-            "of": f"{row.attribute}: {row.group}" if row.group else row.attribute,
-            "mean": number(row.mean, 4),
-            **({DEBIASED: number(gap, 4)} if np.isfinite(debiased).any() else {}),
-            "95 % interval": interval(row.lower, row.upper, 4),
-            "rows": count(row.n),
-        }
-        for row, gap in zip(headline.itertuples(), debiased, strict=True)
-    ]
-    return titled_html(f"Run {run.id}: {run.name}", pd.DataFrame(rows))
-
-
-def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
-    """Return the most important rows: of everyone, the gaps of `protect`, and its groups."""
-    import pandas as pd
-
-    from fairbench.metrics.registry import declared
-
-    is_plain = (summary["variant"] == "") & summary["outcome"].isna()
-    summary = summary[is_plain & (summary["binning"] != "mass")]
-    is_of_everyone = summary["attribute"] == ""
-    is_of_protect = summary["attribute"] == protect
-    is_of_all_groups = summary["group"] == ""
-    sections = {
-        "everyone": is_of_everyone,
-        "gaps": is_of_protect & is_of_all_groups,
-        "groups": is_of_protect & ~is_of_all_groups,
-    }
-    tables = []
-    for section, is_in_section in sections.items():
-        metrics = [metric.name for metric in declared() if section in metric.shown]
-        tables.append(summary[is_in_section & summary["metric"].isin(metrics)])
-    return pd.concat(tables)
-
-
-def titled_html(title: str, table: pd.DataFrame) -> str:
-    """Return a table under its title; pandas escapes what stands in it."""
-    from fairbench.core.text import html
-
-    content = table.to_html(index=False, border=0) if len(table) else ""
-    return f"<div><p><strong>{html(title)}</strong></p>{content}</div>"
+    tables = {}
+    for run in runs:
+        with reading(run.path / "metrics.parquet"):
+            tables[run.id] = checked_metrics(run.read_parquet("metrics", TEXTS), own=True)
+    return joined(tables)

@@ -54,7 +54,7 @@ def keep_freed_memory() -> bool:
 
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):  # no such function: macOS, musl
+    except (OSError, TypeError, AttributeError):  # no such function: macOS, musl
         return False
     return bool(mallopt(_TRIM_THRESHOLD, _KEPT) and mallopt(_MMAP_THRESHOLD, _LARGE))
 

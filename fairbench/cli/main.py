@@ -11,26 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fairbench.cli.command import (
-    ALL,
-    TERMS,
-    TYPED,
-    Command,
-    command_help,
-    options_of,
-    parts_help,
-    read,
-    table,
-)
-from fairbench.cli.extensions import (
-    VERBS,
-    added,
-    declared,
-    names,
-    problem_of,
-    source_of,
-    verb_module,
-)
+from fairbench.cli import command as cli
+from fairbench.cli import extensions
+from fairbench.cli.command import Command
+from fairbench.cli.extensions import names
 from fairbench.cli.output import call_command, set_up_threads
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
@@ -44,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit status: 0, 1 (failed), 2 (refused), 130 (stopped)."""
     _prepare_process()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    TYPED.set(tuple(words))
+    cli.TYPED.set(tuple(words))
     return call_command(partial(_run_alone if arguments is None else run_command, words))
 
 
@@ -95,8 +79,8 @@ def module_of(verb: str) -> ModuleType:
     """
     if verb in own_verbs():
         return importlib.import_module(f"fairbench.cli.verbs.{verb.replace('-', '_')}")
-    if verb in (others := names(VERBS)):
-        return verb_module(verb)
+    if verb in (others := names(extensions.VERBS)):
+        return extensions.verb_module(verb)
     raise unknown_name("verb", verb, sorted({*own_verbs(), *others}))
 
 
@@ -108,7 +92,7 @@ def own_verbs() -> list[str]:
 
 def verbs() -> list[str]:
     """Return the verbs that there are: those of fairbench itself, and of extensions."""
-    return sorted({*own_verbs(), *added(VERBS)})
+    return sorted({*own_verbs(), *extensions.added(extensions.VERBS)})
 
 
 def overview() -> str:
@@ -116,17 +100,21 @@ def overview() -> str:
     by_section: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
     for verb in own_verbs():
         source = ast.parse((_FOLDER / f"{verb.replace('-', '_')}.py").read_text(encoding="utf-8"))
-        by_section[declared(source, "SECTION")].append((verb, _sentence(source)))
-    for verb in added(VERBS):
+        by_section[extensions.declared(source, "SECTION")].append((verb, _sentence(source)))
+    for verb in extensions.added(extensions.VERBS):
         by_section[EXTENSIONS].append((verb, _of_extension(verb)))
     widest = max(len(verb) for rows in by_section.values() for verb, _ in rows)
     return "\n\n".join(
         [
             "fairbench VERB [name=value ...]",
             "Is this model fair, and how sure are we?",
-            *(f"{section}\n{table(rows, widest)}" for section, rows in by_section.items() if rows),
+            *(
+                f"{section}\n{cli.table(rows, widest)}"
+                for section, rows in by_section.items()
+                if rows
+            ),
             "fairbench VERB --help lists what a verb takes; fairbench --version is the version.",
-            TERMS,
+            cli.TERMS,
         ]
     )
 
@@ -146,9 +134,9 @@ def _of_extension(verb: str) -> str:
     """Return the first sentence on a verb that an extension adds, or why it cannot be used."""
     if verb in own_verbs():
         return "(an extension adds this verb, too, which is not used)"
-    if problem := problem_of(verb):
+    if problem := extensions.problem_of(verb):
         return f"({problem})"
-    source = source_of(verb)
+    source = extensions.source_of(verb)
     return _sentence(source) if source else ""
 
 
@@ -171,8 +159,8 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
         return run_words(name, text, module.COMMAND, words)
     commands: Mapping[str, Command] = module.COMMANDS
     asks_for_help = any(word in _HELP for word in words)
-    part = next((word for word in _plain(words) if not (asks_for_help and word == ALL)), "")
-    of_verb = options_of(commands[""].options).values() if "" in commands else ()
+    part = next((word for word in _plain(words) if not (asks_for_help and word == cli.ALL)), "")
+    of_verb = cli.options_of(commands[""].options).values() if "" in commands else ()
     takes_words = any(option.argument for option in of_verb)
     if part in commands and part:
         words.remove(part)
@@ -180,7 +168,7 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
     if part and not takes_words:
         raise _unknown_part(name, part, commands)
     if asks_for_help and not takes_words:
-        print(parts_help(name, text, commands))
+        print(cli.parts_help(name, text, commands))
         return 0
     if "" not in commands:
         raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
@@ -189,7 +177,7 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
 
 def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> UserError:
     """Return the error for a word that is no part of a verb; a file is what parts are given."""
-    of_files = [name for name, each in commands.items() if "path" in options_of(each.options)]
+    of_files = [name for name, each in commands.items() if "path" in cli.options_of(each.options)]
     if of_files and Path(part).is_file():
         return UserError(
             f"{verb} needs to be told what to do with {part}: {', '.join(of_files)}; such as "
@@ -211,9 +199,9 @@ def run_words(name: str, text: str, command: Command, words: Sequence[str]) -> i
     UserError : the words cannot be read, or what they ask for cannot be done.
     """
     if any(word in _HELP for word in words):
-        print(command_help(name, text, command, whole=ALL in words))
+        print(cli.command_help(name, text, command, whole=cli.ALL in words))
         return 0
-    return command.carry_out(read(command.options, words))
+    return command.carry_out(cli.read(command.options, words))
 
 
 def _prepare_process() -> None:

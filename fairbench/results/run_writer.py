@@ -39,24 +39,11 @@ from fairbench.core.files import (
 )
 from fairbench.core.text import csv_text, spreadsheet_safe
 from fairbench.data.dataset import Dataset
+from fairbench.results import predictions as stored
+from fairbench.results import runs
 from fairbench.results.cells import Store
-from fairbench.results.predictions import (
-    rows_stored,
-    stored_people,
-    stored_predictions,
-    write_people,
-)
 from fairbench.results.record import FILES, PURPOSES
-from fairbench.results.runs import (
-    DRAWN,
-    FIGURES,
-    LAST,
-    Run,
-    config_text,
-    damaged_figures,
-    damaged_files,
-    is_of_figures,
-)
+from fairbench.results.runs import Run
 
 _AGAIN = "it is made again from the cells"
 
@@ -74,15 +61,15 @@ class RunWriter:
         """
         run = Run(self.path)
         environment = run.environment
-        if not environment and is_file(self.path / LAST):  # or one of an earlier version
-            set_aside(self.path / LAST, _AGAIN)
+        if not environment and is_file(self.path / runs.LAST):  # or one of an earlier version
+            set_aside(self.path / runs.LAST, _AGAIN)
         if environment.get("fingerprint") != fingerprint:
             return False
         shared = (
-            rows_stored(run.results, environment["rows"]),
-            stored_people(run.results, environment["data"]) is not None,
+            stored.rows_stored(run.results, environment["rows"]),
+            stored.stored_people(run.results, environment["data"]) is not None,
         )
-        return all(shared) and not self.set_aside(damaged_files(run))
+        return all(shared) and not self.set_aside(runs.damaged_files(run))
 
     def purpose(self, asked: str) -> str:
         """Return the purpose of the run: that of its record or the `asked` one, if that is higher.
@@ -110,7 +97,7 @@ class RunWriter:
         figures = Run(self.path).figures
         if not is_folder(figures):
             return False
-        if damaged_figures(Run(self.path)):
+        if runs.damaged_figures(Run(self.path)):
             set_aside(figures, "they are drawn again")
             return False
         return True
@@ -119,23 +106,23 @@ class RunWriter:
     def drawing(self) -> Iterator[Path]:
         """Yield a folder that becomes the run's figures when the block succeeds."""
         figures = Run(self.path).figures
-        folder = figures.with_name(f".{FIGURES}.{token()}.tmp")
+        folder = figures.with_name(f".{runs.FIGURES}.{token()}.tmp")
         with naming(figures), self._alone():
             make_folder(folder)
             try:
                 yield folder
                 names = names_in(folder)[0]
                 drawn = {name: sha256(read_bytes(folder / name, most_memory())) for name in names}
-                write_text(folder / DRAWN, sealed_json({"files": drawn}, indent=1))
+                write_text(folder / runs.DRAWN, sealed_json({"files": drawn}, indent=1))
                 with contextlib.suppress(OSError):  # another process has drawn the same ones
-                    rename(folder, FIGURES)
+                    rename(folder, runs.FIGURES)
             finally:
-                remove_folder(folder, is_of_figures)
+                remove_folder(folder, runs.is_of_figures)
 
     def remove_figures(self) -> None:
         """Remove the run's figures; a folder that holds anything else is set aside."""
         figures = Run(self.path).figures
-        if not remove_folder(figures, is_of_figures):
+        if not remove_folder(figures, runs.is_of_figures):
             set_aside(figures, "they are drawn again")
 
     @contextlib.contextmanager
@@ -143,8 +130,8 @@ class RunWriter:
         """Lock the folder, and remove the half-drawn figures of processes that were killed."""
         with Store(self.path.parents[1]).lock(self.path.name):
             for name in names_in(self.path)[1]:
-                if half_of(name) == FIGURES:
-                    remove_folder(self.path / name, is_of_figures)
+                if half_of(name) == runs.FIGURES:
+                    remove_folder(self.path / name, runs.is_of_figures)
             yield
 
     def write(
@@ -162,10 +149,10 @@ class RunWriter:
         tables : the ``metrics``, the ``summary`` of their means over repeats, ``predictions``.
         """
         results = self.path.parents[1]
-        write_people(results, dataset)
-        predictions, rows = stored_predictions(results, tables["predictions"])
+        stored.write_people(results, dataset)
+        predictions, rows = stored.stored_predictions(results, tables["predictions"])
         contents = {
-            "config.yaml": config_text(config).encode(),
+            "config.yaml": runs.config_text(config).encode(),
             "cells.txt": "".join(f"{cell}\n" for cell in cells).encode(),
             "summary.csv": summary_text(_table(tables["summary"])).encode(),
             "metrics.parquet": parquet_bytes(_table(tables["metrics"])),
@@ -190,7 +177,7 @@ def seal_run(path: Path, known: Mapping[str, Any], files: Mapping[str, str] | No
         present = [name for name in FILES if is_file(path / name)]
         files = {name: sha256(read_bytes(path / name, most_memory())) for name in present}
     record = sealed_json({**known, "files": files}, indent=1)
-    write_bytes(path / LAST, record.encode(), shows=True)
+    write_bytes(path / runs.LAST, record.encode(), shows=True)
 
 
 def _table(frame: pd.DataFrame) -> pa.Table:

@@ -24,17 +24,7 @@ from fairbench.core.files import (
     table_within,
     unsealed_json,
 )
-from fairbench.results.record import (
-    FILES,
-    STUDY,
-    SUMMARY,
-    VERIFIED,
-    Parts,
-    are_strings,
-    checked,
-    is_id,
-    reading,
-)
+from fairbench.results import record as records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,8 +80,8 @@ class Run:
         """
         record = read_environment(self.path)
         if self.listed:
-            with reading(self.path / LAST):
-                entries = (*SUMMARY, "config")
+            with records.reading(self.path / LAST):
+                entries = (*records.SUMMARY, "config")
                 if any(repr(record.get(name)) != repr(self.listed.get(name)) for name in entries):
                     raise DamagedError("the record is not what was listed")
         return record
@@ -125,12 +115,12 @@ class Run:
     def verified(self) -> bool:
         """Whether its raw files were compared with the checksums that are known of them."""
         dataset = self.config.get("dataset")
-        return not isinstance(dataset, dict) or dataset.get(VERIFIED) is not False
+        return not isinstance(dataset, dict) or dataset.get(records.VERIFIED) is not False
 
     @property
     def purpose(self) -> str:
         """The purpose of the run, one of `PURPOSES`; a study if its record does not say."""
-        return str(self.summarised.get("purpose") or STUDY)
+        return str(self.summarised.get("purpose") or records.STUDY)
 
     @property
     def seed(self) -> int:
@@ -152,7 +142,7 @@ class Run:
     @property
     def config(self) -> dict[str, Any]:
         """The run's configuration: every component by its name, with its options."""
-        with reading(self.path / LAST):
+        with records.reading(self.path / LAST):
             return dict(self.environment["config"])
 
     def content(self, name: str) -> bytes:
@@ -163,7 +153,7 @@ class Run:
         UserError : it is missing or damaged.
         """
         path = self.path / name
-        with reading(path):
+        with records.reading(path):
             content = read_bytes(path, most_memory() if path.suffix == ".parquet" else TEXT)
             if sha256(content) != self.environment.get("files", {}).get(name):
                 raise DamagedError("the content is not what was written")
@@ -182,7 +172,7 @@ class Run:
         """
         path = self.path / f"{kind}.parquet"
         content = self.content(path.name)
-        with reading(path):
+        with records.reading(path):
             table = table_within(content, str(path), columns or None, texts)
             if len({*table.column_names}) < table.num_columns:
                 raise DamagedError("a column is there twice")
@@ -197,14 +187,14 @@ class Run:
         """Return the run's long table of metrics, of all of its variants."""
         from fairbench.results.tables import checked_metrics
 
-        with reading(self.path / "metrics.parquet"):
+        with records.reading(self.path / "metrics.parquet"):
             return checked_metrics(self.read_parquet("metrics")).to_pandas()
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
         from fairbench.results.tables import summary_in
 
-        with reading(self.path / "summary.csv"):
+        with records.reading(self.path / "summary.csv"):
             return summary_in(self.content("summary.csv"))
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -212,7 +202,7 @@ class Run:
         from fairbench.results.predictions import read_predictions
 
         table = self.read_parquet("predictions")
-        with reading(self.path / "predictions.parquet"):
+        with records.reading(self.path / "predictions.parquet"):
             return read_predictions(self.results, table, str(self.environment["rows"]), columns)
 
     def people(self) -> People:
@@ -234,8 +224,8 @@ class Run:
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""
         ids = self.content("cells.txt").decode(errors="replace").split()
-        with reading(self.path / "cells.txt"):
-            if not all(map(is_id, ids)):  # they are parts of paths
+        with records.reading(self.path / "cells.txt"):
+            if not all(map(records.is_id, ids)):  # they are parts of paths
                 raise DamagedError("an id of a cell is none")
         return ids
 
@@ -249,21 +239,25 @@ def config_text(config: Mapping[str, Any]) -> str:
     return str(yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True))
 
 
-def read_environment(path: Path, parts: Parts | None = None) -> dict[str, Any]:
+def read_environment(path: Path, parts: records.Parts | None = None) -> dict[str, Any]:
     """Return the record of a run's folder; empty if the run is not finished.
 
     A run whose file is damaged is not finished, nor is one of an earlier version, or one that lies
     under the id of another.
     """
     try:
-        return checked(unsealed_json(read_bytes(path / LAST)), path.name, parts or Parts())
+        return records.checked(
+            unsealed_json(read_bytes(path / LAST)), path.name, parts or records.Parts()
+        )
     except UNREADABLE:
         return {}
 
 
 def damaged_files(run: Run) -> list[str]:
     """Return which files of a finished run are missing or not as they were written."""
-    return [name for name in FILES if not _intact(run.path / name, run.environment["files"])]
+    return [
+        name for name in records.FILES if not _intact(run.path / name, run.environment["files"])
+    ]
 
 
 def is_of_figures(name: str) -> bool:
@@ -277,7 +271,7 @@ def damaged_figures(run: Run) -> list[str]:
     present = {*names_in(run.figures)[0]} - {DRAWN}
     try:
         drawn: dict[str, str] = unsealed_json(read_bytes(run.figures / DRAWN))["files"]
-        if not are_strings(drawn) or any(Path(name).name != name for name in drawn):
+        if not records.are_strings(drawn) or any(Path(name).name != name for name in drawn):
             raise DamagedError("no list of files in the folder")
     except UNREADABLE:
         return sorted({*present, DRAWN})
@@ -298,6 +292,6 @@ def read_metrics(runs: Sequence[Run]) -> pd.DataFrame:
 
     tables = {}
     for run in runs:
-        with reading(run.path / "metrics.parquet"):
+        with records.reading(run.path / "metrics.parquet"):
             tables[run.id] = checked_metrics(run.read_parquet("metrics", TEXTS), own=True)
     return joined(tables)

@@ -1,4 +1,4 @@
-"""What a run is in MLflow: its entry, its metrics, and the view that a page of runs opens on.
+"""What a run is in MLflow: its name and tags, its options and its metrics.
 
 An entry has the run's name and tags, options, times and data. What each metric is called is decided
 here alone:
@@ -11,39 +11,26 @@ here alone:
 ``<metric>``           of everyone
 ``<attribute>/...``    of the protected attribute: gaps, and each group's metrics
 ====================== =============================================================================
-
-A view is a tag of the experiment, which the page of runs reads where an address names its key: its
-columns, its charts, and the runs of a sweep.
-
-At the end are notes in a results folder on the runs that a local database has. The note is a sealed
-cache, which may be removed at any time: without it MLflow is asked, whose import takes seconds, and
-whose every answer brings whole runs. It knows the database by its inode, size and times: while
-these are as they were when MLflow was last asked, so is what it said. Who changes a run by another
-program in the very seconds in which runs are logged is noticed when the database is next written.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from fairbench.core.files import TEXT, read_bytes, unsealed_json, write_cache
 from fairbench.core.text import digest, told_apart
 from fairbench.evaluation.abstention import OBJECTIVES
 from fairbench.evaluation.summary import HEADLINES, task_of
 from fairbench.evaluation.table import SETTINGS, VALUE, setting_words
 from fairbench.experiments.configuration import full_name
 from fairbench.experiments.contracts import variant_label
-from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION, declared
+from fairbench.metrics.registry import declared
 from fairbench.results.runs import Run
-from fairbench.tracking.database import Stamp
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
@@ -421,202 +408,3 @@ def _spelled(part: str) -> str:
         part = part.replace(symbol, word)
     spelled = "".join(c if c.isalnum() or c in "_-. " else "-" for c in part)
     return spelled if spelled.strip(".") else "-" * len(spelled)
-
-
-# The metric that is drawn first.
-PRIMARY = "mlflow.experiment.primaryMetric.name"
-VIEW, SWEEP_VIEW = "fairbench", "fairbench-sweep"
-_SECTION = "comparison"
-_UNSMOOTHED = {"lineSmoothness": 0, "useGlobalLineSmoothing": False}  # points are means, not noise
-_WIDEST = 20  # runs in a chart
-
-
-def view_tag(key: str) -> str:
-    """Return the experiment's tag that holds a view."""
-    return f"mlflow.sharedViewState.{key}"
-
-
-def view_address(key: str, *, charts: bool = False) -> str:
-    """Return the end of an address that opens a view, as a table or as charts."""
-    return f"viewStateShareKey={key}{'&compareRunsMode=CHART' if charts else ''}"
-
-
-def columns(logged: Iterable[str], before: str = "") -> list[str]:
-    """Return the metrics that the page shows first, from those that any run has.
-
-    Parameters
-    ----------
-    logged : names of metrics that were logged now.
-    before : the view so far, whose columns stay; empty or unreadable if there is none.
-    """
-    available = {*logged, *_selected(before)}
-    order = dict.fromkeys(
-        name for task in (BINARY, MULTICLASS, REGRESSION) for name in opening_names(task)
-    )
-    selected = [name for name in order if name in available or _column(name) in available]
-    return sorted(selected or opening_names(BINARY), key=lambda name: name.partition("/")[0])
-
-
-def _selected(text: str) -> list[str]:
-    try:
-        return [str(column) for column in json.loads(text)["selectedColumns"]]
-    except (ValueError, KeyError, TypeError):
-        return []
-
-
-def _column(metric: str) -> str:
-    return f"metrics.`{metric}`"
-
-
-def view(metrics: list[str], sweep: str = "") -> str:
-    """Return which columns and charts the page shows, by which it is ordered, and of which runs.
-
-    Parameters
-    ----------
-    metrics : the result of :func:`columns`.
-    sweep : the name of a sweep, to show its runs only.
-    """
-    name = "attributes.`Run Name`"
-    data = "attributes.`Dataset`"
-    swept = f"tags.`{SWEEP}`"
-    metric_columns = [_column(metric) for metric in metrics]
-    state = {
-        "selectedColumns": [*metric_columns, data, swept],
-        "columnOrder": [name, *metric_columns, data, swept],
-        "columnWidths": {name: 340, **dict.fromkeys(metric_columns, 170), data: 150, swept: 300},
-        "orderByKey": metric_columns[0],
-        "orderByAsc": True,
-        "compareRunCharts": _charts(metrics),
-        "compareRunSections": [{"uuid": _SECTION, "name": _SECTION, "display": True}],
-        "isAccordionReordered": True,  # or the section would go behind those of all metrics
-    }
-    return json.dumps(state | _sweep_filter(sweep), separators=(",", ":"))
-
-
-def _sweep_filter(name: str) -> dict[str, str]:
-    """Return the filter of the runs of a sweep; nothing without a name."""
-    if not name:
-        return {}
-    # A filter's text knows no escape: "_" is any character, and so a quote.
-    mark = sweep_mark(name).replace("'", "_")
-    return {"searchFilter": f"tags.{SWEEP} LIKE '%{mark}%'"}
-
-
-def _charts(metrics: list[str]) -> list[dict[str, Any]]:
-    """Return the charts that come first: error and gap, then curves, three in a row of the page."""
-    error, *other_metrics = metrics
-    *other_gaps, gap = [metric for metric in other_metrics if metric.startswith(PARITY)]
-    charts: list[dict[str, Any]] = [
-        {"type": "SCATTER", "xaxis": _axis(error), "yaxis": _axis(gap)},
-        *({"type": "BAR", "metricKey": metric} for metric in (error, gap)),
-        *({"type": "LINE", "metricKey": curve, **_UNSMOOTHED} for curve in curve_names()),
-        *({"type": "BAR", "metricKey": metric} for metric in other_gaps),
-    ]
-    shared = {
-        "metricSectionId": _SECTION,
-        "runsCountToCompare": _WIDEST,
-        "deleted": False,
-        "isGenerated": False,
-    }
-    return [{"uuid": f"{_SECTION}-{i}", **shared, **chart} for i, chart in enumerate(charts)]
-
-
-def _axis(metric: str) -> dict[str, str]:
-    return {"key": metric, "type": "METRIC"}
-
-
-NOTE = "mlflow.json"
-
-
-class Entry(NamedTuple):
-    """A run as MLflow has it, of which the first three are noted.
-
-    Attributes
-    ----------
-    fingerprint : empty if logging was cut short, or if the run changed after it was logged.
-    id : the id that MLflow gave it.
-    sweeps : the tag with the names of its sweeps.
-    begun : when logging began.
-    version : the version of the format in which it was logged.
-    """
-
-    fingerprint: str
-    id: str
-    sweeps: str = ""
-    begun: int = 0
-    version: str = VERSION
-
-
-@dataclass(frozen=True)
-class Note:
-    """Which runs are in a database.
-
-    Attributes
-    ----------
-    stamp : the stamp of the database when the note was written.
-    runs : run id -> the note on it, for runs that were in the database then, each once and whole.
-    earlier : run id -> the note on it, for runs that were in the database at some earlier time.
-    """
-
-    stamp: Stamp = ()
-    runs: Mapping[str, Entry] = field(default_factory=dict)
-    earlier: Mapping[str, Entry] = field(default_factory=dict)
-
-    def of(self, stamp: Stamp, *, unchanged: bool = False) -> Mapping[str, Entry]:
-        """Return the noted runs of a database that has this stamp by now.
-
-        One that was made anew is another file, or smaller.
-
-        Parameters
-        ----------
-        unchanged : whether only those that are surely there, as they were logged.
-        """
-        if unchanged:
-            return self.runs if stamp and stamp == self.stamp else {}
-        same_file = stamp[:1] == self.stamp[:1] and stamp[1:2] >= self.stamp[1:2]
-        return {**self.earlier, **self.runs} if stamp and same_file else {}
-
-    def with_logged(
-        self, runs: Mapping[str, Entry], before: Stamp, after: Stamp, *, certain: bool
-    ) -> Note:
-        """Return the note when `runs` have been logged.
-
-        Parameters
-        ----------
-        before, after : the stamps of the database before and after that.
-        certain : whether stamps on its disk tell every change.
-        """
-        noted = {**self.of(before), **runs}
-        sure = {**self.of(before, unchanged=True), **runs} if certain else {}
-        return Note(after, sure, {id_: run for id_, run in noted.items() if id_ not in sure})
-
-
-def read_note(results: Path, place: Mapping[str, str]) -> Note:
-    """Return the note of a results folder on a database; an empty one if there is none.
-
-    Parameters
-    ----------
-    place : the database, the experiment, and the version of what is logged.
-    """
-    try:
-        content = unsealed_json(read_bytes(results / NOTE, TEXT))
-        if content["place"] != dict(place):
-            return Note()
-        runs, earlier = (
-            {
-                str(id_): Entry(str(run[0]), str(run[1]), str(run[2]))
-                for id_, run in content[name].items()
-            }
-            for name in ("runs", "earlier")
-        )
-        return Note(tuple(content["stamp"]), runs, earlier)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return Note()
-
-
-def write_note(results: Path, place: Mapping[str, str], note: Note) -> None:
-    """Write what a results folder notes of a database."""
-    content: dict[str, Any] = {"place": place, "stamp": note.stamp}
-    for name, runs in (("runs", note.runs), ("earlier", note.earlier)):
-        content[name] = {id_: run[:3] for id_, run in runs.items()}
-    write_cache(results / NOTE, content, lasting=False)

@@ -420,39 +420,12 @@ class _Composer:
     def _part(self, word: str) -> tuple[str, Any, str] | None:
         """Return a group's part and the option's name; None if the choice changes other parts."""
         if word not in self._parts:
-            group, _, option = word.partition("=")
-            if (plain := self._plain(group, option)) is not None:
-                self._parts[word] = group, plain, option
-                return self._parts[word]
+            group = word.partition("=")[0]
             alone = _without_hydra(_compose([*self.fixed, word]))
             config, names = alone
             local = group in config and _rest(alone, group) == _rest(self.base, group)
             self._parts[word] = (group, config[group], names.get(group, "")) if local else None
         return self._parts[word]
-
-    def _plain(self, group: str, option: str) -> Any:
-        """Return the part that an option's file defines, or None if other files can change it."""
-        files = [self.conf / group / f"{name}.yaml" for name in (self.base[1].get(group), option)]
-        if group in self._set_elsewhere or not all(map(Path.is_file, files)):
-            return None
-        texts = [file.read_text(encoding="utf-8") for file in files]
-        if any(word in text for text in texts for word in ("defaults:", "@package")):
-            return None  # it includes another file, or does not belong to its own group
-        from omegaconf import OmegaConf
-
-        return OmegaConf.to_container(OmegaConf.create(texts[1]))
-
-    @cached_property
-    def _set_elsewhere(self) -> set[str]:
-        """The names set by the main file, or by an experiment's file and the files it includes."""
-        from omegaconf import OmegaConf
-
-        from fairbench.experiments.configuration import experiment_files
-
-        names = {str(name) for name in OmegaConf.load(self.conf / "config.yaml")}
-        experiment = self.base[1].get("experiment", "None")
-        files = experiment_files(self.conf, experiment) if experiment != "None" else []
-        return names | {str(name) for file in files for name in file}
 
 
 def _compose(words: Sequence[str]) -> DictConfig:

@@ -8,14 +8,11 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import compute
 
 from fairbench.core.files import (
     half_of,
@@ -37,7 +34,7 @@ from fairbench.core.files import (
     write_files,
     write_text,
 )
-from fairbench.core.text import csv_text, spreadsheet_safe
+from fairbench.core.text import csv_text
 from fairbench.data.dataset import Dataset
 from fairbench.results import predictions as stored
 from fairbench.results import runs
@@ -154,8 +151,10 @@ class RunWriter:
         contents = {
             "config.yaml": runs.config_text(config).encode(),
             "cells.txt": "".join(f"{cell}\n" for cell in cells).encode(),
-            "summary.csv": summary_text(_table(tables["summary"])).encode(),
-            "metrics.parquet": parquet_bytes(_table(tables["metrics"])),
+            "summary.csv": csv_text(tables["summary"]).encode(),
+            "metrics.parquet": parquet_bytes(
+                pa.Table.from_pandas(tables["metrics"], preserve_index=False)
+            ),
             "predictions.parquet": predictions,
         }
         record = {**environment, "data": dataset.digest, "rows": rows, "config": config}
@@ -178,61 +177,6 @@ def seal_run(path: Path, known: Mapping[str, Any], files: Mapping[str, str] | No
         files = {name: sha256(read_bytes(path / name, most_memory())) for name in present}
     record = sealed_json({**known, "files": files}, indent=1)
     write_bytes(path / runs.LAST, record.encode(), shows=True)
-
-
-def _table(frame: pd.DataFrame) -> pa.Table:
-    return pa.Table.from_pandas(frame, preserve_index=False)
-
-
-def summary_text(summary: pa.Table) -> str:
-    """Return a run's summary as CSV, to the letter as :func:`fairbench.core.text.csv_text` does.
-
-    This takes a third of the time: each distinct value of a column is written once, and most
-    numbers are written by Arrow.
-    """
-    columns = [_encoded(column.combine_chunks()) for column in summary.columns]
-    texts = [column.dictionary.to_pylist() for column in columns if _is_text(column.dictionary)]
-    distinct = list(dict.fromkeys(chain(summary.column_names, *texts)))
-    if any("\r" in text for text in distinct):  # then all texts are in quotation marks
-        return csv_text(summary.to_pandas())
-    safe = spreadsheet_safe(pd.DataFrame({"text": distinct}))["text"]
-    written = dict(zip(distinct, map(_quoted, safe), strict=True))
-    fields = [_fields(column.dictionary, written).take(column.indices) for column in columns]
-    rows = compute.binary_join_element_wise(
-        *fields, ",", null_handling="replace", null_replacement=""
-    )
-    header = ",".join(written[name] for name in summary.column_names)
-    return "\n".join([header, *rows.to_pylist(), ""])
-
-
-def _encoded(column: pa.Array) -> pa.DictionaryArray:
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-
-
-def _is_text(values: pa.Array) -> bool:
-    return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
-
-
-def _fields(values: pa.Array, texts: Mapping[str, str]) -> pa.Array:
-    """Return values as CSV has them: texts as in `texts`, numbers as Python writes them."""
-    if _is_text(values):
-        return pa.array([texts[text] for text in values.to_pylist()], pa.string())
-    written = values.cast(pa.string())
-    if pa.types.is_floating(values.type):
-        number = values.to_numpy()
-        size = np.abs(number)
-        fields = written.to_pylist()
-        # Arrow writes as many digits as Python, but 1.0 as 1 and 1e-05 as 0.00001.
-        is_same_text = (size >= 1e-4) & (size < 1e9) & (number != np.floor(number))
-        for index in np.flatnonzero(~is_same_text).tolist():
-            fields[index] = repr(number[index].item())
-        return pa.array(fields, pa.string())
-    return written
-
-
-def _quoted(text: str) -> str:
-    special = any(sign in text for sign in ',"\n')
-    return '"' + text.replace('"', '""') + '"' if special else text
 
 
 @lru_cache(maxsize=1)

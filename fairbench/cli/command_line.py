@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -124,7 +124,7 @@ class CommandLine:
         fixed = [
             w for w in run_words if self._is_choice(w) and not self.parse(w).is_sweep_override()
         ]
-        self._composer = _Composer(conf, [*hydra, *fixed])
+        self._composer = _Composer([*hydra, *fixed])
         presets = self._composer.sweeps if sweep else []
         self.hydra = tuple(hydra)
         self.tuned = sweep and self._composer.sweeper == TUNE
@@ -370,14 +370,13 @@ def _options(config: Mapping[str, Any], name: str, conf: Path) -> set[str]:
     return set(options_of_run(conf))
 
 
-@dataclass(frozen=True)
 class _Composer:
     """Composes configurations of the shared words with a job's choices, caching their parts."""
 
-    conf: Path
-    fixed: Sequence[str]
-    _parts: dict[str, tuple[str, Any, str] | None] = field(default_factory=dict)
-    _composed: dict[tuple[str, ...], Composed] = field(default_factory=dict)
+    def __init__(self, fixed: Sequence[str]) -> None:
+        self.fixed = fixed
+        self._parts: dict[str, tuple[str, Any, str] | None] = {}
+        self._composed: dict[tuple[str, ...], Composed] = {}
 
     @cached_property
     def whole(self) -> DictConfig:

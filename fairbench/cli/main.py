@@ -26,7 +26,10 @@ _FOLDER = Path(__file__).resolve().parent / "verbs"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit status: 0, 1 (failed), 2 (refused), 130 (stopped)."""
-    _prepare_process()
+    set_up_threads()  # before numpy is imported
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a sign that the terminal does not have becomes ?
+            stream.reconfigure(errors="replace")
     words = list(sys.argv[1:] if arguments is None else arguments)
     cli.TYPED.set(tuple(words))
     return call_command(partial(_run_alone if arguments is None else run_command, words))
@@ -134,10 +137,8 @@ def _of_extension(verb: str) -> str:
     """Return the first sentence on a verb that an extension adds, or why it cannot be used."""
     if verb in own_verbs():
         return "(an extension adds this verb, too, which is not used)"
-    if problem := extensions.problem_of(verb):
-        return f"({problem})"
-    source = extensions.source_of(verb)
-    return _sentence(source) if source else ""
+    problem, source = extensions.problem_of(verb), extensions.source_of(verb)
+    return f"({problem})" if problem or not source else _sentence(source)
 
 
 def _sentence(source: ast.Module) -> str:
@@ -202,11 +203,3 @@ def run_words(name: str, text: str, command: Command, words: Sequence[str]) -> i
         print(cli.command_help(name, text, command, whole=cli.ALL in words))
         return 0
     return command.carry_out(cli.read(command.options, words))
-
-
-def _prepare_process() -> None:
-    """Set up what must be set before numpy is imported, and what a terminal may not be able to."""
-    set_up_threads()
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a sign that the terminal does not have becomes ?
-            stream.reconfigure(errors="replace")

@@ -19,7 +19,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, requires
 from math import inf, isinf
 from pathlib import Path
@@ -214,12 +213,11 @@ class GivenUpError(Exception):
     """Work that took too long, or too much memory; the message says how much."""
 
 
-@dataclass
 class Progress:
     """The function that work calls after every step; it stops work that was given up."""
 
-    moved: float = field(default_factory=time.monotonic)
-    over: bool = False
+    def __init__(self) -> None:
+        self.moved, self.over = time.monotonic(), False
 
     def __call__(self) -> None:
         """Note that a step is done.
@@ -272,13 +270,15 @@ def in_time(
     size = resident_bytes()
     thread.start()
     while thread.is_alive():
-        left = min(progress.moved + idle_s, start + total_s) - time.monotonic()
-        if left <= 0:
-            progress.over = True
-            raise GivenUpError(_why(progress, start, idle_s))
-        if resident_bytes() - size > most_bytes:
-            progress.over = True
+        now = time.monotonic()
+        left = min(progress.moved + idle_s, start + total_s) - now
+        progress.over = left <= 0 or resident_bytes() - size > most_bytes
+        if progress.over and left > 0:
             raise GivenUpError(f"it takes more than {most_bytes / 2**30:.1f} GB of memory")
+        if progress.over and now - progress.moved >= idle_s:
+            raise GivenUpError(f"it did not get on for {now - progress.moved:.0f} s")
+        if progress.over:
+            raise GivenUpError(f"it was not done after {now - start:.0f} s")
         thread.join(left if isinf(most_bytes) else min(left, _LOOKED_S))
     return outcome.result()
 
@@ -290,13 +290,6 @@ def resident_bytes() -> int:
     except OSError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _why(progress: Progress, start: float, idle_s: float) -> str:
-    now = time.monotonic()
-    if now - progress.moved >= idle_s:
-        return f"it did not get on for {now - progress.moved:.0f} s"
-    return f"it was not done after {now - start:.0f} s"
 
 
 _OWN = "fairbench-harness"

@@ -96,18 +96,17 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
         return True
 
 
-# Label only what matters: which rows to label next, and why.
-#
-# No labels yet, and each one costs somebody's time? Groups are chosen by what is known so far
-# (each gets at least half of an equal share), rows within a group at random: so the report's
-# intervals hold whenever you stop; they are narrower at a number of labels that you say before
-# the first (stop=300). Label what next names, and all of it; a row whose label you cannot tell
-# gets ?, such as 17=?. Rows count from 1. The score and the decision are not shown, so that they
-# do not sway you. Everything is kept in one file of plain JSON, and neither a kill nor a second
-# person loses a label.
-
 SECTION = "Audit predictions"
 
+# What labelling does not take of the options of an audit.
+_OF_AUDITS = {
+    "selected": "selected= is of an audit: to label, give a file of those who were selected",
+    "proxy": "proxy= is of an audit: rows are chosen for labels by group=",
+    "within": "within= is of fairbench audit: leave it out to label",
+    **dict.fromkeys(
+        ("cost", "against"), "cost= and against= are of fairbench audit: leave them out"
+    ),
+}
 _PART = "Which rows are yours where several people label at once, such as 1/2 and 2/2."
 
 
@@ -191,16 +190,9 @@ class NextOptions(_State, Options):
                 "and its columns as score=, target= and group="
             )
         check_predictions(self.path, EXPORTED)
-        if self.selected:
-            raise UserError(
-                "selected= is of an audit: to label, give a file of those who were selected"
-            )
-        if self.proxy:
-            raise UserError("proxy= is of an audit: rows are chosen for labels by group=")
-        if self.within:
-            raise UserError("within= is of fairbench audit: leave it out to label")
-        if self.cost or self.against:
-            raise UserError("cost= and against= are of fairbench audit: leave them out")
+        for name, refusal in _OF_AUDITS.items():
+            if getattr(self, name):
+                raise UserError(refusal)
         return narrow_options(self, Options)
 
 

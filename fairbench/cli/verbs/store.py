@@ -37,21 +37,19 @@ if TYPE_CHECKING:
 SECTION = "Results, MLflow and terms"
 
 _WIDTH = 100
-_RUN = "The beginning of the run's id."
 
 
 @dataclass(frozen=True)
 class ShowOptions(Results):
     """Which run is shown."""
 
-    run: str = option("", _RUN, argument="RUN")
+    run: str = option("", "The beginning of the run's id.", argument="RUN")
 
 
 @dataclass(frozen=True)
-class ExportOptions(Results):
+class ExportOptions(ShowOptions):
     """Which run's predictions are written where."""
 
-    run: str = option("", _RUN, argument="RUN")
     file: Path = option(Path, "A .csv or .parquet file, such as audit reads.", argument="FILE")
     repeat: int = option(0, "Which repeat of the split.")
     people: bool = option(False, "Write target and groups, also of data that may not be passed on.")
@@ -80,10 +78,9 @@ class RemoveOptions(_Cleaning, Selection):
 
 
 @dataclass(frozen=True)
-class VerifyOptions(Results):
+class VerifyOptions(ShowOptions):
     """Which cells are computed again."""
 
-    run: str = option("", _RUN, argument="RUN")
     cells: int = option(3, "How many cells to compute again.", least=0)
     seed: int = option(0, "The seed with which they are drawn.", least=0)
     keys: tuple[tuple[str, str], ...] = option(

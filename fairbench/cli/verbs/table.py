@@ -74,10 +74,18 @@ def table(options: TableOptions) -> None:
     """
     written_as = options.written_as
     runs = _selected(options)
-    if written_as == _TERMINAL and options.out == Path():
-        _print(runs, options)
-        return
-    text = _text(runs, options, written_as)
+    is_single = len(runs) == 1 and not options.metrics
+    if written_as == "csv":
+        text = csv_text(tidy(runs, options.metrics))
+    else:
+        one = next(iter(runs))
+        document = document_of(one) if is_single else runs_document(runs, options.metrics)
+        if written_as == _TERMINAL and options.out == Path():
+            print_document(document)
+            if is_single:
+                print_line(f"files: {one.path}")
+            return
+        text = str(FORMS[written_as].write(document))
     if options.out == Path():
         print(text, end="")
         return
@@ -106,25 +114,6 @@ def _selected(options: TableOptions) -> Catalogue:
     if not matching.runs:
         raise UserError(catalogue.why_none(words))
     return matching
-
-
-def _print(runs: Catalogue, options: TableOptions) -> None:
-    """Print one run with its files, or the table of several."""
-    if len(runs) == 1 and not options.metrics:
-        (run,) = runs
-        print_document(document_of(run))
-        print_line(f"files: {run.path}")
-        return
-    print_document(runs_document(runs, options.metrics))
-
-
-def _text(runs: Catalogue, options: TableOptions, written_as: str) -> str:
-    """Return the table as a file has it."""
-    if written_as == "csv":
-        return csv_text(tidy(runs, options.metrics))
-    is_single = len(runs) == 1 and not options.metrics
-    document = document_of(next(iter(runs))) if is_single else runs_document(runs, options.metrics)
-    return str(FORMS[written_as].write(document))
 
 
 COMMAND = command(table)

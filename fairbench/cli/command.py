@@ -32,7 +32,7 @@ from fairbench.core.errors import (
     unknown_name,
 )
 from fairbench.core.options import declared_names, option
-from fairbench.results.record import PURPOSES
+from fairbench.results.record import PURPOSES, refuse_pack
 
 if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
@@ -614,7 +614,6 @@ class Command:
     def carry_out(self, options: Any) -> int:
         """Do what the options ask for, and return the exit status."""
         from fairbench.core.locks import using
-        from fairbench.results.record import refuse_pack
 
         folder = getattr(options, "results", None)
         if folder is not None:

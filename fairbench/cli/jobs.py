@@ -24,7 +24,7 @@ from fairbench.core.errors import IncompatibleError, UserError, refused
 from fairbench.core.locks import using
 from fairbench.core.processes import failure
 from fairbench.experiments.configuration import IDENTITY
-from fairbench.experiments.execute import Execution, Plan, Prices, RunEnd, executor
+from fairbench.experiments.execute import Execution, Plan, Prices, RunEnd, executor, plan_run
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.runs import runs_document
@@ -519,8 +519,6 @@ def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
     ----------
     varied : the options in which the jobs of the sweep differ; they are part of its name.
     """
-    from fairbench.experiments.execute import plan_run
-
     words, config = job
     name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
     try:

@@ -172,18 +172,14 @@ def end_with(process: int) -> None:
     up, the process looks every now and then.
     """
     if os.getppid() == process:
-        _tie_to_parent()
+        import ctypes
+
+        with suppress(OSError, AttributeError):  # where it is not Linux
+            ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     threading.Thread(target=_end_after, args=(process,), daemon=True).start()
 
 
 _PDEATHSIG = 1  # of prctl(2): the signal that a process gets when its parent ends
-
-
-def _tie_to_parent() -> None:
-    import ctypes
-
-    with suppress(OSError, AttributeError):  # where it is not Linux
-        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _end_after(process: int) -> None:

@@ -151,8 +151,8 @@ def opening_names(task: str) -> list[str]:
 
 def curve_names() -> list[str]:
     """Return the names of the curves that MLflow shows first."""
-    left = [_metric_name([ABSTENTION, name]) for name in OBJECTIVES]
-    return [*left, _metric_name([CONSISTENCY, "sd"])]
+    curves = [*((ABSTENTION, name) for name in OBJECTIVES), (CONSISTENCY, "sd")]
+    return list(map(_metric_name, curves))
 
 
 def logged_values(folder: Run) -> dict[str, float]:
@@ -182,7 +182,12 @@ def means_of(summary: pd.DataFrame) -> list[Any]:
     ----------
     summary : the result of :func:`fairbench.evaluation.summary.summarise`.
     """
-    summary = summary.assign(group=_groups_told_apart(summary))
+    rows = list(zip(summary["attribute"].tolist(), summary["group"].tolist(), strict=True))
+    groups: dict[str, list[str]] = {}
+    for attribute, group in dict.fromkeys(rows):
+        groups.setdefault(attribute, []).append(group)
+    own_names = {attribute: told_apart(of_it, _spelled) for attribute, of_it in groups.items()}
+    summary = summary.assign(group=[own_names[attribute][group] for attribute, group in rows])
     for name in ("feature", "outcome"):
         if name in summary:
             labels = told_apart(summary[name].dropna().unique(), _spelled)
@@ -193,16 +198,6 @@ def means_of(summary: pd.DataFrame) -> list[Any]:
         for values in zip(*(summary[name].tolist() for name in names), strict=True)
     ] or [{}] * len(summary)
     return list(summary[_MEAN].assign(settings=settings).itertuples(index=False))
-
-
-def _groups_told_apart(summary: pd.DataFrame) -> list[str]:
-    """Return the group of each row, by the name that tells it from others of its attribute."""
-    rows = list(zip(summary["attribute"].tolist(), summary["group"].tolist(), strict=True))
-    groups: dict[str, list[str]] = {}
-    for attribute, group in dict.fromkeys(rows):
-        groups.setdefault(attribute, []).append(group)
-    names = {attribute: told_apart(groups[attribute], _spelled) for attribute in groups}
-    return [names[attribute][group] for attribute, group in rows]
 
 
 def logged_metrics(folder: Run) -> list[LoggedMetric]:
@@ -270,7 +265,9 @@ def metric_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, flo
         if row.group and (row.metric not in _shown_metrics("groups") or row.statistic != VALUE):
             continue
         if not _POINTS & row.settings.keys() and isfinite(row.mean):
-            name = _statistic_name(row.metric, row.statistic)
+            # The value has the name of the metric.
+            statistic = "" if row.statistic == VALUE else f" {row.statistic.replace('_', ' ')}"
+            name = f"{row.metric}{statistic}"
             yield _path(row.attribute, row.group, name, setting_words(row.settings)), row.mean
 
 
@@ -291,10 +288,9 @@ def interval_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, f
     Those of everyone's metrics and of gaps: of groups, MLflow gets no intervals.
     """
     for row in _own_means(means, protect):
-        is_of_bins = row.settings.get("binning") == "mass"
         if row.group or row.metric not in _shown_metrics() or row.statistic != VALUE:
             continue
-        if is_of_bins or "outcome" in row.settings:
+        if row.settings.get("binning") == "mass" or "outcome" in row.settings:
             continue
         name = _path(row.attribute, row.metric)
         for end, value in zip(_ENDS, (row.lower, row.upper), strict=True):
@@ -308,11 +304,6 @@ def _shown_metrics(part: str = "") -> frozenset[str]:
     return frozenset(
         metric.name for metric in declared() if metric.shown and part in (*metric.shown, "")
     )
-
-
-def _statistic_name(metric: str, statistic: str) -> str:
-    """Return the name of a statistic of a metric; its value has the name of the metric."""
-    return metric if statistic == VALUE else f"{metric} {statistic.replace('_', ' ')}"
 
 
 def _end_name(name: str, end: str) -> str:
@@ -350,7 +341,8 @@ def consistency_curves(
     values = list(consistency.get("values") or [])
     if values:
         option = str(consistency["vary"])
-        steps = _steps(values)
+        whole = all(type(value) is int for value in values)  # as steps of MLflow are
+        steps = values if whole else list(range(1, len(values) + 1))
         last = option.rpartition(".")[2]  # without its group
         varied = last if steps == values else f"{last} by number"
         labels = {
@@ -367,22 +359,10 @@ def consistency_curves(
 
 def _point(kind: str, row: Any, at: str) -> Iterator[LoggedMetric]:
     """Yield a point of a curve if its place is a whole percentage, and its value is defined."""
-    step = _whole_number(100 * row.settings[at])
-    if step is not None and isfinite(row.mean):
-        yield LoggedMetric(
-            _metric_name([kind, row.metric.removeprefix(f"{kind}_")]), row.mean, step
-        )
-
-
-def _steps(values: Sequence[Any]) -> list[int]:
-    """Return values as steps of MLflow, or their numbers where one is no whole number."""
-    whole = all(type(value) is int for value in values)
-    return list(values) if whole else list(range(1, len(values) + 1))
-
-
-def _whole_number(value: float) -> int | None:
-    """Return a number without the rounding error of its last digits, if it is a whole one."""
-    return round(value) if abs(value - round(value)) < 1e-6 else None
+    percentage = 100 * row.settings[at]
+    if abs(percentage - (step := round(percentage))) < 1e-6 and isfinite(row.mean):
+        name = _metric_name([kind, row.metric.removeprefix(f"{kind}_")])
+        yield LoggedMetric(name, row.mean, step)
 
 
 def _path(attribute: str, *parts: str) -> str:

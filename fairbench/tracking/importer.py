@@ -136,16 +136,11 @@ def view(metrics: list[str], sweep: str = "") -> str:
         "compareRunSections": [{"uuid": _SECTION, "name": _SECTION, "display": True}],
         "isAccordionReordered": True,  # or the section would go behind those of all metrics
     }
-    return json.dumps(state | _sweep_filter(sweep), separators=(",", ":"))
-
-
-def _sweep_filter(name: str) -> dict[str, str]:
-    """Return the filter of the runs of a sweep; nothing without a name."""
-    if not name:
-        return {}
-    # A filter's text knows no escape: "_" is any character, and so a quote.
-    mark = sweep_mark(name).replace("'", "_")
-    return {"searchFilter": f"tags.{SWEEP} LIKE '%{mark}%'"}
+    if sweep:
+        # A filter's text knows no escape: "_" is any character, and so a quote.
+        mark = sweep_mark(sweep).replace("'", "_")
+        state["searchFilter"] = f"tags.{SWEEP} LIKE '%{mark}%'"
+    return json.dumps(state, separators=(",", ":"))
 
 
 def _charts(metrics: list[str]) -> list[dict[str, Any]]:
@@ -158,12 +153,8 @@ def _charts(metrics: list[str]) -> list[dict[str, Any]]:
         *({"type": "LINE", "metricKey": curve, **_UNSMOOTHED} for curve in curve_names()),
         *({"type": "BAR", "metricKey": metric} for metric in other_gaps),
     ]
-    shared = {
-        "metricSectionId": _SECTION,
-        "runsCountToCompare": _WIDEST,
-        "deleted": False,
-        "isGenerated": False,
-    }
+    shared = {"metricSectionId": _SECTION, "runsCountToCompare": _WIDEST}
+    shared |= {"deleted": False, "isGenerated": False}
     return [{"uuid": f"{_SECTION}-{i}", **shared, **chart} for i, chart in enumerate(charts)]
 
 
@@ -666,9 +657,11 @@ def ui(port: str = "5000", results: str = "results") -> int:
     if not (port.isdecimal() and int(port) < 2**16):
         print(f"error: '{port}' is no port", file=sys.stderr)
         return 2
-    if not served and _is_taken(port):
-        print(f"error: port {port} is in use; another one: fairbench ui port=5001", file=sys.stderr)
-        return 2
+    with socket.socket() as probe:
+        if not served and probe.connect_ex((_HOST, int(port))) == 0:
+            hint = "another one: fairbench ui port=5001"
+            print(f"error: port {port} is in use; {hint}", file=sys.stderr)
+            return 2
     try:
         lines = links(tracking, site, Path(results))
     except TrackingError as error:
@@ -724,11 +717,6 @@ def _encoded(values: Sequence[str]) -> str:
 def latest_sweep(results: Path) -> Sweep:
     """Return the latest sweep that finished any run; one without a name or a run if none did."""
     return next(reversed(read_sweeps(results, IDENTITY)), Sweep("", ()))
-
-
-def _is_taken(port: str) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((_HOST, int(port))) == 0
 
 
 def _serve(address: str, port: str) -> int:

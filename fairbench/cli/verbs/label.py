@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fairbench.audits.labelling.page import row_document
-from fairbench.audits.labelling.questions import next_rows, store
+from fairbench.audits.labelling import page, questions
 from fairbench.audits.labelling.session import (
     CANNOT_TELL,
     Session,
@@ -52,11 +51,11 @@ def label_in_turn(
     hidden = {options.target, options.score, options.prediction, options.labelled, *options.scores}
     visible_columns = frame[[name for name in frame if name not in hidden]]
     ended = "No row is left to label"
-    while len(rows := next_rows(session, 1, part)):
+    while len(rows := questions.next_rows(session, 1, part)):
         position = int(rows[0])
         row = {str(name): str(value) for name, value in visible_columns.iloc[position].items()}
         print()
-        print_document(row_document(session, position, row))
+        print_document(page.row_document(session, position, row))
         answered = _ask_until_stored(file, session, position + 1, ask)
         # As it is now, with the labels of others.
         session = open_session(replace(file.read(), options=options), frame)
@@ -80,7 +79,7 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
         if text.lower() in STOP and text not in session.table.labels + session.classes:
             return False
         try:
-            if not store(file, session, check_labels(session, {row: text})):
+            if not questions.store(file, session, check_labels(session, {row: text})):
                 print(f"Row {row} had this label by now, from another person: it counts once.")
         except UserError as error:
             stored_labels = file.read().labels
@@ -238,17 +237,20 @@ def label_next(options: NextOptions) -> None:
         'group=[sex,race]' n=3
     fairbench label next state=audit.json n=5 question=gap
     """
-    from fairbench.audits.labelling.page import next_rows_document
-    from fairbench.audits.labelling.questions import ASKED, begin, go_on, next_rows
-
     part = _part(options.part)
     file = options.file
-    stated = {name: getattr(options, name) for name in ASKED if getattr(options, name) is not None}
+    stated = {
+        name: getattr(options, name)
+        for name in questions.ASKED
+        if getattr(options, name) is not None
+    }
     if file.exists():
-        session = go_on(file, options, options.given, stated, options.by)
+        session = questions.go_on(file, options, options.given, stated, options.by)
     else:
-        session = begin(file, options.audit(), stated, options.by)
-    print_document(next_rows_document(session, next_rows(session, options.n, part), file.path))
+        session = questions.begin(file, options.audit(), stated, options.by)
+    print_document(
+        page.next_rows_document(session, questions.next_rows(session, options.n, part), file.path)
+    )
 
 
 def ask(options: AskOptions) -> None:
@@ -261,18 +263,15 @@ def ask(options: AskOptions) -> None:
     fairbench label ask state=audit.json labels=new.csv
     fairbench label ask state=audit.json C-1042=1
     """
-    from fairbench.audits.labelling.questions import pairs_in, resume, row_labels, store
-    from fairbench.audits.labelling.session import check_labels, open_session
-
     part = _part(options.part)
     file = options.file
-    session = resume(file, options.path)
+    session = questions.resume(file, options.path)
     if not options.answers and not options.labels:
         label_in_turn(file, session, part)
         return
-    in_file = pairs_in(Path(options.labels), session) if options.labels else []
-    pairs = row_labels([*options.answers, *in_file], session)
-    new = store(file, session, check_labels(session, pairs), overwrite=options.overwrite)
+    in_file = questions.pairs_in(Path(options.labels), session) if options.labels else []
+    pairs = questions.row_labels([*options.answers, *in_file], session)
+    new = questions.store(file, session, check_labels(session, pairs), overwrite=options.overwrite)
     session = open_session(replace(file.read(), options=session.state.options))
     again = f", {len(pairs) - len(new)} were there already" if len(new) < len(pairs) else ""
     print_line(f"{len(new)} stored{again}: {session.progress}.")
@@ -288,20 +287,18 @@ def report(options: LabelReportOptions) -> None:
     fairbench label report state=audit.json
     """
     from fairbench.audits.kinds import document_of_table
-    from fairbench.audits.labelling.page import session_document, with_answer
-    from fairbench.audits.labelling.questions import resume
     from fairbench.audits.report import own_folder
     from fairbench.cli.verbs.audit import print_and_write
 
-    session = resume(options.file, options.path)
+    session = questions.resume(options.file, options.path)
     audit_options = replace(session.state.options, out=options.out)
     if options.epsilon is not None:
         audit_options = replace(audit_options, epsilon=options.epsilon)
     session = replace(session, state=replace(session.state, options=audit_options))
     if session.label_texts is not None:
-        document = session_document(session)
+        document = page.session_document(session)
     else:
-        document = with_answer(document_of_table(audit_options, session.audited()), session)
+        document = page.with_answer(document_of_table(audit_options, session.audited()), session)
     answer = document.data["labelling"]
     print_line(" ".join([answer["asked"], *answer["sentences"]]))
     folder = partial(own_folder, audit_options, options.results)

@@ -40,7 +40,7 @@ from fairbench.experiments.pipeline import ensure_all, prepare
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.runs import DRAWN, LAST, Run, damaged_figures
-from fairbench.tracking.entries import NOTE
+from fairbench.tracking.importer import NOTE
 
 RUN = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=1", "method=baseline",
        "learner=logistic_regression")  # fmt: skip

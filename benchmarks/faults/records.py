@@ -51,7 +51,7 @@ from fairbench.results.packs import MANIFEST, unpack
 from fairbench.results.record import Parts
 from fairbench.results.runs import DRAWN, LAST, Run, damaged_figures
 from fairbench.results.upkeep import read_sweeps
-from fairbench.tracking.entries import NOTE, read_note
+from fairbench.tracking.importer import NOTE, read_note
 from fairbench_watch.alarms import WatchFile
 
 Draw = np.random.Generator

@@ -9,13 +9,14 @@ several commands have.
 from __future__ import annotations
 
 import csv
+import inspect
 import math
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import MISSING, Field, dataclass, fields
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -31,7 +32,7 @@ from fairbench.core.errors import (
     unknown_name,
 )
 from fairbench.core.options import declared_names, option
-from fairbench.results.record import PURPOSES
+from fairbench.results.record import PURPOSES, refuse_pack
 
 if TYPE_CHECKING:
     from fairbench.results.catalogue import Catalogue
@@ -127,17 +128,18 @@ _TASKS = MappingProxyType(
 )
 
 
-def page() -> str:
-    """Return the page of the documentation that lists the choices, as Markdown."""
+def usual_choices() -> dict[str, str]:
+    """Return the choice that a run takes from each group unless another is named."""
     import yaml
 
-    settings = yaml.safe_load((HOME / "conf/config.yaml").read_text(encoding="utf-8"))
-    usual = {
-        group: name
-        for entry in settings["defaults"]
-        if isinstance(entry, dict)
-        for group, name in entry.items()
-    }
+    defaults = yaml.safe_load((HOME / "conf/config.yaml").read_text(encoding="utf-8"))["defaults"]
+    pairs = (pair for entry in defaults if isinstance(entry, dict) for pair in entry.items())
+    return {group: str(name) for group, name in pairs if group in GROUPS}
+
+
+def page() -> str:
+    """Return the page of the documentation that lists the choices, as Markdown."""
+    usual = usual_choices()
     parts = [_PAGE_HEAD]
     for group, meaning in GROUPS.items():
         if group == "dataset":
@@ -228,17 +230,14 @@ class Option:
         if choices and text not in choices:
             raise unknown_name(self.name, text, filter(None, choices))
         if self.kind is bool:
-            return self._truth(text)
+            if text.lower() not in ("true", "false"):
+                raise UserError(f"{self.name} is '{text}'; it must be true or false")
+            return text.lower() == "true"
         if self.kind in (int, float):
             return self._number(text)
         if self.kind is Path and not text:
             raise UserError(f"{self.name}= has no value: name a file or folder")
         return self.kind(text)
-
-    def _truth(self, text: str) -> bool:
-        if text.lower() not in ("true", "false"):
-            raise UserError(f"{self.name} is '{text}'; it must be true or false")
-        return text.lower() == "true"
 
     def _number(self, text: str) -> float:
         """Return a finite number that the option's declaration takes."""
@@ -294,7 +293,7 @@ def read(options: type[T], words: Sequence[str]) -> T:
             raise UserError(f"{name} is given twice: {name}={texts[name]} and {name}={text}")
         else:
             texts[name] = text
-    values = dict(partial(_value, declared[name])(text) for name, text in texts.items())
+    values = dict(_value(declared[name], text) for name, text in texts.items())
     if "given" in {field.name for field in fields(options)}:  # type: ignore[arg-type]
         values["given"] = frozenset(texts)
     return options(**values)
@@ -306,11 +305,9 @@ def _value(option: Option, text: Any) -> tuple[str, Any]:
         return option.name, tuple(text)
     if isinstance(text, list):
         return option.name, tuple(value for item in text for value in option.read(item))
-    list_option = option.metadata.get("several")
-    if list_option and len(values := items(text, option.name)) > 1:
-        return list_option, values
-    if list_option:
-        return option.name, "".join(items(text, option.name))
+    if list_option := option.metadata.get("several"):
+        values = items(text, option.name)
+        return (list_option, values) if len(values) > 1 else (option.name, "".join(values))
     return option.name, option.read(text)
 
 
@@ -327,18 +324,14 @@ def _words_by_option(
             yield name, text
         elif word.startswith("--"):
             raise _unknown_word(word, declared)
-        elif slots and Path(word).is_file():
-            yield slots[0].name, word
-            slots = slots if slots[0].listed else slots[1:]
-        elif equals and (
-            takers := [collector for collector in collecting if collector.metadata["pairs"](name)]
-        ):
-            yield takers[0].name, (name, text)
-        elif slots and not equals:
+        elif slots and (not equals or Path(word).is_file()):
             yield slots[0].name, word
             slots = slots if slots[0].listed else slots[1:]
         else:
-            raise _unknown_word(word, declared)
+            takers = (taker for taker in collecting if equals and taker.metadata["pairs"](name))
+            if (taker := next(takers, None)) is None:
+                raise _unknown_word(word, declared)
+            yield taker.name, (name, text)
 
 
 # What other commands and libraries call the columns of groups.
@@ -360,24 +353,19 @@ def _unknown_word(word: str, declared: dict[str, Option]) -> UserError:
         return UserError(f"'{word}' has no value: write {name}={value_shown(declared[name])}")
     if name in _COLUMNS_OF_GROUPS and "group" in valid:
         return UserError(f"unknown option '{name}': columns of groups are named with group=")
-    if (equals or word.startswith("-")) and (group := _meant_of_run(name, valid)):
-        return UserError(
-            f"unknown option '{name}': {group}= is an option of fairbench run, not of this "
-            "command; --help lists its options"
-        )
     if equals or word.startswith("-"):
+        near = nearest(name, [*valid, *GROUPS, "experiment"], 1)
+        if near and near[0] not in valid:
+            return UserError(
+                f"unknown option '{name}': {near[0]}= is an option of fairbench run, not of this "
+                "command; --help lists its options"
+            )
         return unknown_name("option", name, valid)
     hint = did_you_mean(name, valid, "{}=") or "--help lists the options"
     return UserError(
         f"unexpected word '{word}': options are written name=value, and a value with a space "
         f"needs quotes; {hint}"
     )
-
-
-def _meant_of_run(name: str, valid: Sequence[str]) -> str:
-    """Return the choice of a run that `name` is nearest to; empty if a valid option is nearer."""
-    nearest_name = next(iter(nearest(name, [*valid, *GROUPS, "experiment"])), "")
-    return "" if nearest_name in valid else nearest_name
 
 
 def items(text: str, name: str) -> tuple[str, ...]:
@@ -403,9 +391,8 @@ def value_shown(option: Option) -> str:
         return str(declared)
     if choices := option.metadata.get("choices"):
         return "|".join(filter(None, choices))
-    placeholder = {bool: "true|false", int: "NUMBER", float: "NUMBER", Path: "PATH"}.get(
-        option.kind, "NAME"
-    )
+    placeholders = {bool: "true|false", int: "NUMBER", float: "NUMBER", Path: "PATH"}
+    placeholder = placeholders.get(option.kind, "NAME")
     return f"[{placeholder},...]" if option.listed else placeholder
 
 
@@ -627,15 +614,25 @@ class Command:
     def carry_out(self, options: Any) -> int:
         """Do what the options ask for, and return the exit status."""
         from fairbench.core.locks import using
-        from fairbench.results.record import refuse_pack
 
         folder = getattr(options, "results", None)
         if folder is not None:
             refuse_pack(folder)
-        if folder is None or not self.holds:
+        holding = using(folder, make=False) if folder is not None and self.holds else nullcontext()
+        with holding:
             return self.run(options) or 0
-        with using(folder, make=False):
-            return self.run(options) or 0
+
+
+def command(run: Callable[[Any], int | None], *, holds: bool = True) -> Command:
+    """Return the command of a function: its options are those that it takes.
+
+    The first paragraph of its docstring is the sentence, and the lines under ``Examples`` are the
+    examples, of which indented lines continue the one before.
+    """
+    options = next(iter(get_type_hints(run).values()))
+    text, _, examples = (inspect.getdoc(run) or "").partition("\n\nExamples\n--------\n")
+    lines = examples.replace("\n    ", " ").splitlines()
+    return Command(options, run, lines, text.partition("\n\n")[0], holds)
 
 
 def command_help(name: str, text: str, command: Command, *, whole: bool = False) -> str:
@@ -651,18 +648,19 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
     """
     all_options = list(options_of(command.options).values())
     all_options.sort(key=lambda option: option.name == "results")  # common to all commands: last
-    arguments = [option for option in all_options if option.argument]
     by_name = [option for option in all_options if not option.argument]
-    words = [
-        *(f"[{_argument(argument)}]" for argument in arguments),
-        *(["[OPTION=VALUE ...]"] if all_options else []),
-    ]
+    arguments = {
+        f"{argument.argument} ..." if argument.listed else argument.argument: argument
+        for argument in all_options
+        if argument.argument
+    }
+    words = [*(f"[{word}]" for word in arguments), *["[OPTION=VALUE ...]"] * bool(all_options)]
     parts = [" ".join([name, *words]), text.strip().replace("``", "")]
     if arguments:
         rows = []
-        for argument in arguments:
+        for word, argument in arguments.items():
             also = "" if argument.pairs else f" Or {argument.name}={value_shown(argument)}."
-            rows.append((_argument(argument), argument.metadata["sentence"] + also))
+            rows.append((word, argument.metadata["sentence"] + also))
         parts.append("Arguments\n" + table(rows))
     seldom = () if whole else _seldom_used(command.options)
     usual = [option for option in by_name if option.name not in seldom]
@@ -704,9 +702,7 @@ def _sections(kind: type[Any], options: Sequence[Option]) -> dict[str, list[Opti
     by_title: dict[str, list[Option]] = {title: [] for title in (*titles, _OPTIONS)}
     for declared in options:
         by_title[title_of.get(declared.name, _OPTIONS)].append(declared)
-    nonempty = {
-        title: titled_options for title, titled_options in by_title.items() if titled_options
-    }
+    nonempty = {title: titled for title, titled in by_title.items() if titled}
     if len(nonempty) > 1 and _OPTIONS in nonempty:
         nonempty["Output and everything else"] = nonempty.pop(_OPTIONS)
     return nonempty
@@ -723,10 +719,6 @@ def parts_help(name: str, text: str, commands: Mapping[str, Command]) -> str:
     examples_text = "Examples\n" + "\n".join(f"  {line}" for line in examples)
     usage = f"{name} {'|'.join(filter(None, commands))} [OPTION=VALUE ...]"
     return "\n\n".join([usage, text.strip(), table(rows), hint, examples_text, TERMS])
-
-
-def _argument(option: Option) -> str:
-    return f"{option.argument} ..." if option.listed else option.argument
 
 
 def _described(option: Option) -> str:

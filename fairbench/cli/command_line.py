@@ -8,14 +8,15 @@ words (``seed=3``) are set on the composed configuration, as Hydra itself sets t
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.cli.command import items, options_of_run
 from fairbench.components import conf_folders
@@ -33,12 +34,8 @@ _MOST_PLANNED = 10_000  # jobs, which take one or two minutes to plan
 _MOST_JOBS = 1_000_000  # of a sweep, whose configurations all are in memory
 
 
-@dataclass(frozen=True)
-class Composed:
-    """A configuration without Hydra's own part, as plain values, and each group's chosen option."""
-
-    config: dict[str, Any]
-    choices: dict[str, str]
+# A configuration without Hydra's own part, as plain values, and each group's chosen option.
+Composed: TypeAlias = tuple[dict[str, Any], dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,7 @@ class CommandLine:
         fixed = [
             w for w in run_words if self._is_choice(w) and not self.parse(w).is_sweep_override()
         ]
-        self._composer = _Composer(conf, [*hydra, *fixed])
+        self._composer = _Composer([*hydra, *fixed])
         presets = self._composer.sweeps if sweep else []
         self.hydra = tuple(hydra)
         self.tuned = sweep and self._composer.sweeper == TUNE
@@ -150,15 +147,18 @@ class CommandLine:
         UserError : an option that the configuration does not have.
         """
         choices = tuple(word for word in job if self._is_choice(word))
-        composed = self._composer.compose(choices)
-        config = dict(composed.config)
+        composed, chosen = self._composer.compose(choices)
+        config = dict(composed)
         for word in job:
             if word not in choices:
                 parsed = self.parse(word)
                 _set(config, str(parsed.key_or_group), parsed.value(), self.conf)
         if any("${" in word for word in job):
-            config = _resolve(config)
-        return {**config, "hydra": {"runtime": {"choices": composed.choices}}}
+            from omegaconf import OmegaConf
+
+            resolved: Any = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
+            config = dict(resolved)
+        return {**config, "hydra": {"runtime": {"choices": chosen}}}
 
     @property
     def swept(self) -> list[str]:
@@ -252,36 +252,36 @@ class CommandLine:
         ------
         UserError : an option that none of the choices has.
         """
-        choices: dict[str, set[str]] = {}
-        for word in {word for job in jobs for word in job if self._is_choice(word)}:
-            choices.setdefault(self.parse(word).get_key_element(), set()).add(word)
-        varied = {group for group, chosen in choices.items() if len(chosen) > 1}
+        words = {word for job in jobs for word in job if self._is_choice(word)}
+        counts = Counter(self.parse(word).get_key_element() for word in words)
+        varied = {group for group, number in counts.items() if number > 1}
+        if not varied:
+            return list(dict.fromkeys(jobs))
         having, lacking = dict[str, dict[str, None]](), dict[str, dict[str, None]]()
         valid: dict[str, set[str]] = {}
         applicable: dict[tuple[str, ...], None] = {}
         for job in jobs:
-            job_choices = tuple(word for word in job if self._is_choice(word))
+            config, chosen = self._composer.compose(tuple(filter(self._is_choice, job)))
             job_words = []
             for word in job:
                 name = str(self.parse(word).key_or_group)
-                group = name.partition(".")[0]
-                if name == group or group not in varied:
+                group, _, option = name.partition(".")
+                if not option or group not in varied:
                     job_words.append(word)
                     continue
-                composed = self._composer.compose(job_choices)
-                has_option = _has_option(composed.config, name)
-                chosen = having if has_option else lacking
-                chosen.setdefault(name, {})[composed.choices[group]] = None
-                valid.setdefault(name, set()).update(_options(composed.config, name, self.conf))
+                part = value_at(config, name.rpartition(".")[0])
+                has_option = isinstance(part, Mapping) and name.rpartition(".")[2] in part
+                (having if has_option else lacking).setdefault(name, {})[chosen[group]] = None
+                valid.setdefault(name, set()).update(_options(config, name, self.conf))
                 job_words += [word] if has_option else []
             applicable[tuple(job_words)] = None
         for name, without_option in lacking.items():
             if name not in having:
                 raise unknown_name("option", name, valid[name])
+            have, run = ("have", "run") if len(without_option) > 1 else ("has", "runs")
             note(
-                f"{name} is set for {', '.join(having[name])}; {', '.join(without_option)} "
-                f"{'have' if len(without_option) > 1 else 'has'} no such option, and "
-                f"{'run' if len(without_option) > 1 else 'runs'} without it"
+                f"{name} is set for {', '.join(having[name])}; {', '.join(without_option)} {have} "
+                f"no such option, and {run} without it"
             )
         return list(applicable)
 
@@ -329,13 +329,6 @@ def value_at(config: Mapping[str, Any], name: str) -> Any:
     return node
 
 
-def _has_option(config: Mapping[str, Any], name: str) -> bool:
-    """Return whether a part of a configuration has an option."""
-    part, _, last = name.rpartition(".")
-    node = value_at(config, part)
-    return isinstance(node, Mapping) and last in node
-
-
 def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
     """Set an option of a configuration, copying the part that it belongs to.
 
@@ -356,14 +349,13 @@ def _set(config: dict[str, Any], name: str, value: Any, conf: Path) -> None:
             raise unknown_name("option", name, _options(config, name, conf))
         node[key] = node = dict(inner)
     if last not in node:
-        valid = _options(config, name, conf)
-        if not valid:
-            group = name.partition(".")[0]
-            raise UserError(
-                f"unknown option '{name}': the {group} of this command has no options; name one "
-                f"that has, {group}=NAME"
-            )
-        raise unknown_name("option", name, valid)
+        if valid := _options(config, name, conf):
+            raise unknown_name("option", name, valid)
+        group = path[0]
+        raise UserError(
+            f"unknown option '{name}': the {group} of this command has no options; name one "
+            f"that has, {group}=NAME"
+        )
     node[last] = value
 
 
@@ -378,22 +370,13 @@ def _options(config: Mapping[str, Any], name: str, conf: Path) -> set[str]:
     return set(options_of_run(conf))
 
 
-def _resolve(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration with the values that ``${...}`` stands for."""
-    from omegaconf import OmegaConf
-
-    resolved: Any = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
-    return dict(resolved)
-
-
-@dataclass(frozen=True)
 class _Composer:
     """Composes configurations of the shared words with a job's choices, caching their parts."""
 
-    conf: Path
-    fixed: Sequence[str]
-    _parts: dict[str, tuple[str, Any, str] | None] = field(default_factory=dict)
-    _composed: dict[tuple[str, ...], Composed] = field(default_factory=dict)
+    def __init__(self, fixed: Sequence[str]) -> None:
+        self.fixed = fixed
+        self._parts: dict[str, tuple[str, Any, str] | None] = {}
+        self._composed: dict[tuple[str, ...], Composed] = {}
 
     @cached_property
     def whole(self) -> DictConfig:
@@ -424,61 +407,24 @@ class _Composer:
             parts = [self._part(word) for word in choices if word not in self.fixed]
             local = [part for part in parts if part is not None]
             if len(local) == len(parts):
-                config = self.base.config | {group: node for group, node, _ in local}
-                names = self.base.choices | {group: name for group, _, name in local}
-                self._composed[choices] = Composed(config, names)
+                config, names = self.base
+                self._composed[choices] = (
+                    config | {group: node for group, node, _ in local},
+                    names | {group: name for group, _, name in local},
+                )
             else:
-                self._composed[choices] = self._directly(choices)
+                self._composed[choices] = _without_hydra(_compose([*self.fixed, *choices]))
         return self._composed[choices]
-
-    def _directly(self, choices: Sequence[str]) -> Composed:
-        return _without_hydra(_compose([*self.fixed, *choices]))
 
     def _part(self, word: str) -> tuple[str, Any, str] | None:
         """Return a group's part and the option's name; None if the choice changes other parts."""
         if word not in self._parts:
-            group, _, option = word.partition("=")
-            plain = self._plain(group, option)
-            self._parts[word] = self._composed_part(word) if plain is None else plain
+            group = word.partition("=")[0]
+            alone = _without_hydra(_compose([*self.fixed, word]))
+            config, names = alone
+            local = group in config and _rest(alone, group) == _rest(self.base, group)
+            self._parts[word] = (group, config[group], names.get(group, "")) if local else None
         return self._parts[word]
-
-    def _composed_part(self, word: str) -> tuple[str, Any, str] | None:
-        group = word.partition("=")[0]
-        alone = self._directly([word])
-        local = group in alone.config and _rest(alone, group) == _rest(self.base, group)
-        option = alone.choices.get(group, "")
-        return (group, alone.config[group], option) if local else None
-
-    def _plain(self, group: str, option: str) -> tuple[str, Any, str] | None:
-        """Return the part that an option's file defines, or None if other files can change it."""
-        before = self.base.choices.get(group, "")
-        files = [self.conf / group / f"{name}.yaml" for name in (before, option)]
-        if group in self._set_elsewhere or not all(_is_self_contained(file) for file in files):
-            return None
-        from omegaconf import OmegaConf
-
-        return group, OmegaConf.to_container(OmegaConf.load(files[1])), option
-
-    @cached_property
-    def _set_elsewhere(self) -> set[str]:
-        """The names set by the main file, or by an experiment's file and the files it includes."""
-        from omegaconf import OmegaConf
-
-        from fairbench.experiments.configuration import experiment_files
-
-        names = {str(name) for name in OmegaConf.load(self.conf / "config.yaml")}
-        experiment = self.base.choices.get("experiment", "None")
-        files = experiment_files(self.conf, experiment) if experiment != "None" else []
-        return names | {str(name) for file in files for name in file}
-
-
-def _is_self_contained(file: Path) -> bool:
-    """Return whether a configuration file includes no other one and belongs to its own group."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return not any(word in text for word in ("defaults:", "@package"))
 
 
 def _compose(words: Sequence[str]) -> DictConfig:
@@ -499,10 +445,9 @@ def _without_hydra(whole: DictConfig) -> Composed:
     choices = {str(key): str(value) for key, value in whole.hydra.runtime.choices.items()}
     masked = OmegaConf.masked_copy(whole, [str(key) for key in whole if key != "hydra"])
     config: Any = OmegaConf.to_container(masked, resolve=True)
-    return Composed(config, choices)
+    return config, choices
 
 
-def _rest(composed: Composed, group: str) -> tuple[dict[str, Any], dict[str, str]]:
+def _rest(composed: Composed, group: str) -> list[dict[str, Any]]:
     """Return all but one group of a configuration and its choices."""
-    config = {key: part for key, part in composed.config.items() if key != group}
-    return config, {key: name for key, name in composed.choices.items() if key != group}
+    return [{key: part for key, part in parts.items() if key != group} for parts in composed]

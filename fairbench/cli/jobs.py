@@ -29,6 +29,7 @@ from fairbench.experiments.execute import (
     Plan,
     UnitResult,
     executor,
+    plan_run,
     prices_of,
     seconds_of_fit,
 )
@@ -98,12 +99,11 @@ def job_name(name: str, words: Words, varied: Sequence[str]) -> str:
 
     An option is called by its last part, if that is unique.
     """
-    lasts = [option.rpartition(".")[2] for option in varied]
-    short = {
-        option: last for option, last in zip(varied, lasts, strict=True) if lasts.count(last) == 1
-    }
-    pairs = [word.partition("=") for word in words]
-    assignments = [f"{short.get(key, key)}={value}" for key, _, value in pairs if key in varied]
+    lasts = Counter(option.rpartition(".")[2] for option in varied)
+    assignments = []
+    for key, _, value in (word.partition("=") for word in words):
+        last = key.rpartition(".")[2]
+        assignments += [f"{last if lasts[last] == 1 else key}={value}"] if key in varied else []
     return ", ".join([name, *assignments])
 
 
@@ -113,21 +113,21 @@ def show_plan(runs: Sequence[Plan], skipped: Sequence[Outcome] = ()) -> None:
     Many runs are summed up by learner and intervention.
     """
     many = len(runs) > _MOST
+    heads = ("learner", "intervention") if many else ("run",)
+    figures = (*["runs"] * many, "cells", "in the store", "to compute")
     rows: dict[tuple[str, ...], Counter[str]] = {}
     for run, costs in _with_costs(runs):
-        chosen = run.config["hydra"]["runtime"]["choices"]
-        key = (chosen["learner"], chosen["intervention"]) if many else (run.id, run.name)
+        chosen = {**run.config["hydra"]["runtime"]["choices"], "run": run.name, "id": run.id}
+        key = tuple(chosen[name] for name in (*heads, *["id"] * (not many)))
         rows.setdefault(key, Counter()).update(costs)
-    heads = ("learner", "intervention") if many else ("run",)
-    figures = (*(("runs",) if many else ()), "cells", "in the store", "to compute")
     columns = [*map(Column, heads), *(Column(name, "count") for name in figures)]
     columns.append(Column("estimated CPU", right=True))
     cells = [
-        [*key[-len(heads) :], *(costs[name] for name in figures), _price(costs)]
+        [*key[: len(heads)], *(costs[name] for name in figures), _price(costs)]
         for key, costs in rows.items()
     ]
-    for outcome in () if many else skipped:
-        cells.append([outcome.name, *([None] * len(figures)), outcome.status])
+    without = [None] * len(figures)
+    cells += [[one.name, *without, one.status] for one in (() if many else skipped)]
     print_document(Document("", [Section("plan", [Table(columns, cells)])]))
     _print_price(sum(rows.values(), Counter()))
 
@@ -141,14 +141,13 @@ def _price(costs: Counter[str]) -> str:
 
 def _with_costs(runs: Sequence[Plan]) -> Iterator[tuple[Plan, dict[str, Any]]]:
     """Yield each run with the cells and CPU seconds that it adds to those of earlier runs."""
-    folders = {run.store.root for run in runs}
-    prices = {root: prices_of(Catalogue(root)) for root in folders}
+    prices = {root: prices_of(Catalogue(root)) for root in {run.store.root for run in runs}}
     counted: set[str] = set()
     for run in runs:
         missing = {cell for cell in run.cells if not run.store.has(cell)}
         new = len(missing - counted)
         counted |= missing
-        paid, chosen = prices[run.store.root], run.config["hydra"]["runtime"]["choices"]
+        chosen, paid = run.config["hydra"]["runtime"]["choices"], prices[run.store.root]
         each = seconds_of_fit(paid, run.cost_key, run.rows, chosen) if new else 0.0
         costs = {"runs": 1, "cells": len(run.cells), "in the store": len(run.cells) - len(missing)}
         costs |= {"to compute": new, "unpriced": new if each is None else 0}
@@ -192,24 +191,23 @@ def sum_up(
     ----------
     words : the words of the command line.
     """
-    by_status = {
-        status: [job for job in outcomes if job.status == status]
+    finished, skipped, failed = (
+        [job for job in outcomes if job.status == status]
         for status in ("finished", "skipped", "failed")
-    }
-    finished, failed = by_status["finished"], by_status["failed"]
-    for job in by_status["skipped"]:
+    )
+    for job in skipped:
         print_line(job.line)
     name = sweep_name(words, IDENTITY)
     try:
         keep_sweep(settings.folder, name, [outcome.row for outcome in outcomes])
     except OSError as error:
         print_line(f"warning: this list is not kept: {refused(error)}")
-    computed = {outcome.plan.id: outcome.computed for outcome in finished if outcome.plan}
-    runs = list({outcome.plan.id: outcome.plan for outcome in finished if outcome.plan}.values())
+    ends = {job.plan.id: (job.plan, job.computed) for job in finished if job.plan}
+    runs = [run for run, _ in ends.values()]
     cells = len({cell for run in runs for cell in run.cells})
-    fitted = sum(computed.values())
-    counts = f"{len(finished)} runs finished, {len(by_status['skipped'])} skipped"
-    parts = [f"{counts}, {len(failed)} failed", f"fitted {fitted} of {cells} cells"]
+    fitted = sum(computed for _, computed in ends.values())
+    counts = f"{len(finished)} runs finished, {len(skipped)} skipped, {len(failed)} failed"
+    parts = [counts, f"fitted {fitted} of {cells} cells"]
     if runs:
         folder = runs[0].store.run_path(runs[0].id).parent
         parts += [f"files: {folder}", log_runs(runs, config["tracking"], name)]
@@ -248,13 +246,15 @@ def next_commands(ids: Sequence[str], runs: Catalogue, results: Path) -> list[li
     runs : the runs to search for comparable ones.
     """
     folder_option = [] if str(results) == "results" else [f"results={results}"]
-    ids_or_all = [id_[:6] for id_ in ids] if len(ids) <= _NAMED_RUNS else ["all"]
-    commands = [["report"], ["table", *ids_or_all, "out=runs.csv"]]
-    largest_set = max(runs.comparable(), key=len, default=None)
-    if largest_set is not None:
-        short_ids = [id_[:6] for id_ in largest_set.runs]
-        commands.append(["compare", *(short_ids if len(short_ids) <= _NAMED_RUNS else ["all"])])
+    commands = [["report"], ["table", *_named(ids), "out=runs.csv"]]
+    if largest_set := max(runs.comparable(), key=len, default=None):
+        commands.append(["compare", *_named(list(largest_set.runs))])
     return [["fairbench", *command, *folder_option] for command in commands]
+
+
+def _named(ids: Sequence[str]) -> list[str]:
+    """Return the words that name some runs, or all where they are many."""
+    return [id_[:6] for id_ in ids] if len(ids) <= _NAMED_RUNS else ["all"]
 
 
 def _show_failures(
@@ -527,8 +527,6 @@ def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
     ----------
     varied : the options in which the jobs of the sweep differ; they are part of its name.
     """
-    from fairbench.experiments.execute import plan_run
-
     words, config = job
     name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
     try:

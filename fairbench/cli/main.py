@@ -11,26 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fairbench.cli.command import (
-    ALL,
-    TERMS,
-    TYPED,
-    Command,
-    command_help,
-    options_of,
-    parts_help,
-    read,
-    table,
-)
-from fairbench.cli.extensions import (
-    VERBS,
-    added,
-    declared,
-    names,
-    problem_of,
-    source_of,
-    verb_module,
-)
+from fairbench.cli import command as cli
+from fairbench.cli import extensions
+from fairbench.cli.command import Command
+from fairbench.cli.extensions import names
 from fairbench.cli.output import call_command, set_up_threads
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
@@ -42,9 +26,12 @@ _FOLDER = Path(__file__).resolve().parent / "verbs"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit status: 0, 1 (failed), 2 (refused), 130 (stopped)."""
-    _prepare_process()
+    set_up_threads()  # before numpy is imported
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a sign that the terminal does not have becomes ?
+            stream.reconfigure(errors="replace")
     words = list(sys.argv[1:] if arguments is None else arguments)
-    TYPED.set(tuple(words))
+    cli.TYPED.set(tuple(words))
     return call_command(partial(_run_alone if arguments is None else run_command, words))
 
 
@@ -95,8 +82,8 @@ def module_of(verb: str) -> ModuleType:
     """
     if verb in own_verbs():
         return importlib.import_module(f"fairbench.cli.verbs.{verb.replace('-', '_')}")
-    if verb in (others := names(VERBS)):
-        return verb_module(verb)
+    if verb in (others := names(extensions.VERBS)):
+        return extensions.verb_module(verb)
     raise unknown_name("verb", verb, sorted({*own_verbs(), *others}))
 
 
@@ -108,7 +95,7 @@ def own_verbs() -> list[str]:
 
 def verbs() -> list[str]:
     """Return the verbs that there are: those of fairbench itself, and of extensions."""
-    return sorted({*own_verbs(), *added(VERBS)})
+    return sorted({*own_verbs(), *extensions.added(extensions.VERBS)})
 
 
 def overview() -> str:
@@ -116,17 +103,21 @@ def overview() -> str:
     by_section: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
     for verb in own_verbs():
         source = ast.parse((_FOLDER / f"{verb.replace('-', '_')}.py").read_text(encoding="utf-8"))
-        by_section[declared(source, "SECTION")].append((verb, _sentence(source)))
-    for verb in added(VERBS):
+        by_section[extensions.declared(source, "SECTION")].append((verb, _sentence(source)))
+    for verb in extensions.added(extensions.VERBS):
         by_section[EXTENSIONS].append((verb, _of_extension(verb)))
     widest = max(len(verb) for rows in by_section.values() for verb, _ in rows)
     return "\n\n".join(
         [
             "fairbench VERB [name=value ...]",
             "Is this model fair, and how sure are we?",
-            *(f"{section}\n{table(rows, widest)}" for section, rows in by_section.items() if rows),
+            *(
+                f"{section}\n{cli.table(rows, widest)}"
+                for section, rows in by_section.items()
+                if rows
+            ),
             "fairbench VERB --help lists what a verb takes; fairbench --version is the version.",
-            TERMS,
+            cli.TERMS,
         ]
     )
 
@@ -146,10 +137,8 @@ def _of_extension(verb: str) -> str:
     """Return the first sentence on a verb that an extension adds, or why it cannot be used."""
     if verb in own_verbs():
         return "(an extension adds this verb, too, which is not used)"
-    if problem := problem_of(verb):
-        return f"({problem})"
-    source = source_of(verb)
-    return _sentence(source) if source else ""
+    problem, source = extensions.problem_of(verb), extensions.source_of(verb)
+    return f"({problem})" if problem or not source else _sentence(source)
 
 
 def _sentence(source: ast.Module) -> str:
@@ -167,33 +156,29 @@ def run_verb(name: str, module: Any, words: list[str]) -> int:
     if hasattr(module, "main"):
         return int(module.main(words))
     text = module.__doc__ or ""
-    if hasattr(module, "COMMANDS"):
-        commands: Mapping[str, Command] = module.COMMANDS
-        asks_for_help = any(word in _HELP for word in words)
-        part = next(iter(_plain(words)), "")
-        if asks_for_help and part == ALL:
-            part = ""
-        of_verb = options_of(commands[""].options).values() if "" in commands else ()
-        if any(option.argument for option in of_verb):
-            part = part if part in commands else ""
-        elif not part and (asks_for_help or "" not in commands):
-            if not asks_for_help:
-                raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
-            print(parts_help(name, text, commands))
-            return 0
-        if part and part not in commands:
-            raise _unknown_part(name, part, commands)
-        if part:
-            words.remove(part)
-            name = f"{name} {part}"
-            text = commands[part].sentence
-        return run_words(name, text, commands[part], words)
-    return run_words(name, text, module.COMMAND, words)
+    if hasattr(module, "COMMAND"):
+        return run_words(name, text, module.COMMAND, words)
+    commands: Mapping[str, Command] = module.COMMANDS
+    asks_for_help = any(word in _HELP for word in words)
+    part = next((word for word in _plain(words) if not (asks_for_help and word == cli.ALL)), "")
+    of_verb = cli.options_of(commands[""].options).values() if "" in commands else ()
+    takes_words = any(option.argument for option in of_verb)
+    if part in commands and part:
+        words.remove(part)
+        return run_words(f"{name} {part}", commands[part].sentence, commands[part], words)
+    if part and not takes_words:
+        raise _unknown_part(name, part, commands)
+    if asks_for_help and not takes_words:
+        print(cli.parts_help(name, text, commands))
+        return 0
+    if "" not in commands:
+        raise UserError(f"{name} needs to be told what: {', '.join(commands)}")
+    return run_words(name, text, commands[""], words)
 
 
 def _unknown_part(verb: str, part: str, commands: Mapping[str, Command]) -> UserError:
     """Return the error for a word that is no part of a verb; a file is what parts are given."""
-    of_files = [name for name, each in commands.items() if "path" in options_of(each.options)]
+    of_files = [name for name, each in commands.items() if "path" in cli.options_of(each.options)]
     if of_files and Path(part).is_file():
         return UserError(
             f"{verb} needs to be told what to do with {part}: {', '.join(of_files)}; such as "
@@ -215,14 +200,6 @@ def run_words(name: str, text: str, command: Command, words: Sequence[str]) -> i
     UserError : the words cannot be read, or what they ask for cannot be done.
     """
     if any(word in _HELP for word in words):
-        print(command_help(name, text, command, whole=ALL in words))
+        print(cli.command_help(name, text, command, whole=cli.ALL in words))
         return 0
-    return command.carry_out(read(command.options, words))
-
-
-def _prepare_process() -> None:
-    """Set up what must be set before numpy is imported, and what a terminal may not be able to."""
-    set_up_threads()
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a sign that the terminal does not have becomes ?
-            stream.reconfigure(errors="replace")
+    return command.carry_out(cli.read(command.options, words))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli.command import components_folder
-from fairbench.components import FOLDER
 from fairbench.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -41,6 +38,7 @@ def run(words: Sequence[str] = ()) -> Run:
     from fairbench.cli.command_line import CommandLine, hydra_of
     from fairbench.cli.jobs import figure_drawer, log_runs, protect_from_collection
     from fairbench.cli.output import explain_hydra_errors
+    from fairbench.cli.run import set_up_workers
     from fairbench.experiments.execute import carry_out, processes
     from fairbench.results.runs import Run
 
@@ -48,7 +46,7 @@ def run(words: Sequence[str] = ()) -> Run:
         raise UserError(f"words is a text: give a list, such as {words.split()!r}")
     root = components_folder()
     conf = root / "conf"
-    _prepare()
+    set_up_workers()
     with explain_hydra_errors(conf), hydra_of(conf), ExitStack() as locks:
         line = CommandLine(list(words), conf, sweep=False)
         config = line.compose(line.jobs[0])
@@ -60,13 +58,3 @@ def run(words: Sequence[str] = ()) -> Run:
         planned = carry_out(config, executor=executor, draw=draw).plan
         log_runs([planned], config["tracking"])
     return Run(planned.store.run_path(planned.id))
-
-
-def _prepare() -> None:
-    """Let worker processes find this package and components, and Hydra raise its errors."""
-    source_folder = str(Path(__file__).resolve().parents[2])
-    before = os.environ.get("PYTHONPATH", "")
-    if source_folder not in before.split(os.pathsep):
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [source_folder, before]))
-    os.environ.setdefault(FOLDER, os.getcwd())
-    os.environ["HYDRA_FULL_ERROR"] = "1"

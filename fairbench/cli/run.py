@@ -63,13 +63,25 @@ def set_up_process() -> None:
     Called before numpy is imported.
     """
     set_up_threads()
-    # This package comes before the current folder on the path; Hydra raises errors as exceptions.
-    source_folder = str(Path(__file__).resolve().parents[2])
-    os.environ["PYTHONPATH"] = os.pathsep.join([source_folder, os.environ.get("PYTHONPATH", "")])
-    os.environ.setdefault(FOLDER, os.getcwd())
+    source_folder = set_up_workers()  # which comes before the current folder on the path
     os.environ["PYTHONSAFEPATH"] = "1"
-    os.environ["HYDRA_FULL_ERROR"] = "1"
     sys.path[:] = [source_folder, *(path for path in sys.path if path not in ("", source_folder))]
+
+
+def set_up_workers() -> str:
+    """Let workers find this package and components, and Hydra raise its errors as exceptions.
+
+    Returns
+    -------
+    The folder that the package lies in.
+    """
+    source_folder = str(Path(__file__).resolve().parents[2])
+    before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if before[0] != source_folder:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [source_folder, *before]))
+    os.environ.setdefault(FOLDER, os.getcwd())
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    return source_folder
 
 
 def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> int:

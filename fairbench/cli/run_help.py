@@ -17,6 +17,7 @@ import yaml
 from fairbench.cli import command as choices
 from fairbench.cli.command import ALL, TERMS, filled, table, value_word
 from fairbench.components import HOME
+from fairbench.results.catalogue import flat
 
 _SPACE = " " * 6
 _HEAD = """\
@@ -45,13 +46,7 @@ def run_help(words: Sequence[str]) -> str:
     """
     whole = ALL in words
     main = (HOME / "conf" / "config.yaml").read_text(encoding="utf-8")
-    defaults = {
-        name: str(choice)
-        for default in yaml.safe_load(main)["defaults"]
-        if isinstance(default, dict)
-        for name, choice in default.items()
-        if name in choices.GROUPS
-    }
+    defaults = choices.usual_choices()
     typed = dict(word.split("=", 1) for word in words if "=" in word)
     chosen = defaults | {name: choice for name, choice in typed.items() if name in defaults}
     explained = [group for group in chosen if whole or group in _USUAL_OPTIONS or group in typed]
@@ -85,10 +80,8 @@ def _choices(defaults: Mapping[str, str], *, whole: bool) -> str:
             lines.append(table([(f"    {name}", choices.sentence(group, name)) for name in usual]))
         if group == "dataset" and not whole:
             lines.append(f"      and {len(others)} more: fairbench data, or docs/datasets.md")
-        elif usual and others:
-            lines.append(filled(f"and {', '.join(others)}", _SPACE, _SPACE))
-        elif len(others) > 1:
-            lines.append(filled(", ".join(others), _SPACE, _SPACE))
+        elif others and (usual or len(others) > 1):
+            lines.append(filled("and " * bool(usual) + ", ".join(others), _SPACE, _SPACE))
         lines += [""] * (group == list(first)[-1])
     return "\n".join([*lines, *_experiments(whole=whole)])
 
@@ -108,16 +101,13 @@ def _experiments(*, whole: bool) -> Iterator[str]:
 
 def _settings(main: str) -> str:
     """Return the settings of every run, with the comments that explain them."""
-    rows = []
-    values = yaml.safe_load(main)
     comments = _comments(main)
-    for name, value in values.items():
-        if name in ("defaults", "hydra"):
-            continue
-        parts = value.items() if isinstance(value, dict) else [("", value)]
-        for part, part_value in parts:
-            setting = f"{name}.{part}" if part else name
-            rows.append((f"{setting}={value_word(part_value)}", comments.get(part or name, "")))
+    settings = {key: node for key, node in yaml.safe_load(main).items() if key != "hydra"}
+    del settings["defaults"]
+    rows = [
+        (f"{name}={value_word(value)}", comments.get(name.rpartition(".")[2], ""))
+        for name, value in flat(settings).items()
+    ]
     launchers = sorted(path.stem for path in (HOME / "conf/hydra/launcher").glob("*.yaml"))
     rows.append(("hydra/launcher=NAME", f"where a sweep is computed: {', '.join(launchers)}"))
     return f"Settings\n{table(rows, max(len(first) for first, _ in rows))}"
@@ -166,14 +156,8 @@ def _parameter_texts(target: str) -> dict[str, str]:
         return {}
     nodes = ast.parse(files[0].read_text(encoding="utf-8")).body
     definitions = (node for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef))
-    text = next(
-        (
-            ast.get_docstring(definition) or ""
-            for definition in definitions
-            if definition.name == name
-        ),
-        "",
-    )
+    texts = {definition.name: ast.get_docstring(definition) or "" for definition in definitions}
+    text = texts.get(name, "")
     entries = re.findall(r"^(\w+) : ((?:.+)(?:\n    .+)*)", text, re.M)
     return {
         entry: " ".join(meaning.split()).replace("``", "").removesuffix(".")

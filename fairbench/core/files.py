@@ -362,18 +362,18 @@ def atomic(
                 yield file
                 file.flush()
                 if lasting and not shows:
-                    _to_disk(handle)
+                    os.fsync(handle)
                 os.replace(half, name, src_dir_fd=folder, dst_dir_fd=folder)
                 half = name  # of which nothing stays that a disk refuses late
                 if lasting and shows:
-                    _to_disk(handle)
+                    os.fsync(handle)
         except BaseException:
             with contextlib.suppress(OSError):  # no right to
                 os.unlink(half, dir_fd=folder)
             raise
         if lasting and not shows:
             with contextlib.suppress(OSError):  # of folders, some file systems cannot
-                _to_disk(folder)
+                os.fsync(folder)
 
 
 @contextlib.contextmanager
@@ -411,10 +411,6 @@ def is_aside(name: str) -> bool:
     return _ASIDE.fullmatch(name) is not None
 
 
-def _to_disk(handle: int) -> None:
-    os.fsync(handle)
-
-
 def write_bytes(
     path: Path, content: bytes, *, mode: int = 0o666, lasting: bool = True, shows: bool = False
 ) -> None:
@@ -433,11 +429,8 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         write_bytes(folder / name, content, lasting=False)
     with naming(folder):
         for name in contents:
-            handle = opened(folder / name)
-            try:
-                _to_disk(handle)
-            finally:
-                os.close(handle)
+            with open(opened(folder / name), "rb") as file:
+                os.fsync(file.fileno())
 
 
 def write_text(path: Path, text: str, *, mode: int = 0o666, lasting: bool = True) -> None:
@@ -593,16 +586,16 @@ def read_table(path: Path, *, private: bool = False) -> pa.Table:
     content = read_bytes(path, most_memory(), private=private)
     if not is_sealed(content):
         raise DamagedError("the content is not what was written")
-    return read_parquet(content, path.name)
+    return table_within(content, path.name)
 
 
-def read_parquet(
-    content: bytes,
+def table_within(
+    content: bytes | pa.NativeFile,
     name: str,
     columns: Collection[str] | None = None,
     dictionaries: Collection[str] = (),
 ) -> pa.Table:
-    """Return the table of a Parquet file's content; `name` is that of messages.
+    """Return the table of a Parquet file, or of its content; `name` is that of messages.
 
     Parameters
     ----------
@@ -614,20 +607,9 @@ def read_parquet(
     UserError : it takes more memory than is allowed.
     """
     import pyarrow as pa
-
-    return table_within(pa.BufferReader(content), name, columns, dictionaries)
-
-
-def table_within(
-    source: pa.NativeFile,
-    name: str,
-    columns: Collection[str] | None = None,
-    dictionaries: Collection[str] = (),
-) -> pa.Table:
-    """Return the table of a Parquet file, as :func:`read_parquet`."""
-    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
+    source = pa.BufferReader(content) if isinstance(content, bytes) else content
     with ParquetFile(source) as file:  # half the time of pq.read_table
         fields = [field for field in file.schema_arrow if columns is None or field.name in columns]
         long = check_parquet(file, name, columns=columns)
@@ -740,9 +722,12 @@ def check_parquet(
     ------
     UserError : they would; see :func:`check_memory`.
     """
+    from pyarrow import types
+
     about = file.metadata
     fields = [field for field in file.schema_arrow if columns is None or field.name in columns]
-    if lists := next((field for field in fields if _is_nested(field)), None):
+    kinds = {field.name: getattr(field.type, "storage_type", field.type) for field in fields}
+    if lists := next((field for field in fields if types.is_nested(kinds[field.name])), None):
         raise DataError(
             f"{name}: column '{lists.name}' is of type {lists.type}, not a value in each row"
         )
@@ -759,25 +744,14 @@ def check_parquet(
         chunks = [group.column(place) for group in rows for place in places.get(field.name, [])]
         values = sum(abs(chunk.num_values) for chunk in chunks)
         unfolded = sum(abs(chunk.total_uncompressed_size) for chunk in chunks)
-        total += unfolded + values * _width(field)
+        # What a field takes, without the letters of a text.
+        is_fixed = "fixed_size_binary" in str(kind := kinds[field.name])
+        width = FIELD + (getattr(kind, "byte_width", 0) if is_fixed else 0)
+        total += unfolded + values * width
         if is_text(field) and values * unfolded > share:
             long.append(field.name)
     check_memory(total, name)
     return long
-
-
-def _is_nested(field: pa.Field) -> bool:
-    from pyarrow import types
-
-    kind = getattr(field.type, "storage_type", field.type)
-    return bool(types.is_nested(kind))
-
-
-def _width(field: pa.Field) -> int:
-    """Return the bytes that a field takes, without the letters of a text."""
-    kind = getattr(field.type, "storage_type", field.type)
-    width: int = getattr(kind, "byte_width", 0) if "fixed_size_binary" in str(kind) else 0
-    return FIELD + width
 
 
 _GB = 2.0**30

@@ -32,12 +32,6 @@ def computing_tree(tree: ast.Module) -> ast.Module:
 class _Reduce(ast.NodeTransformer):
     """Drops what people read and what type checkers read."""
 
-    def visit_Module(self, node: ast.Module) -> ast.AST:
-        return self._without_docstring(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return self._without_docstring(node)
-
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
         return self._without_docstring(node)
@@ -72,6 +66,8 @@ class _Reduce(ast.NodeTransformer):
             node.body = node.body[1:] or [ast.Pass()]
         reduced: ast.AST = self.generic_visit(node)
         return reduced
+
+    visit_Module = visit_ClassDef = _without_docstring
 
 
 def _is_error(name: str) -> bool:
@@ -199,12 +195,7 @@ def _parts(tree: ast.Module) -> dict[str, Any]:
         if known.keys() & {n.id for n in ast.walk(decorator) if isinstance(n, ast.Name)}
     }
     parts[RUN][1] += [("", name) for name in sorted(decorated)]
-    parts[RUN][1] += [
-        (alias.name, ALL)
-        for node in imports
-        if isinstance(node, ast.Import) and _own_import(node)
-        for alias in node.names
-    ]
+    parts[RUN][1] += _whole_modules(imports)
     others = sorted({ast.dump(node) for node in imports if not _own_import(node)})
     passed_on = {name: ["", [place]] for name, place in names.items() if name not in parts}
     return {**passed_on, **parts, IMPORTS: [digest(others) if others else "", []]}
@@ -240,6 +231,12 @@ def _imported_names(imports: Iterable[ast.stmt]) -> dict[str, tuple[str, str]]:
     return names
 
 
+def _whole_modules(imports: Iterable[ast.stmt]) -> list[tuple[str, str]]:
+    """Return the modules of this project that are imported themselves, all of each."""
+    whole = (node for node in imports if isinstance(node, ast.Import) and _own_import(node))
+    return [(alias.name, ALL) for node in whole for alias in node.names]
+
+
 def _part(
     nodes: Sequence[ast.stmt], known: Mapping[str, tuple[str, str]], foreign: Mapping[str, str]
 ) -> list[Any]:
@@ -249,12 +246,7 @@ def _part(
     local = [inner for inner in walked if isinstance(inner, ast.Import | ast.ImportFrom)]
     names = {**known, **_imported_names(local)}
     used = {names[word] for word in words if word in names}
-    used |= {
-        (alias.name, ALL)
-        for node in local
-        if isinstance(node, ast.Import) and _own_import(node)
-        for alias in node.names
-    }
+    used |= {*_whole_modules(local)}
     renamed = sorted(
         (word, names[word][1]) for word in words if word in names and names[word][1] != word
     )

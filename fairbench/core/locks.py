@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import sys
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -81,7 +82,7 @@ def locked(
     BusyError : another process holds it.
     OSError : the file cannot be made.
     """
-    handle = _locked_handle(path, shared, _Wait(path, seconds, silence))
+    handle = _locked_handle(path, shared, _pauses(path, seconds, silence))
     try:
         if not shared:
             _note(handle)
@@ -92,53 +93,33 @@ def locked(
         _free(handle, path, shared)
 
 
-@dataclass
-class _Wait:
-    """A wait for a lock that another process holds.
+def _pauses(path: Path, seconds: float | None, silence: float) -> Iterator[None]:
+    """Wait a moment at each step, until a wait for a lock has lasted long enough.
 
-    Attributes
-    ----------
-    path, seconds, silence : the parameters of :func:`locked`.
-    began : when the wait began; this and the next two are times of ``time.monotonic``.
-    told : when it was last printed for whom the command waits.
-    heard : when the holder last showed a sign of life.
-    sign : the time of the lock file at that sign, in nanoseconds.
+    The parameters are those of :func:`locked`.
+
+    Raises
+    ------
+    BusyError : the time is over, or the holder is dead; the message says who holds the lock.
     """
-
-    path: Path
-    seconds: float | None
-    silence: float
-    began: float = field(default_factory=time.monotonic)
-    told: float = field(default_factory=lambda: time.monotonic() + _FIRST - _AGAIN)
-    heard: float = field(default_factory=time.monotonic)
-    sign: int = 0
-
-    def pause(self) -> None:
-        """Wait a moment, unless the wait has lasted long enough.
-
-        Raises
-        ------
-        BusyError : the time is over, or the holder is dead; the message says who holds the lock.
-        """
+    began = heard = time.monotonic()
+    told = began + _FIRST - _AGAIN  # when it was last printed for whom the command waits
+    sign = 0  # the time of the lock file when its holder last showed a sign of life
+    while True:
         now = time.monotonic()
-        if (sign := _modified_at(self.path)) != self.sign:
-            self.sign = sign
-            self.heard = now
-        if self.seconds is not None and now - self.began >= self.seconds:
-            raise BusyError(holder(self.path))
-        if self.seconds is None and now - self.heard >= self.silence:
-            silent = f"which has shown no sign of life for {(now - self.heard) / 60:.1g} minutes"
-            raise BusyError(f"{holder(self.path)}, {silent}")
-        if now - self.told >= _AGAIN:
-            self.told = now
-            print(visible(f"waiting for {holder(self.path)}"), file=sys.stderr, flush=True)
-        time.sleep(min(_LONGEST_PAUSE, _PAUSE + (now - self.began) / 100))
-
-
-def _modified_at(path: Path) -> int:
-    """Return when a file was last changed, in nanoseconds; 0 if it is not there."""
-    about = entry(path)
-    return about.st_mtime_ns if about else 0
+        about = entry(path)
+        if about and about.st_mtime_ns != sign:
+            sign, heard = about.st_mtime_ns, now
+        if seconds is not None and now - began >= seconds:
+            raise BusyError(holder(path))
+        if seconds is None and now - heard >= silence:
+            silent = f"which has shown no sign of life for {(now - heard) / 60:.1g} minutes"
+            raise BusyError(f"{holder(path)}, {silent}")
+        if now - told >= _AGAIN:
+            told = now
+            print(visible(f"waiting for {holder(path)}"), file=sys.stderr, flush=True)
+        time.sleep(min(_LONGEST_PAUSE, _PAUSE + (now - began) / 100))
+        yield
 
 
 class _SignsOfLife:
@@ -175,13 +156,13 @@ class _SignsOfLife:
 _alive = _SignsOfLife()
 
 
-def _locked_handle(path: Path, shared: bool, wait: _Wait) -> int:
-    """Open the file of a lock and lock it, waiting as long as `wait` allows; return its handle."""
+def _locked_handle(path: Path, shared: bool, pauses: Iterator[None]) -> int:
+    """Open the file of a lock and lock it, as long as there are `pauses`; return its handle."""
     while True:
         handle = _opened(path)
         try:
             while not _take(handle, path, shared=shared):
-                wait.pause()
+                next(pauses)
             if _is(handle, path):
                 return handle
         except BaseException:
@@ -220,22 +201,14 @@ def _take(handle: int, path: Path, *, shared: bool) -> bool:
     Where the file system has no locks, there is a warning, and the lock counts as taken.
     """
     try:
-        import fcntl
-
         fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _BUSY:
             return False
         if error.errno not in _NONE:
             raise
-        _warn_of_no_locks(path.parent)
-    except ImportError:
-        _warn_of_no_locks(path.parent)
+        warn(f"the file system of {path.parent} has no locks: give it one command at a time")
     return True
-
-
-def _warn_of_no_locks(folder: Path) -> None:
-    warn(f"the file system of {folder} has no locks: give it one command at a time")
 
 
 def _is(handle: int, path: Path) -> bool:
@@ -282,14 +255,11 @@ def held(path: Path) -> bool:
         return False
     except PermissionError:  # another user's lock, of which nothing else can be known
         return True
-    if not _is_ours(handle):  # no lock of this project
-        os.close(handle)
+    if (ours := _is_ours(handle)) and _take(handle, path, shared=False):
+        _free(handle, path, shared=False)
         return False
-    if not _take(handle, path, shared=False):
-        os.close(handle)
-        return True
-    _free(handle, path, shared=False)
-    return False
+    os.close(handle)
+    return ours
 
 
 @contextlib.contextmanager

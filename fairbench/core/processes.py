@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import re
+import resource
 import signal
 import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, requires
 from math import inf, isinf
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import MEMORY, most_memory
@@ -51,7 +53,7 @@ def keep_freed_memory() -> bool:
 
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, TypeError, AttributeError):  # no such library: Windows, macOS, musl
+    except (OSError, TypeError, AttributeError):  # no such function: macOS, musl
         return False
     return bool(mallopt(_TRIM_THRESHOLD, _KEPT) and mallopt(_MMAP_THRESHOLD, _LARGE))
 
@@ -65,19 +67,16 @@ def check_address_space() -> None:
     ------
     UserError : it is less, as by ``ulimit -v``.
     """
-    with suppress(ImportError):
-        import resource
-
-        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if soft == resource.RLIM_INFINITY:
-            return
-        # Arrow's own allocator reserves a GB where it can, and leaves the others too little.
-        os.environ.setdefault(_ARROW_POOL, "system")
-        if soft < _LEAST:
-            raise UserError(
-                f"the address space is limited to {soft >> 20} MB (ulimit -v), and fairbench needs "
-                f"{_LEAST >> 20} MB at least"
-            )
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return
+    # Arrow's own allocator reserves a GB where it can, and leaves the others too little.
+    os.environ.setdefault(_ARROW_POOL, "system")
+    if soft < _LEAST:
+        raise UserError(
+            f"the address space is limited to {soft >> 20} MB (ulimit -v), and fairbench needs "
+            f"{_LEAST >> 20} MB at least"
+        )
 
 
 def limit_memory() -> None:
@@ -94,9 +93,7 @@ def limit_memory() -> None:
         return
     most = most_memory() + _OTHERS
     os.environ.setdefault(_ARROW_POOL, "system")  # as where the address space is limited
-    with suppress(ImportError, OSError, ValueError):  # Windows has none, macOS does not heed it
-        import resource
-
+    with suppress(OSError, ValueError):  # macOS does not heed it
         soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
         limits = [limit for limit in (soft, hard, most) if limit != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
@@ -151,40 +148,20 @@ def serve(pipe: Connection, parent: int) -> None:
             pipe.send(function(argument))
 
 
-@dataclass(frozen=True)
-class CallWith:
-    """A function and its arguments, for a worker that is to end with a process it descends from.
+def call_with(process: int, pickled: bytes) -> Any:
+    """Return what a pickled function returns; end with a process that this one descends from.
 
-    The worker starts to watch that process before it unpickles the function and its arguments,
-    since their imports take time.
+    That process is watched before the function and its arguments are unpickled, since their imports
+    take time.
 
-    Attributes
+    Parameters
     ----------
     process : the id of the process to watch.
+    pickled : the function and the tuple of its arguments.
     """
-
-    process: int
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-    def __call__(self) -> Any:
-        """Call the function, and return its result."""
-        return self.function(*self.arguments)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle it so that unpickling watches first: the state is read after the object exists."""
-        return _watching, (self.process,), {"function": self.function, "arguments": self.arguments}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Fill in the call."""
-        self.__dict__.update(state)
-
-
-def _watching(process: int) -> CallWith:
     end_with(process)
-    made = object.__new__(CallWith)
-    made.__dict__["process"] = process
-    return made
+    function, arguments = pickle.loads(pickled)
+    return function(*arguments)
 
 
 def end_with(process: int) -> None:
@@ -195,18 +172,14 @@ def end_with(process: int) -> None:
     up, the process looks every now and then.
     """
     if os.getppid() == process:
-        _tie_to_parent()
+        import ctypes
+
+        with suppress(OSError, AttributeError):  # where it is not Linux
+            ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     threading.Thread(target=_end_after, args=(process,), daemon=True).start()
 
 
 _PDEATHSIG = 1  # of prctl(2): the signal that a process gets when its parent ends
-
-
-def _tie_to_parent() -> None:
-    with suppress(ImportError, OSError, AttributeError, TypeError):  # where it is not Linux
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _end_after(process: int) -> None:
@@ -236,12 +209,11 @@ class GivenUpError(Exception):
     """Work that took too long, or too much memory; the message says how much."""
 
 
-@dataclass
 class Progress:
     """The function that work calls after every step; it stops work that was given up."""
 
-    moved: float = field(default_factory=time.monotonic)
-    over: bool = False
+    def __init__(self) -> None:
+        self.moved, self.over = time.monotonic(), False
 
     def __call__(self) -> None:
         """Note that a step is done.
@@ -253,14 +225,6 @@ class Progress:
         if self.over:
             raise GivenUpError
         self.moved = time.monotonic()
-
-
-@dataclass
-class _Outcome(Generic[T]):
-    """The value that work returned, or the error that it raised."""
-
-    value: T | None = None
-    error: BaseException | None = None
 
 
 def in_time(
@@ -288,13 +252,13 @@ def in_time(
     ------
     GivenUpError : the work was given up. Errors of the work itself are raised as they are.
     """
-    progress, outcome = Progress(), _Outcome[T]()
+    progress, outcome = Progress(), Future[T]()
 
     def carry_out() -> None:
         try:
-            outcome.value = work(progress)
+            outcome.set_result(work(progress))
         except BaseException as error:
-            outcome.error = error
+            outcome.set_exception(error)
 
     start = time.monotonic() - min(before_s, total_s / 2)
     progress.moved -= min(before_s, idle_s / 2)
@@ -302,17 +266,17 @@ def in_time(
     size = resident_bytes()
     thread.start()
     while thread.is_alive():
-        left = min(progress.moved + idle_s, start + total_s) - time.monotonic()
-        if left <= 0:
-            progress.over = True
-            raise GivenUpError(_why(progress, start, idle_s))
-        if resident_bytes() - size > most_bytes:
-            progress.over = True
+        now = time.monotonic()
+        left = min(progress.moved + idle_s, start + total_s) - now
+        progress.over = left <= 0 or resident_bytes() - size > most_bytes
+        if progress.over and left > 0:
             raise GivenUpError(f"it takes more than {most_bytes / 2**30:.1f} GB of memory")
+        if progress.over and now - progress.moved >= idle_s:
+            raise GivenUpError(f"it did not get on for {now - progress.moved:.0f} s")
+        if progress.over:
+            raise GivenUpError(f"it was not done after {now - start:.0f} s")
         thread.join(left if isinf(most_bytes) else min(left, _LOOKED_S))
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.value  # type: ignore[return-value]
+    return outcome.result()
 
 
 def resident_bytes() -> int:
@@ -322,13 +286,6 @@ def resident_bytes() -> int:
     except OSError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _why(progress: Progress, start: float, idle_s: float) -> str:
-    now = time.monotonic()
-    if now - progress.moved >= idle_s:
-        return f"it did not get on for {now - progress.moved:.0f} s"
-    return f"it was not done after {now - start:.0f} s"
 
 
 _OWN = "fairbench-harness"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import secrets
 import time
 from collections import OrderedDict, deque
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fairbench.core.errors import UserError, refused
 from fairbench.core.files import names_in, naming, remove
 from fairbench.core.locks import using
-from fairbench.core.processes import CallWith, failure, serve
+from fairbench.core.processes import call_with, failure, serve
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
 from fairbench.experiments.pipeline import ensure
@@ -611,7 +612,8 @@ class Submitit:
         while waiting or running:
             while waiting and len(running) < self._at_once():
                 units = waiting.pop()
-                job = submit.submit(CallWith(os.getpid(), work_all, (units, n_jobs, self.minutes)))
+                call = pickle.dumps((work_all, (units, n_jobs, self.minutes)))
+                job = submit.submit(call_with, os.getpid(), call)
                 running.append((job, list(units), time.monotonic()))
             # Checking takes at most a twentieth of the time.
             spent = time.monotonic() - checked

@@ -28,7 +28,7 @@ from fairbench.experiments.contracts import Cell, Method, Study, cells_of
 from fairbench.metrics.registry import TABLE
 from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.record import PURPOSES, STUDY, check_part, run_name
-from fairbench.results.run_writer import RunTables, RunWriter, machine
+from fairbench.results.run_writer import RunWriter, machine
 from fairbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -239,7 +239,8 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         },
         **machine(),
     }
-    tables = RunTables(metrics, summarise(metrics, level=run.evaluator.level), predictions)
+    summary = summarise(metrics, level=run.evaluator.level)
+    tables = {"metrics": metrics, "summary": summary, "predictions": predictions}
     run.writer.write(run.config, cells, tables, run.dataset, environment)
 
 

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +31,7 @@ from fairbench.results.record import (
     Parts,
     refuse_pack,
 )
-from fairbench.results.runs import LAST, WRITTEN, Run, read_environment, read_metrics, titled_html
+from fairbench.results.runs import LAST, WRITTEN, Run, read_environment, read_metrics
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,39 +65,21 @@ def differing_options(
     names: Sequence[str], runs: Sequence[Run], groups: Sequence[str]
 ) -> list[list[str]]:
     """Return for each run ``option=value`` of the options that differ among runs of its name."""
+    options_of_runs: list[dict[str, Any]] = [{} for _ in runs]
+    for group in groups:
+        # Runs share equal parts of their configurations as one object, so that few are compared.
+        parts = [_component_settings(run, group) for run in runs]
+        varying = {*_differing(list({id(part): part for part in parts}.values()))} - {"name"}
+        for options, part in zip(options_of_runs, parts, strict=True):
+            options.update((f"{group}.{name}", part[name]) for name in part if name in varying)
     namesakes: dict[str, list[dict[str, Any]]] = {}
-    varying = _varying(runs, groups)
-    options_of_runs = [dict(_options(run, varying)) for run in runs]
     for name, options in zip(names, options_of_runs, strict=True):
         namesakes.setdefault(name, []).append(options)
     differing = {name: _differing(of_name) for name, of_name in namesakes.items()}
     return [
-        [f"{_last(key)}={options[key]}" for key in differing[name] if key in options]
+        [f"{key.rpartition('.')[2]}={options[key]}" for key in differing[name] if key in options]
         for name, options in zip(names, options_of_runs, strict=True)
     ]
-
-
-def _last(option: str) -> str:
-    return option.rpartition(".")[2]
-
-
-def _varying(runs: Sequence[Run], groups: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (group, option) of the options that are not equal in all runs.
-
-    Runs share equal parts of their configurations as one object, so that few are compared.
-    """
-    varying = []
-    for group in groups:
-        parts = list(
-            {id(part): part for run in runs for part in [_component_settings(run, group)]}.values()
-        )
-        names = dict.fromkeys(name for part in parts for name in part if name != "name")
-        varying += [
-            (group, name)
-            for name in names
-            if any(part.get(name) != parts[0].get(name) for part in parts)
-        ]
-    return varying
 
 
 def _component_settings(run: Run, group: str) -> Mapping[str, Any]:
@@ -108,20 +90,10 @@ def _component_settings(run: Run, group: str) -> Mapping[str, Any]:
 _NOTHING: Mapping[str, Any] = {}
 
 
-def _options(run: Run, varying: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
-    for group, name in varying:
-        part = _component_settings(run, group)
-        if name in part:
-            yield f"{group}.{name}", part[name]
-
-
-def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:
-    names = dict.fromkeys(name for option in options for name in option)
-    return [
-        name
-        for name in names
-        if any(option.get(name) != options[0].get(name) for option in options[1:])
-    ]
+def _differing(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the options that are not equal in all of some parts."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return [name for name in names if any(part.get(name) != parts[0].get(name) for part in parts)]
 
 
 _LEFT_OUT = (
@@ -221,18 +193,14 @@ class Catalogue:
         left_out = Counter(run.purpose for run in self if run.id not in included.runs)
         if not left_out:
             return included, ""
-        counts = {purpose: left_out[purpose] for purpose in PURPOSES if left_out[purpose]}
         listed = " and ".join(
-            f"{number} {purpose} {'run' if number == 1 else 'runs'}"
-            for purpose, number in counts.items()
-        )
-        all_purposes = ",".join(
-            purpose
+            f"{left_out[purpose]} {purpose} {'run' if left_out[purpose] == 1 else 'runs'}"
             for purpose in PURPOSES
-            if purpose in left_out or purpose in (purposes or COUNTED)
+            if left_out[purpose]
         )
+        taken = ",".join(p for p in PURPOSES if p in {*left_out, *(purposes or COUNTED)})
         are = "are" if left_out.total() > 1 else "is"
-        return included, f"{listed} {are} left out: purpose=[{all_purposes}] takes them in"
+        return included, f"{listed} {are} left out: purpose=[{taken}] takes them in"
 
     def matching(self, words: Sequence[str]) -> Catalogue:
         """Return the runs that ``key=value,value`` words and beginnings of ids select."""
@@ -315,7 +283,9 @@ class Catalogue:
 
     def _repr_html_(self) -> str:
         """Return the runs as a notebook shows them."""
-        return titled_html(*_title_and_table(list(self), str(self.folder), MOST))
+        from fairbench.results.tables import titled_html
+
+        return titled_html(*_title_and_table(list(self), str(self.folder), _MOST))
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per run: id, name, choices, protected attributes, seed, every option."""
@@ -422,7 +392,7 @@ def _read(texts: str) -> list[Any]:
     return [*values, *texts.split(",")]
 
 
-MOST = 50  # runs in one table of a notebook
+_MOST = 50  # runs in one table of a notebook
 _MOST_LINES = 20  # runs in one table of a terminal
 _OF_EVERYONE = ("error_rate", "log_loss", "rmse")
 _GAPS = (
@@ -434,7 +404,7 @@ _CHOICES = ("dataset", "learner", "intervention", "method")
 
 
 def _runs_text(runs: Sequence[Run], folder: str) -> str:
-    """Return the first few runs as a table of text, with the columns of :func:`_runs_html`."""
+    """Return the first few runs as a table of text, with the columns that a notebook shows."""
     title, table = _title_and_table(runs, folder, _MOST_LINES)
     return f"{title}\n{table.to_string(index=False)}" if len(table) else title
 
@@ -523,12 +493,8 @@ def _stamps(folder: Path) -> dict[str, Stamp]:
                 continue
             with contextlib.suppress(OSError):
                 status = os.stat(f"{entry.name}/{LAST}", dir_fd=handle, follow_symlinks=False)
-                stamps[entry.name] = (
-                    status.st_ino,
-                    status.st_size,
-                    status.st_mtime_ns,
-                    status.st_ctime_ns,
-                )
+                times = status.st_mtime_ns, status.st_ctime_ns
+                stamps[entry.name] = status.st_ino, status.st_size, *times
     return dict(sorted(stamps.items()))
 
 
@@ -578,9 +544,14 @@ def _indexed(path: Path, stamps: Mapping[str, Stamp], parts: Parts) -> dict[str,
 def _write(path: Path, listed: Mapping[str, Listed], stamps: Mapping[str, Stamp]) -> None:
     """Write each distinct value once, and for each run its stamp and its values' positions."""
     positions: dict[int, int] = {}  # by identity: equal values are the same object
+    values: list[Any] = []
     before = 1e9 * (time.time() - _RECENT)
     settled = {run: entry for run, entry in listed.items() if entry and stamps[run][2] < before}
-    values = list(_distinct_values(settled.values(), positions))
+    for entry in settled.values():
+        for value in (*(entry[name] for name in _PLAIN), *entry[_NESTED].values()):
+            if id(value) not in positions:
+                positions[id(value)] = len(values)
+                values.append(value)
     runs = {
         run: (
             stamps[run],
@@ -590,13 +561,3 @@ def _write(path: Path, listed: Mapping[str, Listed], stamps: Mapping[str, Stamp]
         for run, entry in settled.items()
     }
     write_cache(path, {"values": values, "runs": runs})
-
-
-def _distinct_values(listed: Iterable[Listed], positions: dict[int, int]) -> Iterator[Any]:
-    """Yield each distinct value once, and put its position into `positions`."""
-    for entry in listed:
-        of_run = [entry[name] for name in _PLAIN]
-        for value in (*of_run, *entry[_NESTED].values()):
-            if id(value) not in positions:
-                positions[id(value)] = len(positions)
-                yield value

@@ -17,7 +17,6 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -41,15 +40,8 @@ from fairbench.core.files import (
     unsealed_json,
     write_bytes,
 )
+from fairbench.results import predictions
 from fairbench.results.cells import Store
-from fairbench.results.predictions import (
-    damaged_rows,
-    description_in,
-    people_path,
-    rows_path,
-    rows_stored,
-    stored_people,
-)
 from fairbench.results.record import FILES, Parts, checked, refuse_pack
 from fairbench.results.runs import LAST, Run, read_environment
 
@@ -64,22 +56,9 @@ _ODD = (*UNREADABLE, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 _BLOCK = 1 << 20
 
 
-@dataclass
-class Packed:
-    """What a pack holds of its runs, and lacks.
-
-    Attributes
-    ----------
-    cells, missing : how many of their cells were packed, and are not there to be.
-    left_out : names of data sets whose target and groups may not be passed on.
-    """
-
-    cells: int = 0
-    missing: int = 0
-    left_out: set[str] = field(default_factory=set)
-
-
-def pack(runs: Sequence[Run], out: Path, *, cells: bool = True, people: bool = False) -> Packed:
+def pack(
+    runs: Sequence[Run], out: Path, *, cells: bool = True, people: bool = False
+) -> tuple[int, int, set[str]]:
     """Write runs of one results folder as a pack, whole or not at all.
 
     Parameters
@@ -89,17 +68,25 @@ def pack(runs: Sequence[Run], out: Path, *, cells: bool = True, people: bool = F
     cells : whether the cells of the runs are packed.
     people : whether target and groups are packed of data that may not be passed on, too.
 
+    Returns
+    -------
+    How many of their cells were packed, how many are not there to be, and the names of the data
+    sets whose target and groups were left out, as they may not be passed on.
+
     Raises
     ------
     UserError : a file is missing or damaged.
     """
-    report = Packed()
+    store = Store(runs[0].results)
+    wanted = sorted({cell for run in runs for cell in run.cells()}) if cells else []
+    present = list(filter(store.has, wanted))
+    left_out: set[str] = set()
     listed: list[dict[str, Any]] = []
     with atomic(out, mode=0o600) as file:
         summed = _Summed(file)
         with zipfile.ZipFile(summed, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
             archive.comment = _MARK + b"0" * _DIGITS
-            for name, content in _contents(runs, report, cells, people):
+            for name, content in _contents(runs, store, present, people, left_out):
                 listed.append({"path": name, "bytes": len(content), "sha256": sha256(content)})
                 archive.writestr(_entry(name), content)
             manifest = {
@@ -110,7 +97,7 @@ def pack(runs: Sequence[Run], out: Path, *, cells: bool = True, people: bool = F
             archive.writestr(_entry(MANIFEST), text)
         file.seek(-_DIGITS, os.SEEK_END)
         file.write(summed.total.hexdigest().encode())
-    return report
+    return len(present), len(wanted) - len(present), left_out
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
@@ -137,29 +124,25 @@ class _Summed:
 
 
 def _contents(
-    runs: Sequence[Run], report: Packed, cells: bool, people: bool
+    runs: Sequence[Run], store: Store, cells: Sequence[str], people: bool, left_out: set[str]
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the path in the pack and the content of every file, what runs share before them."""
-    results = runs[0].results
-    store = Store(results)
-    wanted = sorted({cell for run in runs for cell in run.cells()}) if cells else []
-    for cell in filter(store.has, wanted):
-        report.cells += 1
+    results = store.root
+    for cell in cells:
         yield _shared(results, store.cell_path(cell), sealed=True)
-    report.missing = len(wanted) - report.cells
     for split in sorted({str(run.environment["rows"]) for run in runs}):
-        if is_file(path := rows_path(results, split)):
-            if any(damaged_rows(results, split)):
+        if is_file(path := predictions.rows_path(results, split)):
+            if any(predictions.damaged_rows(results, split)):
                 raise _damaged(path)
             yield _shared(results, path)
     for data in sorted({str(run.environment["data"]) for run in runs}):
-        if is_file(path := people_path(results, data)):
+        if is_file(path := predictions.people_path(results, data)):
             name, content = _shared(results, path, sealed=True)
-            about = description_in(read_table(path), data)
+            about = predictions.description_in(read_table(path), data)
             if people or about["redistributable"]:
                 yield name, content
             else:
-                report.left_out.add(str(about["name"]))
+                left_out.add(str(about["name"]))
     for run in runs:
         for name in run.environment["files"]:
             yield f"runs/{run.id}/{name}", run.content(name)
@@ -202,37 +185,24 @@ def unpack(file: Path, results: Path) -> tuple[int, int]:
     with open(handle, "rb") as stream:
         with _reading(file):
             archive = _checked_archive(stream)
-            manifest = _checked_manifest(archive, file, os.fstat(handle).st_size)
-            _check_runs(archive, manifest)
-        for run in manifest.written:
-            if read_environment(path := results / "runs" / run) and not manifest.has(path / LAST):
+            files, written = _checked_manifest(archive, file, os.fstat(handle).st_size)
+            _check_runs(archive, files, written)
+        for run in written:
+            if read_environment(path := results / "runs" / run) and not _has(files, path / LAST):
                 raise UserError(
                     f"run {run} is in {results} already, and is not the same as in {file}: unpack "
                     "into another folder"
                 )
-        return _write(file, archive, manifest, results)
+        return _write(file, archive, files, written, results)
 
 
-@dataclass(frozen=True)
-class _Manifest:
-    """What a pack holds, after it was checked.
-
-    Attributes
-    ----------
-    files : the sha256 by path.
-    written : when each run was finished, in nanoseconds since 1970.
-    """
-
-    files: Mapping[str, str]
-    written: Mapping[str, int]
-
-    def has(self, path: Path) -> bool:
-        """Say whether a file of a run is the one that is packed."""
-        try:
-            packed = self.files["/".join(path.parts[-3:])]
-            return sha256(read_bytes(path, most_memory())) == packed
-        except OSError:
-            return False
+def _has(files: Mapping[str, str], path: Path) -> bool:
+    """Say whether a file of a run is the one that is packed, by the sha256 of each."""
+    try:
+        packed = files["/".join(path.parts[-3:])]
+        return sha256(read_bytes(path, most_memory())) == packed
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
@@ -266,8 +236,12 @@ def _checked_archive(stream: IO[bytes]) -> zipfile.ZipFile:
     return zipfile.ZipFile(stream)
 
 
-def _checked_manifest(archive: zipfile.ZipFile, file: Path, size: int) -> _Manifest:
-    """Return what a pack of so many bytes holds.
+def _checked_manifest(
+    archive: zipfile.ZipFile, file: Path, size: int
+) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the sha256 of the files in a pack of so many bytes, and when its runs were finished.
+
+    The former are by path, the latter by id in nanoseconds since 1970.
 
     Raises
     ------
@@ -302,7 +276,7 @@ def _checked_manifest(archive: zipfile.ZipFile, file: Path, size: int) -> _Manif
         check_memory(most, name)
     written = {str(run): int(time) for run, time in manifest["written"].items()}
     sums = {str(entry["path"]): str(entry["sha256"]) for entry in manifest["files"]}
-    return _Manifest(sums, written)
+    return sums, written
 
 
 def _content(archive: zipfile.ZipFile, name: str, most: int, expected: str = "") -> bytes:
@@ -317,53 +291,59 @@ def _content(archive: zipfile.ZipFile, name: str, most: int, expected: str = "")
     return content
 
 
-def _check_runs(archive: zipfile.ZipFile, manifest: _Manifest) -> None:
+def _check_runs(
+    archive: zipfile.ZipFile, sums: Mapping[str, str], written: Mapping[str, int]
+) -> None:
     """Refuse runs whose records are none, or list other files than those that are packed."""
     parts = Parts()
     listed: dict[str, str] = {}
-    for run, written in manifest.written.items():
+    for run, finished in written.items():
         name = f"runs/{run}/{LAST}"
-        content = _content(archive, name, RECORD, manifest.files[name])
+        content = _content(archive, name, RECORD, sums[name])
         files = checked(unsealed_json(content), run, parts)["files"]
         listed |= {f"runs/{run}/{file}": digest for file, digest in files.items()}
-        listed[name] = manifest.files[name]
-        if not 0 <= written < 1 << 63:
+        listed[name] = sums[name]
+        if not 0 <= finished < 1 << 63:
             raise DamagedError(f"run {run} was finished at no time")
-    if listed != {name: of for name, of in manifest.files.items() if name.startswith("runs/")}:
+    if listed != {name: of for name, of in sums.items() if name.startswith("runs/")}:
         raise DamagedError("its runs have other files than their records list")
 
 
 def _write(
-    file: Path, archive: zipfile.ZipFile, manifest: _Manifest, results: Path
+    file: Path,
+    archive: zipfile.ZipFile,
+    files: Mapping[str, str],
+    written: Mapping[str, int],
+    results: Path,
 ) -> tuple[int, int]:
     """Write what the folder lacks, the records of runs last; then all of it is on the disk."""
     runs = cells = 0
 
     def write(name: str, mode: int = 0o666) -> None:
         with _reading(file):
-            content = _content(archive, name, most_memory(), manifest.files[name])
+            content = _content(archive, name, most_memory(), files[name])
         write_bytes(results / name, content, mode=mode, lasting=False)
 
     store = Store(results)
-    for name in manifest.files:
+    for name in files:
         kind, stem = name.partition("/")[0], Path(name).stem
         if kind == "cells" and not store.intact(stem):
             write(name)
             cells += 1
-        elif kind == "splits" and not rows_stored(results, stem):
+        elif kind == "splits" and not predictions.rows_stored(results, stem):
             write(name)
-        elif kind == "data" and stored_people(results, stem) is None:
+        elif kind == "data" and predictions.stored_people(results, stem) is None:
             make_private(results / "data")
             write(name, 0o600)
-        elif kind == "runs" and Path(name).name != LAST and not manifest.has(results / name):
+        elif kind == "runs" and Path(name).name != LAST and not _has(files, results / name):
             write(name)
     os.sync()
-    for run in manifest.written:
+    for run in written:
         path = results / "runs" / run / LAST
-        if not manifest.has(path):
+        if not _has(files, path):
             runs += 1
             write(f"runs/{run}/{LAST}")
             with open(opened(path), "rb") as record:
-                os.utime(record.fileno(), ns=(manifest.written[run], manifest.written[run]))
+                os.utime(record.fileno(), ns=(written[run], written[run]))
     os.sync()
     return runs, cells

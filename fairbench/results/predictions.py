@@ -29,9 +29,9 @@ from fairbench.core.files import (
     most_memory,
     parquet_bytes,
     read_bytes,
-    read_parquet,
     read_table,
     set_aside,
+    table_within,
     write_bytes,
     write_table,
 )
@@ -70,7 +70,8 @@ def stored_predictions(results: Path, table: pd.DataFrame) -> tuple[bytes, str]:
     columns = {
         str(name): _compact(table[name].to_numpy(np.float64)) for name in table if name not in KEYS
     }
-    stored_as = _stored_names(columns)
+    first: dict[bytes, str] = {}  # equal columns are stored once
+    stored_as = {name: first.setdefault(column.tobytes(), name) for name, column in columns.items()}
     stored = pa.table({name: columns[name] for name in dict.fromkeys(stored_as.values())})
     meta = {_META: json.dumps(stored_as).encode()}
     return parquet_bytes(stored.replace_schema_metadata(meta)), split
@@ -91,12 +92,6 @@ def rows_stored(results: Path, split: str) -> bool:
         set_aside(rows_path(results, split), "it is written again")
         return False
     return True
-
-
-def _stored_names(columns: Mapping[str, NDArray[Any]]) -> dict[str, str]:
-    """Return the stored name of each column: its own, or that of an earlier equal column."""
-    first: dict[bytes, str] = {}
-    return {name: first.setdefault(values.tobytes(), name) for name, values in columns.items()}
 
 
 def _compact(values: NDArray[np.float64]) -> NDArray[Any]:
@@ -142,12 +137,6 @@ def read_predictions(
     return pd.concat([rows, predictions], axis="columns")
 
 
-def split_table(results: Path, split: str) -> pa.Table:
-    """Return the rows of a split as they are stored."""
-    path = rows_path(results, split)
-    return read_parquet(read_bytes(path, most_memory()), path.name)
-
-
 def damaged_rows(results: Path, split: str) -> Iterator[Path]:
     """Yield the file of a split's rows, if it is missing or not as it was written."""
     try:
@@ -163,7 +152,8 @@ def _rows(results: Path, split: str) -> pd.DataFrame:
 
 def _read_rows(results: Path, split: str) -> pd.DataFrame:
     """Return the rows of a split, after checking that they are those that its digest names."""
-    table = split_table(results, split)
+    path = rows_path(results, split)
+    table = table_within(read_bytes(path, most_memory()), path.name)
     check_numbers(table)
     rows = table.to_pandas()
     if any(rows[name].dtype != _TYPES[name] for name in KEYS) or (rows["row"] < 0).any():
@@ -238,8 +228,10 @@ def write_people(results: Path, data: Dataset) -> None:
     """Store target, groups, clusters and weights of a data set, unless they are there."""
     path = people_path(results, data.digest)
     stored = stored_people(results, data.digest)
-    if stored and (data.weight is None or _has_weight(stored, data.weight)):
-        return
+    if stored:  # the digest that it is named by does not cover weights
+        kept = stored["weight"] if "weight" in stored.column_names else []
+        if data.weight is None or np.array_equal(kept, data.weight.to_numpy()):
+            return
     make_private(path.parent)
     columns = {"target": data.target}
     columns |= {f"group.{name}": data.sensitive[name] for name in data.sensitive}
@@ -277,13 +269,6 @@ def damaged_people(results: Path, digest: str) -> Iterator[Path]:
         description_in(read_table(path), digest)
     except UNREADABLE:
         yield path
-
-
-def _has_weight(stored: pa.Table, weight: pd.Series) -> bool:
-    """Whether a table holds these weights, which the digest it is named by does not cover."""
-    if "weight" not in stored.column_names:
-        return False
-    return np.array_equal(stored["weight"].to_numpy(), weight.to_numpy())
 
 
 def description_in(table: pa.Table, digest: str) -> dict[str, Any]:

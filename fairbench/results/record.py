@@ -149,24 +149,17 @@ CONFIG: Mapping[str, Check] = MappingProxyType(
 NEEDED = CONFIG.keys() - {"consistency", "protect"}
 
 
-def _is_task(value: object) -> bool:
-    """Say whether a value is a record of the task: its family, and numbers."""
+def _are_numbers(value: object) -> bool:
+    """Say whether a value is a record of numbers, of which a task has a family, and costs a key."""
     if not isinstance(value, dict):
         return False
-    numbers = [number for name, number in value.items() if name != "family"]
-    return _is_text(value.get("family", "")) and all(map(_is_number_or_none, numbers))
+    texts = [value[name] for name in ("family", "key") if name in value]
+    numbers = [number for name, number in value.items() if name not in ("family", "key")]
+    return all(map(_is_text, texts)) and all(map(_is_number_or_none, numbers))
 
 
 def _are_files(value: object) -> bool:
     return isinstance(value, dict) and set(value) <= set(FILES) and are_strings(value)
-
-
-def _are_costs(value: object) -> bool:
-    """Say whether a value is the cost of a run: seconds, and the key of cells of equal cost."""
-    if not isinstance(value, dict):
-        return False
-    seconds = [number for name, number in value.items() if name != "key"]
-    return _is_text(value.get("key", "")) and all(map(_is_number_or_none, seconds))
 
 
 # The entries of a record by which runs are listed and selected, beside its configuration.
@@ -194,8 +187,8 @@ _REST: Mapping[str, Check] = MappingProxyType(
 )
 _LATER: Mapping[str, Check] = MappingProxyType(
     {
-        "task": _is_task,
-        "cost": _are_costs,
+        "task": _are_numbers,
+        "cost": _are_numbers,
         "git_commit": _is_text,
         "git_dirty": lambda value: isinstance(value, bool),
         "group_at_prediction": lambda value: isinstance(value, bool),
@@ -278,11 +271,8 @@ def checked(values: Mapping[str, Any], run: str, parts: Parts) -> dict[str, Any]
     DamagedError, LookupError, TypeError, RecursionError : it is no record, or that of another run.
     """
     summary = summary_of(values, run, parts)
-    for name, check in _REST.items():
-        if not check(values.get(name)):
-            raise DamagedError(f"{name} is none")
-    for name, check in _LATER.items():
-        if name in values and not check(values[name]):
+    for name, check in (*_REST.items(), *_LATER.items()):
+        if (name in values or name in _REST) and not check(values.get(name)):
             raise DamagedError(f"{name} is none")
     return {**values, **summary}
 

@@ -8,14 +8,11 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import compute
 
 from fairbench.core.files import (
     half_of,
@@ -37,26 +34,13 @@ from fairbench.core.files import (
     write_files,
     write_text,
 )
-from fairbench.core.text import csv_text, spreadsheet_safe
+from fairbench.core.text import csv_text
 from fairbench.data.dataset import Dataset
+from fairbench.results import predictions as stored
+from fairbench.results import runs
 from fairbench.results.cells import Store
-from fairbench.results.predictions import (
-    rows_stored,
-    stored_people,
-    stored_predictions,
-    write_people,
-)
 from fairbench.results.record import FILES, PURPOSES
-from fairbench.results.runs import (
-    DRAWN,
-    FIGURES,
-    LAST,
-    Run,
-    config_text,
-    damaged_figures,
-    damaged_files,
-    is_of_figures,
-)
+from fairbench.results.runs import Run
 
 _AGAIN = "it is made again from the cells"
 
@@ -74,15 +58,15 @@ class RunWriter:
         """
         run = Run(self.path)
         environment = run.environment
-        if not environment and is_file(self.path / LAST):  # or one of an earlier version
-            set_aside(self.path / LAST, _AGAIN)
+        if not environment and is_file(self.path / runs.LAST):  # or one of an earlier version
+            set_aside(self.path / runs.LAST, _AGAIN)
         if environment.get("fingerprint") != fingerprint:
             return False
         shared = (
-            rows_stored(run.results, environment["rows"]),
-            stored_people(run.results, environment["data"]) is not None,
+            stored.rows_stored(run.results, environment["rows"]),
+            stored.stored_people(run.results, environment["data"]) is not None,
         )
-        return all(shared) and not self.set_aside(damaged_files(run))
+        return all(shared) and not self.set_aside(runs.damaged_files(run))
 
     def purpose(self, asked: str) -> str:
         """Return the purpose of the run: that of its record or the `asked` one, if that is higher.
@@ -110,7 +94,7 @@ class RunWriter:
         figures = Run(self.path).figures
         if not is_folder(figures):
             return False
-        if damaged_figures(Run(self.path)):
+        if runs.damaged_figures(Run(self.path)):
             set_aside(figures, "they are drawn again")
             return False
         return True
@@ -119,23 +103,23 @@ class RunWriter:
     def drawing(self) -> Iterator[Path]:
         """Yield a folder that becomes the run's figures when the block succeeds."""
         figures = Run(self.path).figures
-        folder = figures.with_name(f".{FIGURES}.{token()}.tmp")
+        folder = figures.with_name(f".{runs.FIGURES}.{token()}.tmp")
         with naming(figures), self._alone():
             make_folder(folder)
             try:
                 yield folder
                 names = names_in(folder)[0]
                 drawn = {name: sha256(read_bytes(folder / name, most_memory())) for name in names}
-                write_text(folder / DRAWN, sealed_json({"files": drawn}, indent=1))
+                write_text(folder / runs.DRAWN, sealed_json({"files": drawn}, indent=1))
                 with contextlib.suppress(OSError):  # another process has drawn the same ones
-                    rename(folder, FIGURES)
+                    rename(folder, runs.FIGURES)
             finally:
-                remove_folder(folder, is_of_figures)
+                remove_folder(folder, runs.is_of_figures)
 
     def remove_figures(self) -> None:
         """Remove the run's figures; a folder that holds anything else is set aside."""
         figures = Run(self.path).figures
-        if not remove_folder(figures, is_of_figures):
+        if not remove_folder(figures, runs.is_of_figures):
             set_aside(figures, "they are drawn again")
 
     @contextlib.contextmanager
@@ -143,27 +127,34 @@ class RunWriter:
         """Lock the folder, and remove the half-drawn figures of processes that were killed."""
         with Store(self.path.parents[1]).lock(self.path.name):
             for name in names_in(self.path)[1]:
-                if half_of(name) == FIGURES:
-                    remove_folder(self.path / name, is_of_figures)
+                if half_of(name) == runs.FIGURES:
+                    remove_folder(self.path / name, runs.is_of_figures)
             yield
 
     def write(
         self,
         config: Mapping[str, Any],
         cells: Sequence[str],
-        tables: RunTables,
+        tables: Mapping[str, pd.DataFrame],
         dataset: Dataset,
         environment: dict[str, Any],
     ) -> None:
-        """Write every file atomically; under a lock, so that one process writes all of them."""
+        """Write every file atomically; under a lock, so that one process writes all of them.
+
+        Parameters
+        ----------
+        tables : the ``metrics``, the ``summary`` of their means over repeats, ``predictions``.
+        """
         results = self.path.parents[1]
-        write_people(results, dataset)
-        predictions, rows = stored_predictions(results, tables.predictions)
+        stored.write_people(results, dataset)
+        predictions, rows = stored.stored_predictions(results, tables["predictions"])
         contents = {
-            "config.yaml": config_text(config).encode(),
+            "config.yaml": runs.config_text(config).encode(),
             "cells.txt": "".join(f"{cell}\n" for cell in cells).encode(),
-            "summary.csv": summary_text(_table(tables.summary)).encode(),
-            "metrics.parquet": parquet_bytes(_table(tables.metrics)),
+            "summary.csv": csv_text(tables["summary"]).encode(),
+            "metrics.parquet": parquet_bytes(
+                pa.Table.from_pandas(tables["metrics"], preserve_index=False)
+            ),
             "predictions.parquet": predictions,
         }
         record = {**environment, "data": dataset.digest, "rows": rows, "config": config}
@@ -185,71 +176,7 @@ def seal_run(path: Path, known: Mapping[str, Any], files: Mapping[str, str] | No
         present = [name for name in FILES if is_file(path / name)]
         files = {name: sha256(read_bytes(path / name, most_memory())) for name in present}
     record = sealed_json({**known, "files": files}, indent=1)
-    write_bytes(path / LAST, record.encode(), shows=True)
-
-
-def _table(frame: pd.DataFrame) -> pa.Table:
-    return pa.Table.from_pandas(frame, preserve_index=False)
-
-
-def summary_text(summary: pa.Table) -> str:
-    """Return a run's summary as CSV, to the letter as :func:`fairbench.core.text.csv_text` does.
-
-    This takes a third of the time: each distinct value of a column is written once, and most
-    numbers are written by Arrow.
-    """
-    columns = [_encoded(column.combine_chunks()) for column in summary.columns]
-    texts = [column.dictionary.to_pylist() for column in columns if _is_text(column.dictionary)]
-    distinct = list(dict.fromkeys(chain(summary.column_names, *texts)))
-    if any("\r" in text for text in distinct):  # then all texts are in quotation marks
-        return csv_text(summary.to_pandas())
-    safe = spreadsheet_safe(pd.DataFrame({"text": distinct}))["text"]
-    written = dict(zip(distinct, map(_quoted, safe), strict=True))
-    fields = [_fields(column.dictionary, written).take(column.indices) for column in columns]
-    rows = compute.binary_join_element_wise(
-        *fields, ",", null_handling="replace", null_replacement=""
-    )
-    header = ",".join(written[name] for name in summary.column_names)
-    return "\n".join([header, *rows.to_pylist(), ""])
-
-
-def _encoded(column: pa.Array) -> pa.DictionaryArray:
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-
-
-def _is_text(values: pa.Array) -> bool:
-    return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
-
-
-def _fields(values: pa.Array, texts: Mapping[str, str]) -> pa.Array:
-    """Return values as CSV has them: texts as in `texts`, numbers as Python writes them."""
-    if _is_text(values):
-        return pa.array([texts[text] for text in values.to_pylist()], pa.string())
-    written = values.cast(pa.string())
-    if pa.types.is_floating(values.type):
-        number = values.to_numpy()
-        size = np.abs(number)
-        fields = written.to_pylist()
-        # Arrow writes as many digits as Python, but 1.0 as 1 and 1e-05 as 0.00001.
-        is_same_text = (size >= 1e-4) & (size < 1e9) & (number != np.floor(number))
-        for index in np.flatnonzero(~is_same_text).tolist():
-            fields[index] = repr(number[index].item())
-        return pa.array(fields, pa.string())
-    return written
-
-
-def _quoted(text: str) -> str:
-    special = any(sign in text for sign in ',"\n')
-    return '"' + text.replace('"', '""') + '"' if special else text
-
-
-@dataclass(frozen=True, eq=False)
-class RunTables:
-    """The tables of a run: its metrics, their means over repeats, its predictions."""
-
-    metrics: pd.DataFrame
-    summary: pd.DataFrame
-    predictions: pd.DataFrame
+    write_bytes(path / runs.LAST, record.encode(), shows=True)
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,6 @@ Begin with :class:`Run`. The metrics of several runs are read together by :func:
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,21 +20,11 @@ from fairbench.core.files import (
     most_memory,
     names_in,
     read_bytes,
-    read_parquet,
     sha256,
+    table_within,
     unsealed_json,
 )
-from fairbench.results.record import (
-    FILES,
-    STUDY,
-    SUMMARY,
-    VERIFIED,
-    Parts,
-    are_strings,
-    checked,
-    is_id,
-    reading,
-)
+from fairbench.results import record as records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,8 +80,8 @@ class Run:
         """
         record = read_environment(self.path)
         if self.listed:
-            with reading(self.path / LAST):
-                entries = (*SUMMARY, "config")
+            with records.reading(self.path / LAST):
+                entries = (*records.SUMMARY, "config")
                 if any(repr(record.get(name)) != repr(self.listed.get(name)) for name in entries):
                     raise DamagedError("the record is not what was listed")
         return record
@@ -126,12 +115,12 @@ class Run:
     def verified(self) -> bool:
         """Whether its raw files were compared with the checksums that are known of them."""
         dataset = self.config.get("dataset")
-        return not isinstance(dataset, dict) or dataset.get(VERIFIED) is not False
+        return not isinstance(dataset, dict) or dataset.get(records.VERIFIED) is not False
 
     @property
     def purpose(self) -> str:
         """The purpose of the run, one of `PURPOSES`; a study if its record does not say."""
-        return str(self.summarised.get("purpose") or STUDY)
+        return str(self.summarised.get("purpose") or records.STUDY)
 
     @property
     def seed(self) -> int:
@@ -153,7 +142,7 @@ class Run:
     @property
     def config(self) -> dict[str, Any]:
         """The run's configuration: every component by its name, with its options."""
-        with reading(self.path / LAST):
+        with records.reading(self.path / LAST):
             return dict(self.environment["config"])
 
     def content(self, name: str) -> bytes:
@@ -164,7 +153,7 @@ class Run:
         UserError : it is missing or damaged.
         """
         path = self.path / name
-        with reading(path):
+        with records.reading(path):
             content = read_bytes(path, most_memory() if path.suffix == ".parquet" else TEXT)
             if sha256(content) != self.environment.get("files", {}).get(name):
                 raise DamagedError("the content is not what was written")
@@ -183,8 +172,8 @@ class Run:
         """
         path = self.path / f"{kind}.parquet"
         content = self.content(path.name)
-        with reading(path):
-            table = read_parquet(content, str(path), columns or None, texts)
+        with records.reading(path):
+            table = table_within(content, str(path), columns or None, texts)
             if len({*table.column_names}) < table.num_columns:
                 raise DamagedError("a column is there twice")
             return table
@@ -196,36 +185,24 @@ class Run:
 
     def all_metrics(self) -> pd.DataFrame:
         """Return the run's long table of metrics, of all of its variants."""
-        from fairbench.results.tables import check_metrics, upgraded
+        from fairbench.results.tables import checked_metrics
 
-        table = self.read_parquet("metrics")
-        with reading(self.path / "metrics.parquet"):
-            table = upgraded(table)
-            check_metrics(table)
-            return table.to_pandas()
+        with records.reading(self.path / "metrics.parquet"):
+            return checked_metrics(self.read_parquet("metrics")).to_pandas()
 
     def summary(self) -> pd.DataFrame:
         """Return the means of the run's metrics over its splits, with their intervals."""
-        import pyarrow as pa  # slow to import: listing runs does without
+        from fairbench.results.tables import summary_in
 
-        from fairbench.core.text import read_csv
-        from fairbench.results.tables import SUMMARY_TEXTS, check_summary, upgraded
-
-        content = io.BytesIO(self.content("summary.csv"))
-        with reading(self.path / "summary.csv"):
-            summary = read_csv(content, SUMMARY_TEXTS)
-            if "statistic" not in summary:
-                summary = upgraded(pa.Table.from_pandas(summary, preserve_index=False)).to_pandas()
-            check_summary(summary)
-        texts = [name for name in ("feature", "outcome") if name in summary]
-        return summary.assign(**{name: summary[name].where(summary[name] != "") for name in texts})
+        with records.reading(self.path / "summary.csv"):
+            return summary_in(self.content("summary.csv"))
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 is test), row and predictions of each row."""
         from fairbench.results.predictions import read_predictions
 
         table = self.read_parquet("predictions")
-        with reading(self.path / "predictions.parquet"):
+        with records.reading(self.path / "predictions.parquet"):
             return read_predictions(self.results, table, str(self.environment["rows"]), columns)
 
     def people(self) -> People:
@@ -240,13 +217,15 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Return the headline metrics as a notebook shows them."""
-        return _run_html(self)
+        from fairbench.results.tables import run_html
+
+        return run_html(f"Run {self.id}: {self.name}", self.summary(), self.protect)
 
     def cells(self) -> list[str]:
         """Return the ids of the run's cells."""
         ids = self.content("cells.txt").decode(errors="replace").split()
-        with reading(self.path / "cells.txt"):
-            if not all(map(is_id, ids)):  # they are parts of paths
+        with records.reading(self.path / "cells.txt"):
+            if not all(map(records.is_id, ids)):  # they are parts of paths
                 raise DamagedError("an id of a cell is none")
         return ids
 
@@ -260,21 +239,25 @@ def config_text(config: Mapping[str, Any]) -> str:
     return str(yaml.dump(dict(config), Dumper=dumper, sort_keys=False, allow_unicode=True))
 
 
-def read_environment(path: Path, parts: Parts | None = None) -> dict[str, Any]:
+def read_environment(path: Path, parts: records.Parts | None = None) -> dict[str, Any]:
     """Return the record of a run's folder; empty if the run is not finished.
 
     A run whose file is damaged is not finished, nor is one of an earlier version, or one that lies
     under the id of another.
     """
     try:
-        return checked(unsealed_json(read_bytes(path / LAST)), path.name, parts or Parts())
+        return records.checked(
+            unsealed_json(read_bytes(path / LAST)), path.name, parts or records.Parts()
+        )
     except UNREADABLE:
         return {}
 
 
 def damaged_files(run: Run) -> list[str]:
     """Return which files of a finished run are missing or not as they were written."""
-    return [name for name in FILES if not _intact(run.path / name, run.environment["files"])]
+    return [
+        name for name in records.FILES if not _intact(run.path / name, run.environment["files"])
+    ]
 
 
 def is_of_figures(name: str) -> bool:
@@ -288,7 +271,7 @@ def damaged_figures(run: Run) -> list[str]:
     present = {*names_in(run.figures)[0]} - {DRAWN}
     try:
         drawn: dict[str, str] = unsealed_json(read_bytes(run.figures / DRAWN))["files"]
-        if not are_strings(drawn) or any(Path(name).name != name for name in drawn):
+        if not records.are_strings(drawn) or any(Path(name).name != name for name in drawn):
             raise DamagedError("no list of files in the folder")
     except UNREADABLE:
         return sorted({*present, DRAWN})
@@ -304,92 +287,11 @@ def _intact(path: Path, sums: Mapping[str, str]) -> bool:
 
 def read_metrics(runs: Sequence[Run]) -> pd.DataFrame:
     """Return the metrics of runs, of their own variants, with the column ``run``."""
-    import pandas as pd
-    import pyarrow as pa
+    from fairbench.evaluation.table import TEXTS
+    from fairbench.results.tables import checked_metrics, joined
 
-    from fairbench.evaluation import table as columns
-
-    if not runs:
-        names = ["run", *columns.KEYS, *columns.COLUMNS]
-        kinds = {
-            name: "category" if name in ("run", *columns.TEXTS) else "float64" for name in names
-        }
-        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
-    tables = [_own_metrics(run) for run in runs]
-    metrics = pa.concat_tables(tables, promote_options="permissive")
-    return metrics.unify_dictionaries().to_pandas()
-
-
-def _own_metrics(run: Run) -> pa.Table:
-    """Return a run's rows of its own variant, texts as dictionaries from the start."""
-    import numpy as np
-    import pyarrow as pa
-    from pyarrow import compute
-
-    from fairbench.evaluation import table as columns
-    from fairbench.results.tables import check_metrics, upgraded
-
-    with reading(run.path / "metrics.parquet"):
-        table = run.read_parquet("metrics", columns.TEXTS)
-        table = upgraded(table.filter(compute.equal(table["variant"].cast(pa.string()), "")))
-        check_metrics(table)
-    ids = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [run.id])
-    return table.append_column("run", ids)
-
-
-def _run_html(run: Run) -> str:
-    """Return the headline metrics of a run as a table of HTML."""
-    import numpy as np
-    import pandas as pd
-
-    from fairbench.core.text import count, interval, number
-    from fairbench.evaluation.summary import debiased_gaps
-    from fairbench.evaluation.table import DEBIASED, values_of
-    from fairbench.metrics.registry import label
-
-    summary = run.summary()
-    headline = _headline(values_of(summary), run.protect)
-    debiased = debiased_gaps(headline, summary)
-    rows = [
-        {
-            "metric": label(row.metric),
-            "of": f"{row.attribute}: {row.group}" if row.group else row.attribute,
-            "mean": number(row.mean, 4),
-            **({DEBIASED: number(gap, 4)} if np.isfinite(debiased).any() else {}),
-            "95 % interval": interval(row.lower, row.upper, 4),
-            "rows": count(row.n),
-        }
-        for row, gap in zip(headline.itertuples(), debiased, strict=True)
-    ]
-    return titled_html(f"Run {run.id}: {run.name}", pd.DataFrame(rows))
-
-
-def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
-    """Return the most important rows: of everyone, the gaps of `protect`, and its groups."""
-    import pandas as pd
-
-    from fairbench.metrics.registry import declared
-
-    is_plain = (summary["variant"] == "") & summary["outcome"].isna()
-    summary = summary[is_plain & (summary["binning"] != "mass")]
-    is_of_everyone = summary["attribute"] == ""
-    is_of_protect = summary["attribute"] == protect
-    is_of_all_groups = summary["group"] == ""
-    sections = {
-        "everyone": is_of_everyone,
-        "gaps": is_of_protect & is_of_all_groups,
-        "groups": is_of_protect & ~is_of_all_groups,
-    }
-    tables = []
-    for section, is_in_section in sections.items():
-        metrics = [metric.name for metric in declared() if section in metric.shown]
-        tables.append(summary[is_in_section & summary["metric"].isin(metrics)])
-    return pd.concat(tables)
-
-
-def titled_html(title: str, table: pd.DataFrame) -> str:
-    """Return a table under its title; pandas escapes what stands in it."""
-    from fairbench.core.text import html
-
-    content = table.to_html(index=False, border=0) if len(table) else ""
-    return f"<div><p><strong>{html(title)}</strong></p>{content}</div>"
+    tables = {}
+    for run in runs:
+        with records.reading(run.path / "metrics.parquet"):
+            tables[run.id] = checked_metrics(run.read_parquet("metrics", TEXTS), own=True)
+    return joined(tables)

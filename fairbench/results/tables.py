@@ -3,51 +3,42 @@
 A checksum shows that a table is what somebody stored, and not that it was this project. What is
 asked here is what every reader of these tables relies on: each column once, of texts or of numbers.
 Metrics were once called after the statistic too, such as ``equalized_odds_below``; the column
-``statistic`` says so now, and :func:`upgraded` takes these names apart, as nothing else does.
+``statistic`` says so now, and :func:`upgraded` takes these names apart, as nothing else does. Last,
+a run's headline metrics as a notebook shows them.
 """
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import compute
 
 from fairbench.core.files import DamagedError
-from fairbench.evaluation.table import (
-    BELOW_EPSILON,
-    DEBIASED,
-    OUTSIDE_BAND,
-    PAIRS_THAT_DIFFER,
-    POOLED,
-    SETTINGS,
-    STATISTICS,
-    STATUSES,
-    TEXTS,
-    VALUE,
-    WORST,
-)
-from fairbench.metrics.registry import BINARY, find, metrics_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
+from fairbench.core.text import count, html, interval, number, read_csv
+from fairbench.evaluation import table as long
+from fairbench.evaluation.summary import debiased_gaps
+from fairbench.metrics import registry
 
 _ROWS = ("variant", "metric", "statistic", "attribute", "group", "n", "status", "reason")
 METRICS = (*_ROWS, "repeat", "fold", "value")
 SUMMARY = (*_ROWS, "mean", "sd", "lower", "upper", "binning", "feature")
 # Columns of a run's summary in which an empty text is a text, and not a missing one.
 SUMMARY_TEXTS = ("variant", "attribute", "group", "estimand", "reason", "feature", "outcome")
-_TEXTS = {*TEXTS, "estimand"}
+_TEXTS = {*long.TEXTS, "estimand"}
 _PLACES = ("repeat", "fold")  # which every row has
 _LARGEST = 2**53  # beyond which not every whole number is one of floating point
-_COUNTS = tuple(name for name, dtype in SETTINGS.items() if dtype == "Int64")
+_COUNTS = tuple(name for name, dtype in long.SETTINGS.items() if dtype == "Int64")
 # Texts that every row has one of; of the last two, one that there is.
 _ALWAYS = ("variant", "metric", "attribute", "group", "statistic", "status")
-_VALID = {"statistic": STATISTICS, "status": STATUSES}
+_VALID = {"statistic": long.STATISTICS, "status": long.STATUSES}
 
 
 def check_columns(there: Container[str], wanted: Sequence[str]) -> None:
@@ -89,8 +80,6 @@ def check_numbers(table: pa.Table, but: Collection[str] = ()) -> None:
     ------
     DamagedError : they are not.
     """
-    from pyarrow import compute
-
     check_plain(table)
     for name in table.column_names:
         if name in but:
@@ -116,8 +105,6 @@ def check_plain(table: pa.Table) -> None:
 @lru_cache(maxsize=256)
 def _check_plain(written: bytes) -> None:
     """Check a schema as it is written: thousands of runs share one, and pandas reads it slowly."""
-    import pyarrow as pa
-
     schema = pa.ipc.read_schema(pa.py_buffer(written))
     names = schema.names
     if len({*names}) < len(names):
@@ -139,23 +126,16 @@ def _check_texts(name: str, column: pa.ChunkedArray) -> None:
     if _kind(column) not in ("string", "large_string", *(["null"] if name not in _ALWAYS else [])):
         raise DamagedError(f"column {name} is of {column.type}, not of texts")
     if name in _ALWAYS:
-        _check_values(name, _different(column))
+        _check_values(name, column.unique().to_pylist())
 
 
 def _kind(column: pa.ChunkedArray) -> str:
     """Return the type of a column's values, whether they are stored as a dictionary or not."""
-    import pyarrow as pa
-
     kind = column.type
     return str(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
-def _different(column: pa.ChunkedArray) -> Iterator[Any]:
-    """Yield the different values of a column of texts."""
-    yield from column.unique().to_pylist()
-
-
-def _check_values(name: str, values: Iterator[Any]) -> None:
+def _check_values(name: str, values: Iterable[Any]) -> None:
     valid = _VALID.get(name)
     for value in values:
         if not isinstance(value, str) or not (valid is None or value in valid):
@@ -174,9 +154,53 @@ def check_summary(found: pd.DataFrame) -> None:
         if name not in _TEXTS and found[name].dtype.kind not in "biuf":
             raise DamagedError(f"column {name} is not of numbers")
         if name in _ALWAYS:
-            _check_values(str(name), iter(column.unique()))
-        elif name in SETTINGS and name in _TEXTS:
-            _check_values(str(name), iter(column.dropna().unique()))
+            _check_values(str(name), column.unique())
+        elif name in long.SETTINGS and name in _TEXTS:
+            _check_values(str(name), column.dropna().unique())
+
+
+def checked_metrics(table: pa.Table, *, own: bool = False) -> pa.Table:
+    """Return a long table of metrics after checking it, or the rows of a run's `own` variant.
+
+    Raises
+    ------
+    DamagedError : it is none.
+    """
+    if own:
+        table = table.filter(compute.equal(table["variant"].cast(pa.string()), ""))
+    table = upgraded(table)
+    check_metrics(table)
+    return table
+
+
+def joined(tables: Mapping[str, pa.Table]) -> pd.DataFrame:
+    """Return the metrics of runs, by their ids, in one table with the column ``run``."""
+    if not tables:
+        names = ["run", *long.KEYS, *long.COLUMNS]
+        kinds = {name: "category" if name in ("run", *long.TEXTS) else "float64" for name in names}
+        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
+    marked = [
+        table.append_column(
+            "run", pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), [run])
+        )
+        for run, table in tables.items()
+    ]
+    return pa.concat_tables(marked, promote_options="permissive").unify_dictionaries().to_pandas()
+
+
+def summary_in(content: bytes) -> pd.DataFrame:
+    """Return the means of a run's metrics over its splits, of the file that has them.
+
+    Raises
+    ------
+    DamagedError : it has another content.
+    """
+    summary = read_csv(io.BytesIO(content), SUMMARY_TEXTS)
+    if "statistic" not in summary:
+        summary = upgraded(pa.Table.from_pandas(summary, preserve_index=False)).to_pandas()
+    check_summary(summary)
+    texts = [name for name in ("feature", "outcome") if name in summary]
+    return summary.assign(**{name: summary[name].where(summary[name] != "") for name in texts})
 
 
 _RATES = ("selection_rate", "error_rate", "true_positive_rate", "false_positive_rate")
@@ -194,8 +218,6 @@ def upgraded(table: pa.Table) -> pa.Table:
 
     One that has it is returned as it is, as is one that is no table of metrics.
     """
-    import pyarrow as pa
-
     names = table.column_names
     if "statistic" in names or "metric" not in names:
         return table
@@ -204,16 +226,16 @@ def upgraded(table: pa.Table) -> pa.Table:
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     known_names = _earlier_names()
     metric_and_statistic = [
-        known_names.get(name, (name, VALUE)) for name in encoded.dictionary.to_pylist()
+        known_names.get(name, (name, long.VALUE)) for name in encoded.dictionary.to_pylist()
     ]
     metrics = list(dict.fromkeys(metric for metric, _ in metric_and_statistic))
     metric_codes = np.array([metrics.index(metric) for metric, _ in metric_and_statistic], np.int32)
     metric_names = pa.array(metrics, encoded.dictionary.type)
     metric_column = pa.DictionaryArray.from_arrays(metric_codes[codes], metric_names)
     statistic_codes = np.array(
-        [STATISTICS.index(statistic) for _, statistic in metric_and_statistic], np.int8
+        [long.STATISTICS.index(statistic) for _, statistic in metric_and_statistic], np.int8
     )
-    statistic_names = pa.array(STATISTICS, pa.string())
+    statistic_names = pa.array(long.STATISTICS, pa.string())
     statistic_column = pa.DictionaryArray.from_arrays(statistic_codes[codes], statistic_names)
     if "status" in names and not pa.types.is_dictionary(table["status"].type):
         statistic_column = statistic_column.cast(pa.string())
@@ -226,24 +248,67 @@ def upgraded(table: pa.Table) -> pa.Table:
 def _earlier_names() -> Mapping[str, tuple[str, str]]:
     """Return the metric and the statistic that each name of the last version stood for."""
     names = {f"{metric}{end}": (metric, statistic) for metric, end, statistic in _earlier_endings()}
-    undeclared = {name: parts for name, parts in names.items() if find(name) is None}
+    undeclared = {name: parts for name, parts in names.items() if registry.find(name) is None}
     # Groups were always compared by their debiased errors; their names said nothing of it.
     compared = [f"{error}_{by}" for error in _CALIBRATION for by in ("difference", "gap")]
-    return MappingProxyType(undeclared | {name: (name, DEBIASED) for name in compared})
+    return MappingProxyType(undeclared | {name: (name, long.DEBIASED) for name in compared})
 
 
 def _earlier_endings() -> Iterator[tuple[str, str, str]]:
     """Yield each metric whose names had an ending, the ending, and the statistic it stood for."""
-    for metric in metrics_of(BINARY, "widest").values():
+    for metric in registry.metrics_of(registry.BINARY, "widest").values():
         if metric.is_gap:
-            yield metric.name, "_below", BELOW_EPSILON
-            yield metric.name, "_debiased", DEBIASED
-            yield metric.name, "_pairs", PAIRS_THAT_DIFFER
+            yield metric.name, "_below", long.BELOW_EPSILON
+            yield metric.name, "_debiased", long.DEBIASED
+            yield metric.name, "_pairs", long.PAIRS_THAT_DIFFER
     for rate in _RATES:
-        yield rate, "_pooled", POOLED
-        yield rate, "_worst", WORST
+        yield rate, "_pooled", long.POOLED
+        yield rate, "_worst", long.WORST
     for error in _CALIBRATION:
-        yield error, "_debiased", DEBIASED
-    ratios = [metric.name for metric in metrics_of(BINARY, "ratio").values()]
+        yield error, "_debiased", long.DEBIASED
+    ratios = [metric.name for metric in registry.metrics_of(registry.BINARY, "ratio").values()]
     for ratio in (*ratios, *(f"{measure}_uncertainty_ratio" for measure in _MEASURES)):
-        yield ratio, "_outside_band", OUTSIDE_BAND
+        yield ratio, "_outside_band", long.OUTSIDE_BAND
+
+
+def run_html(title: str, summary: pd.DataFrame, protect: str) -> str:
+    """Return the headline metrics of a run as a table of HTML; `protect` is what it protects."""
+    headline = _headline(long.values_of(summary), protect)
+    debiased = debiased_gaps(headline, summary)
+    rows = [
+        {
+            "metric": registry.label(row.metric),
+            "of": f"{row.attribute}: {row.group}" if row.group else row.attribute,
+            "mean": number(row.mean, 4),
+            **({long.DEBIASED: number(gap, 4)} if np.isfinite(debiased).any() else {}),
+            "95 % interval": interval(row.lower, row.upper, 4),
+            "rows": count(row.n),
+        }
+        for row, gap in zip(headline.itertuples(), debiased, strict=True)
+    ]
+    return titled_html(title, pd.DataFrame(rows))
+
+
+def _headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
+    """Return the most important rows: of everyone, the gaps of `protect`, and its groups."""
+    is_plain = (summary["variant"] == "") & summary["outcome"].isna()
+    summary = summary[is_plain & (summary["binning"] != "mass")]
+    is_of_everyone = summary["attribute"] == ""
+    is_of_protect = summary["attribute"] == protect
+    is_of_all_groups = summary["group"] == ""
+    sections = {
+        "everyone": is_of_everyone,
+        "gaps": is_of_protect & is_of_all_groups,
+        "groups": is_of_protect & ~is_of_all_groups,
+    }
+    tables = []
+    for section, is_in_section in sections.items():
+        metrics = [metric.name for metric in registry.declared() if section in metric.shown]
+        tables.append(summary[is_in_section & summary["metric"].isin(metrics)])
+    return pd.concat(tables)
+
+
+def titled_html(title: str, table: pd.DataFrame) -> str:
+    """Return a table under its title; pandas escapes what stands in it."""
+    content = table.to_html(index=False, border=0) if len(table) else ""
+    return f"<div><p><strong>{html(title)}</strong></p>{content}</div>"

@@ -220,20 +220,16 @@ def remove(found: Iterable[Garbage]) -> None:
     """Remove files and folders of garbage."""
     for garbage in found:
         if garbage.kind == RUN:
-            _remove_run(garbage.path)
+            # Its record first: if interrupted, no finished run is left.
+            with contextlib.suppress(OSError):  # no right to
+                remove_file(garbage.path / LAST)
+                remove_folder(garbage.path / FIGURES, is_of_figures)
+                remove_folder(garbage.path, lambda name: (half_of(name) or name) in FILES)
         elif is_folder(garbage.path):
             remove_folder(garbage.path, is_of_figures)
         else:
             with contextlib.suppress(OSError):  # no right to
                 remove_file(garbage.path)
-
-
-def _remove_run(folder: Path) -> None:
-    """Remove the files of a run, its record first: if interrupted, no finished run is left."""
-    with contextlib.suppress(OSError):  # no right to
-        remove_file(folder / LAST)
-        remove_folder(folder / FIGURES, is_of_figures)
-        remove_folder(folder, lambda name: (half_of(name) or name) in FILES)
 
 
 def _unneeded(store: Store) -> Iterator[Garbage]:

@@ -17,14 +17,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from fairbench.core.errors import UserError
-from fairbench.core.files import (
-    most_memory,
-    set_aside,
-    write_bytes,
-)
+from fairbench.core.files import most_memory, set_aside, write_bytes
 from fairbench.core.locks import BusyError, locked
 from fairbench.core.processes import Progress, in_time
 
@@ -66,13 +62,13 @@ class TrackingError(Exception):
 
 def ask(
     address: str,
-    work: Callable[[MlflowClient, Progress], T],
+    work: Callable[[MlflowClient], T],
     *,
     idle_s: float,
     total_s: float,
     whole: bool = False,
 ) -> T:
-    """Return what `work` returns, which asks MLflow, and calls the second after each answer.
+    """Return what `work` returns, which asks MLflow; every answer counts as a step.
 
     Parameters
     ----------
@@ -91,7 +87,7 @@ def ask(
     imported = time.monotonic() - begun
 
     def connected(progress: Progress) -> T:
-        return work(MlflowClient(tracking_uri=address), progress)
+        return work(cast("MlflowClient", _Client(MlflowClient(tracking_uri=address), progress)))
 
     try:
         with exclusive(address, idle_s, whole=whole):
@@ -106,6 +102,26 @@ def ask(
         raise TrackingError(f"MLflow at {address} is held by {error}") from error
     except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
         raise TrackingError(f"MLflow at {address}: {_reason(error)}") from error
+
+
+class _Client:
+    """A client of MLflow that notes each answer as progress."""
+
+    def __init__(self, client: MlflowClient, progress: Progress) -> None:
+        self._client, self._progress = client, progress
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the client has under a name; its methods note when they have answered."""
+        found = getattr(self._client, name)
+        if not callable(found):
+            return found
+
+        def answered(*arguments: Any, **options: Any) -> Any:
+            answer = found(*arguments, **options)
+            self._progress()
+            return answer
+
+        return answered
 
 
 @contextlib.contextmanager
@@ -171,7 +187,10 @@ def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[
                 path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
         if not path.exists() and template().is_file():
             content = template().read_bytes()
-            write_bytes(path, _write_ahead_database(content) if local(path) else content)
+            if local(path):  # sqlite writes ahead to it: a commit then costs far less
+                # By the two versions of the format: https://www.sqlite.org/fileformat.html, 1.3.3.
+                content = content[:18] + b"\2\2" + content[20:]
+            write_bytes(path, content)
         yield
 
 
@@ -198,7 +217,9 @@ def is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
             if size > _CHECKED and not whole:
                 return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()
             integrity = database.execute("PRAGMA integrity_check(1)").fetchone()
-            _read_all(database)
+            for (name,) in database.execute(_TABLES).fetchall():
+                # Every row, as sqlite's check does not look whether a text is one.
+                deque(database.execute(f'SELECT * FROM "{name}"'), maxlen=0)
             return integrity != ("ok",) or _lacks_columns(path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         # Python's own errors, of bytes that are not valid text, have no error code.
@@ -210,13 +231,7 @@ def is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
         return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def _read_all(database: sqlite3.Connection) -> None:
-    """Read every row, as sqlite's check does not look whether a text is one."""
-    tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    for (name,) in tables:
-        deque(database.execute(f'SELECT * FROM "{name}"'), maxlen=0)
-
-
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 _COLUMNS = (
     "SELECT tables.name, columns.name FROM sqlite_master AS tables, "
     "pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'"
@@ -235,14 +250,6 @@ def _lacks_columns(path: Path) -> bool:
     return versions[0] == versions[1] and not columns[0] <= columns[1]
 
 
-def _write_ahead_database(content: bytes) -> bytes:
-    """Return a database that sqlite writes ahead to: a commit then costs far less.
-
-    The two versions of the file's format (https://www.sqlite.org/fileformat.html, 1.3.3) say so.
-    """
-    return content[:18] + b"\2\2" + content[20:]
-
-
 def stamp(path: Path) -> Stamp:
     """Return a stamp that changes whenever a local database is written; empty without a file."""
     try:
@@ -252,11 +259,8 @@ def stamp(path: Path) -> Stamp:
     with contextlib.suppress(OSError):
         ahead = path.with_name(f"{path.name}-wal").stat()
         files += [ahead] if ahead.st_size else []
-    return tuple(
-        number
-        for file in files
-        for number in (file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns)
-    )
+    parts = ((file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns) for file in files)
+    return tuple(number for part in parts for number in part)
 
 
 def settle(path: Path) -> Stamp:

@@ -1,4 +1,4 @@
-"""What a run is in MLflow: its entry, its metrics, and the view that a page of runs opens on.
+"""What a run is in MLflow: its name and tags, its options and its metrics.
 
 An entry has the run's name and tags, options, times and data. What each metric is called is decided
 here alone:
@@ -11,39 +11,26 @@ here alone:
 ``<metric>``           of everyone
 ``<attribute>/...``    of the protected attribute: gaps, and each group's metrics
 ====================== =============================================================================
-
-A view is a tag of the experiment, which the page of runs reads where an address names its key: its
-columns, its charts, and the runs of a sweep.
-
-At the end are notes in a results folder on the runs that a local database has. The note is a sealed
-cache, which may be removed at any time: without it MLflow is asked, whose import takes seconds, and
-whose every answer brings whole runs. It knows the database by its inode, size and times: while
-these are as they were when MLflow was last asked, so is what it said. Who changes a run by another
-program in the very seconds in which runs are logged is noticed when the database is next written.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from fairbench.core.files import TEXT, read_bytes, unsealed_json, write_cache
 from fairbench.core.text import digest, told_apart
 from fairbench.evaluation.abstention import OBJECTIVES
 from fairbench.evaluation.summary import HEADLINES, task_of
 from fairbench.evaluation.table import SETTINGS, VALUE, setting_words
 from fairbench.experiments.configuration import full_name
 from fairbench.experiments.contracts import variant_label
-from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION, declared
+from fairbench.metrics.registry import declared
 from fairbench.results.runs import Run
-from fairbench.tracking.database import Stamp
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
@@ -164,8 +151,8 @@ def opening_names(task: str) -> list[str]:
 
 def curve_names() -> list[str]:
     """Return the names of the curves that MLflow shows first."""
-    left = [_metric_name([ABSTENTION, name]) for name in OBJECTIVES]
-    return [*left, _metric_name([CONSISTENCY, "sd"])]
+    curves = [*((ABSTENTION, name) for name in OBJECTIVES), (CONSISTENCY, "sd")]
+    return list(map(_metric_name, curves))
 
 
 def logged_values(folder: Run) -> dict[str, float]:
@@ -178,27 +165,15 @@ def latest_values(points: Sequence[LoggedMetric]) -> dict[str, float]:
     return {point.name: point.value for point in sorted(points, key=lambda point: point.step)}
 
 
-class Mean(NamedTuple):
-    """A row of a run's summary, as far as MLflow is told of it.
-
-    Attributes
-    ----------
-    settings : name -> value of those of `SETTINGS` at which the metric was measured.
-    """
-
-    variant: str
-    metric: str
-    statistic: str
-    attribute: str
-    group: str
-    mean: float
-    lower: float
-    upper: float
-    settings: Mapping[str, Any]
+# What MLflow is told of a row of a run's summary, beside its settings.
+_MEAN = ["variant", "metric", "statistic", "attribute", "group", "mean", "lower", "upper"]
 
 
-def means_of(summary: pd.DataFrame) -> list[Mean]:
-    """Return the rows of a summary as tuples, which are faster to select from than a data frame.
+def means_of(summary: pd.DataFrame) -> list[Any]:
+    """Return the rows of a summary as named tuples, faster to select from than a data frame.
+
+    Each has `_MEAN`, and as ``settings`` the values of those of `SETTINGS` at which the metric was
+    measured, by their names.
 
     Two groups of an attribute, or two classes, that MLflow's characters cannot tell apart, such as
     A+ and A-, have their labels changed so that they can: the metrics of one would be lost.
@@ -207,7 +182,12 @@ def means_of(summary: pd.DataFrame) -> list[Mean]:
     ----------
     summary : the result of :func:`fairbench.evaluation.summary.summarise`.
     """
-    summary = summary.assign(group=_groups_told_apart(summary))
+    rows = list(zip(summary["attribute"].tolist(), summary["group"].tolist(), strict=True))
+    groups: dict[str, list[str]] = {}
+    for attribute, group in dict.fromkeys(rows):
+        groups.setdefault(attribute, []).append(group)
+    own_names = {attribute: told_apart(of_it, _spelled) for attribute, of_it in groups.items()}
+    summary = summary.assign(group=[own_names[attribute][group] for attribute, group in rows])
     for name in ("feature", "outcome"):
         if name in summary:
             labels = told_apart(summary[name].dropna().unique(), _spelled)
@@ -217,19 +197,7 @@ def means_of(summary: pd.DataFrame) -> list[Mean]:
         {name: value for name, value in zip(names, values, strict=True) if not pd.isna(value)}
         for values in zip(*(summary[name].tolist() for name in names), strict=True)
     ] or [{}] * len(summary)
-    *columns, _ = Mean._fields
-    rows = zip(*(summary[name].tolist() for name in columns), settings, strict=True)
-    return [Mean(*row) for row in rows]
-
-
-def _groups_told_apart(summary: pd.DataFrame) -> list[str]:
-    """Return the group of each row, by the name that tells it from others of its attribute."""
-    rows = list(zip(summary["attribute"].tolist(), summary["group"].tolist(), strict=True))
-    groups: dict[str, list[str]] = {}
-    for attribute, group in dict.fromkeys(rows):
-        groups.setdefault(attribute, []).append(group)
-    names = {attribute: told_apart(groups[attribute], _spelled) for attribute in groups}
-    return [names[attribute][group] for attribute, group in rows]
+    return list(summary[_MEAN].assign(settings=settings).itertuples(index=False))
 
 
 def logged_metrics(folder: Run) -> list[LoggedMetric]:
@@ -282,7 +250,7 @@ def _gaps(task: str) -> tuple[str, ...]:
     )
 
 
-def metric_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, float]]:
+def metric_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, float]]:
     """Yield (MLflow metric name, mean over repeats) of every defined metric that is one number.
 
     Those of everyone and of the protected attribute, and of its groups those that the table of a
@@ -297,14 +265,16 @@ def metric_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, fl
         if row.group and (row.metric not in _shown_metrics("groups") or row.statistic != VALUE):
             continue
         if not _POINTS & row.settings.keys() and isfinite(row.mean):
-            name = _statistic_name(row.metric, row.statistic)
+            # The value has the name of the metric.
+            statistic = "" if row.statistic == VALUE else f" {row.statistic.replace('_', ' ')}"
+            name = f"{row.metric}{statistic}"
             yield _path(row.attribute, row.group, name, setting_words(row.settings)), row.mean
 
 
 _POINTS = {"bin", "rate", "quantile"}  # settings of a point of a diagram or a curve
 
 
-def _own_means(means: Sequence[Mean], protect: str) -> Iterator[Mean]:
+def _own_means(means: Sequence[Any], protect: str) -> Iterator[Any]:
     """Yield the rows of the run itself, not of its variants: overall and by protected attribute."""
     return (row for row in means if not row.variant and row.attribute in ("", protect))
 
@@ -312,16 +282,15 @@ def _own_means(means: Sequence[Mean], protect: str) -> Iterator[Mean]:
 _ENDS = ("lower", "upper")
 
 
-def interval_values(means: Sequence[Mean], protect: str) -> Iterator[tuple[str, float]]:
+def interval_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, float]]:
     """Yield (MLflow metric name, end) of the intervals that the table of a run shows.
 
     Those of everyone's metrics and of gaps: of groups, MLflow gets no intervals.
     """
     for row in _own_means(means, protect):
-        is_of_bins = row.settings.get("binning") == "mass"
         if row.group or row.metric not in _shown_metrics() or row.statistic != VALUE:
             continue
-        if is_of_bins or "outcome" in row.settings:
+        if row.settings.get("binning") == "mass" or "outcome" in row.settings:
             continue
         name = _path(row.attribute, row.metric)
         for end, value in zip(_ENDS, (row.lower, row.upper), strict=True):
@@ -337,17 +306,12 @@ def _shown_metrics(part: str = "") -> frozenset[str]:
     )
 
 
-def _statistic_name(metric: str, statistic: str) -> str:
-    """Return the name of a statistic of a metric; its value has the name of the metric."""
-    return metric if statistic == VALUE else f"{metric} {statistic.replace('_', ' ')}"
-
-
 def _end_name(name: str, end: str) -> str:
     longest = _LONGEST - 6
     return f"{name if len(name) <= longest else _shortened(name, longest)} {end}"
 
 
-def abstention_curves(means: Sequence[Mean], protect: str) -> Iterator[LoggedMetric]:
+def abstention_curves(means: Sequence[Any], protect: str) -> Iterator[LoggedMetric]:
     """Yield error and gaps of the people who are left, by the percentage abstained on.
 
     A step of MLflow is a whole number: shares between two percentages are left to the file.
@@ -358,7 +322,7 @@ def abstention_curves(means: Sequence[Mean], protect: str) -> Iterator[LoggedMet
 
 
 def consistency_curves(
-    means: Sequence[Mean], consistency: Mapping[str, Any], task: str
+    means: Sequence[Any], consistency: Mapping[str, Any], task: str
 ) -> Iterator[LoggedMetric]:
     """Yield how a varied hyperparameter changes people's uncertainties, and other metrics.
 
@@ -377,7 +341,8 @@ def consistency_curves(
     values = list(consistency.get("values") or [])
     if values:
         option = str(consistency["vary"])
-        steps = _steps(values)
+        whole = all(type(value) is int for value in values)  # as steps of MLflow are
+        steps = values if whole else list(range(1, len(values) + 1))
         last = option.rpartition(".")[2]  # without its group
         varied = last if steps == values else f"{last} by number"
         labels = {
@@ -392,24 +357,12 @@ def consistency_curves(
                 yield LoggedMetric(name, row.mean, labels[row.variant])
 
 
-def _point(kind: str, row: Mean, at: str) -> Iterator[LoggedMetric]:
+def _point(kind: str, row: Any, at: str) -> Iterator[LoggedMetric]:
     """Yield a point of a curve if its place is a whole percentage, and its value is defined."""
-    step = _whole_number(100 * row.settings[at])
-    if step is not None and isfinite(row.mean):
-        yield LoggedMetric(
-            _metric_name([kind, row.metric.removeprefix(f"{kind}_")]), row.mean, step
-        )
-
-
-def _steps(values: Sequence[Any]) -> list[int]:
-    """Return values as steps of MLflow, or their numbers where one is no whole number."""
-    whole = all(type(value) is int for value in values)
-    return list(values) if whole else list(range(1, len(values) + 1))
-
-
-def _whole_number(value: float) -> int | None:
-    """Return a number without the rounding error of its last digits, if it is a whole one."""
-    return round(value) if abs(value - round(value)) < 1e-6 else None
+    percentage = 100 * row.settings[at]
+    if abs(percentage - (step := round(percentage))) < 1e-6 and isfinite(row.mean):
+        name = _metric_name([kind, row.metric.removeprefix(f"{kind}_")])
+        yield LoggedMetric(name, row.mean, step)
 
 
 def _path(attribute: str, *parts: str) -> str:
@@ -435,189 +388,3 @@ def _spelled(part: str) -> str:
         part = part.replace(symbol, word)
     spelled = "".join(c if c.isalnum() or c in "_-. " else "-" for c in part)
     return spelled if spelled.strip(".") else "-" * len(spelled)
-
-
-# The metric that is drawn first.
-PRIMARY = "mlflow.experiment.primaryMetric.name"
-VIEW, SWEEP_VIEW = "fairbench", "fairbench-sweep"
-_SECTION = "comparison"
-_UNSMOOTHED = {"lineSmoothness": 0, "useGlobalLineSmoothing": False}  # points are means, not noise
-_WIDEST = 20  # runs in a chart
-
-
-def view_tag(key: str) -> str:
-    """Return the experiment's tag that holds a view."""
-    return f"mlflow.sharedViewState.{key}"
-
-
-def view_address(key: str, *, charts: bool = False) -> str:
-    """Return the end of an address that opens a view, as a table or as charts."""
-    return f"viewStateShareKey={key}{'&compareRunsMode=CHART' if charts else ''}"
-
-
-def columns(logged: Iterable[str], before: str = "") -> list[str]:
-    """Return the metrics that the page shows first, from those that any run has.
-
-    Parameters
-    ----------
-    logged : names of metrics that were logged now.
-    before : the view so far, whose columns stay; empty or unreadable if there is none.
-    """
-    available = {*logged, *_selected(before)}
-    order = dict.fromkeys(
-        name for task in (BINARY, MULTICLASS, REGRESSION) for name in opening_names(task)
-    )
-    selected = [name for name in order if name in available or _column(name) in available]
-    return sorted(selected or opening_names(BINARY), key=lambda name: name.partition("/")[0])
-
-
-def _selected(text: str) -> list[str]:
-    try:
-        return [str(column) for column in json.loads(text)["selectedColumns"]]
-    except (ValueError, KeyError, TypeError):
-        return []
-
-
-def _column(metric: str) -> str:
-    return f"metrics.`{metric}`"
-
-
-def view(metrics: list[str], sweep: str = "") -> str:
-    """Return which columns and charts the page shows, by which it is ordered, and of which runs.
-
-    Parameters
-    ----------
-    metrics : the result of :func:`columns`.
-    sweep : the name of a sweep, to show its runs only.
-    """
-    name = "attributes.`Run Name`"
-    data = "attributes.`Dataset`"
-    swept = f"tags.`{SWEEP}`"
-    metric_columns = [_column(metric) for metric in metrics]
-    state = {
-        "selectedColumns": [*metric_columns, data, swept],
-        "columnOrder": [name, *metric_columns, data, swept],
-        "columnWidths": {name: 340, **dict.fromkeys(metric_columns, 170), data: 150, swept: 300},
-        "orderByKey": metric_columns[0],
-        "orderByAsc": True,
-        "compareRunCharts": _charts(metrics),
-        "compareRunSections": [{"uuid": _SECTION, "name": _SECTION, "display": True}],
-        "isAccordionReordered": True,  # or the section would go behind those of all metrics
-    }
-    return json.dumps(state | _sweep_filter(sweep), separators=(",", ":"))
-
-
-def _sweep_filter(name: str) -> dict[str, str]:
-    """Return the filter of the runs of a sweep; nothing without a name."""
-    if not name:
-        return {}
-    # A filter's text knows no escape: "_" is any character, and so a quote.
-    mark = sweep_mark(name).replace("'", "_")
-    return {"searchFilter": f"tags.{SWEEP} LIKE '%{mark}%'"}
-
-
-def _charts(metrics: list[str]) -> list[dict[str, Any]]:
-    """Return the charts that come first: error and gap, then curves, three in a row of the page."""
-    error, *other_metrics = metrics
-    *other_gaps, gap = [metric for metric in other_metrics if metric.startswith(PARITY)]
-    charts: list[dict[str, Any]] = [
-        {"type": "SCATTER", "xaxis": _axis(error), "yaxis": _axis(gap)},
-        *({"type": "BAR", "metricKey": metric} for metric in (error, gap)),
-        *({"type": "LINE", "metricKey": curve, **_UNSMOOTHED} for curve in curve_names()),
-        *({"type": "BAR", "metricKey": metric} for metric in other_gaps),
-    ]
-    shared = {
-        "metricSectionId": _SECTION,
-        "runsCountToCompare": _WIDEST,
-        "deleted": False,
-        "isGenerated": False,
-    }
-    return [{"uuid": f"{_SECTION}-{i}", **shared, **chart} for i, chart in enumerate(charts)]
-
-
-def _axis(metric: str) -> dict[str, str]:
-    return {"key": metric, "type": "METRIC"}
-
-
-NOTE = "mlflow.json"
-
-
-class NotedRun(NamedTuple):
-    """A run that MLflow has, as its folder was and as MLflow calls it."""
-
-    fingerprint: str
-    id: str
-    sweeps: str
-
-
-@dataclass(frozen=True)
-class Note:
-    """Which runs are in a database.
-
-    Attributes
-    ----------
-    stamp : the stamp of the database when the note was written.
-    runs : run id -> the note on it, for runs that were in the database then, each once and whole.
-    earlier : run id -> the note on it, for runs that were in the database at some earlier time.
-    """
-
-    stamp: Stamp = ()
-    runs: Mapping[str, NotedRun] = field(default_factory=dict)
-    earlier: Mapping[str, NotedRun] = field(default_factory=dict)
-
-    def of(self, stamp: Stamp, *, unchanged: bool = False) -> Mapping[str, NotedRun]:
-        """Return the noted runs of a database that has this stamp by now.
-
-        One that was made anew is another file, or smaller.
-
-        Parameters
-        ----------
-        unchanged : whether only those that are surely there, as they were logged.
-        """
-        if stamp and stamp == self.stamp:
-            return self.runs if unchanged else {**self.earlier, **self.runs}
-        same_file = stamp[:1] == self.stamp[:1] and stamp[1:2] >= self.stamp[1:2]
-        return {**self.earlier, **self.runs} if stamp and same_file and not unchanged else {}
-
-    def with_logged(
-        self, runs: Mapping[str, NotedRun], before: Stamp, after: Stamp, *, certain: bool
-    ) -> Note:
-        """Return the note when `runs` have been logged.
-
-        Parameters
-        ----------
-        before, after : the stamps of the database before and after that.
-        certain : whether stamps on its disk tell every change.
-        """
-        unchanged = self.of(before, unchanged=True)
-        earlier = {id_: run for id_, run in self.of(before).items() if id_ not in unchanged}
-        runs = {**unchanged, **runs}
-        if not certain:
-            return Note(after, {}, {**earlier, **runs})
-        return Note(after, runs, {id_: run for id_, run in earlier.items() if id_ not in runs})
-
-
-def read_note(results: Path, place: Mapping[str, str]) -> Note:
-    """Return the note of a results folder on a database; an empty one if there is none.
-
-    Parameters
-    ----------
-    place : the database, the experiment, and the version of what is logged.
-    """
-    try:
-        content = unsealed_json(read_bytes(results / NOTE, TEXT))
-        if content["place"] != dict(place):
-            return Note()
-        runs, earlier = (
-            {str(id_): NotedRun(*map(str, run)) for id_, run in content[name].items()}
-            for name in ("runs", "earlier")
-        )
-        return Note(tuple(content["stamp"]), runs, earlier)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return Note()
-
-
-def write_note(results: Path, place: Mapping[str, str], note: Note) -> None:
-    """Write what a results folder notes of a database."""
-    content = {"place": place, "stamp": note.stamp, "runs": note.runs, "earlier": note.earlier}
-    write_cache(results / NOTE, content, lasting=False)

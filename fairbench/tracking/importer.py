@@ -2,6 +2,15 @@
 
 MLflow only shows what the files in the results folder hold. The UI opens with links to the runs
 and to the latest sweep, compared.
+
+A view is a tag of the experiment, which the page of runs reads where an address names its key: its
+columns, its charts, and the runs of a sweep.
+
+A results folder has notes on the runs that a local database has. The note is a sealed
+cache, which may be removed at any time: without it MLflow is asked, whose import takes seconds, and
+whose every answer brings whole runs. It knows the database by its inode, size and times: while
+these are as they were when MLflow was last asked, so is what it said. Who changes a run by another
+program in the very seconds in which runs are logged is noticed when the database is next written.
 """
 
 from __future__ import annotations
@@ -15,19 +24,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf, isinf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from fairbench.core.errors import warn
-from fairbench.core.files import is_file, names_in
+from fairbench.core.files import TEXT, is_file, names_in, read_bytes, unsealed_json, write_cache
 from fairbench.core.locks import BusyError, locked
-from fairbench.core.processes import Progress
 from fairbench.core.text import digest, visible
 from fairbench.experiments.configuration import IDENTITY
+from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run, damaged_files
@@ -37,34 +46,217 @@ from fairbench.tracking.entries import (
     BEGUN,
     COLOUR,
     FINGERPRINT,
-    PRIMARY,
+    PARITY,
     RUN,
     SWEEP,
-    SWEEP_VIEW,
     VERSION,
     VERSION_TAG,
-    VIEW,
     LoggedMetric,
-    NotedRun,
-    columns,
+    curve_names,
     data_set,
     latest_values,
     logged_metrics,
+    opening_names,
     parameters,
-    read_note,
     shown_name,
     sweep_mark,
     tags,
     times,
-    view,
-    view_address,
-    view_tag,
     with_sweeps,
-    write_note,
 )
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
+
+
+# The metric that is drawn first.
+PRIMARY = "mlflow.experiment.primaryMetric.name"
+VIEW, SWEEP_VIEW = "fairbench", "fairbench-sweep"
+_SECTION = "comparison"
+_UNSMOOTHED = {"lineSmoothness": 0, "useGlobalLineSmoothing": False}  # points are means, not noise
+_WIDEST = 20  # runs in a chart
+
+
+def view_tag(key: str) -> str:
+    """Return the experiment's tag that holds a view."""
+    return f"mlflow.sharedViewState.{key}"
+
+
+def view_address(key: str, *, charts: bool = False) -> str:
+    """Return the end of an address that opens a view, as a table or as charts."""
+    return f"viewStateShareKey={key}{'&compareRunsMode=CHART' if charts else ''}"
+
+
+def columns(logged: Iterable[str], before: str = "") -> list[str]:
+    """Return the metrics that the page shows first, from those that any run has.
+
+    Parameters
+    ----------
+    logged : names of metrics that were logged now.
+    before : the view so far, whose columns stay; empty or unreadable if there is none.
+    """
+    available = {*logged, *_selected(before)}
+    order = dict.fromkeys(
+        name for task in (BINARY, MULTICLASS, REGRESSION) for name in opening_names(task)
+    )
+    selected = [name for name in order if name in available or _column(name) in available]
+    return sorted(selected or opening_names(BINARY), key=lambda name: name.partition("/")[0])
+
+
+def _selected(text: str) -> list[str]:
+    try:
+        return [str(column) for column in json.loads(text)["selectedColumns"]]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def _column(metric: str) -> str:
+    return f"metrics.`{metric}`"
+
+
+def view(metrics: list[str], sweep: str = "") -> str:
+    """Return which columns and charts the page shows, by which it is ordered, and of which runs.
+
+    Parameters
+    ----------
+    metrics : the result of :func:`columns`.
+    sweep : the name of a sweep, to show its runs only.
+    """
+    name = "attributes.`Run Name`"
+    data = "attributes.`Dataset`"
+    swept = f"tags.`{SWEEP}`"
+    metric_columns = [_column(metric) for metric in metrics]
+    state = {
+        "selectedColumns": [*metric_columns, data, swept],
+        "columnOrder": [name, *metric_columns, data, swept],
+        "columnWidths": {name: 340, **dict.fromkeys(metric_columns, 170), data: 150, swept: 300},
+        "orderByKey": metric_columns[0],
+        "orderByAsc": True,
+        "compareRunCharts": _charts(metrics),
+        "compareRunSections": [{"uuid": _SECTION, "name": _SECTION, "display": True}],
+        "isAccordionReordered": True,  # or the section would go behind those of all metrics
+    }
+    if sweep:
+        # A filter's text knows no escape: "_" is any character, and so a quote.
+        mark = sweep_mark(sweep).replace("'", "_")
+        state["searchFilter"] = f"tags.{SWEEP} LIKE '%{mark}%'"
+    return json.dumps(state, separators=(",", ":"))
+
+
+def _charts(metrics: list[str]) -> list[dict[str, Any]]:
+    """Return the charts that come first: error and gap, then curves, three in a row of the page."""
+    error, *other_metrics = metrics
+    *other_gaps, gap = [metric for metric in other_metrics if metric.startswith(PARITY)]
+    charts: list[dict[str, Any]] = [
+        {"type": "SCATTER", "xaxis": _axis(error), "yaxis": _axis(gap)},
+        *({"type": "BAR", "metricKey": metric} for metric in (error, gap)),
+        *({"type": "LINE", "metricKey": curve, **_UNSMOOTHED} for curve in curve_names()),
+        *({"type": "BAR", "metricKey": metric} for metric in other_gaps),
+    ]
+    shared = {"metricSectionId": _SECTION, "runsCountToCompare": _WIDEST}
+    shared |= {"deleted": False, "isGenerated": False}
+    return [{"uuid": f"{_SECTION}-{i}", **shared, **chart} for i, chart in enumerate(charts)]
+
+
+def _axis(metric: str) -> dict[str, str]:
+    return {"key": metric, "type": "METRIC"}
+
+
+NOTE = "mlflow.json"
+
+
+class Entry(NamedTuple):
+    """A run as MLflow has it, of which the first three are noted.
+
+    Attributes
+    ----------
+    fingerprint : empty if logging was cut short, or if the run changed after it was logged.
+    id : the id that MLflow gave it.
+    sweeps : the tag with the names of its sweeps.
+    begun : when logging began.
+    version : the version of the format in which it was logged.
+    """
+
+    fingerprint: str
+    id: str
+    sweeps: str = ""
+    begun: int = 0
+    version: str = VERSION
+
+
+@dataclass(frozen=True)
+class Note:
+    """Which runs are in a database.
+
+    Attributes
+    ----------
+    stamp : the stamp of the database when the note was written.
+    runs : run id -> the note on it, for runs that were in the database then, each once and whole.
+    earlier : run id -> the note on it, for runs that were in the database at some earlier time.
+    """
+
+    stamp: Stamp = ()
+    runs: Mapping[str, Entry] = field(default_factory=dict)
+    earlier: Mapping[str, Entry] = field(default_factory=dict)
+
+    def of(self, stamp: Stamp, *, unchanged: bool = False) -> Mapping[str, Entry]:
+        """Return the noted runs of a database that has this stamp by now.
+
+        One that was made anew is another file, or smaller.
+
+        Parameters
+        ----------
+        unchanged : whether only those that are surely there, as they were logged.
+        """
+        if unchanged:
+            return self.runs if stamp and stamp == self.stamp else {}
+        same_file = stamp[:1] == self.stamp[:1] and stamp[1:2] >= self.stamp[1:2]
+        return {**self.earlier, **self.runs} if stamp and same_file else {}
+
+    def with_logged(
+        self, runs: Mapping[str, Entry], before: Stamp, after: Stamp, *, certain: bool
+    ) -> Note:
+        """Return the note when `runs` have been logged.
+
+        Parameters
+        ----------
+        before, after : the stamps of the database before and after that.
+        certain : whether stamps on its disk tell every change.
+        """
+        noted = {**self.of(before), **runs}
+        sure = {**self.of(before, unchanged=True), **runs} if certain else {}
+        return Note(after, sure, {id_: run for id_, run in noted.items() if id_ not in sure})
+
+
+def read_note(results: Path, place: Mapping[str, str]) -> Note:
+    """Return the note of a results folder on a database; an empty one if there is none.
+
+    Parameters
+    ----------
+    place : the database, the experiment, and the version of what is logged.
+    """
+    try:
+        content = unsealed_json(read_bytes(results / NOTE, TEXT))
+        if content["place"] != dict(place):
+            return Note()
+        runs, earlier = (
+            {
+                str(id_): Entry(str(run[0]), str(run[1]), str(run[2]))
+                for id_, run in content[name].items()
+            }
+            for name in ("runs", "earlier")
+        )
+        return Note(tuple(content["stamp"]), runs, earlier)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Note()
+
+
+def write_note(results: Path, place: Mapping[str, str], note: Note) -> None:
+    """Write what a results folder notes of a database."""
+    content: dict[str, Any] = {"place": place, "stamp": note.stamp}
+    for name, runs in (("runs", note.runs), ("earlier", note.earlier)):
+        content[name] = {id_: run[:3] for id_, run in runs.items()}
+    write_cache(results / NOTE, content, lasting=False)
 
 
 T = TypeVar("T")
@@ -79,41 +271,12 @@ _METRICS, _PARAMETERS = 900, 90
 _FILES = ("config.yaml", "metrics.parquet", "summary.csv", "environment.json", "cells.txt")
 
 
-@dataclass(frozen=True)
-class LoggedRun:
-    """A run as MLflow has it.
-
-    Attributes
-    ----------
-    fingerprint : empty if logging was cut short, or if the run changed after it was logged.
-    begun : when logging began.
-    version : the version of the format in which it was logged.
-    sweeps : the tag with the names of its sweeps.
-    """
-
-    id: str
-    fingerprint: str
-    begun: int
-    version: str = VERSION
-    sweeps: str = ""
-
-
-@dataclass(frozen=True)
-class _Swept:
-    """Of which sweeps a run is, and in which place of the first."""
-
-    names: tuple[str, ...] = ()
-    place: int | None = None
-
-
-def _sweeps_of_runs(sweeps: Iterable[Sweep]) -> dict[str, _Swept]:
-    """Return run id -> its sweeps."""
-    sweeps_of_run: dict[str, _Swept] = {}
+def _sweeps_of_runs(sweeps: Iterable[Sweep]) -> dict[str, list[tuple[str, int]]]:
+    """Return run id -> the names of its sweeps, and its places in them."""
+    sweeps_of_run: dict[str, list[tuple[str, int]]] = {}
     for sweep in sweeps:
         for place, run in enumerate(sweep.runs if sweep.name else ()):
-            before = sweeps_of_run.get(run, _Swept(place=place))
-            names = tuple(dict.fromkeys([*before.names, sweep.name]))
-            sweeps_of_run[run] = _Swept(names, before.place)
+            sweeps_of_run.setdefault(run, []).append((sweep.name, place))
     return sweeps_of_run
 
 
@@ -180,11 +343,11 @@ class Tracking:
         if not ask:
             runs = list(filter(_is_whole, runs))
         with self._alone(runs):
-            sent = self.ask(partial(self._send, runs, swept), whole=ask)
-            self._note(runs, sent)
-        return {run_id: entry.id for run_id, entry in sent.logged.items()}
+            logged, before, after = self.ask(partial(self._send, runs, swept), whole=ask)
+            self._note(runs, logged, before, after)
+        return {run_id: entry.id for run_id, entry in logged.items()}
 
-    def ask(self, work: Callable[[MlflowClient, Progress], T], *, whole: bool = False) -> T:
+    def ask(self, work: Callable[[MlflowClient], T], *, whole: bool = False) -> T:
         """Return what `work` returns; see :func:`fairbench.tracking.database.ask`."""
         return ask(self.address, work, idle_s=self.idle_s, total_s=self.total_s, whole=whole)
 
@@ -206,30 +369,32 @@ class Tracking:
             yield
 
     def _send(
-        self,
-        runs: Sequence[Run],
-        swept: Mapping[str, _Swept],
-        client: MlflowClient,
-        progress: Progress,
-    ) -> _Sent:
-        """Log the runs that are not in MLflow yet."""
+        self, runs: Sequence[Run], swept: _Swept, client: MlflowClient
+    ) -> tuple[dict[str, Entry], Stamp, Stamp]:
+        """Log the runs that are not in MLflow yet.
+
+        Returns
+        -------
+        The entries by run id, and the stamps of a local database before and after.
+        """
         file = _database(self.address)
         before = stamp(file) if file else ()
         experiment = experiment_id(client, self.experiment)
-        progress()
-        entries_of_run = entries(client, experiment, [folder.id for folder in runs], progress)
-        sender = _Sender(client, experiment, progress)
+        existing = entries(client, experiment, [folder.id for folder in runs])
+        names: set[str] = set()  # of the metrics that MLflow is told of
         logged = {
-            folder.id: sender.once(
-                folder, entries_of_run.get(folder.id, []), swept.get(folder.id, _Swept())
+            folder.id: _log_once(
+                client, experiment, folder, existing.get(folder.id, []),
+                swept.get(folder.id, []), names,
             )
             for folder in runs
-        }
-        sender.update_view()
-        return _Sent(logged, before, settle(file) if file else ())
+        }  # fmt: skip
+        if names:
+            set_view(client, experiment, names)
+        return logged, before, settle(file) if file else ()
 
     def _read_note(
-        self, runs: Sequence[Run], swept: Mapping[str, _Swept], *, unchanged: bool
+        self, runs: Sequence[Run], swept: _Swept, *, unchanged: bool
     ) -> dict[str, str] | None:
         """Return run id -> MLflow id if all are noted to be in this database, with their sweeps.
 
@@ -248,7 +413,7 @@ class Tracking:
         }
         for folder in runs:
             entry = noted.get(folder.id)
-            names = swept.get(folder.id, _Swept()).names
+            names = [name for name, _ in swept.get(folder.id, [])]
             if (
                 entry is None
                 or entry.fingerprint != folder.environment["fingerprint"]
@@ -257,35 +422,28 @@ class Tracking:
                 return None
         return {folder.id: noted[folder.id].id for folder in runs}
 
-    def _note(self, runs: Sequence[Run], sent: _Sent) -> None:
+    def _note(
+        self, runs: Sequence[Run], logged: Mapping[str, Entry], before: Stamp, after: Stamp
+    ) -> None:
         """Note in the results folders that runs are in this database; of a server nothing is."""
         if not (file := _database(self.address)):
             return
         place = self._place(file)
-        certain = local(file)
         for results in {folder.results for folder in runs}:
-            logged = {
-                folder.id: NotedRun(folder.environment["fingerprint"], entry.id, entry.sweeps)
+            of_folder = {
+                folder.id: logged[folder.id]._replace(fingerprint=folder.environment["fingerprint"])
                 for folder in runs
                 if folder.results == results
-                for entry in [sent.logged[folder.id]]
             }
-            note = read_note(results, place).with_logged(
-                logged, sent.before, sent.after, certain=certain
-            )
+            note = read_note(results, place)
+            note = note.with_logged(of_folder, before, after, certain=local(file))
             write_note(results, place, note)
 
     def _place(self, file: Path) -> dict[str, str]:
         return {"database": str(file), "experiment": self.experiment, "version": VERSION}
 
 
-@dataclass(frozen=True)
-class _Sent:
-    """The entries of runs in MLflow, by run id, and stamps of a local database before and after."""
-
-    logged: Mapping[str, LoggedRun]
-    before: Stamp
-    after: Stamp
+_Swept = Mapping[str, Sequence[tuple[str, int]]]  # run id -> names of its sweeps, places in them
 
 
 def _is_whole(folder: Run) -> bool:
@@ -330,29 +488,27 @@ def set_view(client: MlflowClient, experiment: str, names: Iterable[str] = ()) -
 
 
 def entries(
-    client: MlflowClient,
-    experiment: str,
-    run_ids: Sequence[str],
-    progress: Callable[[], None] = lambda: None,
-) -> dict[str, list[LoggedRun]]:
+    client: MlflowClient, experiment: str, run_ids: Sequence[str]
+) -> dict[str, list[Entry]]:
     """Return fairbench run id -> its entries, for `run_ids` at least."""
     # MLflow sends every metric of every run along: a few runs are asked for one by one.
     is_asked_by_id = len(run_ids) <= _FEW
     filters = [f"tags.`{RUN}` = '{run_id}'" for run_id in run_ids] if is_asked_by_id else [""]
-    entries_of_run: dict[str, list[LoggedRun]] = {}
-    for filter_text in filters:
-        progress()
-        for run in _search(client, experiment, filter_text, progress):
-            run_tags = run.data.tags
-            whole = run.info.status == "FINISHED" and run_tags.get(_CONTENT) == _content(
-                run.data.metrics, run.data.params, run.info.artifact_uri
-            )
-            fingerprint = run_tags.get(FINGERPRINT, "") if whole else ""
-            begun = run_tags.get(BEGUN, "")
-            when = int(begun) if begun.isdecimal() else run.info.start_time
-            version_and_sweeps = run_tags.get(VERSION_TAG, ""), run_tags.get(SWEEP, "")
-            entry = LoggedRun(str(run.info.run_id), fingerprint, when, *version_and_sweeps)
-            entries_of_run.setdefault(run_tags.get(RUN, ""), []).append(entry)
+    entries_of_run: dict[str, list[Entry]] = {}
+    for run in (run for text in filters for run in _search(client, experiment, text)):
+        run_tags = run.data.tags
+        whole = run.info.status == "FINISHED" and run_tags.get(_CONTENT) == _content(
+            run.data.metrics, run.data.params, run.info.artifact_uri
+        )
+        begun = run_tags.get(BEGUN, "")
+        entry = Entry(
+            run_tags.get(FINGERPRINT, "") if whole else "",
+            str(run.info.run_id),
+            run_tags.get(SWEEP, ""),
+            int(begun) if begun.isdecimal() else run.info.start_time,
+            run_tags.get(VERSION_TAG, ""),
+        )
+        entries_of_run.setdefault(run_tags.get(RUN, ""), []).append(entry)
     return entries_of_run
 
 
@@ -361,128 +517,120 @@ def _content(metrics: Mapping[str, float], options: Mapping[str, str], artifacts
     return digest([metrics, options, artifacts])
 
 
-def _search(
-    client: MlflowClient, experiment: str, filter_text: str, progress: Callable[[], None]
-) -> Iterable[Any]:
+def _search(client: MlflowClient, experiment: str, filter_text: str) -> Iterator[Any]:
     """Yield the runs that a filter finds, page by page."""
     token = None
     while True:
         page = client.search_runs([experiment], filter_text, max_results=_PAGE, page_token=token)
-        progress()
         yield from page
         token = page.token
         if not token:
             return
 
 
-@dataclass(frozen=True)
-class _Sender:
-    """Has MLflow show runs of an experiment, and notes which metrics it was told of."""
+def _log_once(
+    client: MlflowClient,
+    experiment: str,
+    folder: Run,
+    existing: Sequence[Entry],
+    swept: Sequence[tuple[str, int]],
+    names: set[str],
+) -> Entry:
+    """Log a run unless it is logged, remove its other entries in MLflow, and return its entry.
 
-    client: MlflowClient
-    experiment: str
-    progress: Progress
-    names: set[str] = field(default_factory=set)
+    Of several whole entries the first is kept, whoever asks: two copies of a folder may do so
+    at once. The others go when there is a whole one.
 
-    def once(self, folder: Run, existing: Sequence[LoggedRun], swept: _Swept) -> LoggedRun:
-        """Log a run unless it is logged, remove its other entries in MLflow, and return its entry.
-
-        Of several whole entries the first is kept, whoever asks: two copies of a folder may do so
-        at once. The others go when there is a whole one.
-        """
-        entries = sorted(existing, key=lambda entry: (entry.begun, entry.id))
-        current = [e for e in entries if e.fingerprint == folder.environment["fingerprint"]]
-        tagged = [entry.sweeps for entry in (*current, *entries) if entry.sweeps]
-        sweeps = with_sweeps(tagged[0] if tagged else "", swept.names)
-        entry_kept = current[0] if current else None
-        if entry_kept is None:
-            entry_kept = LoggedRun(self._log(folder, sweeps, swept.place), "", 0, VERSION, sweeps)
-        elif entry_kept.version != VERSION:
-            self._complete(entry_kept.id, folder)
-        if entry_kept.sweeps != sweeps:
-            self.client.set_tag(entry_kept.id, SWEEP, sweeps)
-            self.progress()
-        for entry in entries:
-            if entry.id != entry_kept.id:
-                self.client.delete_run(entry.id)
-                self.progress()
-        return replace(entry_kept, version=VERSION, sweeps=sweeps)
-
-    def _log(self, folder: Run, sweeps: str, place: int | None) -> str:
-        """Log a run in MLflow, files and metrics and all; return the id that it has there."""
-        client, environment = self.client, folder.environment
-        began, ended = times(folder)
-        run_tags = {**tags(folder, environment), BEGUN: str(int(1000 * time.time()))}
-        if sweeps:
-            run_tags[SWEEP] = sweeps
-        if place is not None:  # MLflow draws colours at random, and often the same ones
-            run_tags[COLOUR] = COLOURS[place % len(COLOURS)]
-        run = client.create_run(self.experiment, began, run_tags, shown_name(folder))
-        run_id = str(run.info.run_id)
-        self.progress()
-        client.log_inputs(run_id, [data_set(folder)])
-        self.progress()
-        figures = [(folder.figures / name, "figures") for name in names_in(folder.figures)[0]]
-        for path, subfolder in [*((folder.path / name, None) for name in _FILES), *figures]:
-            if is_file(path):  # the target of a link is not part of the run
-                client.log_artifact(run_id, str(path), subfolder)
-                self.progress()
-        # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
-        client.set_terminated(run_id, end_time=ended)
-        self.progress()
-        points = self._points(folder)
-        options = dict(parameters(folder, environment))
-        content = _content(latest_values(points), options, run.info.artifact_uri)
-        self._log_batch(run_id, points, options, {_CONTENT: content})
-        return run_id
-
-    def _complete(self, run_id: str, folder: Run) -> None:
-        """Log the metrics that an entry of an earlier version lacks; people's tags and name stay.
-
-        One that is cut short is no longer as it was logged, and is replaced by the next sync.
-        """
-        run = self.client.get_run(run_id)
-        self.progress()
-        present = run.data.metrics
-        points = [point for point in self._points(folder) if point.name not in present]
-        values = {**present, **latest_values(points)}
-        content = _content(values, run.data.params, run.info.artifact_uri)
-        self._log_batch(run_id, points, {}, {VERSION_TAG: VERSION, _CONTENT: content})
-
-    def _points(self, folder: Run) -> list[LoggedMetric]:
+    Parameters
+    ----------
+    swept : the names of its sweeps, and its places in them.
+    names : gets the names of the metrics that MLflow is told of.
+    """
+    ordered = sorted(existing, key=lambda entry: (entry.begun, entry.id))
+    current = [e for e in ordered if e.fingerprint == folder.environment["fingerprint"]]
+    before = next((entry.sweeps for entry in (*current, *ordered) if entry.sweeps), "")
+    sweeps = with_sweeps(before, [name for name, _ in swept])
+    points: list[LoggedMetric] = []
+    if not current or current[0].version != VERSION:
         points = logged_metrics(folder)
-        self.names.update(point.name for point in points)
-        return points
+        names.update(point.name for point in points)
+    if not current:
+        run_tags = {SWEEP: sweeps} if sweeps else {}
+        if swept:  # MLflow draws colours at random, and often the same ones
+            run_tags[COLOUR] = COLOURS[swept[0][1] % len(COLOURS)]
+        kept = Entry("", _log(client, experiment, folder, points, run_tags), sweeps)
+    else:
+        kept = current[0]
+        if kept.version != VERSION:
+            _complete(client, kept.id, points)
+        if kept.sweeps != sweeps:
+            client.set_tag(kept.id, SWEEP, sweeps)
+    for entry in ordered:
+        if entry.id != kept.id:
+            client.delete_run(entry.id)
+    return kept._replace(sweeps=sweeps)
 
-    def _log_batch(
-        self,
-        run_id: str,
-        points: Sequence[LoggedMetric],
-        options: Mapping[str, str],
-        tags: Mapping[str, str],
-    ) -> None:
-        """Log metrics and parameters in one go, or in several where MLflow takes no more.
 
-        The tags come last, as MLflow writes those of a batch: an entry whose digest is missing, or
-        of something else, is a half one, and is logged again.
-        """
-        from mlflow.entities import Metric, Param, RunTag
+def _log(
+    client: MlflowClient,
+    experiment: str,
+    folder: Run,
+    points: Sequence[LoggedMetric],
+    further: Mapping[str, str],
+) -> str:
+    """Log a run in MLflow, files and metrics and all; return the id that it has there."""
+    environment = folder.environment
+    began, ended = times(folder)
+    run_tags = {**tags(folder, environment), BEGUN: str(int(1000 * time.time())), **further}
+    run = client.create_run(experiment, began, run_tags, shown_name(folder))
+    run_id = str(run.info.run_id)
+    client.log_inputs(run_id, [data_set(folder)])
+    figures = [(folder.figures / name, "figures") for name in names_in(folder.figures)[0]]
+    for path, subfolder in [*((folder.path / name, None) for name in _FILES), *figures]:
+        if is_file(path):  # the target of a link is not part of the run
+            client.log_artifact(run_id, str(path), subfolder)
+    # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
+    client.set_terminated(run_id, end_time=ended)
+    options = dict(parameters(folder, environment))
+    content = _content(latest_values(points), options, run.info.artifact_uri)
+    _log_batch(client, run_id, points, options, {_CONTENT: content})
+    return run_id
 
-        now = int(time.time() * 1000)
-        metrics = [Metric(point.name, point.value, now, point.step) for point in points]
-        params = [Param(name, value) for name, value in options.items()]
-        while len(metrics) > _METRICS or len(params) > _PARAMETERS:
-            self.client.log_batch(run_id, metrics[:_METRICS], params[:_PARAMETERS])
-            self.progress()
-            del metrics[:_METRICS], params[:_PARAMETERS]
-        self.client.log_batch(run_id, metrics, params, [RunTag(*tag) for tag in tags.items()])
-        self.progress()
 
-    def update_view(self) -> None:
-        """Set the columns that MLflow's page opens on to the metrics of all logged runs."""
-        if self.names:
-            set_view(self.client, self.experiment, self.names)
-            self.progress()
+def _complete(client: MlflowClient, run_id: str, points: Sequence[LoggedMetric]) -> None:
+    """Log the metrics that an entry of an earlier version lacks; people's tags and name stay.
+
+    One that is cut short is no longer as it was logged, and is replaced by the next sync.
+    """
+    run = client.get_run(run_id)
+    present = run.data.metrics
+    lacking = [point for point in points if point.name not in present]
+    values = {**present, **latest_values(lacking)}
+    content = _content(values, run.data.params, run.info.artifact_uri)
+    _log_batch(client, run_id, lacking, {}, {VERSION_TAG: VERSION, _CONTENT: content})
+
+
+def _log_batch(
+    client: MlflowClient,
+    run_id: str,
+    points: Sequence[LoggedMetric],
+    options: Mapping[str, str],
+    tags: Mapping[str, str],
+) -> None:
+    """Log metrics and parameters in one go, or in several where MLflow takes no more.
+
+    The tags come last, as MLflow writes those of a batch: an entry whose digest is missing, or
+    of something else, is a half one, and is logged again.
+    """
+    from mlflow.entities import Metric, Param, RunTag
+
+    now = int(time.time() * 1000)
+    metrics = [Metric(point.name, point.value, now, point.step) for point in points]
+    params = [Param(name, value) for name, value in options.items()]
+    while len(metrics) > _METRICS or len(params) > _PARAMETERS:
+        client.log_batch(run_id, metrics[:_METRICS], params[:_PARAMETERS])
+        del metrics[:_METRICS], params[:_PARAMETERS]
+    client.log_batch(run_id, metrics, params, [RunTag(*tag) for tag in tags.items()])
 
 
 def sync(results: str = "results", uri: str = "", experiment: str = "") -> int:
@@ -509,9 +657,11 @@ def ui(port: str = "5000", results: str = "results") -> int:
     if not (port.isdecimal() and int(port) < 2**16):
         print(f"error: '{port}' is no port", file=sys.stderr)
         return 2
-    if not served and _is_taken(port):
-        print(f"error: port {port} is in use; another one: fairbench ui port=5001", file=sys.stderr)
-        return 2
+    with socket.socket() as probe:
+        if not served and probe.connect_ex((_HOST, int(port))) == 0:
+            hint = "another one: fairbench ui port=5001"
+            print(f"error: port {port} is in use; {hint}", file=sys.stderr)
+            return 2
     try:
         lines = links(tracking, site, Path(results))
     except TrackingError as error:
@@ -530,17 +680,15 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     """
     sweep = latest_sweep(results)
 
-    def found(client: MlflowClient, progress: Progress) -> tuple[str, dict[str, list[LoggedRun]]]:
+    def found(client: MlflowClient) -> tuple[str, dict[str, list[Entry]]]:
         """Set the columns of the page of runs; return the experiment and its logged runs."""
         experiment = experiment_id(client, tracking.experiment)
-        progress()
         view_columns = set_view(client, experiment)
         if sweep.name:
             client.set_experiment_tag(
                 experiment, view_tag(SWEEP_VIEW), view(view_columns, sweep.name)
             )
-        progress()
-        return experiment, entries(client, experiment, sweep.runs, progress)
+        return experiment, entries(client, experiment, sweep.runs)
 
     experiment, logged = tracking.ask(found)
     runs = f"{site}/#/experiments/{experiment}/runs?"
@@ -569,11 +717,6 @@ def _encoded(values: Sequence[str]) -> str:
 def latest_sweep(results: Path) -> Sweep:
     """Return the latest sweep that finished any run; one without a name or a run if none did."""
     return next(reversed(read_sweeps(results, IDENTITY)), Sweep("", ()))
-
-
-def _is_taken(port: str) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((_HOST, int(port))) == 0
 
 
 def _serve(address: str, port: str) -> int:

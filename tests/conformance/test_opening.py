@@ -18,7 +18,7 @@ BEHIND = (
     ROOT / "extensions" / "watch" / "fairbench_watch" / "state.py",
     *sorted((PACKAGE / "reporting" / "page").glob("*.py")),
     PACKAGE / "reporting" / "document" / "writing.py",
-    PACKAGE / "tracking" / "entries.py",
+    PACKAGE / "tracking" / "importer.py",
 )  # fmt: skip
 # Methods of a path, and functions of os, shutil and tempfile, that open, make, remove or rename.
 OF_PATHS = {

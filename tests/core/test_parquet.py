@@ -7,7 +7,7 @@ from pyarrow.parquet import ParquetFile
 
 from benchmarks.faults.bombs import long_table
 from fairbench.core.errors import UserError
-from fairbench.core.files import MEMORY, read_parquet
+from fairbench.core.files import MEMORY, table_within
 
 
 def stored(table, **options):
@@ -22,21 +22,21 @@ def test_rows_are_counted_whatever_the_footer_says_of_them(compression, told, mo
     content = long_table(pa.table({"n": [1]}), 600_000, told=told, compression=compression)
     with ParquetFile(pa.BufferReader(content)) as file:
         assert file.metadata.num_rows == (told or 600_000)
-    assert len(read_parquet(content, "t.parquet")) == 600_000
+    assert len(table_within(content, "t.parquet")) == 600_000
     monkeypatch.setenv(MEMORY, "0.01")
     with pytest.raises(UserError, match="would take about 0.0 GB"):
-        read_parquet(content, "t.parquet")
+        table_within(content, "t.parquet")
 
 
 def test_a_null_of_a_wide_type_takes_its_width(monkeypatch):
     content = stored(pa.table({"wide": pa.nulls(20_000, pa.binary(1000))}))
     monkeypatch.setenv(MEMORY, "0.01")
     with pytest.raises(UserError, match="would take about"):
-        read_parquet(content, "t.parquet")
+        table_within(content, "t.parquet")
 
 
 def test_lists_are_refused_before_their_values_are_read():
     content = stored(pa.table({"a": [1, 2], "b": [[1] * 9, []]}))
-    assert read_parquet(content, "t.parquet", ["a"]).column_names == ["a"]
+    assert table_within(content, "t.parquet", ["a"]).column_names == ["a"]
     with pytest.raises(UserError, match="column 'b' is of type list"):
-        read_parquet(content, "t.parquet")
+        table_within(content, "t.parquet")

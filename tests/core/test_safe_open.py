@@ -21,11 +21,11 @@ from fairbench.core.files import (
     opened,
     parquet_bytes,
     read_bytes,
-    read_parquet,
     remove,
     remove_folder,
     rename,
     set_aside,
+    table_within,
     token,
     write_cache,
     write_text,
@@ -244,12 +244,12 @@ def test_a_table_that_unfolds_is_refused_before_it_is_read(columns, tmp_path, mo
     content = parquet_bytes(pa.table(columns()))
     assert len(content) < 3_000_000
     with pytest.raises(UserError, match="GB of memory"):
-        read_parquet(content, "table.parquet")
+        table_within(content, "table.parquet")
 
 
 def test_texts_that_repeat_are_read_where_there_is_room():
     table = pa.table({"text": ["x" * 1000, "y"] * 500})
-    assert read_parquet(parquet_bytes(table), "table.parquet").equals(table)
+    assert table_within(parquet_bytes(table), "table.parquet").equals(table)
 
 
 @pytest.mark.parametrize("use", [using, lambda folder: alone(folder, 0.0)])

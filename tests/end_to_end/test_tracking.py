@@ -20,7 +20,6 @@ from fairbench.results.upkeep import Sweep, keep_sweep
 from fairbench.tracking.database import TrackingError, is_damaged, local
 from fairbench.tracking.entries import (
     COLOUR,
-    NOTE,
     SWEEP,
     VERSION,
     VERSION_TAG,
@@ -30,7 +29,7 @@ from fairbench.tracking.entries import (
     means_of,
     metric_values,
 )
-from fairbench.tracking.importer import Tracking, entries
+from fairbench.tracking.importer import NOTE, Tracking, entries
 from tests.harness import ROOT, fairbench, ran, run_folder
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.

@@ -10,7 +10,7 @@ from fairbench.cli import run
 from tests.harness import ROOT, TINY
 
 # What a configuration becomes on its way; what of it has been evaluated are arrays.
-CARRIED = {"Components", "PlannedRun", "Study", "Cell", "RunTables"}
+CARRIED = {"Components", "PlannedRun", "Study", "Cell"}
 
 
 def carries(value):

@@ -21,7 +21,7 @@ from fairbench.core.files import sealed, sealed_json, unsealed_json
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.cells import Store
 from fairbench.results.packs import MANIFEST, pack, unpack
-from fairbench.results.run_writer import RunTables, RunWriter
+from fairbench.results.run_writer import RunWriter
 from fairbench.results.runs import LAST, damaged_files
 from tests.results.test_run_folder import METRICS, PREDICTIONS
 from tests.studies import RECORD
@@ -39,7 +39,7 @@ def write(folder, number, data, seed=0):
         columns = {"row": np.arange(5, dtype=np.int32), "score": np.float32([len(cell)] * 5) / 3}
         Store(folder).write(cell, columns, {"fit_seconds": 0.1 * seed, "text": "é"})
     metrics = METRICS.assign(value=np.random.default_rng(seed).random(len(METRICS)))
-    tables = RunTables(metrics, metrics, PREDICTIONS)
+    tables = {"metrics": metrics, "summary": metrics, "predictions": PREDICTIONS}
     RunWriter(folder / "runs" / RUNS[number]).write(record["config"], cells, tables, data, record)
     os.utime(folder / "runs" / RUNS[number] / LAST, (1e9 + number, 1e9 + number))
 

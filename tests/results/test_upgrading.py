@@ -14,7 +14,7 @@ from fairbench.evaluation.table import IN_STRATUM, STANDARDISED, STATISTICS
 from fairbench.metrics.registry import declared
 from fairbench.results import tables as tables_of_runs
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.run_writer import RunTables, RunWriter
+from fairbench.results.run_writer import RunWriter
 from fairbench.results.tables import upgraded
 from tests.results.test_run_folder import PREDICTIONS
 from tests.studies import RECORD
@@ -81,7 +81,7 @@ def test_a_name_is_taken_apart_only_where_it_said_a_statistic(monkeypatch):
     known = {metric.name for metric in declared()}
     every = {"equalized_odds_pairs": SimpleNamespace(name="equalized_odds_pairs")}
     monkeypatch.setattr(
-        tables_of_runs, "find", lambda name: every.get(name) if name not in known else 1
+        tables_of_runs.registry, "find", lambda name: every.get(name) if name not in known else 1
     )
     tables_of_runs._earlier_names.cache_clear()
     try:  # a metric of one's own that is called so
@@ -93,7 +93,11 @@ def test_a_name_is_taken_apart_only_where_it_said_a_statistic(monkeypatch):
 def test_runs_of_the_last_version_are_read_as_those_of_this_one(metrics, tmp_path, make_dataset):
     summary, result = summarise(metrics), []
     for name, as_written in (("old", earlier), ("new", lambda table: table)):
-        tables = RunTables(as_written(metrics), as_written(summary), PREDICTIONS)
+        tables = {
+            "metrics": as_written(metrics),
+            "summary": as_written(summary),
+            "predictions": PREDICTIONS,
+        }
         path = tmp_path / name / "runs" / run_of(RECORD)
         RunWriter(path).write(RECORD["config"], ["c0"], tables, make_dataset(), RECORD)
         result.append(Catalogue(tmp_path / name))
@@ -109,7 +113,11 @@ def test_runs_of_the_last_version_are_read_as_those_of_this_one(metrics, tmp_pat
 def test_runs_of_both_versions_are_read_together(metrics, tmp_path, make_dataset):
     for seed, table in enumerate((earlier(metrics), metrics)):
         record = configured(RECORD, {"seed": seed})
-        tables = RunTables(table, table.assign(mean=0.5, sd=0.1), PREDICTIONS)
+        tables = {
+            "metrics": table,
+            "summary": table.assign(mean=0.5, sd=0.1),
+            "predictions": PREDICTIONS,
+        }
         path = tmp_path / "mine" / "runs" / run_of(record)
         RunWriter(path).write(record["config"], ["c0"], tables, make_dataset(), record)
     result = Catalogue(tmp_path / "mine")

@@ -29,8 +29,8 @@ from fairbench.core.files import (
     DamagedError,
     most_memory,
     read_bytes,
-    read_parquet,
     read_schema,
+    table_within,
 )
 from fairbench.core.text import digest
 from fairbench.evaluation.table import COSTS, VALUE
@@ -138,7 +138,7 @@ def read_approaches(path: Path) -> pd.DataFrame:
         setting or a share is none, or an approach has two rows on one split.
     """
     try:
-        table = read_parquet(read_bytes(path, most_memory()), path.name)
+        table = table_within(read_bytes(path, most_memory()), path.name)
         check_plain(table)
         check_columns(table.column_names, ABOUT)
         frame: pd.DataFrame = table.to_pandas()

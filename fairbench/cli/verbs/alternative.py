@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results, formats
+from fairbench.cli.command import Results, command, formats
 from fairbench.core.errors import UserError, check_share
 from fairbench.core.options import option
 
@@ -76,7 +76,15 @@ class AlternativeOptions(Results):
 
 
 def alternative(options: AlternativeOptions) -> int:
-    """Search, judge what is chosen on test rows, and write the page and the log."""
+    """Search, judge what is chosen on test rows, and write the page and the log.
+
+    Examples
+    --------
+    fairbench alternative dataset=german within=0.005
+    fairbench alternative dataset=adult learner=xgboost in_use=learner=xgboost trials=40
+    fairbench alternative dataset=german gap=equal_opportunity without_group=true
+    fairbench alternative stored=true dataset=adult in_use=3f2a within=0.01
+    """
     from fairbench.cli.alternative import carry_out
     from fairbench.comparison.alternative import gap_named
     from fairbench.reporting.document.writing import check_forms
@@ -93,13 +101,4 @@ def alternative(options: AlternativeOptions) -> int:
     return carry_out(options)
 
 
-COMMAND = Command(
-    AlternativeOptions,
-    alternative,
-    examples=(
-        "fairbench alternative dataset=german within=0.005",
-        "fairbench alternative dataset=adult learner=xgboost in_use=learner=xgboost trials=40",
-        "fairbench alternative dataset=german gap=equal_opportunity without_group=true",
-        "fairbench alternative stored=true dataset=adult in_use=3f2a within=0.01",
-    ),
-)
+COMMAND = command(alternative)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from fairbench.audits.question import GatedOptions, Gating, Options, PlanOptions
 from fairbench.audits.table import read_frame
-from fairbench.cli.command import Command, Results, formats, narrow_options, typed_command
+from fairbench.cli.command import Results, command, formats, narrow_options, typed_command
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError, note, refused
@@ -25,6 +25,7 @@ from fairbench.core.processes import keep_freed_memory
 from fairbench.core.text import quoted
 from fairbench.data.tables import check_file, names_in, near_files
 from fairbench.reporting.document.model import Document
+from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import check_forms, write_document
 from fairbench.results.catalogue import Catalogue
 
@@ -61,7 +62,24 @@ class AuditOptions(GateFiles, Gating, AuditedOptions):
 
 
 def audit(options: AuditOptions) -> int:
-    """Print the report of a file or a run, and write it; with conditions, say whether it passes."""
+    """Report on predictions.
+
+    Print the report of a file or a run, and write it; with conditions, say whether it passes.
+
+    Examples
+    --------
+    fairbench audit predictions.csv target=label score=score 'group=[sex,race]'
+    fairbench audit predictions.csv target=label score=a against=b group=sex
+    fairbench audit loans.csv target=repaid score=score group=sex constraint=ratio:0.8
+    fairbench audit loans.csv target=repaid score=score group=sex 'within=[age:25,40,62]'
+    fairbench audit candidates.csv score=rating group=sex top=20 lists=vacancy
+    fairbench audit homes.csv target=price prediction=estimate 'group=[district]'
+    fairbench audit loans.csv target=repaid score=score group=sex selected=granted
+    fairbench audit loans.csv target=repaid score=score 'proxy=[p_women,p_men]'
+    fairbench audit loans.csv target=paid score=PD group=sex 'fail_if=impact_ratio<0.8'
+    fairbench audit counts.csv selected=hired total=people 'group=[sex,race]'
+    fairbench audit 3f2a
+    """
     keep_freed_memory()
     options = with_policy(options, GatedOptions)
     check_asked(options)
@@ -183,8 +201,6 @@ def print_and_write(
     folder : finds or makes the folder, once the document is printed.
     more : further files that were written.
     """
-    from fairbench.reporting.document.terminal import print_document
-
     if document.made is not None:
         document = replace(document, made=replace(document.made, command=typed_command()))
     print_document(document)
@@ -205,39 +221,19 @@ class PlannedOptions(Results, PlanOptions):
 
 
 def plan(options: PlannedOptions) -> None:
-    """Print how many labels an audit will take."""
+    """Say how many labels an audit will take, before there are any data.
+
+    Examples
+    --------
+    fairbench audit plan 'groups=[0.8,0.15,0.05]' rate=0.3 gap=0.05
+    fairbench audit plan 'groups=[0.5,0.5]' rate=0.7 gap=0.1 among=0.2
+    """
     from fairbench.audits.labels_needed import AuditPlan
-    from fairbench.reporting.document.terminal import print_document
 
     print_document(AuditPlan(options).document())
 
 
 COMMANDS = {
-    "": Command(
-        AuditOptions,
-        audit,
-        sentence="Report on predictions.",
-        examples=(
-            "fairbench audit predictions.csv target=label score=score 'group=[sex,race]'",
-            "fairbench audit predictions.csv target=label score=a against=b group=sex",
-            "fairbench audit loans.csv target=repaid score=score group=sex constraint=ratio:0.8",
-            "fairbench audit loans.csv target=repaid score=score group=sex 'within=[age:25,40,62]'",
-            "fairbench audit candidates.csv score=rating group=sex top=20 lists=vacancy",
-            "fairbench audit homes.csv target=price prediction=estimate 'group=[district]'",
-            "fairbench audit loans.csv target=repaid score=score group=sex selected=granted",
-            "fairbench audit loans.csv target=repaid score=score 'proxy=[p_women,p_men]'",
-            "fairbench audit loans.csv target=paid score=PD group=sex 'fail_if=impact_ratio<0.8'",
-            "fairbench audit counts.csv selected=hired total=people 'group=[sex,race]'",
-            "fairbench audit 3f2a",
-        ),
-    ),
-    "plan": Command(
-        PlannedOptions,
-        plan,
-        sentence="Say how many labels an audit will take, before there are any data.",
-        examples=(
-            "fairbench audit plan 'groups=[0.8,0.15,0.05]' rate=0.3 gap=0.05",
-            "fairbench audit plan 'groups=[0.5,0.5]' rate=0.7 gap=0.1 among=0.2",
-        ),
-    ),
+    "": command(audit),
+    "plan": command(plan),
 }

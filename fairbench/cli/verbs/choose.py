@@ -21,16 +21,10 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Selection, components_folder, with_note
+from fairbench.cli.command import Selection, command, components_folder, with_note
 from fairbench.cli.output import print_as
+from fairbench.comparison import runs as comparison
 from fairbench.comparison.choice import choose_run
-from fairbench.comparison.runs import (
-    Bound,
-    CannotChooseError,
-    minimised_metric,
-    selection_words,
-    works,
-)
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
 from fairbench.reporting.comparisons import choice_document
@@ -74,16 +68,22 @@ def choose(options: ChooseOptions) -> None:
     Raises
     ------
     UserError : none can be chosen; the message has a command that chooses, if any does.
+
+    Examples
+    --------
+    fairbench choose dataset=adult where='error_rate<=0.15' minimise=equalized_odds
+    fairbench choose from=fairlyuncertain/table8_13 dataset=german minimise=equalized_odds
+    fairbench choose 3f2a b71c 90cd where='[error_rate<=0.2,true_positive_rate>=0.6]'
     """
-    metric = minimised_metric(options.minimise)
-    bounds = tuple(Bound.read(text) for text in options.where)
+    metric = comparison.minimised_metric(options.minimise)
+    bounds = tuple(comparison.Bound.read(text) for text in options.where)
     among = _candidates(options)
     catalogue = among.matching([*options.ids, *_selection(options)])
     if not options.ids and _PURPOSE not in dict(options.keys):
         catalogue = with_note(*catalogue.counted())
     try:
         choice = choose_run(list(catalogue), metric, bounds, level=options.level)
-    except CannotChooseError as error:
+    except comparison.CannotChooseError as error:
         raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
     print_as(choice_document(choice, catalogue.only(list(choice.runs)).label()), options.format)
 
@@ -107,7 +107,7 @@ def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> 
     """Return the command that chooses from the most of these runs that can be, or of all."""
     if _PURPOSE not in dict(options.keys):
         among = among.counted()[0]
-    chosen = works(catalogue.runs, list(among))
+    chosen = comparison.works(catalogue.runs, list(among))
     if len(chosen) < 2:
         return f"no two finished runs of {options.results} can be; run another on the same splits"
     words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
@@ -117,16 +117,10 @@ def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> 
     for name in ("minimise", "level", "results"):
         if getattr(options, name) != getattr(defaults, name):
             typed.append(f"{name}={getattr(options, name)}")
-    line = shlex.join(["fairbench", "choose", *selection_words(chosen, among, words), *typed])
+    line = shlex.join(
+        ["fairbench", "choose", *comparison.selection_words(chosen, among, words), *typed]
+    )
     return f"{len(chosen)} runs can be chosen from: {line}"
 
 
-COMMAND = Command(
-    ChooseOptions,
-    choose,
-    examples=(
-        "fairbench choose dataset=adult where='error_rate<=0.15' minimise=equalized_odds",
-        "fairbench choose from=fairlyuncertain/table8_13 dataset=german minimise=equalized_odds",
-        "fairbench choose 3f2a b71c 90cd where='[error_rate<=0.2,true_positive_rate>=0.6]'",
-    ),
-)
+COMMAND = command(choose)

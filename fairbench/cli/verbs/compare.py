@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.cli.command import Command, Results, components_folder
+from fairbench.cli.command import Results, command, components_folder
 from fairbench.cli.output import print_line
 from fairbench.comparison.runs import (
     TYPICAL,
@@ -64,7 +64,14 @@ class CompareOptions(Results, Settings):
 
 
 def compare(options: CompareOptions) -> None:
-    """Compare the runs that the options name."""
+    """Compare the runs that the options name.
+
+    Examples
+    --------
+    fairbench compare runs=3f2a,b71c objectives=accuracy,equal_opportunity rope=0.01,0.01
+    fairbench compare runs=all results=elsewhere/results
+    fairbench compare 3f2a b71c rho=relative
+    """
     if not options.runs:
         raise UserError("nothing to compare: name runs=[A,B], or runs=all")
     results = options.results
@@ -210,12 +217,4 @@ def _matrix(folders: Sequence[Run], options: CompareOptions) -> None:
     )
 
 
-COMMAND = Command(
-    CompareOptions,
-    compare,
-    examples=(
-        "fairbench compare runs=3f2a,b71c objectives=accuracy,equal_opportunity rope=0.01,0.01",
-        "fairbench compare runs=all results=elsewhere/results",
-        "fairbench compare 3f2a b71c rho=relative",
-    ),
-)
+COMMAND = command(compare)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.cli.command import Command, Results, components_folder, table
+from fairbench.cli.command import Results, command, components_folder, table
 from fairbench.cli.output import print_line
 from fairbench.core.errors import unknown_name
 from fairbench.core.files import write_text
@@ -49,11 +49,16 @@ class PageOptions(DataOptions):
 
 
 def list_data_sets(options: DatasheetOptions) -> None:
-    """Print every data set and whether its raw files are here, or what one is and its datasheet.
+    """List every data set and say whether its raw files are here; or print one's datasheet.
 
     Raises
     ------
     UserError : there is none of this name.
+
+    Examples
+    --------
+    fairbench data
+    fairbench data german
     """
     archive = options.archive(download=False)
     data_sets = {entry.name: entry for entry in entries(components_folder() / "conf")}
@@ -89,7 +94,14 @@ def _missing(entry: DatasetEntry, archive: Archive) -> str:
 
 
 def check_files(options: DataOptions) -> int:
-    """Check every raw file; the exit status is 1 if one is wrong."""
+    """Find, download and verify the raw files of every data set.
+
+    The exit status is 1 if a file is wrong.
+
+    Examples
+    --------
+    fairbench data check download=false
+    """
     data_entries = entries(components_folder() / "conf")
     modules = dict.fromkeys(entry.module for entry in data_entries)
     sources = dict.fromkeys(source for module in modules for source in sources_of(module))
@@ -98,7 +110,12 @@ def check_files(options: DataOptions) -> int:
 
 
 def write_page(options: PageOptions) -> None:
-    """Write the page that documents the data sets."""
+    """Write docs/datasets.md from the loaders.
+
+    Examples
+    --------
+    fairbench data write
+    """
     root = components_folder(writing="" if options.output else "the page of data sets")
     page_path = Path(options.output) if options.output else root / "docs" / "datasets.md"
     write_text(page_path, page(options.archive(download=False), entries(root / "conf")))
@@ -106,23 +123,7 @@ def write_page(options: PageOptions) -> None:
 
 
 COMMANDS = {
-    "": Command(
-        DatasheetOptions,
-        list_data_sets,
-        sentence="List every data set and say whether its raw files are here; or print one's "
-        "datasheet.",
-        examples=("fairbench data", "fairbench data german"),
-    ),
-    "check": Command(
-        DataOptions,
-        check_files,
-        sentence="Find, download and verify the raw files of every data set.",
-        examples=("fairbench data check download=false",),
-    ),
-    "write": Command(
-        PageOptions,
-        write_page,
-        sentence="Write docs/datasets.md from the loaders.",
-        examples=("fairbench data write",),
-    ),
+    "": command(list_data_sets),
+    "check": command(check_files),
+    "write": command(write_page),
 }

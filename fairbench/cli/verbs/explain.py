@@ -11,9 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from fairbench.cli import command as choices
-from fairbench.cli.command import Command, filled, table
+from fairbench.cli.command import command, filled, table
 from fairbench.components import HOME
 from fairbench.core.errors import UserError, did_you_mean, unknown_name
 from fairbench.core.options import option
@@ -36,30 +37,24 @@ class ExplainOptions:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Term:
-    """A term of the glossary, with the sentence that explains it and the theme it belongs to."""
+Term: TypeAlias = tuple[str, str, str]  # its name, the sentence that explains it, and its theme
 
-    name: str
-    sentence: str
-    theme: str
 
-    @property
-    def names(self) -> list[str]:
-        """All its names: ``ECE (expected calibration error)`` has three, and aliases follow."""
-        short, _, rest = self.name.partition(" (")
-        in_brackets = [] if rest.startswith("of ") else [rest.removesuffix(")")]
-        also = re.findall(r"\(also: ([^()]*)\)", self.sentence)
-        aliases = [name for names in also for name in names.split(", ")]
-        return [name for name in (self.name, short, *in_brackets, *aliases) if name]
+def _names(name: str, sentence: str) -> list[str]:
+    """Return all names: ``ECE (expected calibration error)`` has three, and aliases follow."""
+    short, _, rest = name.partition(" (")
+    in_brackets = [] if rest.startswith("of ") else [rest.removesuffix(")")]
+    also = re.findall(r"\(also: ([^()]*)\)", sentence)
+    aliases = [alias for names in also for alias in names.split(", ")]
+    return list(filter(None, [name, short, *in_brackets, *aliases]))
 
 
 def glossary() -> list[Term]:
-    """Return every term."""
+    """Return every term of the glossary."""
     path = next(candidate for candidate in _GLOSSARY_PATHS if candidate.is_file())
     lines = path.read_text(encoding="utf-8").splitlines()
     rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
-    return [Term(*row) for row in rows[2:]]  # without the header of the table
+    return [(name, sentence, theme) for name, sentence, theme in rows[2:]]  # without the header
 
 
 def _key(name: str) -> str:
@@ -94,7 +89,7 @@ def _metrics(key: str) -> list[tuple[str, str]]:
 def explained(name: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
     """Return the terms, choices of a run and metrics that have this name, with a sentence each."""
     key, choice = _key(name), name.lower().replace("-", " ").replace("_", " ")
-    rows = [(term.name, term.sentence) for term in terms if key in map(_key, term.names)]
+    rows = [(term, text) for term, text, _ in terms if key in map(_key, _names(term, text))]
     name = choice.replace(" ", "_")
     rows += [_choice(group, name) for group in choices.groups_with(name)]
     if choice in choices.GROUPS:
@@ -110,6 +105,14 @@ def explain(options: ExplainOptions) -> None:
     Raises
     ------
     UserError : there is none; names the nearest.
+
+    Examples
+    --------
+    fairbench explain
+    fairbench explain calibration
+    fairbench explain cannot be known
+    fairbench explain 'P(<0.8)'
+    fairbench explain method
     """
     terms = glossary()
     wanted = " ".join(options.term)
@@ -119,9 +122,8 @@ def explain(options: ExplainOptions) -> None:
         print(_overview(terms))
     if not wanted:
         return
-    rows = explained(wanted, terms) or [
-        (term.name, term.sentence) for term in terms if _key(wanted) in _key(term.name)
-    ]
+    rows = explained(wanted, terms)
+    rows = rows or [(term, text) for term, text, _ in terms if _key(wanted) in _key(term)]
     if not rows:
         rows = _mentioned(wanted, terms)
         print(f"No term is called '{shortened(wanted)}'; these sentences mention it:")
@@ -138,9 +140,9 @@ def _mentioned(wanted: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
     from fairbench.metrics.registry import declared
 
     word = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)", re.IGNORECASE)
-    if rows := [(term.name, term.sentence) for term in terms if word.search(term.sentence)]:
+    if rows := [(term, text) for term, text, _ in terms if word.search(text)]:
         return rows
-    names = [known for term in terms for known in term.names]
+    names = [known for term, text, _ in terms for known in _names(term, text)]
     names += [known for group in choices.GROUPS for known in choices.names(group)]
     names += [known for metric in declared() for known in (metric.name, metric.label)]
     hint = did_you_mean(wanted.lower().replace("_", " "), names) or (
@@ -153,14 +155,11 @@ def _mentioned(wanted: str, terms: Sequence[Term]) -> list[tuple[str, str]]:
 def _overview(terms: Sequence[Term]) -> str:
     """Return the names of all terms under the headings of their themes."""
     by_theme: dict[str, list[str]] = {}
-    for term in terms:
-        names = by_theme.setdefault(term.theme, [])
-        short = term.name.partition(" (")[0]
-        names += [short] if short not in names else []
+    for term, _, theme in terms:
+        by_theme.setdefault(theme, []).append(term.partition(" (")[0])
     parts = ["fairbench explain TERM says what one of these terms means:"]
-    for theme in sorted(by_theme):
-        names_text = "; ".join(by_theme[theme])
-        parts.append(f"{theme}\n{filled(names_text, '  ', '  ')}")
+    for theme, names in sorted(by_theme.items()):
+        parts.append(f"{theme}\n{filled('; '.join(dict.fromkeys(names)), '  ', '  ')}")
     parts.append(
         filled(
             "It also explains every metric and every choice of a run; fairbench explain GROUP "
@@ -170,14 +169,4 @@ def _overview(terms: Sequence[Term]) -> str:
     return "\n\n".join(parts)
 
 
-COMMAND = Command(
-    ExplainOptions,
-    explain,
-    examples=(
-        "fairbench explain",
-        "fairbench explain calibration",
-        "fairbench explain cannot be known",
-        "fairbench explain 'P(<0.8)'",
-        "fairbench explain method",
-    ),
-)
+COMMAND = command(explain)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairbench.audits.question import GatedOptions, Gating, JudgedOptions
-from fairbench.cli.command import Command, check_predictions, narrow_options
+from fairbench.cli.command import check_predictions, command, narrow_options
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.core.errors import UserError
 
@@ -32,7 +32,14 @@ class _Options(GateFiles, Gating, JudgedOptions):
 
 
 def gate(options: _Options) -> int:
-    """Print the verdict, write it, and return the exit status."""
+    """Print the verdict, write it, and return the exit status.
+
+    Examples
+    --------
+    fairbench gate loans.csv target=repaid score=score group=sex 'fail_if=impact_ratio<0.8'
+    fairbench gate loans.csv policy=fairbench.yaml junit=gate.xml sarif=gate.sarif
+    fairbench gate policy=fairbench.yaml require=pass
+    """
     options = with_policy(options, GatedOptions)
     if options.path == Path():
         raise UserError(
@@ -51,13 +58,4 @@ def gate(options: _Options) -> int:
     return settle(verdict, options, options.path)
 
 
-COMMAND = Command(
-    _Options,
-    gate,
-    examples=(
-        "fairbench gate loans.csv target=repaid score=score group=sex 'fail_if=impact_ratio<0.8'",
-        "fairbench gate loans.csv policy=fairbench.yaml junit=gate.xml sarif=gate.sarif",
-        "fairbench gate policy=fairbench.yaml require=pass",
-    ),
-    holds=False,
-)
+COMMAND = command(gate, holds=False)

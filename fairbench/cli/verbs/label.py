@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fairbench.audits.labelling.page import row_document
-from fairbench.audits.labelling.questions import next_rows, store
+from fairbench.audits.labelling import page, questions
 from fairbench.audits.labelling.session import (
     CANNOT_TELL,
     Session,
@@ -26,7 +25,7 @@ from fairbench.audits.labelling.session import (
 )
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
-from fairbench.cli.command import EXPORTED, Command, Results, check_predictions, narrow_options
+from fairbench.cli.command import EXPORTED, Results, check_predictions, command, narrow_options
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
@@ -52,11 +51,11 @@ def label_in_turn(
     hidden = {options.target, options.score, options.prediction, options.labelled, *options.scores}
     visible_columns = frame[[name for name in frame if name not in hidden]]
     ended = "No row is left to label"
-    while len(rows := next_rows(session, 1, part)):
+    while len(rows := questions.next_rows(session, 1, part)):
         position = int(rows[0])
         row = {str(name): str(value) for name, value in visible_columns.iloc[position].items()}
         print()
-        print_document(row_document(session, position, row))
+        print_document(page.row_document(session, position, row))
         answered = _ask_until_stored(file, session, position + 1, ask)
         # As it is now, with the labels of others.
         session = open_session(replace(file.read(), options=options), frame)
@@ -80,7 +79,7 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
         if text.lower() in STOP and text not in session.table.labels + session.classes:
             return False
         try:
-            if not store(file, session, check_labels(session, {row: text})):
+            if not questions.store(file, session, check_labels(session, {row: text})):
                 print(f"Row {row} had this label by now, from another person: it counts once.")
         except UserError as error:
             stored_labels = file.read().labels
@@ -96,18 +95,17 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
         return True
 
 
-# Label only what matters: which rows to label next, and why.
-#
-# No labels yet, and each one costs somebody's time? Groups are chosen by what is known so far
-# (each gets at least half of an equal share), rows within a group at random: so the report's
-# intervals hold whenever you stop; they are narrower at a number of labels that you say before
-# the first (stop=300). Label what next names, and all of it; a row whose label you cannot tell
-# gets ?, such as 17=?. Rows count from 1. The score and the decision are not shown, so that they
-# do not sway you. Everything is kept in one file of plain JSON, and neither a kill nor a second
-# person loses a label.
-
 SECTION = "Audit predictions"
 
+# What labelling does not take of the options of an audit.
+_OF_AUDITS = {
+    "selected": "selected= is of an audit: to label, give a file of those who were selected",
+    "proxy": "proxy= is of an audit: rows are chosen for labels by group=",
+    "within": "within= is of fairbench audit: leave it out to label",
+    **dict.fromkeys(
+        ("cost", "against"), "cost= and against= are of fairbench audit: leave them out"
+    ),
+}
 _PART = "Which rows are yours where several people label at once, such as 1/2 and 2/2."
 
 
@@ -191,16 +189,9 @@ class NextOptions(_State, Options):
                 "and its columns as score=, target= and group="
             )
         check_predictions(self.path, EXPORTED)
-        if self.selected:
-            raise UserError(
-                "selected= is of an audit: to label, give a file of those who were selected"
-            )
-        if self.proxy:
-            raise UserError("proxy= is of an audit: rows are chosen for labels by group=")
-        if self.within:
-            raise UserError("within= is of fairbench audit: leave it out to label")
-        if self.cost or self.against:
-            raise UserError("cost= and against= are of fairbench audit: leave them out")
+        for name, refusal in _OF_AUDITS.items():
+            if getattr(self, name):
+                raise UserError(refusal)
         return narrow_options(self, Options)
 
 
@@ -236,56 +227,78 @@ class LabelReportOptions(_State):
 
 
 def label_next(options: NextOptions) -> None:
-    """Name the rows to label next; start the state if there is none."""
-    from fairbench.audits.labelling.page import next_rows_document
-    from fairbench.audits.labelling.questions import ASKED, begin, go_on, next_rows
+    """Name the rows whose labels settle most, and why; with predictions, start.
 
+    The state is started if there is none.
+
+    Examples
+    --------
+    fairbench label next loans.csv state=audit.json target=repaid score=score
+        'group=[sex,race]' n=3
+    fairbench label next state=audit.json n=5 question=gap
+    """
     part = _part(options.part)
     file = options.file
-    stated = {name: getattr(options, name) for name in ASKED if getattr(options, name) is not None}
+    stated = {
+        name: getattr(options, name)
+        for name in questions.ASKED
+        if getattr(options, name) is not None
+    }
     if file.exists():
-        session = go_on(file, options, options.given, stated, options.by)
+        session = questions.go_on(file, options, options.given, stated, options.by)
     else:
-        session = begin(file, options.audit(), stated, options.by)
-    print_document(next_rows_document(session, next_rows(session, options.n, part), file.path))
+        session = questions.begin(file, options.audit(), stated, options.by)
+    print_document(
+        page.next_rows_document(session, questions.next_rows(session, options.n, part), file.path)
+    )
 
 
 def ask(options: AskOptions) -> None:
-    """Store the labels that are given; without any, show rows and ask for theirs."""
-    from fairbench.audits.labelling.questions import pairs_in, resume, row_labels, store
-    from fairbench.audits.labelling.session import check_labels, open_session
+    """Store labels; without any, show one row after the other and ask. q stops.
 
+    Examples
+    --------
+    fairbench label ask state=audit.json
+    fairbench label ask state=audit.json 17=1 18=0
+    fairbench label ask state=audit.json labels=new.csv
+    fairbench label ask state=audit.json C-1042=1
+    """
     part = _part(options.part)
     file = options.file
-    session = resume(file, options.path)
+    session = questions.resume(file, options.path)
     if not options.answers and not options.labels:
         label_in_turn(file, session, part)
         return
-    in_file = pairs_in(Path(options.labels), session) if options.labels else []
-    pairs = row_labels([*options.answers, *in_file], session)
-    new = store(file, session, check_labels(session, pairs), overwrite=options.overwrite)
+    in_file = questions.pairs_in(Path(options.labels), session) if options.labels else []
+    pairs = questions.row_labels([*options.answers, *in_file], session)
+    new = questions.store(file, session, check_labels(session, pairs), overwrite=options.overwrite)
     session = open_session(replace(file.read(), options=session.state.options))
     again = f", {len(pairs) - len(new)} were there already" if len(new) < len(pairs) else ""
     print_line(f"{len(new)} stored{again}: {session.progress}.")
 
 
 def report(options: LabelReportOptions) -> None:
-    """Print and write the report of an audit, with the labels so far."""
+    """Print the report of fairbench audit, with the labels so far.
+
+    It is written, too.
+
+    Examples
+    --------
+    fairbench label report state=audit.json
+    """
     from fairbench.audits.kinds import document_of_table
-    from fairbench.audits.labelling.page import session_document, with_answer
-    from fairbench.audits.labelling.questions import resume
     from fairbench.audits.report import own_folder
     from fairbench.cli.verbs.audit import print_and_write
 
-    session = resume(options.file, options.path)
+    session = questions.resume(options.file, options.path)
     audit_options = replace(session.state.options, out=options.out)
     if options.epsilon is not None:
         audit_options = replace(audit_options, epsilon=options.epsilon)
     session = replace(session, state=replace(session.state, options=audit_options))
     if session.label_texts is not None:
-        document = session_document(session)
+        document = page.session_document(session)
     else:
-        document = with_answer(document_of_table(audit_options, session.audited()), session)
+        document = page.with_answer(document_of_table(audit_options, session.audited()), session)
     answer = document.data["labelling"]
     print_line(" ".join([answer["asked"], *answer["sentences"]]))
     folder = partial(own_folder, audit_options, options.results)
@@ -301,31 +314,7 @@ def _part(text: str) -> tuple[int, int]:
 
 
 COMMANDS = {
-    "next": Command(
-        NextOptions,
-        label_next,
-        sentence="Name the rows whose labels settle most, and why; with predictions, start.",
-        examples=(
-            "fairbench label next loans.csv state=audit.json target=repaid score=score "
-            "'group=[sex,race]' n=3",
-            "fairbench label next state=audit.json n=5 question=gap",
-        ),
-    ),
-    "ask": Command(
-        AskOptions,
-        ask,
-        sentence="Store labels; without any, show one row after the other and ask. q stops.",
-        examples=(
-            "fairbench label ask state=audit.json",
-            "fairbench label ask state=audit.json 17=1 18=0",
-            "fairbench label ask state=audit.json labels=new.csv",
-            "fairbench label ask state=audit.json C-1042=1",
-        ),
-    ),
-    "report": Command(
-        LabelReportOptions,
-        report,
-        sentence="Print the report of fairbench audit, with the labels so far.",
-        examples=("fairbench label report state=audit.json",),
-    ),
+    "next": command(label_next),
+    "ask": command(ask),
+    "report": command(report),
 }

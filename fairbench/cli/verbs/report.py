@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results, components_folder, formats
+from fairbench.cli.command import Results, command, components_folder, formats
 from fairbench.cli.output import print_line
 from fairbench.core.options import option
 
@@ -25,6 +25,11 @@ def report(options: ReportOptions) -> None:
     Raises
     ------
     UserError : an unknown name, or nothing finished.
+
+    Examples
+    --------
+    fairbench report
+    fairbench report experiment=fairlyuncertain/table8_13
     """
     from fairbench.reporting.page.write import write_report
 
@@ -37,8 +42,4 @@ def report(options: ReportOptions) -> None:
     print_line(f"{written.runs} runs on {written.path}")
 
 
-COMMAND = Command(
-    ReportOptions,
-    report,
-    examples=("fairbench report", "fairbench report experiment=fairlyuncertain/table8_13"),
-)
+COMMAND = command(report)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbench.cli.command import (
-    Command,
     Results,
     Selection,
     check_folder,
+    command,
     components_folder,
     default_results,
 )
@@ -37,21 +37,19 @@ if TYPE_CHECKING:
 SECTION = "Results, MLflow and terms"
 
 _WIDTH = 100
-_RUN = "The beginning of the run's id."
 
 
 @dataclass(frozen=True)
 class ShowOptions(Results):
     """Which run is shown."""
 
-    run: str = option("", _RUN, argument="RUN")
+    run: str = option("", "The beginning of the run's id.", argument="RUN")
 
 
 @dataclass(frozen=True)
-class ExportOptions(Results):
+class ExportOptions(ShowOptions):
     """Which run's predictions are written where."""
 
-    run: str = option("", _RUN, argument="RUN")
     file: Path = option(Path, "A .csv or .parquet file, such as audit reads.", argument="FILE")
     repeat: int = option(0, "Which repeat of the split.")
     people: bool = option(False, "Write target and groups, also of data that may not be passed on.")
@@ -80,10 +78,9 @@ class RemoveOptions(_Cleaning, Selection):
 
 
 @dataclass(frozen=True)
-class VerifyOptions(Results):
+class VerifyOptions(ShowOptions):
     """Which cells are computed again."""
 
-    run: str = option("", _RUN, argument="RUN")
     cells: int = option(3, "How many cells to compute again.", least=0)
     seed: int = option(0, "The seed with which they are drawn.", least=0)
     keys: tuple[tuple[str, str], ...] = option(
@@ -115,7 +112,12 @@ class UnpackOptions:
 
 
 def ls(options: Selection) -> None:
-    """Print a line for each run."""
+    """List the finished runs that match.
+
+    Examples
+    --------
+    fairbench store ls dataset=adult,german method=ensemble
+    """
     words = [*options.ids, *options.key_words]
     catalogue = Catalogue(options.results)
     runs = catalogue.matching(words)
@@ -173,7 +175,12 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def show(options: ShowOptions) -> None:
-    """Print a run's configuration, where it was computed, and its table."""
+    """Show a run: its configuration, where it was computed, and its table.
+
+    Examples
+    --------
+    fairbench store show 3f2a
+    """
     folder = Catalogue(options.results).one(options.run)
     print_line(folder.content("config.yaml").decode(errors="replace"))
     print_document(where_from(folder))
@@ -181,7 +188,14 @@ def show(options: ShowOptions) -> None:
 
 
 def export_run(options: ExportOptions) -> None:
-    """Write one repeat's test rows, and print how they are audited."""
+    """Write a run's predictions as a table.
+
+    Write one repeat's test rows, and print how they are audited.
+
+    Examples
+    --------
+    fairbench store export 3f2a run.csv repeat=1
+    """
     from fairbench.comparison.runs import export, group_columns, load_predictions
 
     stored = Catalogue(options.results).one(options.run)
@@ -204,7 +218,12 @@ def export_run(options: ExportOptions) -> None:
 
 
 def gc(options: GarbageOptions) -> None:
-    """Remove what no run refers to."""
+    """Remove what no run refers to.
+
+    Examples
+    --------
+    fairbench store gc dry_run=true
+    """
     store = Store(options.results)
     with alone(options.results, options.wait):
         files = upkeep.garbage(store, options.hours)
@@ -230,7 +249,13 @@ def _print_garbage(items: Sequence[upkeep.Garbage]) -> None:
 
 
 def rm(options: RemoveOptions) -> None:
-    """Remove runs, and the cells that no other run uses."""
+    """Remove runs, with the cells that no other run shares.
+
+    Examples
+    --------
+    fairbench store rm 3f2a dry_run=true
+    fairbench store rm purpose=demo
+    """
     if not options.ids and not options.keys:
         raise UserError("nothing is named: fairbench store rm RUN, or purpose=demo")
     store = Store(options.results)
@@ -253,7 +278,15 @@ def rm(options: RemoveOptions) -> None:
 
 
 def evaluate(options: Selection) -> int:
-    """Evaluate runs from their cells with the code as it is; return 1 if some cannot be."""
+    """Evaluate runs again with the code as it is, such as a new metric; fit nothing.
+
+    The exit status is 1 if some cannot be.
+
+    Examples
+    --------
+    fairbench store evaluate dataset=german
+    fairbench store evaluate
+    """
     from fairbench.cli.jobs import draw_figures
     from fairbench.experiments.verification import evaluate_again
 
@@ -276,7 +309,14 @@ def evaluate(options: Selection) -> int:
 
 
 def verify(options: VerifyOptions) -> int:
-    """Read a run's cells, compute some again, and compare bit for bit."""
+    """Check every file of a run, compute some of its cells again and compare them.
+
+    They are compared bit for bit.
+
+    Examples
+    --------
+    fairbench store verify 3f2a cells=10
+    """
     from fairbench.cli.jobs import draw_figures
     from fairbench.experiments import verification
 
@@ -334,29 +374,40 @@ def _verdict(differences: Sequence[Difference], changes: Mapping[str, str]) -> i
 
 
 def pack(options: PackOptions) -> None:
-    """Write the runs that match as a pack."""
+    """Write finished runs, and what they need, as one sealed zip file to pass on.
+
+    Examples
+    --------
+    fairbench store pack
+    fairbench store pack results dataset=adult out=adult.zip
+    """
     runs = list(options.selected())
     folder = options.results.resolve()
     out = options.out if options.out != Path() else folder.with_name(f"{folder.name}.zip")
     check_folder(out, new=True)
     if out.exists():
         raise UserError(f"out={out} is there already: name another place, or remove it first")
-    report = packs.pack(runs, out, cells=options.cells, people=options.people)
+    cells, missing, left_out = packs.pack(runs, out, cells=options.cells, people=options.people)
     size = out.stat().st_size / 1e6
-    print_line(f"{out}: {len(runs)} runs and {report.cells} cells, {size:.2f} MB")
-    if report.missing:
-        print_line(f"{report.missing} cells of these runs are not there, and not in the pack")
-    if report.left_out:
+    print_line(f"{out}: {len(runs)} runs and {cells} cells, {size:.2f} MB")
+    if missing:
+        print_line(f"{missing} cells of these runs are not there, and not in the pack")
+    if left_out:
         print_line(
             f"left out, since they may not be given away: target and groups of "
-            f"{', '.join(sorted(report.left_out))}; without them their runs cannot be compared, "
+            f"{', '.join(sorted(left_out))}; without them their runs cannot be compared, "
             "traded off or audited, nor their metrics computed again from predictions "
             "(people=true packs them)"
         )
 
 
 def unpack(options: UnpackOptions) -> None:
-    """Write the runs of a pack into a results folder."""
+    """Check a pack, and write its runs into a results folder, where they are read.
+
+    Examples
+    --------
+    fairbench store unpack mine.zip out=mine
+    """
     if Path() in (options.file, options.out):
         raise UserError("name the pack and the folder: fairbench store unpack FILE out=FOLDER")
     check_folder(options.out)
@@ -366,63 +417,13 @@ def unpack(options: UnpackOptions) -> None:
 
 
 COMMANDS = {
-    "ls": Command(
-        Selection,
-        ls,
-        sentence="List the finished runs that match.",
-        examples=("fairbench store ls dataset=adult,german method=ensemble",),
-    ),
-    "show": Command(
-        ShowOptions,
-        show,
-        sentence="Show a run: its configuration, where it was computed, and its table.",
-        examples=("fairbench store show 3f2a",),
-    ),
-    "export": Command(
-        ExportOptions,
-        export_run,
-        sentence="Write a run's predictions as a table.",
-        examples=("fairbench store export 3f2a run.csv repeat=1",),
-    ),
-    "gc": Command(
-        GarbageOptions,
-        gc,
-        holds=False,
-        sentence="Remove what no run refers to.",
-        examples=("fairbench store gc dry_run=true",),
-    ),
-    "evaluate": Command(
-        Selection,
-        evaluate,
-        sentence="Evaluate runs again with the code as it is, such as a new metric; fit nothing.",
-        examples=("fairbench store evaluate dataset=german", "fairbench store evaluate"),
-    ),
-    "rm": Command(
-        RemoveOptions,
-        rm,
-        holds=False,
-        sentence="Remove runs, with the cells that no other run shares.",
-        examples=("fairbench store rm 3f2a dry_run=true", "fairbench store rm purpose=demo"),
-    ),
-    "verify": Command(
-        VerifyOptions,
-        verify,
-        sentence="Check every file of a run, compute some of its cells again and compare them.",
-        examples=("fairbench store verify 3f2a cells=10",),
-    ),
-    "pack": Command(
-        PackOptions,
-        pack,
-        sentence="Write finished runs, and what they need, as one sealed zip file to pass on.",
-        examples=(
-            "fairbench store pack",
-            "fairbench store pack results dataset=adult out=adult.zip",
-        ),
-    ),
-    "unpack": Command(
-        UnpackOptions,
-        unpack,
-        sentence="Check a pack, and write its runs into a results folder, where they are read.",
-        examples=("fairbench store unpack mine.zip out=mine",),
-    ),
+    "ls": command(ls),
+    "show": command(show),
+    "export": command(export_run),
+    "gc": command(gc, holds=False),
+    "evaluate": command(evaluate),
+    "rm": command(rm, holds=False),
+    "verify": command(verify),
+    "pack": command(pack),
+    "unpack": command(unpack),
 }

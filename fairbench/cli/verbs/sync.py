@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results
+from fairbench.cli.command import Results, command
 from fairbench.core.options import option
 
 SECTION = "Results, MLflow and terms"
@@ -19,14 +19,16 @@ class SyncOptions(Results):
 
 
 def log_runs(options: SyncOptions) -> int:
-    """Log every finished run that is not logged yet, each once."""
+    """Log every finished run that is not logged yet, each once.
+
+    Examples
+    --------
+    fairbench sync
+    fairbench sync results=old uri=http://server:5000
+    """
     from fairbench.tracking.importer import sync
 
     return sync(str(options.results), options.uri, options.experiment)
 
 
-COMMAND = Command(
-    SyncOptions,
-    log_runs,
-    examples=("fairbench sync", "fairbench sync results=old uri=http://server:5000"),
-)
+COMMAND = command(log_runs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairbench.cli.command import Command, Selection
+from fairbench.cli.command import Selection, command
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
@@ -62,13 +62,30 @@ class TableOptions(Selection):
 
 
 def table(options: TableOptions) -> None:
-    """Print or write the table of the runs that are asked for."""
+    """Print or write the table of the runs that are asked for.
+
+    Examples
+    --------
+    fairbench table
+    fairbench table 3f2a
+    fairbench table dataset=german method=ensemble,baseline
+    fairbench table all out=runs.csv
+    fairbench table dataset=german 'metrics=[accuracy,statistical_parity]' format=latex
+    """
     written_as = options.written_as
     runs = _selected(options)
-    if written_as == _TERMINAL and options.out == Path():
-        _print(runs, options)
-        return
-    text = _text(runs, options, written_as)
+    is_single = len(runs) == 1 and not options.metrics
+    if written_as == "csv":
+        text = csv_text(tidy(runs, options.metrics))
+    else:
+        one = next(iter(runs))
+        document = document_of(one) if is_single else runs_document(runs, options.metrics)
+        if written_as == _TERMINAL and options.out == Path():
+            print_document(document)
+            if is_single:
+                print_line(f"files: {one.path}")
+            return
+        text = str(FORMS[written_as].write(document))
     if options.out == Path():
         print(text, end="")
         return
@@ -99,33 +116,4 @@ def _selected(options: TableOptions) -> Catalogue:
     return matching
 
 
-def _print(runs: Catalogue, options: TableOptions) -> None:
-    """Print one run with its files, or the table of several."""
-    if len(runs) == 1 and not options.metrics:
-        (run,) = runs
-        print_document(document_of(run))
-        print_line(f"files: {run.path}")
-        return
-    print_document(runs_document(runs, options.metrics))
-
-
-def _text(runs: Catalogue, options: TableOptions, written_as: str) -> str:
-    """Return the table as a file has it."""
-    if written_as == "csv":
-        return csv_text(tidy(runs, options.metrics))
-    is_single = len(runs) == 1 and not options.metrics
-    document = document_of(next(iter(runs))) if is_single else runs_document(runs, options.metrics)
-    return str(FORMS[written_as].write(document))
-
-
-COMMAND = Command(
-    TableOptions,
-    table,
-    examples=(
-        "fairbench table",
-        "fairbench table 3f2a",
-        "fairbench table dataset=german method=ensemble,baseline",
-        "fairbench table all out=runs.csv",
-        "fairbench table dataset=german 'metrics=[accuracy,statistical_parity]' format=latex",
-    ),
-)
+COMMAND = command(table)

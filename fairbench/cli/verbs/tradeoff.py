@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results, purposes, with_note
+from fairbench.cli.command import Results, command, purposes, with_note
 from fairbench.cli.output import print_line
 from fairbench.comparison.runs import AVERAGED, SPREADS, TYPICAL, load_predictions
 from fairbench.comparison.tradeoff_runs import Candidate, candidates, tradeoff
@@ -44,7 +44,13 @@ class TradeoffOptions(Results):
 
 
 def draw_tradeoff(options: TradeoffOptions) -> None:
-    """Print, draw and write the trade-offs of a data set's finished runs."""
+    """Print, draw and write the trade-offs of a data set's finished runs.
+
+    Examples
+    --------
+    fairbench tradeoff dataset=german
+    fairbench tradeoff adult protect=sex
+    """
     from fairbench.reporting.comparison_figures import tradeoff_figure  # help does without
 
     if not options.dataset:
@@ -90,8 +96,4 @@ def _name(candidate: Candidate) -> str:
     return f"{candidate.names['learner']}, {candidate.names['method']}"
 
 
-COMMAND = Command(
-    TradeoffOptions,
-    draw_tradeoff,
-    examples=("fairbench tradeoff dataset=german", "fairbench tradeoff adult protect=sex"),
-)
+COMMAND = command(draw_tradeoff)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results, check_run_words, components_folder
+from fairbench.cli.command import Results, check_run_words, command, components_folder
 from fairbench.core.errors import UserError
 from fairbench.core.options import hydra_word, option
 from fairbench.evaluation.tuning_goals import TuningOptions
@@ -45,7 +45,14 @@ class TuneOptions(Results, TuningOptions):
 
 
 def tune(options: TuneOptions) -> int:
-    """Tune: the same as ``run.py -m hydra/sweeper=tune``."""
+    """Tune: the same as ``run.py -m hydra/sweeper=tune``.
+
+    Examples
+    --------
+    fairbench tune dataset=german learner=xgboost 'learner.max_depth=interval(2,8)'
+    fairbench tune dataset=german intervention=reweighing 'intervention.strength=0,0.5,1'
+    fairbench tune dataset=adult learner=lightgbm learner.rounds=20,50,100 cpu_seconds=600
+    """
     from fairbench.cli.run import run
 
     root = components_folder()
@@ -67,12 +74,4 @@ def tune(options: TuneOptions) -> int:
     )
 
 
-COMMAND = Command(
-    TuneOptions,
-    tune,
-    examples=(
-        "fairbench tune dataset=german learner=xgboost 'learner.max_depth=interval(2,8)'",
-        "fairbench tune dataset=german intervention=reweighing 'intervention.strength=0,0.5,1'",
-        "fairbench tune dataset=adult learner=lightgbm learner.rounds=20,50,100 cpu_seconds=600",
-    ),
-)
+COMMAND = command(tune)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Command, Results
+from fairbench.cli.command import Results, command
 from fairbench.core.options import option
 
 SECTION = "Results, MLflow and terms"
@@ -18,12 +18,16 @@ class ServerOptions(Results):
 
 
 def serve(options: ServerOptions) -> int:
-    """Print where the runs are to be seen, and serve them until interrupted."""
+    """Print where the runs are to be seen, and serve them until interrupted.
+
+    Examples
+    --------
+    fairbench ui
+    fairbench ui port=5001
+    """
     from fairbench.tracking.importer import ui
 
     return ui(str(options.port), str(options.results))
 
 
-COMMAND = Command(
-    ServerOptions, serve, holds=False, examples=("fairbench ui", "fairbench ui port=5001")
-)
+COMMAND = command(serve, holds=False)

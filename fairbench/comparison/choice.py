@@ -8,11 +8,11 @@ other rows than it is judged on. Its interval by itself is that of a run's own t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from fairbench.core.arrays import Codes, Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.inference.repeats import REPEATS, RunRates, largest_mean_gap
 from fairbench.inference.selection import (
+    ALIKE,
+    OPEN,
+    WORSE,
     Candidates,
     Tails,
     choose,
@@ -34,20 +37,12 @@ from fairbench.metrics.registry import ERROR_RATE, Metric, Rate
 from fairbench.results.runs import Run
 
 LowerAndUpper = tuple[float, float]
+# A metric of one run: the ``metric``, its ``value``, and intervals by their names.
+Judged: TypeAlias = dict[str, Any]
 Index: TypeAlias = int | slice | list[int]
 # Draws of the errors of all rates; fewer for many runs, as time and memory grow with both.
 _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
 _ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A metric of the chosen run, with its interval by itself and corrected for the choice."""
-
-    metric: Metric
-    value: float
-    naive: LowerAndUpper
-    corrected: LowerAndUpper
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +59,9 @@ class Choice:
     larger : (k,) whether a run's objective is surely larger than the chosen one's; such a run may
         still be the best if the chosen one's true values may violate a bound.
     same : (k,) whether a run has the same predictions as the chosen one.
-    judged : the objective and the other metrics of the chosen run, on the rows it is judged on.
-    simultaneous_upper : simultaneous upper limits at the level, in the order of `judged`.
+    judged : the objective and the other metrics of the chosen run, on the rows it is judged on:
+        ``naive`` is the interval by itself, ``corrected`` the one corrected for the choice, and the
+        upper limits of ``at_once`` hold at once at the level.
     apart : whether the rows used for the choice and for judging differ.
     repeats : the number of hold-outs that means are over.
     notes : further sentences for the reader.
@@ -81,11 +77,14 @@ class Choice:
     near: NDArray[np.bool_]
     larger: NDArray[np.bool_]
     same: NDArray[np.bool_]
-    judged: tuple[Judged, ...]
-    simultaneous_upper: tuple[float, ...]
+    judged: Sequence[Judged]
     apart: bool
     repeats: int
     notes: tuple[str, ...]
+
+    def verdict(self, run: int) -> str:
+        """Return how a run, by its position, compares with the chosen one: alike, open or worse."""
+        return ALIKE if self.same[run] else OPEN if self.near[run] else WORSE
 
 
 @dataclass(frozen=True)
@@ -235,33 +234,26 @@ class _Estimates:
         )
         return RunRates(values, sizes, self.rows.splits, level, len(self.metric.rates))
 
-    def judge_run(
-        self, run: int, naive: Sequence[Tails], corrected: Sequence[Tails]
-    ) -> Iterator[Judged]:
-        """Yield the objective and the other rates of one run, with two intervals each.
+    def judge_run(self, run: int, **tails: Sequence[Tails]) -> list[Judged]:
+        """Return the objective and the other rates of one run, with an interval for each name.
 
         Parameters
         ----------
         run : the position of the run.
-        naive, corrected : the tails of both intervals, for the objective and then for each rate.
+        tails : the tails of an interval, for the objective and then for each rate.
         """
-        yield Judged(
-            self.metric,
-            float(self.candidates.objectives[run]),
-            naive=self._objective_interval(run, naive[0]),
-            corrected=self._objective_interval(run, corrected[0]),
-        )
+        value = float(self.candidates.objectives[run])
+        ends = {name: self._objective_interval(run, of[0]) for name, of in tails.items()}
+        judged: list[Judged] = [{"metric": self.metric, "value": value, **ends}]
         metrics = [*(bound.metric for bound in self.bounds), ERROR_RATE]
-        for column, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False)):
-            tails_of_rate = [tails[column + 1] for tails in (naive, corrected)]
-            if sign < 0:
-                tails_of_rate = [Tails(tails.upper, tails.lower) for tails in tails_of_rate]
-            naive_limits, corrected_limits = (
-                self._rate_interval(run, self.n_objective + column, tails)
-                for tails in tails_of_rate
-            )
-            value = float(self.rates[run, self.n_objective + column])
-            yield Judged(metric, value, naive_limits, corrected_limits)
+        for column, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False), start=1):
+            place = self.n_objective + column - 1
+            ends = {}
+            for name, of in tails.items():
+                beyond = of[column] if sign > 0 else Tails(of[column].upper, of[column].lower)
+                ends[name] = self._rate_interval(run, place, beyond)
+            judged.append({"metric": metric, "value": float(self.rates[run, place]), **ends})
+        return judged
 
     def _objective_interval(self, run: int, tails: Tails) -> LowerAndUpper:
         """Return the interval of one run's objective."""
@@ -309,9 +301,7 @@ def choose_among(
     read: Shared, metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
 ) -> Choice:
     """Choose a run as `choose_run` does, from predictions that are already read."""
-    judging = read.judging
-    choosing = read.choosing
-    notes = [*read.notes]
+    judging, choosing, notes = read.judging, read.choosing, [*read.notes]
     test = _estimates(judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test
     candidates = rows.candidates
@@ -336,10 +326,8 @@ def choose_among(
         near=not_told_from_best(candidates, level=level),
         larger=larger_than(candidates, chosen_index, level=level),
         same=rows.rows.first_equal == rows.rows.first_equal[chosen_index],
-        judged=tuple(test.judge_run(chosen_index, naive, corrected)),
-        simultaneous_upper=tuple(
-            judgement.corrected[1]
-            for judgement in test.judge_run(chosen_index, naive, [joint] * len(naive))
+        judged=test.judge_run(
+            chosen_index, naive=naive, corrected=corrected, at_once=[joint] * len(naive)
         ),
         apart=choosing is not None,
         repeats=judging.splits.repeats if judging.splits.kind == REPEATS else 1,
@@ -358,7 +346,7 @@ def estimate_every_run(
     """
     estimates = _estimates(rows, metric, (), notes)
     plain = [Tails((1 - level) / 2, (1 - level) / 2)] * 2
-    return [list(estimates.judge_run(run, plain, plain)) for run in range(len(estimates.rates))]
+    return [estimates.judge_run(run, naive=plain) for run in range(len(estimates.rates))]
 
 
 def _none_within(rows: _Estimates, bounds: tuple[Bound, ...]) -> UserError:

@@ -83,12 +83,10 @@ def table_of(
             return tuple(field(row, name) for name in shown)
         return shown(row)
 
-    return Table(
-        [column for _, column in columns],
-        [[cell(row, shown) for shown, _ in columns] for row in rows],
-        rules=starts([str(field(row, by)) for row in rows]) if by else frozenset(),
-        **about,
-    )
+    if by:
+        about["rules"] = starts([str(field(row, by)) for row in rows])
+    cells = [[cell(row, shown) for shown, _ in columns] for row in rows]
+    return Table([column for _, column in columns], cells, **about)
 
 
 def all_metrics(metrics_of_run: pd.DataFrame, note: str = "") -> Details:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,14 +36,13 @@ from fairbench.core.options import option
 from fairbench.core.text import csv_text
 from fairbench.inference.selection import ranking
 from fairbench.reporting.comparisons import (
-    PairFindings,
     pair_document,
     ranking_document,
     ranking_title,
 )
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import write_document
-from fairbench.reporting.page.pairs import load_all
+from fairbench.reporting.page.tables import load_all
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
@@ -123,16 +122,17 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOption
     everywhere, inside = compared.events(), compared.events(regions)
     shown_repeat = typical_repeat(inside)
     repeats = compared.repeats[shown_repeat]
-    findings = PairFindings(
-        names=[f"{run.name} ({run.id})" for run in (first, second)],
+    page = partial(
+        pair_document,
+        [f"{run.name} ({run.id})" for run in (first, second)],
+        compared.comparisons[shown_repeat],
+        np.stack([observed_values(run, settings, repeats) for run in (first, second)]),
         everywhere=everywhere,
         inside=inside,
-        shown=compared.comparisons[shown_repeat],
-        observed=np.stack([observed_values(run, settings, repeats) for run in (first, second)]),
         level=settings.level,
         tested=_tested(first, settings),
     )
-    print_document(pair_document(findings))
+    print_document(page())
     several = len(regions) > 1
     where = f" of repeat {shown_repeat}, the nearest to the medians," if several else ""
     size = f"{regions[shown_repeat].size:.4g}"
@@ -140,7 +140,7 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOption
     computed = " ".join([*_pooled([first, second], settings, ratios), region])
     stem = settings.results / "report" / "comparison" / f"{first.id}_{second.id}"
     probabilities = inside if settings.repeats == TYPICAL else inside.set_axis(["all"])
-    write_document(pair_document(findings, computed=computed), stem.parent, stem.name, ["html"])
+    write_document(page(computed=computed), stem.parent, stem.name, ["html"])
     write_text(stem.with_suffix(".csv"), csv_text(probabilities, index_label="repeat"))
     written = [f"{stem}.html", f"{stem}.csv"]
     if len(settings.objectives) == 2:

@@ -24,7 +24,7 @@ from fairbench.inference.comparing import A_BETTER, B_BETTER, PRACTICALLY_EQUAL,
 from fairbench.inference.selection import ALIKE, OPEN, WORSE, in_order
 from fairbench.metrics.registry import Metric, find, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.group_tables import say, table_of
 
 
 def pair_document(
@@ -64,11 +64,8 @@ def pair_document(
             else f"any size in {_in_a_sentence(name)}"
             for name, limit in zip(shown.objectives, shown.reach(level), strict=True)
         ]
-        answer += (
-            f"\nWith this many rows and repeats, true differences of {listed(missed)} are often "
-            "missed."
-        )
-    about = f"All of this is about these fitted models, on new people {tested}." if tested else ""
+        answer += say("pair", "often_missed", missed=listed(missed))
+    about = say("pair", "about", tested=tested) if tested else ""
     notes = [Paragraph(text, style="note") for text in (about, computed) if text]
     blocks: list[Block] = [
         Paragraph(f"{answer}\n"),
@@ -86,12 +83,8 @@ def _answer(probabilities: pd.Series, objectives: Sequence[str]) -> str:
     """Return whether an outcome of a comparison is sure, and the most probable one, in words."""
     outcome = _outcome_label(str(probabilities.idxmax()), objectives)
     probability = formats.number(float(probabilities.max()), 3)
-    if float(probabilities.max()) >= _SURE:
-        return f"Decided: {outcome}. The probability is {probability}, and {_SURE} is needed."
-    return (
-        f"Not decided: no outcome has the probability of {_SURE} that a decision needs.\n"
-        f"The most probable outcome, with {probability}: {outcome}."
-    )
+    said = "decided" if float(probabilities.max()) >= _SURE else "not_decided"
+    return say("pair", said, outcome=outcome, probability=probability, sure=_SURE)
 
 
 def _outcome_label(event: str, objectives: Sequence[str]) -> str:
@@ -128,16 +121,6 @@ def _largest_difference(objective: str) -> float:
     return 2.0 if _metric(objective).interval == "difference" else 1.0
 
 
-_OUTCOMES_CAPTION = (
-    "A run is better in a metric if it is ahead by more than 'equal up to' in the next table."
-)
-_MEDIANS = "\nThe probabilities are medians of {} repeats, which need not add up to 1."
-_REGION_CAPTION = (
-    "\ninside the region: the probability within the smallest region that holds {:.0%} of all "
-    "draws of the posterior, as in the paper Uncertainty Matters."
-)
-
-
 def _outcomes(
     everywhere: pd.DataFrame, inside: pd.DataFrame, objectives: Sequence[str], region: float
 ) -> Table:
@@ -152,16 +135,16 @@ def _outcomes(
         (lambda event: _outcome_label(event, objectives), Column("outcome")),
         (lambda event: everywhere[event].median(), Column("probability", "number")),
     ]
-    caption = _OUTCOMES_CAPTION
+    caption = say("pair", "outcomes")
     if region:
         column = Column("inside the region", "number")
         columns.append((lambda event: inside[event].median(), column))
-        caption += _REGION_CAPTION.format(region)
+        caption += say("pair", "region", level=region)
     if region and several:
         column = Column("over repeats", "interval")
         columns.append((lambda event: (inside[event].min(), inside[event].max()), column))
     if several:
-        caption += _MEDIANS.format(len(inside))
+        caption += say("pair", "medians", repeats=len(inside))
     title = "How probable each outcome is"
     return table_of(everywhere.columns, columns, by="", title=title, caption=caption)
 
@@ -182,24 +165,16 @@ def _differences(
         (lambda i: comparison.rope[i], Column("equal up to", "general")),
         (lambda i: reach[i], Column("missed below", "number")),
     ]
-    explained = [
-        f"A, B: the value in the test rows{', a mean over repeats' if averaged else ''}.",
-        f"A ahead by: {_directions(comparison.objectives)} This is the posterior mean, an average "
-        "over all differences that the tested rows leave possible, and so need not equal the "
-        "difference of the columns A and B.",
-    ]
     largest = np.array([_largest_difference(name) for name in comparison.objectives])
-    if (np.abs(ends) > largest).any():
-        explained.append(
-            "An interval that goes beyond what is possible means that there are too few repeats "
-            "to tell."
-        )
-    explained.append("equal up to: a smaller lead makes no difference in practice.")
-    if averaged:
-        explained.append(
-            "missed below: of true differences smaller than this, such a comparison would "
-            "miss more than one in five."
-        )
+    said = {
+        "mean_values" if averaged else "values": True,
+        "ahead": True,
+        "impossible": (np.abs(ends) > largest).any(),
+        "equal": True,
+        "missed": averaged,
+    }
+    directions = _directions(comparison.objectives)
+    explained = [say("pair", name, directions=directions) for name, holds in said.items() if holds]
     return table_of(
         range(len(means)),
         columns if averaged else columns[:-1],
@@ -222,18 +197,6 @@ def _directions(objectives: Sequence[str]) -> str:
 
 
 MATRIX = "Probability that the run of the row outperforms the run of the column, in percent"
-_MATRIX_CAPTION = (
-    "A run outperforms another if it is better in at least one metric, by more than what matters "
-    "in practice, and worse in none.\n"
-    "Example: the probability that run 1 outperforms run 2 is {}%, and that run 2 outperforms run "
-    "1 is {}%. What is left to 100% is the probability that neither outperforms the other: there "
-    "is no difference that matters, or each is better in another metric."
-)
-_RANKS_CAPTION = (
-    "A run's rank is one more than the number of runs that outperform it with a probability of "
-    "{:g} or more; = marks a tie, in which those come first that more likely outperform the "
-    "others. The number before a run's name is its row and column below."
-)
 
 
 def ranking_document(
@@ -256,7 +219,7 @@ def ranking_document(
     order = in_order(ranks, outperforms)
     places = [[rank_of(ranks, i), rank, names[i], ids[i]] for rank, i in enumerate(order, start=1)]
     columns = [Column("rank", right=True), Column("", "count"), Column("run"), Column("id")]
-    ranked = Table(columns, places, caption=_RANKS_CAPTION.format(certainty))
+    ranked = Table(columns, places, caption=say("ranking", "ranks", certainty=certainty))
     return Document(title, [Section("", [ranked, _matrix(outperforms, order)])])
 
 
@@ -282,8 +245,11 @@ def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
     ]
     first, second = order[:2]
     pair = (outperforms[first, second], outperforms[second, first])
-    texts = [formats.percent(value).replace("<", "less than ") for value in pair]
-    caption = _MATRIX_CAPTION.format(*(text.replace(">", "more than ") for text in texts))
+    first_text, second_text = (
+        formats.percent(value).replace("<", "less than ").replace(">", "more than ")
+        for value in pair
+    )
+    caption = say("ranking", "matrix", first=first_text, second=second_text)
     return Table(columns, rows, title=MATRIX, caption=caption, repeated=1)
 
 
@@ -307,54 +273,44 @@ def _why_table_differs(choice: Choice) -> Iterator[str]:
     """Yield why the table of the chosen run has another number for the objective, if it has."""
     run, objective = choice.runs[choice.chosen_index], choice.judged[0]
     name, here = _name(objective["metric"]), number(objective["value"])
-    table_value = estimate(run.summary(), objective["metric"].name, run.protect)[0]
-    if isnan(table_value) or number(table_value) == here:
-        return
-    yield (
-        f"fairbench table {run.id} shows {number(table_value)} as the {name}, "
-        f"the mean of the gaps of all splits. Here it is {here}, the gap of the "
-        "mean rates: luck makes the gap of a single split larger, and evens out in the mean rates. "
-        "The interval by itself is the same in both."
-    )
+    there = estimate(run.summary(), objective["metric"].name, run.protect)[0]
+    if not isnan(there) and number(there) != here:
+        yield say("choice", "other_value", run=run.id, there=number(there), metric=name, here=here)
 
 
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
     """Return the chosen run, its estimates, the corrected limits, and the runs tied with it."""
-    objective, *bounded = choice.judged
-    k = len(choice.runs)
-    level = f"{choice.level:.0%}"
-    rows = "validation rows" if choice.apart else "test rows"
+    text: dict[str, str] = {}
+    for judged in choice.judged:
+        name = _name(judged["metric"])
+        for key, said in {
+            "seems": f"{name} {number(judged['value'])} ({interval(*judged['naive'])})",
+            "corrected": f"{name} {interval(*judged['corrected'])}",
+            "at_once": f"{name} at most {number(judged['at_once'][1])}",
+        }.items():
+            between = " and " if key == "at_once" else ", "
+            text[key] = f"{text[key]}{between}{said}" if key in text else said
     means = f", as means over {choice.repeats} repeats" if choice.repeats > 1 else ""
-    words = " and ".join(_bounds_text(bound) for bound in choice.bounds)
-    among = f"Of {k} runs, judged on the {rows}{means and f'{means},'} "
-    if words:
-        within = choice.eligible.sum()
-        among = f"{within} of {k} runs have {words} on the {rows}{means}. Of these, "
-    smallest = _name(objective["metric"])
-    text = [f"{among}{_named(choice, names, [choice.chosen_index])} has the smallest {smallest}."]
-    seems = ", ".join(
-        f"{_name(judged['metric'])} {number(judged['value'])} ({interval(*judged['naive'])})"
-        for judged in choice.judged
-    )
-    if choice.apart:
-        text.append(f"On the test rows, which did not choose, with {level} intervals: {seems}.")
-        text.append("These need no correction for the choice.")
-    else:
-        corrected = ", ".join(
-            f"{_name(judged['metric'])} {interval(*judged['corrected'])}"
-            for judged in choice.judged
-        )
-        text.append(
-            f"By itself, with {level} intervals: {seems}. It was chosen because it looks so, which "
-            f"is partly luck. Corrected for the choice among {k}: {corrected}."
-        )
-    if len(bounded) == 1 and bounded[0]["metric"].better == "lower":
-        at_once = " and ".join(
-            f"{_name(judged['metric'])} at most {number(judged['at_once'][1])}"
-            for judged in choice.judged
-        )
-        text.append(f"Both at once, at {level}: {at_once}.")
-    return " ".join([*text, _near_text(choice, names)])
+    ending = "." if choice.bounds else means and ","
+    values = {
+        **text,
+        "runs": len(choice.runs),
+        "eligible": choice.eligible.sum(),
+        "bounds": " and ".join(_bounds_text(bound) for bound in choice.bounds),
+        "rows": "validation rows" if choice.apart else "test rows",
+        "means": f"{means}{ending}",
+        "chosen": _named(choice, names, [choice.chosen_index]),
+        "metric": _name(choice.judged[0]["metric"]),
+        "level": choice.level,
+    }
+    _, *bounded = choice.judged
+    holding = {
+        "within" if choice.bounds else "among": True,
+        "apart" if choice.apart else "corrected": True,
+        "at_once": len(bounded) == 1 and bounded[0]["metric"].better == "lower",
+    }
+    sentences = [say("choice", name, **values) for name, holds in holding.items() if holds]
+    return " ".join([*sentences, _near_text(choice, names)])
 
 
 def _named(choice: Choice, names: Mapping[str, str], places: Iterable[int]) -> str:
@@ -378,25 +334,29 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     order = np.argsort(choice.objectives, kind="stable").tolist()
     near = [i for i in order if choice.verdict(i) == OPEN]
     same = [i for i in np.flatnonzero(choice.same).tolist() if i != choice.chosen_index]
-    tied = ""
-    if same:
-        tied_names = _named(choice, names, same)
-        tied = f"It is a tie with {tied_names}: their predictions of these rows are the same. "
+    tie = say("choice", "tie", tied=_named(choice, names, same)) if same else ""
     if not near:
-        return f"{tied}No other run may be the best."
-    further = f" and {len(near) - 5} more" if len(near) > 5 else ""
-    several = "other runs cannot be" if len(near) > 1 else "other run cannot be"
-    shown = _named(choice, names, near[:5])
-    text = f"{tied}{len(near)} {several} told from the best: {shown}{further}."
+        return say("choice", "alone", tie=tie)
+    text = say(
+        "choice",
+        "near",
+        tie=tie,
+        count=len(near),
+        run="runs" if len(near) > 1 else "run",
+        shown=_named(choice, names, near[:5]),
+        further=f" and {len(near) - 5} more" if len(near) > 5 else "",
+    )
     behind = int((choice.near & choice.larger).sum())
     if not behind:
         return text
-    has = f"{behind} of them have" if behind > 1 else "One of them has"
-    subject = "they are" if behind > 1 else "it is"
-    return (
-        f"{text} {has} a surely larger {_name(choice.judged[0]['metric'])} than the chosen run: "
-        f"{subject} the best only if the chosen run, and any other with a smaller one, is truly "
-        "beyond a bound."
+    several = behind > 1
+    return say(
+        "choice",
+        "behind",
+        near=text,
+        have=f"{behind} of them have" if several else "One of them has",
+        they="they are" if several else "it is",
+        metric=_name(choice.judged[0]["metric"]),
     )
 
 
@@ -407,15 +367,9 @@ def _chosen_run_table(choice: Choice) -> Table:
         ("value", Column("value", "number")),
         ("naive", Column(f"{choice.level:.0%} interval", "interval")),
     ]
-    caption = "of these fitted models, on new people like those of the test rows; "
-    if choice.apart:
-        caption += "test rows did not choose, so that no correction is needed"
-    else:
+    if not choice.apart:
         columns.append(("corrected", Column("corrected for the choice", "interval")))
-        caption += (
-            "the first interval would hold for a run that was named before looking, the corrected "
-            "one holds for whichever run is chosen"
-        )
+    caption = say("choice", "table_apart" if choice.apart else "table_corrected")
     return table_of(choice.judged, columns, by="", title="the chosen run", caption=caption)
 
 

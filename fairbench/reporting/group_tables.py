@@ -1,8 +1,11 @@
-"""Tables and lines of groups, which reports of all kinds have in common."""
+"""Tables, sentences and lines of groups, which reports of all kinds have in common."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from math import isnan
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,6 +18,18 @@ from fairbench.evaluation.table import records, setting_text, status_text, value
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
 from fairbench.reporting.document.model import Bar, Column, Details, Paragraph, Table
+
+
+@cache
+def _sentences() -> dict[str, dict[str, str]]:
+    text = files("fairbench.reporting").joinpath("sentences.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def say(page: str, name: str, /, **values: object) -> str:
+    """Return a sentence or a caption of a page, of ``sentences.toml``, with its values."""
+    return _sentences()[page][name].format(**values)
+
 
 MOST_ROWS = 16  # rows of a table by group that a terminal shows
 MOST_LINES = 8  # groups in a figure
@@ -45,7 +60,7 @@ def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar
     scaled = (100 * (values - low) / (high - low)).tolist()
     *placed, (left, zero, right) = [[round(end, 1) for end in triple] for triple in scaled]
     return [
-        None if isnan(lower + value + upper) else Bar(lower, value, upper, (left, right), zero)
+        None if isnan(lower + value + upper) else Bar((lower, value, upper), (left, right), zero)
         for lower, value, upper in placed
     ]
 

@@ -52,7 +52,7 @@ from fairbench.reporting.document.model import (
     Section,
     Table,
 )
-from fairbench.reporting.group_tables import starts, table_of
+from fairbench.reporting.group_tables import say, starts, table_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.predictions import Description
 from fairbench.results.record import GROUPS
@@ -66,10 +66,6 @@ _SET_COLUMNS = (
     Column("95 % interval", "interval", decimals=2, left_out=2),
     Column("empty sets", "number", decimals=3),
     Column("rows", "count", left_out=3),
-)
-_SET_CAPTION = (
-    "coverage: the share of sets that hold the label; mean size: how many labels a set holds; "
-    "other levels and groups are in metrics.parquet"
 )
 _LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
@@ -94,7 +90,7 @@ def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
         ]
         empty = row_of["empty_sets", group].mean
         rows.append([group or "everyone", *estimates[0], *estimates[1], empty, size.n])
-    yield Table(_SET_COLUMNS, rows, f"sets that promise {level:.0%}", _SET_CAPTION)
+    yield Table(_SET_COLUMNS, rows, f"sets that promise {level:.0%}", say("run", "sets"))
 
 
 FITS = ("constraint_active", *COSTS)
@@ -107,12 +103,6 @@ _COLUMNS = (
     Column("rows", "count", left_out=3),
     Column("status"),
 )
-_CAPTION = (
-    "mean and sd: over repeats; 95 % interval: {}; the interval of a gap is for the gap between "
-    "the groups' mean rates, and may begin at 0; rows: how many rows the value rests on, of a gap "
-    "those of its smallest group; {}all metrics are in metrics.parquet"
-)
-_STATUS_CAPTION = "status: n stands for rows, and (1 of 3) for 1 of 3 repeats; "
 
 
 def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
@@ -158,27 +148,18 @@ def document_of(run: Run) -> Document:
 def labels_in_words(about: Description) -> str:
     """Return what the labels of a data set mean, and what a selection rate is a share of."""
     if about.task is Task.REGRESSION:
-        return (
-            f"The target, {about.target_name}, is a number. The gap in selection rate is between "
-            "the groups' shares of predictions above one value, where that gap is largest."
-        )
+        return say("run", "target", name=about.target_name)
     if about.task is Task.MULTICLASS:
         names = [f"'{name}'" for name in about.classes]
         order = ", in this order" if about.ordered else ""
-        text = (
-            f"The classes are {', '.join(names)}{order}. The selection rate of a class is the "
-            "share predicted to be in it."
-        )
+        text = say("run", "classes", names=", ".join(names), order=order)
     else:
         names = ["Label 0", "Label 1"]
-        text = "The selection rate is the share predicted 1."
-        if about.positive_label:
-            text = (
-                f"Label 1 is '{about.positive_label}'; the selection rate is the share predicted 1."
-            )
+        label = about.positive_label
+        text = say("run", "positive" if label else "labels", label=label)
     if about.favourable is None:
         return text
-    return f"{text} {names[about.favourable]} is good for the person."
+    return say("run", "favourable", text=text, name=names[about.favourable])
 
 
 def run_document(
@@ -203,8 +184,8 @@ def run_document(
     parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
     rows = list(_rows(headlines))
-    status_caption = _STATUS_CAPTION if any(row[-1] for row in rows) else ""
-    caption = _CAPTION.format(about(headlines), status_caption)
+    status = say("run", "status") if any(row[-1] for row in rows) else ""
+    caption = say("run", "metrics", about=about(headlines), status=status)
     columns = list(_COLUMNS)
     if np.isfinite(chance).any():
         columns.insert(3, Column(DEBIASED, "number", decimals=4))
@@ -233,11 +214,6 @@ _CLASS_COLUMNS = (
     Column("gap in found", "number", decimals=3),
     Column("95 % interval", "interval", decimals=2, left_out=3),
 )
-_CLASS_CAPTION = (
-    "share: of the rows that are of the class; predicted: of the rows predicted so; found: of the "
-    "rows of the class, those predicted so (true positive rate); false alarms: of all other rows "
-    "(false positive rate); gaps: the largest between two groups of {}"
-)
 
 
 def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
@@ -258,7 +234,7 @@ def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
             cells += none if row is None else (row.mean, (row.lower, row.upper))
         rows.append([str(name), *cells])
     if rows:
-        caption = _CLASS_CAPTION.format(protect)
+        caption = say("run", "class_rates", protect=protect)
         yield Table(_CLASS_COLUMNS, rows, "each class against the rest", caption)
 
 
@@ -272,10 +248,6 @@ _POOLED_COLUMNS = (
     Column("P(worst)", "number", decimals=2),
     Column("rows", "count", left_out=1),
     Column("remark"),
-)
-_POOLED_CAPTION = (
-    "raw: from the group's own rows; pooled: drawn towards what the other groups lead one to "
-    "expect, the more the fewer the rows; P(worst): that no other group's rate is worse"
 )
 
 
@@ -297,7 +269,7 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]
         rows.append([label(str(rate)), group, raw, row.mean, ends, worst, row.n, remark])
     if rows:
         title = f"groups of {protect}, estimated together"
-        caption = _POOLED_CAPTION
+        caption = say("run", "pooled")
         rules = starts([str(row[0]) for row in rows]) - {0}
         yield Table(_POOLED_COLUMNS, rows, title, caption, rules=rules)
 
@@ -310,7 +282,7 @@ def _unlike(unlike: pd.DataFrame) -> Table:
     title = (
         f"groups that differ from everyone else: {len(unlike)} of {unlike.attrs['tests']} tested"
     )
-    caption = "chosen from all rates and groups of the run so that at most one in ten is wrong"
+    caption = say("run", "unlike")
     if len(unlike) > _MOST_UNLIKE:
         caption += f"; the {_MOST_UNLIKE} surest are shown"
     return table_of(
@@ -385,12 +357,6 @@ def _too_wide(name: str, width: float, rows: float) -> str:
     return f"wide: {count(rows)} rows are too few to tell" if is_share and width >= _WIDE else ""
 
 
-_TRADEOFF_CAPTION = (
-    "*: no other run has a smaller mean in one and no larger in the other; sd: posterior of {}; "
-    "dominated: probability that the run most likely to beat it is better in both, paired"
-)
-
-
 def tradeoff_document(
     rows: pd.DataFrame,
     metrics: Sequence[str],
@@ -407,9 +373,9 @@ def tradeoff_document(
     base : the name of the model whose thresholds the last column is about; empty for none.
     spread : the quantity whose posterior the standard deviations describe.
     """
-    caption = _TRADEOFF_CAPTION.format(spread)
+    caption = say("run", "tradeoff", spread=spread)
     if base:
-        caption += f"; thresholds: error of {base}, a threshold per group, at no larger gap"
+        caption += say("run", "thresholds", base=base)
     tables = [_table(rows[rows["metric"] == metric], metric, caption) for metric in metrics]
     return Document(title, [Section("", tables)])
 

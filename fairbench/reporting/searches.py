@@ -16,7 +16,6 @@ from fairbench.comparison.alternative import (
     FURTHER,
     SECONDS,
     TRIALS,
-    WHOLE,
     WORTH,
     Alternative,
     Estimate,
@@ -29,7 +28,7 @@ from fairbench.core.text import count, counted, csv_text, interval, number, perc
 from fairbench.experiments.execute import prepared
 from fairbench.experiments.tuning import Search
 from fairbench.inference.comparing import is_dominated
-from fairbench.inference.selection import BETTER, OPEN, WORSE, verdict_of
+from fairbench.inference.selection import BETTER, OPEN, verdict_of
 from fairbench.reporting.document.model import (
     Code,
     Column,
@@ -40,7 +39,7 @@ from fairbench.reporting.document.model import (
     Table,
     Text,
 )
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.group_tables import say, table_of
 
 SOURCE = (
     "Hays, Laufer, Barocas and Raghavan, “Statistical Guarantees in the Search for Less "
@@ -64,6 +63,11 @@ def alternative_document(answer: Alternative, command: str) -> Document:
     if answer.chosen_index:
         sections.insert(0, Section("What it would cost", [_flips(answer)]))
     drawn = f"seed {search.seed}; the study is {search.folder}" if search else _NOTHING_DRAWN
+    values = _values(answer)
+
+    def tell(name: str) -> str:
+        return say("alternative", name, **values)
+
     return Document(
         f"A less discriminatory alternative: {answer.data} by {answer.protect}",
         sections,
@@ -72,14 +76,16 @@ def alternative_document(answer: Alternative, command: str) -> Document:
         files={"log.csv": csv_text(pd.DataFrame(_log(answer)))},
         origin=f"Made by fairbench {VERSION}; {drawn}.",
         summary=ExecutiveSummary(
-            found=list(_result_sentences(answer)),
-            sure=list(_basis_sentences(answer)),
-            unseen=list(_unsearched_sentences(answer)),
-            todo=list(_advice_sentences(answer)),
+            found=[tell(name) for name in _findings(answer)],
+            sure=[
+                tell("chosen_by"), *answer.notes, *(tell(name) for name in _basis(answer)),
+            ],
+            unseen=[tell(name) for name in _unseen(answer)],
+            todo=[tell(name) for name in _advice(answer)],
             titles=(
                 "What was found", "How sure this is", "What was not searched", "What to do next",
             ),
-            audited=[*_terms(answer), ("Command", (Code(command),))],
+            audited=[*_terms(answer, tell), ("Command", (Code(command),))],
             audited_title="What was compared",
             key_figures=_both_models_table(answer),
         ),
@@ -100,179 +106,111 @@ def _estimate_text(estimate: Estimate, text: Callable[[float], str] = number) ->
     return f"{text(value)} ({interval(lower, upper)})"
 
 
-# What begins the sentence on the gap, by the verdict on the alternative.
-_VERDICTS = {
-    BETTER: "There is a less discriminatory alternative. Its {} is surely smaller",
-    OPEN: "Whether the best alternative has a smaller {} is open",
-    WORSE: "The alternative that looked best has a larger {}",
-}
+def _values(answer: Alternative) -> dict[str, object]:
+    """Return what the sentences of the page name."""
+    comparison, search, other = answer.comparison, answer.search, answer.without_group
+    everyone = comparison.flips[-1]
+    values: dict[str, object] = {
+        "gap": _name(answer),
+        "others": counted(len(answer.tried) - 1, "candidate" if search else "other run"),
+        "most": number(answer.in_use["error"] + answer.within),
+        "people": count(comparison.people),
+        "gap_change": _estimate_text(comparison.gap_change, signed),
+        "error_change": _estimate_text(comparison.error_change, signed),
+        "within": answer.within,
+        "changed": count(everyone["gained"] + everyone["lost"]),
+        "everyone": count(everyone["people"]),
+        "gained": count(everyone["gained"]),
+        "lost": count(everyone["lost"]),
+        "label": answer.label,
+        "seen_gap": number(answer.selected["gap"]),
+        "seen_error": number(answer.selected["error"]),
+        "chosen_by": count(answer.chosen_by),
+        "level": comparison.level,
+        "looks": comparison.looks,
+        "source": SOURCE,
+        "read": " and ".join(answer.read),
+        "failed": counted(sum(bool(tried["reason"]) for tried in answer.tried), "candidate"),
+    }
+    values |= zip(("gap_in_use", "gap_chosen"), map(_estimate_text, comparison.gaps), strict=True)
+    values |= zip(
+        ("error_in_use", "error_chosen"), map(_estimate_text, comparison.errors), strict=True
+    )
+    values |= zip(("share", "lower", "upper"), map(percent, everyone["share"]), strict=True)
+    if other:
+        gap, error = number(other["gap"]), number(other["error"])
+        values |= {"other": other["label"], "other_gap": gap, "other_error": error}
+    if search:
+        values |= {
+            "chance": percent(search.chance),
+            "seen_gain": number(search.seen_gain(1)),
+            "true_gain": number(search.gain(1)),
+            "left_out": counted(len(search.left_out), "combination"),
+            "worth": search.worth,
+            "ended": search.ended,
+            "drawn": counted(search.drawn, "candidate"),
+        }
+    return values
 
 
-def _result_sentences(answer: Alternative) -> Iterator[str]:
-    """Yield the findings, the most important first."""
-    comparison, gap = answer.comparison, _name(answer)
-    gap_in_use, gap_chosen = map(_estimate_text, comparison.gaps)
-    error_in_use, error_chosen = map(_estimate_text, comparison.errors)
-    rows = f"on the {count(comparison.people)} test rows,"
-    if not answer.chosen_index:
-        others = counted(len(answer.tried) - 1, "candidate" if answer.search else "other run")
-        most = number(answer.in_use["error"] + answer.within)
-        yield (
-            f"No alternative is better: of {others}, none has a smaller {gap} on the "
-            f"validation rows at an error of at most {most}."
-        )
-        yield (
-            f"O{rows[1:]} the model in use has a {gap} of {gap_in_use} and an error of "
-            f"{error_in_use}."
-        )
+def _findings(answer: Alternative) -> Iterator[str]:
+    """Yield the names of the sentences on what was found, the most important first."""
+    if answer.chosen_index:
+        _, lower, upper = answer.comparison.error_change
+        yield answer.comparison.verdict
+        kept, exceeded = upper <= answer.within, lower > answer.within
+        yield "error_kept" if kept else "error_exceeded" if exceeded else "error_open"
+        yield "flips"
     else:
-        yield (
-            f"{_VERDICTS[comparison.verdict].format(gap)}: {rows} {gap_chosen} against "
-            f"{gap_in_use} of the model in use, a change of "
-            f"{_estimate_text(comparison.gap_change, signed)}."
-        )
-        yield (
-            f"Its error is {error_chosen} against {error_in_use}, a change of "
-            f"{_estimate_text(comparison.error_change, signed)}; {_allowed_error_text(answer)}."
-        )
-        everyone = comparison.flips[-1]
-        share, lower, upper = map(percent, everyone["share"])
-        yield (
-            f"It decides otherwise for {count(everyone['gained'] + everyone['lost'])} of "
-            f"{count(everyone['people'])} people ({share} %; {lower} to {upper} %): "
-            f"{count(everyone['gained'])} more are “{answer.label}” and "
-            f"{count(everyone['lost'])} are no longer."
-        )
+        yield from ("none_found", "in_use")
     if answer.chosen_index and answer.selected["group_at_prediction"]:
-        yield f"It needs each person's group at prediction time. {_without_group(answer)}"
+        yield "group_or_other" if answer.without_group else "group_needed"
     if answer.search:
-        yield _bound(answer.search)
+        yield "whole" if answer.search.whole else "bound"
 
 
-def _allowed_error_text(answer: Alternative) -> str:
-    """Return whether the error on the test rows is within the allowed limit, in words."""
-    _, lower, upper = answer.comparison.error_change
-    by = f"{answer.within:g} above that of the model in use"
-    if upper <= answer.within:
-        return f"it is surely at most {by}"
-    if lower > answer.within:
-        return f"it is surely more than {by}"
-    return f"whether it is truly at most {by} is open"
-
-
-def _without_group(answer: Alternative) -> str:
-    """Return what would be chosen of the models that need no group at prediction time."""
-    other, chosen = answer.without_group, answer.selected
-    if not other:
-        return "Of what does not, nothing is better than the model in use."
-    return (
-        f"Of what does not, {other['label']} would be chosen: {_name(answer)} "
-        f"{number(other['gap'])} and error {number(other['error'])} on the validation rows, where "
-        f"this one has {number(chosen['gap'])} and {number(chosen['error'])} "
-        "(without_group=true searches for it)."
-    )
-
-
-def _bound(search: Searched) -> str:
-    """Return the gain that further search may bring."""
-    if search.whole:
-        return "Further search gains nothing: every candidate there is was tried."
-    return (
-        f"With {search.level:.0%} certainty, one more candidate would be chosen instead with "
-        f"a chance of at most {percent(search.chance)} %. On average it lowers the gap on the "
-        f"validation rows by at most {number(search.seen_gain(1))}, and the true gap, of "
-        f"which less is known, by at most {number(search.gain(1))}."
-    )
-
-
-def _basis_sentences(answer: Alternative) -> Iterator[str]:
-    """Yield the basis of the statements."""
-    comparison = answer.comparison
-    yield (
-        f"{count(answer.chosen_by)} validation rows chose; the test rows chose nothing, so that "
-        f"their {comparison.level:.0%} intervals need no correction for the choice. They are of "
-        "these fitted models, on new people like those of the test rows."
-    )
-    yield from answer.notes
-    if comparison.looks > 1:
-        yield (
-            f"{comparison.looks} candidates have been judged on these test rows by now: every "
-            "interval is widened so that all hold at once for all of them (Bonferroni)."
-        )
+def _basis(answer: Alternative) -> Iterator[str]:
+    """Yield the names of further sentences on the basis of the statements."""
+    if answer.comparison.looks > 1:
+        yield "looks"
     if answer.search is None:
-        yield (
-            "The runs were not drawn from a stated distribution: nothing bounds what further "
-            "search would gain."
-        )
+        yield "not_drawn"
     elif not answer.search.whole:
-        yield (
-            "The bound on further search supposes that candidates are drawn independently, as they "
-            "were here, and nothing else; it holds whenever the search ends. Of the true gap it is "
-            f"the chance times the upper end of the gap's interval. {SOURCE}, lemma 3.2."
-        )
+        yield "lemma"
 
 
-def _unsearched_sentences(answer: Alternative) -> Iterator[str]:
-    """Yield what was not searched."""
+def _unseen(answer: Alternative) -> Iterator[str]:
+    """Yield the names of the sentences on what was not searched."""
     if answer.read:
-        yield (
-            f"Models that do not read {' and '.join(answer.read)}: it is one of the features, so "
-            "that every model here needs it at prediction time, with or without an intervention."
-        )
-    yield (
-        "Other features, other people and other targets; and whether the error rate is what "
-        "matters here, rather than a cost of each kind of error."
-    )
+        yield "read"
+    yield "others_unseen"
     if answer.search and answer.search.left_out:
-        left_out = counted(len(answer.search.left_out), "combination")
-        yield f"{left_out} of learner and intervention: see “What was searched”."
-    if failed := sum(bool(tried["reason"]) for tried in answer.tried):
-        yield f"{counted(failed, 'candidate')} failed; the log has the reasons."
+        yield "left_out"
+    if any(tried["reason"] for tried in answer.tried):
+        yield "failed"
 
 
-def _advice_sentences(answer: Alternative) -> Iterator[str]:
-    """Yield suggestions that would tell more."""
+def _advice(answer: Alternative) -> Iterator[str]:
+    """Yield the names of suggestions that would tell more."""
     search = answer.search
     if search and search.ended in (TRIALS, SECONDS):
-        yield (
-            f"The search ended before one more candidate was surely not worth {search.worth:g} of "
-            f"the gap: the same command with a larger {search.ended}= goes on."
-        )
+        yield "go_on"
     if search and search.ended == WORTH and search.drawn < _FEW:
-        yield (
-            f"The gap is {number(answer.selected['gap'])} on the {count(answer.chosen_by)} "
-            "validation rows, and cannot fall much further there: more of them "
-            "(split.validation=) tell smaller gaps apart, and make a longer search worth it."
-        )
+        yield "more_rows"
     if answer.chosen_index and answer.comparison.verdict == OPEN:
-        yield "Judge both models on more people: these are too few to tell their gaps apart."
+        yield "more_people"
 
 
-_ENDED = {
-    WORTH: "as one more surely lowers the gap on the validation rows by less than {:g} on average",
-    WHOLE: "as there is none that was not tried",
-    TRIALS: "the most that trials= allows",
-    SECONDS: "as cpu_seconds= was spent",
-}
-
-
-def _terms(answer: Alternative) -> Iterator[tuple[str, Text]]:
+def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[str, Text]]:
     """Yield the terms of the comparison with their texts."""
-    search = answer.search
     # The labels of finished runs have their ids.
-    run_texts = [f" (run {run})" if search else "" for run in answer.runs]
+    run_texts = [f" (run {run})" if answer.search else "" for run in answer.runs]
     yield "Model in use", f"{answer.in_use['label']}{run_texts[0]}"
     if answer.chosen_index:
         yield "Alternative", f"{answer.selected['label']}{run_texts[-1]}"
-    most = f"{answer.within:g} above that of the model in use"
-    yield (
-        "Chosen by",
-        f"the smallest {_name(answer)} on {count(answer.chosen_by)} validation rows, at an error "
-        f"of at most {most}",
-    )
-    if search:
-        why = _ENDED[search.ended].format(search.worth)
-        yield "Search ended", f"after {counted(search.drawn, 'candidate')}, {why}"
+    yield "Chosen by", tell("by")
+    if answer.search:
+        yield "Search ended", tell(f"ended_{answer.search.ended}")
 
 
 def _both_models_table(answer: Alternative) -> Table:
@@ -330,11 +268,7 @@ def _bounds_table(search: Searched) -> Table:
         ],
         by="",
         title="bounds on further search",
-        caption=(
-            "of so many more candidates: the chance that one of them is chosen instead, and by how "
-            "much they lower the gap on average; all bounds hold at once with "
-            f"{search.level:.0%} certainty"
-        ),
+        caption=say("alternative", "bounds_caption", level=search.level),
     )
 
 
@@ -367,10 +301,7 @@ def _search_blocks(answer: Alternative) -> Iterator[Table]:
         ],
         by="",
         title="what is drawn",
-        caption=(
-            "every draw is of one of these, all as likely, and then of every option by itself; the "
-            "smallest gap on the validation rows at an error that is allowed"
-        ),
+        caption=say("alternative", "drawn_caption"),
     )
     options = {
         (family.choices[name.partition(".")[0]], name.partition(".")[2], text): None
@@ -378,11 +309,7 @@ def _search_blocks(answer: Alternative) -> Iterator[Table]:
         for name, text in family.stated.items()
     }
     columns = [Column(title) for title in ("component", "option", "is drawn from")]
-    caption = (
-        "as it is typed: of an interval every value is as likely, of tag(log,...) every value of "
-        "its logarithm"
-    )
-    yield Table(columns, list(options), "options", caption)
+    yield Table(columns, list(options), "options", say("alternative", "options_caption"))
     if search.left_out:
         columns = [Column("combination"), Column("why it is not drawn")]
         yield Table(columns, list(search.left_out.items()), "what is not drawn")
@@ -516,27 +443,22 @@ def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
     if remarks:
         tried += f" ({', '.join(remarks)})"
     by = " plus ".join(f"the {row['goal'].label}" for row in answer.gains)
-    return (
-        f"Of {tried}, {values_text} has the smallest {by.removeprefix('the ')} on the validation "
-        f"rows. It is run {ids[1]}; the untuned default is run {ids[0]}."
+    by, (default, chosen) = by.removeprefix("the "), ids
+    return say(
+        "tuning", "tried", tried=tried, values=values_text, by=by, chosen=chosen, default=default
     )
-
-
-_PROMISE = (
-    "{Label}: {value} on the validation rows, untuned {default}. It was chosen because it looks "
-    "good, which is partly luck: corrected for that, its value is {corrected} ({level:.0%}), and "
-    "it is {verb} than untuned by {expected} on average over new people. On {rows} fresh rows, the "
-    "gain should show as {fresh}. The test rows, looked at once, show {gain} ({interval}). "
-)
-_TUNED = {BETTER: "Tuning helped.", WORSE: "Tuning did harm."}
-_PROMISED = {BETTER: "The validation rows show that tuning helped; the test rows alone do not."}
 
 
 def _promise(row: Row, answer: TuningResult) -> str:
     """Return the expected gain in one objective, the gain on the test rows, and the verdict."""
     label = row["goal"].label
-    said = _PROMISE.format(
-        Label=f"{label[0].upper()}{label[1:]}",
+    verdict = verdict_of(*row["test_interval"])
+    if verdict == OPEN and verdict_of(*row["expected"]) == BETTER:
+        verdict = "promised"
+    return say(
+        "tuning",
+        "promise",
+        label=f"{label[0].upper()}{label[1:]}",
         **{name: number(row[name]) for name in ("value", "default")},
         **{name: interval(*row[name]) for name in ("corrected", "expected", "fresh")},
         level=answer.level,
@@ -544,10 +466,8 @@ def _promise(row: Row, answer: TuningResult) -> str:
         rows=answer.test_rows,
         gain=signed(row["test_gain"]),
         interval=interval(*row["test_interval"]),
+        verdict=say("tuning", verdict),
     )
-    tested, promised = verdict_of(*row["test_interval"]), verdict_of(*row["expected"])
-    unresolved = "Whether tuning helped at all is not resolved."
-    return said + (_TUNED.get(tested) or _PROMISED.get(promised) or unresolved)
 
 
 def _gain_tables(answer: TuningResult) -> Iterator[Table]:
@@ -565,11 +485,7 @@ def _gain_tables(answer: TuningResult) -> Iterator[Table]:
         ],
         by="",
         title="what tuning gains",
-        caption=(
-            "above 0 where tuning helped; the first two intervals are what validation promises, of "
-            "the average over new people and of that many fresh rows, whose luck it counts; the "
-            "last one is that of the test rows by themselves"
-        ),
+        caption=say("tuning", "gains_caption"),
     )
     yield table_of(
         rows,
@@ -624,16 +540,13 @@ def _trials(answer: TuningResult, search: Search) -> Table:
 
 def _notes(answer: TuningResult, search: Search) -> Iterator[str]:
     """Yield notes on the repeats, the CPU time and an early end of the search."""
-    yield (
-        f"{len(search.default_plan.cells)} repeats, each with validation rows of its own, and "
-        "one test part that no trial was judged by"
-    )
+    yield say("tuning", "repeats", repeats=len(search.default_plan.cells))
     wished = search.tuning.cpu_seconds
     if wished is not None:
         spent = sum(trial.seconds for trial in answer.trials)
-        yield f"{spent:.1f} of {wished:g} CPU seconds were spent on fits"
+        yield say("tuning", "spent", spent=spent, wished=wished)
     if search.tried_all and len(search.trials) < search.tuning.trials:
-        yield "the search ended early: there is no point of the space that was not tried"
+        yield say("tuning", "ended")
 
 
 def value_text(value: object) -> str:

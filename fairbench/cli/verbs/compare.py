@@ -17,7 +17,6 @@ from fairbench.cli.command import Command, Results, components_folder
 from fairbench.cli.output import print_line
 from fairbench.comparison.runs import (
     TYPICAL,
-    HalfRuns,
     Ratios,
     RunPredictions,
     Settings,
@@ -108,10 +107,16 @@ def _ratios(runs: Sequence[RunPredictions], options: CompareOptions) -> Ratios |
     """Return the variance ratios behind a relative rho; all half-split runs must be there."""
     if not options.relative:
         return None
-    conf = components_folder() / "conf"
-    half_runs = HalfRuns(conf, Catalogue(options.results), options.reference)
-    half_runs.check(runs)
-    return cache(VarianceRatios(half_runs, options.objectives, options.rho_per, options.protect))
+    ratios = VarianceRatios(
+        components_folder() / "conf",
+        Catalogue(options.results),
+        options.objectives,
+        options.reference,
+        options.rho_per,
+        options.protect,
+    )
+    ratios.check(runs)
+    return cache(ratios)
 
 
 def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOptions) -> None:
@@ -165,7 +170,7 @@ def _tested(run: RunPredictions, settings: Settings) -> str:
     folds = next(iter(run.repeats.values()))
     repeats = len(run.repeats)
     times = f"each of {repeats} repeats" if repeats > 1 else "1 repeat"
-    tested = "all" if len(folds) > 1 else f"{len(folds[0].rows)}"
+    tested = "all" if len(folds) > 1 else f"{len(folds[0]['rows'])}"
     return f"like the {len(run.people)} rows of the data, {tested} of which are tested in {times}"
 
 

@@ -115,7 +115,7 @@ def _text(runs: Catalogue, options: TableOptions, written_as: str) -> str:
         return csv_text(tidy(runs, options.metrics))
     is_single = len(runs) == 1 and not options.metrics
     document = document_of(next(iter(runs))) if is_single else runs_document(runs, options.metrics)
-    return str(FORMS[written_as].write(document))
+    return str(FORMS[written_as][1](document))
 
 
 COMMAND = Command(

@@ -50,7 +50,7 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.group_tables import say, table_of
 from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.runs import Run, read_metrics
@@ -587,30 +587,23 @@ def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
     share = f"{100 * CERTAIN:.0f} %"
     selection = ""
     if compared.available > shown_count:
-        selection = (
-            f" Shown are the {shown_count} of {compared.available} runs that fewest others "
-            "outperform by their means; ranks are among those shown."
-        )
+        selection = say("runs", "selection", shown=shown_count, available=compared.available)
     marks = [Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
     blocks: list[Block] = [
         Paragraph(
-            f"By accuracy and {label(compared.gap)} together. A run outperforms another if it is "
-            "better in one of the two and worse in neither; differences up to "
-            f"{_epsilons(compared.gap)[1]} do not matter. Ranks count from 1 by how many "
-            f"outperform a run with a probability of at least {share}; = marks ties.{selection}"
+            say(
+                "runs",
+                "pairs",
+                gap=label(compared.gap),
+                rope=_epsilons(compared.gap)[1],
+                share=share,
+                selection=selection,
+            )
         ),
-        Paragraph(
-            "In the squares: the probability, in percent, that the row's run outperforms the "
-            "column's. Hold the pointer over one for all outcomes.",
-            "note",
-        ),
+        Paragraph(say("runs", "squares"), "note"),
         _pairs_table(compared, labels),
         Paragraph((f"With a probability of at least {share}:", *marks), "note key"),
-        Paragraph(
-            "Posterior of the differences on the same test rows, averaged over all repeats, whose "
-            f"overlap is accounted for; {DRAWS} draws a pair.",
-            "note",
-        ),
+        Paragraph(say("runs", "posterior", draws=DRAWS), "note"),
         Details(
             "the command that prints these numbers", [Commands([compared.command])], style="from"
         ),

@@ -58,7 +58,7 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.document.plain_text import latex_table, markdown_table
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.group_tables import say, table_of
 from fairbench.reporting.page.drawings import figures_of
 from fairbench.reporting.page.tables import (
     CERTAIN,
@@ -192,10 +192,7 @@ def _at_a_glance(page: PageBlock, source: Source) -> Iterator[Block]:
     if not tables:
         return
     columns = [Column(metric_label(table.metric), "spread") for table in tables]
-    caption = (
-        f"mean (sd over repeats); bold: as good as the best with probability {CERTAIN}, by the "
-        "overview's rules; *: not told apart from it"
-    )
+    caption = say("runs", "glance", certain=CERTAIN)
     table = _side_by_side(tables, columns, _standing_cell, caption)
     yield Section("At a glance", [table, _block_source(page.block, source)])
 
@@ -244,7 +241,8 @@ def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         bar = None
         if width > 0:
             places = np.nan_to_num(np.round(100 * (np.array(triple) - start) / width, 1))
-            bar = Bar(float(places[0]), float(places[1]), float(places[2]), kind="dot")
+            lower, mean, upper = places.tolist()
+            bar = Bar((lower, mean, upper), kind="dot")
         status = "" if row["status"] == "ok" else row["status"]
         words = STANDINGS[row["standing"]]
         standing = TableCell(words, mark=words.replace(" ", "-"))
@@ -367,11 +365,24 @@ def overview_section(pages: Sequence[PageBlock]) -> Section:
 
 def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> ExecutiveSummary:
     """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
+    quick = [page.block.title for page in pages if page.note]
+    protected = list(dict.fromkeys(page.block.protect for page in pages))
+    compared = any(page.compared is not None for page in pages)
+    values = {"names": _first_names(quick), "them": "it" if len(quick) == 1 else "them"}
+    count = len(set(left_out))
+    todo = {"repeat": quick, "read": compared, "next": True}
     return ExecutiveSummary(
         list(_result_sentences(pages)),
-        list(_basis_sentences(pages)),
-        list(_unseen_sentences(pages, left_out)),
-        list(_advice_sentences(pages)),
+        [
+            say("runs", "certain", certain=CERTAIN),
+            *([say("runs", "quick", **values)] if quick else []),
+        ],
+        [
+            say("runs", "protected", names=_first_names(protected)),
+            *([say("runs", "not_compared", count=count)] if left_out else []),
+            say("runs", "not_run"),
+        ],
+        [say("runs", name) for name, holds in todo.items() if holds],
     )
 
 
@@ -391,9 +402,9 @@ def _result_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
     for page, sentences in findings[:_MOST_TOLD]:
         yield f"{page.block.title}: {' '.join(sentences)}"
     if len(findings) > _MOST_TOLD:
-        yield f"{len(findings) - _MOST_TOLD} more data sets and splits have their own sections."
+        yield say("runs", "more", count=len(findings) - _MOST_TOLD)
     if not findings:
-        yield "No two runs can be compared: each stands alone."
+        yield say("runs", "alone")
 
 
 def _winners(page: PageBlock) -> Iterator[str]:
@@ -426,45 +437,6 @@ def _first_names(names: Sequence[str]) -> str:
     return f"{listed} and {unnamed} more" if unnamed > 0 else listed
 
 
-def _basis_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
-    """Yield the basis of the statements: probabilities and repeats."""
-    yield (
-        f"A run is called as good, or worse, where that has a probability of at least {CERTAIN} "
-        "by the splits that the runs share."
-    )
-    quick = [page.block.title for page in pages if page.note]
-    if quick:
-        yield (
-            f"Few repeats were made of {_first_names(quick)}: take what is said of "
-            f"{'it' if len(quick) == 1 else 'them'} as a hint."
-        )
-
-
-def _unseen_sentences(pages: Sequence[PageBlock], left_out: Sequence[str]) -> Iterator[str]:
-    """Yield what the page does not show."""
-    protected = list(dict.fromkeys(page.block.protect for page in pages))
-    yield (
-        f"Gaps here are between groups by {_first_names(protected)}; gaps by other attributes are "
-        "in the metrics of each run."
-    )
-    if left_out:
-        yield f"{len(set(left_out))} runs or splits could not be compared by their predictions."
-    yield "Only the runs that are finished are here; what was not run may be better."
-
-
-def _advice_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
-    """Yield what to do next."""
-    if any(page.note for page in pages):
-        yield "Repeat the quick runs with more splits, such as split.repeats=10."
-    compared = [page for page in pages if page.compared is not None]
-    if compared:
-        yield (
-            "Before one is chosen, read “Which one is better?” of its data set: it weighs error "
-            "and gap together, pair by pair."
-        )
-    yield "fairbench choose picks a run under a limit on its gap; fairbench audit examines one."
-
-
 def _runs_table(pages: Sequence[PageBlock]) -> Table:
     """Return the table of what was run, with a row for each block."""
     columns: list[tuple[Any, Column]] = [
@@ -485,25 +457,15 @@ def _how_to_read() -> Items:
     )
     return Items(
         [
-            "mean and sd are taken over the repeats. The 95 % interval is for the mean: for how "
-            "these fitted models perform on new people, on average. Rows that several repeats test "
-            "count once, and folds count as one test set (Bayle et al. 2020). Models fitted to "
-            "other training rows may lie outside it. For a gap, the interval is for the gap "
-            "between the groups' mean rates, because chance widens the gap of every single "
-            "repeat. Bars show the intervals, on one scale for the whole table.",
-            "P(best) is the probability that a run's fits are on average the best of the table on "
-            "new people; P(near), that they are within the rope (a difference that does not "
-            "matter) of the best. Both come from the Bayesian correlated t-test (Benavoli et al. "
-            "2017, JMLR 18) for all methods at once: runs are paired by their splits, and the "
-            "variance is Nadeau and Bengio's (2003) for splits that share rows.",
+            say("runs", "intervals"),
+            say("runs", "probabilities"),
             (
                 as_good,
                 f" where P(near) is at least {CERTAIN}; ",
                 worse,
                 f" where it is at most {1 - CERTAIN:.2g}; ",
                 undecided,
-                " where it lies between. Below five repeats little is known of how methods vary "
-                "together: take the probabilities as a hint.",
+                say("runs", "between"),
             ),
         ]
     )

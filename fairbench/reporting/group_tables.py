@@ -65,8 +65,23 @@ def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar
     ]
 
 
+def rows_of(table: pd.DataFrame, by: Sequence[str], named: str = "metric") -> list[dict[str, Any]]:
+    """Return a row for each combination of the columns `by` of a long table.
+
+    A row has these columns, and for each metric (or whatever else the column `named` names) its own
+    row of the long table: with its mean or value, lower, upper and n.
+    """
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for estimate in table.to_dict("records"):
+        key = tuple(estimate[name] for name in by)
+        row = rows.setdefault(key, dict(zip(by, key, strict=True)))
+        row[str(estimate[named])] = estimate
+    return list(rows.values())
+
+
 Row = TypeVar("Row")
-# How a cell is filled from a row: by a field, by several fields, or by a function of the row.
+# How a cell is filled from a row: by a field, by several fields, or by a function of the row. The
+# field ``rate.mean`` is that of an estimate, see `rows_of`; if a row lacks it, its cell is empty.
 Shown: TypeAlias = str | tuple[str, ...] | Callable[[Row], object]
 OF_GROUP = (("attribute", Column("of", left_out=1)), ("group", Column("group")))
 
@@ -89,13 +104,17 @@ def table_of(
     rows = list(rows)
 
     def field(row: Row, name: str) -> object:
-        return row[name] if isinstance(row, Mapping) else getattr(row, name)
+        if not isinstance(row, Mapping):
+            return getattr(row, name)
+        estimate, _, part = name.rpartition(".")
+        return row.get(estimate, {}).get(part) if estimate else row[name]
 
     def cell(row: Row, shown: Shown[Row]) -> object:
         if isinstance(shown, str):
             return field(row, shown)
         if isinstance(shown, tuple):
-            return tuple(field(row, name) for name in shown)
+            values = tuple(field(row, name) for name in shown)
+            return None if any(value is None for value in values) else values
         return shown(row)
 
     if by:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -251,19 +252,17 @@ class Asked:
     @cached_property
     def line(self) -> CommandLine:
         """The command line of all words except those on learner, intervention and method."""
-        words_by_name = {
-            k: text
-            for k, text in self._words_by_name.items()
-            if k.partition(".")[0] not in COMPONENTS
+        texts = {
+            name: text
+            for name, text in self._words_by_name.items()
+            if name.partition(".")[0] not in COMPONENTS
         }
-        words_by_name["results"] = hydra_word(str(self.options.results))
-        words = ["hydra/sweeper=tune", *(f"{name}={text}" for name, text in words_by_name.items())]
-        line = CommandLine(words, self.conf, sweep=True)
+        texts["results"] = hydra_word(str(self.options.results))
+        line = CommandLine(["hydra/sweeper=tune", *_typed(texts)], self.conf, sweep=True)
         for name in line.spaces:
             raise UserError(
-                f"'{name}={words_by_name[name]}' has several values, and an alternative is "
-                "searched for one "
-                "model on one split: give it one"
+                f"'{name}={texts[name]}' has several values, and an alternative is searched for "
+                "one model on one split: give it one"
             )
         return line
 
@@ -282,12 +281,9 @@ class Asked:
         """Return the choices of a component that are searched."""
         if group not in self._words_by_name:
             return list(self._stated[group])
-        word = f"{group}={self._words_by_name[group]}"
-        return list(
-            dict.fromkeys(
-                choices_in_brackets(word, self.conf) or self._words_by_name[group].split(",")
-            )
-        )
+        text = self._words_by_name[group]
+        named = choices_in_brackets(f"{group}={text}", self.conf) or text.split(",")
+        return list(dict.fromkeys(named))
 
     @cached_property
     def _options(self) -> dict[str, str]:
@@ -303,16 +299,15 @@ class Asked:
         """The families, and why other combinations are none, by what they are made of."""
         families = []
         left_out = dict[str, str]()
-        for learner in self._choices("learner"):
-            for intervention in self._choices("intervention"):
-                pair = {"learner": learner, "intervention": intervention}
-                family, reason = self._family(pair)
-                if family and self.options.without_group and family.group_at_prediction:
-                    family, reason = None, "it needs a person's group at prediction time"
-                if family:
-                    families.append(family)
-                else:
-                    left_out[" ".join(f"{k}={name}" for k, name in pair.items())] = reason
+        for choices in product(self._choices("learner"), self._choices("intervention")):
+            pair = dict(zip(("learner", "intervention"), choices, strict=True))
+            family, reason = self._family(pair)
+            if family and self.options.without_group and family.group_at_prediction:
+                family, reason = None, "it needs a person's group at prediction time"
+            if family:
+                families.append(family)
+            else:
+                left_out[" ".join(_typed(pair))] = reason
         return families, left_out
 
     def _family(self, pair: Mapping[str, str]) -> tuple[Family | None, str]:
@@ -369,8 +364,7 @@ class Asked:
         if not families:
             pair, reason = next(iter(left_out.items()))
             raise UserError(f"there is nothing to search: {pair}: {reason}")
-        having = {option.name for family in families for option in family.space}
-        having |= {name for family in families for name in family.fixed}
+        having = {name for family in families for name in family.stated}
         for name in self._options:
             if name not in having:
                 available = {

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.comparison.runs import Bound, Shared, SharedRows, read_shared
-from fairbench.core.arrays import Codes, Floats, rng
+from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.inference.repeats import REPEATS, RunRates, largest_mean_gap
 from fairbench.inference.selection import (
@@ -87,33 +87,13 @@ class Choice:
         return ALIKE if self.same[run] else OPEN if self.near[run] else WORSE
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A rate of one group, or of everyone."""
+# A rate of one group, by its code, or of everyone.
+_Part: TypeAlias = tuple[Rate, int | None]
 
-    rate: Rate
-    group: int | None = None
 
-    def counts(self, counts: Floats) -> Floats:
-        """Return the confusion counts of the part, (..., G, 4) -> (..., 4)."""
-        return counts.sum(axis=-2) if self.group is None else counts[..., self.group, :]
-
-    def size(self, counts: Floats) -> Floats:
-        """Return the denominator of the rate, (..., G, 4) -> (...)."""
-        return self.rate.size(self.counts(counts))
-
-    def influence(self, cells: Codes, group: Codes, counts: Floats) -> Floats:
-        """Return the influence of every row, (n, k), given cells (n, k) and counts (k, G, 4)."""
-        is_member = slice(None) if self.group is None else group == self.group
-        in_numerator, in_denominator = (
-            np.asarray(weights, np.float32)[cells[is_member]]
-            for weights in (self.rate.numerator, self.rate.denominator)
-        )
-        value = self.rate(self.counts(counts))
-        size = self.size(counts)
-        influences = np.zeros(cells.shape)
-        influences[is_member] = (in_numerator - value * in_denominator) / size
-        return np.asarray(influences)
+def _counts_of(group: int | None, counts: Floats) -> Floats:
+    """Return the confusion counts of a group, or of everyone, (..., G, 4) -> (..., 4)."""
+    return counts.sum(axis=-2) if group is None else counts[..., group, :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,12 +118,16 @@ class _Estimates:
     @cached_property
     def rates_of_splits(self) -> Floats:
         """The rates of every split, (S, k, D)."""
-        return np.stack([part.rate(part.counts(self.rows.counts)) for part in self.parts], axis=-1)
+        counts = self.rows.counts
+        return np.stack([rate(_counts_of(group, counts)) for rate, group in self.parts], axis=-1)
 
     @cached_property
     def sizes(self) -> Floats:
         """The denominators of the rates of every split, (S, k, D)."""
-        return np.stack([part.size(self.rows.counts) for part in self.parts], axis=-1)
+        counts = self.rows.counts
+        return np.stack(
+            [rate.size(_counts_of(group, counts)) for rate, group in self.parts], axis=-1
+        )
 
     @cached_property
     def rates(self) -> Floats:
@@ -165,7 +149,7 @@ class _Estimates:
         pairs = [
             (first, second)
             for first, second in combinations(range(self.n_objective), 2)
-            if objective_parts[first].rate.name == objective_parts[second].rate.name
+            if objective_parts[first][0].name == objective_parts[second][0].name
         ]
         signs = np.zeros((len(pairs), self.n_objective))
         for row, (first, second) in zip(signs, pairs, strict=True):
@@ -214,10 +198,15 @@ class _Estimates:
         for repeat in np.unique(self.rows.repeat):
             tested = self.rows.repeat == repeat
             cells, group = self.rows.cells[tested], self.rows.group[tested]
-            for column, part in enumerate(self.parts):
-                influences[person_index[tested], :, column] += (
-                    part.influence(cells, group, pooled) / repeats
+            for column, (rate, of) in enumerate(self.parts):
+                members = np.ones(len(group), bool) if of is None else group == of
+                counts = _counts_of(of, pooled)
+                in_numerator, in_denominator = (
+                    np.asarray(weights, np.float32)[cells[members]]
+                    for weights in (rate.numerator, rate.denominator)
                 )
+                influence = (in_numerator - rate(counts) * in_denominator) / rate.size(counts)
+                influences[person_index[tested][members], :, column] += influence / repeats
         return np.asarray(influences)
 
     def _least_errors(self) -> Floats:
@@ -259,7 +248,7 @@ class _Estimates:
         """Return the interval of one run's objective."""
         if not self.metric.is_gap:
             return self._rate_interval(run, 0, tails)
-        names = [part.rate.name for part in self.parts[: self.n_objective]]
+        names = [rate.name for rate, _ in self.parts[: self.n_objective]]
         columns = [
             [column for column, rate_name in enumerate(names) if rate_name == name]
             for name in dict.fromkeys(names)
@@ -370,19 +359,21 @@ def _estimates(
 ) -> _Estimates:
     """Return the rates of all runs, without groups in which they are undefined."""
     groups: list[int | None] = list(range(len(rows.names))) if metric.is_gap else [None]
-    objective_parts = [_Part(rate, group) for rate in metric.rates for group in groups]
-    present = [part for part in objective_parts if np.all(part.size(rows.counts) > 0)]
-    for part in objective_parts:
-        if part not in present and part.group is not None:
-            note = f"{rows.names[part.group]} is left out: {part.rate.empty} in it"
+    objective_parts = [(rate, group) for rate in metric.rates for group in groups]
+    present: list[_Part] = []
+    for rate, group in objective_parts:
+        if np.all(rate.size(_counts_of(group, rows.counts)) > 0):
+            present.append((rate, group))
+        elif group is not None:
+            note = f"{rows.names[group]} is left out: {rate.empty} in it"
             notes += [note] if note not in notes else []
     for rate in metric.rates:
-        if len([part for part in present if part.rate is rate]) < 1 + metric.is_gap:
+        if sum(of is rate for of, _ in present) < 1 + metric.is_gap:
             raise UserError(
                 f"{metric.name} cannot be compared: fewer than two groups have rows for the "
                 f"{rate.name.replace('_', ' ')}, in every run and repeat"
             )
     other_metrics = [bound.metric for bound in bounds]
     other_metrics += [ERROR_RATE] if ERROR_RATE not in (*other_metrics, metric) else []
-    parts = (*present, *(_Part(other_metric.rates[0]) for other_metric in other_metrics))
+    parts = (*present, *((other_metric.rates[0], None) for other_metric in other_metrics))
     return _Estimates(metric, parts, len(present), bounds, rows)

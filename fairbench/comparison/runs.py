@@ -168,19 +168,18 @@ class Settings:
         if self.rho == AVERAGE:
             return np.asarray(mean_shrinkage(folds))
         if self.relative:
-            return self._relative(folds, ratio)
+            if ratio is None:
+                raise UserError(
+                    f"rho={self.rho} needs half-split runs, which this comparison has not"
+                )
+            if self.rho == RELATIVE_UP:
+                return mean_relative_shrinkage(ratio, folds)
+            return shrinkage(relative_rho(ratio, folds), folds)
         try:
             return shrinkage(1 / folds if self.rho == AT_MOST else float(self.rho), folds)
         except ValueError:
             valid = f"{AVERAGE}, {AT_MOST}, {RELATIVE}, {RELATIVE_UP}, or a number"
             raise UserError(f"rho is '{self.rho}'; valid: {valid}") from None
-
-    def _relative(self, folds: int, ratio: float | Floats | None) -> Floats:
-        if ratio is None:
-            raise UserError(f"rho={self.rho} needs half-split runs, which this comparison has not")
-        if self.rho == RELATIVE_UP:
-            return mean_relative_shrinkage(ratio, folds)
-        return shrinkage(relative_rho(ratio, folds), folds)
 
 
 _COMPARISON = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+.\w]+)\s*")
@@ -228,13 +227,12 @@ class Bound:
 
 def _rates() -> dict[str, Metric]:
     """Return the metrics that are one share of rows, by name."""
-    metrics = metrics_of(BINARY, "rate")
-    return {name: metric for name, metric in metrics.items() if _is_share(metric)}
-
-
-def _is_share(metric: Metric) -> bool:
-    weights = [*metric.rates[0].numerator, *metric.rates[0].denominator]
-    return len(metric.rates) == 1 and set(weights) <= {0, 1}
+    return {
+        name: metric
+        for name, metric in metrics_of(BINARY, "rate").items()
+        if len(metric.rates) == 1
+        and {*metric.rates[0].numerator, *metric.rates[0].denominator} <= {0, 1}
+    }
 
 
 def minimised_metric(name: str) -> Metric:
@@ -349,36 +347,27 @@ def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
     If it has two or more wanted runs, only these are returned; otherwise all of the set. Ties go to
     the set with most runs, then with most repeats. The list is empty if no set has two runs.
     """
-    usable = [run for run in among if not is_weighted(run) and _may_be_binary(run)]
-    sets = [
-        ([run for run in runs if run.id in wanted], runs)
-        for runs in comparable_sets(usable)
-        if len(runs) > 1
+    usable = [
+        run
+        for run in among
+        # Its labels are of two kinds, as far as its record says.
+        if not is_weighted(run)
+        and run.environment.get("task", {}).get("positive_share", 0) is not None
     ]
-    wanted_runs, runs = max(
-        sets,
-        key=lambda wanted_and_all: (
-            len(wanted_and_all[0]),
-            len(wanted_and_all[1]),
-            _repeats(wanted_and_all[1][0]),
-        ),
-        default=([], []),
-    )
+
+    def rank(runs: Sequence[Run]) -> tuple[int, int, int]:
+        repeats = runs[0].summarised["config"]["split"].get("repeats", 1)
+        return sum(run.id in wanted for run in runs), len(runs), int(repeats)
+
+    sets = [runs for runs in comparable_sets(usable) if len(runs) > 1]
+    runs = max(sets, key=rank, default=[])
+    wanted_runs = [run for run in runs if run.id in wanted]
     return wanted_runs if len(wanted_runs) > 1 else runs
-
-
-def _repeats(run: Run) -> int:
-    return int(run.summarised["config"]["split"].get("repeats", 1))
 
 
 def is_weighted(run: Run) -> bool:
     """Return whether a run's tables are of weighted rows."""
     return bool(run.config["evaluator"].get("weights"))
-
-
-def _may_be_binary(run: Run) -> bool:
-    """Return whether a run's labels are of two kinds, as far as its record says."""
-    return run.environment.get("task", {}).get("positive_share", 0) is not None
 
 
 def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> list[str]:
@@ -395,7 +384,10 @@ def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str
     shared = dict(set.intersection(*(set(_facts(run).items()) for run in chosen)))
     names = [name for name in _facts(chosen[0]) if name in shared]
     while unwanted:
-        left_by = {name: _runs_with(unwanted, name, shared[name]) for name in names}
+        left_by = {
+            name: [run for run in unwanted if _facts(run).get(name) == shared[name]]
+            for name in names
+        }
         best = min(left_by, key=lambda name: len(left_by[name]))
         if len(left_by[best]) == len(unwanted):
             return [run.id for run in chosen]
@@ -404,10 +396,6 @@ def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str
         unwanted = left_by[best]
     selected = {run.id for run in among.matching(kept_words)}
     return kept_words if selected == ids else [run.id for run in chosen]
-
-
-def _runs_with(runs: Sequence[Run], name: str, value: str) -> list[Run]:
-    return [run for run in runs if _facts(run).get(name) == value]
 
 
 # The labels that finished runs predicted, to be compared or written as a table.
@@ -452,27 +440,17 @@ def load_predictions(
     """
     people = _binary_people(run, participle, numbers=numbers)
     table = _read_predictions(run, people, ("prediction", "score"))
-    tested = (table["part"] == TEST).to_numpy()
-    repeat, fold, row, label = (
-        table[name].to_numpy()[tested] for name in ("repeat", "fold", "row", "prediction")
-    )
-    score = table["score"].to_numpy()[tested] if "score" in table else None
-    order = np.lexsort((fold, repeat))  # a stable sort: rows of a fold keep their order
-    starts = np.flatnonzero(np.diff(repeat[order], prepend=-1) | np.diff(fold[order], prepend=-1))
     repeats: dict[int, list[Fold]] = {}
-    for indices in np.split(order, starts[1:]):
-        repeat_number = int(repeat[indices[0]])
-        if np.isnan(label[indices]).any():
+    for (repeat, fold), rows in table[table["part"] == TEST].groupby(["repeat", "fold"]):
+        if rows["prediction"].isna().any():
             raise UserError(
-                f"run {run.id}, repeat {repeat_number}, fold {int(fold[indices[0]])} has no "
+                f"run {run.id}, repeat {repeat}, fold {fold} has no "
                 "predictions: its training rows held one class only, or its method gave none"
             )
-        of_fold = {
-            "rows": row[indices].astype(np.intp),
-            "prediction": label[indices].astype(_type_of(people)),
-            **({} if score is None else {"score": score[indices]}),
-        }
-        repeats.setdefault(repeat_number, []).append(of_fold)
+        kinds = {"prediction": _type_of(people), "score": float}
+        columns = {name: rows[name].to_numpy(kinds[name]) for name in kinds if name in rows}
+        of_fold = {"rows": rows["row"].to_numpy(np.intp), **columns}
+        repeats.setdefault(int(repeat), []).append(of_fold)
     return RunPredictions(run.id, run.name, people, run.attributes, repeats)
 
 
@@ -765,10 +743,9 @@ class PairComparison:
 
     def events(self, regions: list[Region] | None = None) -> pd.DataFrame:
         """Return the probabilities of the events, a row per comparison, within `regions`."""
-        if regions is None:
-            return pd.DataFrame([comparison.events(None) for comparison in self.comparisons])
-        pairs = zip(self.comparisons, regions, strict=True)
-        return pd.DataFrame([comparison.events(region.inside) for comparison, region in pairs])
+        inside = [region.inside for region in regions] if regions else [None] * len(self.repeats)
+        pairs = zip(self.comparisons, inside, strict=True)
+        return pd.DataFrame([comparison.events(rows) for comparison, rows in pairs])
 
     def regions(self, level: float) -> list[Region]:
         """Return the highest-density region of every comparison."""
@@ -1025,17 +1002,12 @@ def every_pair(
     """
     better, equivalent, traded = np.full((3, len(runs), len(runs)), np.nan)
     for first, second in combinations(range(len(runs)), 2):
-        comparisons = compare_pair(runs[first], runs[second], settings, ratios).comparisons
-        events_of_repeats = [comparison.events() for comparison in comparisons]
-        better[first, second], better[second, first], equivalent[first, second] = (
-            np.median([events[name] for events in events_of_repeats]) for name in _PLAIN
-        )
-        mixed = [
-            sum(probability for name, probability in events.items() if name not in _PLAIN)
-            for events in events_of_repeats
-        ]
-        equivalent[second, first] = equivalent[first, second]
-        traded[first, second] = traded[second, first] = np.median(mixed)
+        events = compare_pair(runs[first], runs[second], settings, ratios).events()
+        wins, losses, alike = events[list(_PLAIN)].median()
+        better[first, second], better[second, first] = wins, losses
+        equivalent[first, second] = equivalent[second, first] = alike
+        mixed = events.drop(columns=list(_PLAIN)).sum(axis=1).median()
+        traded[first, second] = traded[second, first] = mixed
     return Pairs(better, equivalent, traded)
 
 

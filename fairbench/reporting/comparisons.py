@@ -146,7 +146,7 @@ def _outcomes(
     if several:
         caption += say("pair", "medians", repeats=len(inside))
     title = "How probable each outcome is"
-    return table_of(everywhere.columns, columns, by="", title=title, caption=caption)
+    return table_of(everywhere.columns, columns, title=title, caption=caption)
 
 
 def _differences(
@@ -178,7 +178,6 @@ def _differences(
     return table_of(
         range(len(means)),
         columns if averaged else columns[:-1],
-        by="",
         title="How far A is ahead of B" + ("" if averaged else ", in the typical repeat"),
         caption="\n".join(explained),
     )
@@ -370,7 +369,7 @@ def _chosen_run_table(choice: Choice) -> Table:
     if not choice.apart:
         columns.append(("corrected", Column("corrected for the choice", "interval")))
     caption = say("choice", "table_apart" if choice.apart else "table_corrected")
-    return table_of(choice.judged, columns, by="", title="the chosen run", caption=caption)
+    return table_of(choice.judged, columns, title="the chosen run", caption=caption)
 
 
 def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
@@ -390,7 +389,7 @@ def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
     rules = frozenset({rule} if 0 < rule < len(order) else ())
     where = "validation" if choice.apart else "test"
     caption = f"on the {where} rows; under the line are runs beyond a bound" if rules else ""
-    return table_of(order, columns, by="", title="all runs", caption=caption, rules=rules, most=30)
+    return table_of(order, columns, title="all runs", caption=caption, rules=rules, most=30)
 
 
 _STANDINGS = {ALIKE: "tied: the same predictions", WORSE: "not the best"}

@@ -7,7 +7,7 @@ data set. Nothing has pyplot's global state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from itertools import cycle
 from math import ceil
@@ -444,22 +444,18 @@ def consistency(metrics: pd.DataFrame) -> Iterator[Named]:
     Boxes run from the 25th to the 75th percentile of individuals, whiskers from the 5th to the
     95th, crosses mark the maximum; grey are the same for fits that differ in their draws alone.
     """
-    figure = _panels(metrics, _boxes, columns=2, height=0.9 + 0.38 * metrics["method"].nunique())
-    _x_label(figure, "sd of an individual's uncertainty across variants")
-    if "noise_sd" in set(metrics["metric"]):
-        _x_label(figure, "sd of an individual's uncertainty across variants (grey: draws alone)")
-    yield "", figure
+    draws = " (grey: draws alone)" if "noise_sd" in set(metrics["metric"]) else ""
+    label = f"sd of an individual's uncertainty across variants{draws}"
+    height = 0.9 + 0.38 * metrics["method"].nunique()
+    yield "", _panels(metrics, _boxes, label, columns=2, height=height, key=False)
 
 
 def spread(metrics: pd.DataFrame) -> Iterator[Named]:
     """Draw the sd of residuals against mean uncertainty, a figure for each number of groups."""
     points = metrics[metrics["metric"].isin(["spread_predicted", "spread_empirical"])]
     for bins, bin_points in points.groupby("bins"):
-        figure = _panels(bin_points, _diagram)
-        _x_label(figure, f"mean predicted uncertainty, of {bins} groups of like uncertainty")
-        figure.supylabel("sd of target - prediction")
-        _legend(figure)
-        yield f"groups{bins}", figure
+        label = f"mean predicted uncertainty, of {bins} groups of like uncertainty"
+        yield f"groups{bins}", _panels(bin_points, _diagram, label, "sd of target - prediction")
 
 
 def abstention(metrics: pd.DataFrame) -> Iterator[Named]:
@@ -470,55 +466,49 @@ def abstention(metrics: pd.DataFrame) -> Iterator[Named]:
     for metric, label in names.items():
         rows = curves[(curves["metric"] == metric) & (curves["group"] == "")]
         if len(rows):
-            figure = _panels(rows, _method_curves)
-            _x_label(figure, "share abstained on")
-            figure.supylabel(f"{label}, rows kept")
-            _legend(figure)
+            figure = _panels(rows, _method_curves, "share abstained on", f"{label}, rows kept")
             yield metric.removeprefix("abstention_"), figure
     for rate, rows in feature_shifts(metrics).groupby("rate"):
-        figure = _panels(rows, _dots, columns=2, height=3.6)
-        _x_label(figure, f"{SHIFT_LABEL}, abstaining on {rate:.0%}")
-        _legend(figure)
+        label = f"{SHIFT_LABEL}, abstaining on {rate:.0%}"
+        figure = _panels(rows, _dots, label, columns=2, height=3.6)
         yield f"feature_shift_rate{rate:g}", figure
-
-
-def group_errors(metrics: pd.DataFrame) -> Iterator[Named]:
-    """Draw the error on each group's kept rows against the share abstained on overall."""
-    yield from _by_group(metrics, "abstention_error_rate", "error rate, rows kept")
-
-
-def group_abstention(metrics: pd.DataFrame) -> Iterator[Named]:
-    """Draw the share abstained on in each group against the share overall."""
-    yield from _by_group(metrics, "abstention_rate", "share of the group abstained on")
 
 
 def _by_group(metrics: pd.DataFrame, metric: str, label: str) -> Iterator[Named]:
     """Draw a metric of groups at every rate of abstention, a line for each method and group."""
     rows = metrics[(metrics["metric"] == metric) & metrics["rate"].notna()]
     rows = rows[rows["group"] != ""]
-    if rows.empty:
-        return
-    figure = _panels(rows, _group_curves, columns=2)
-    _x_label(figure, "share abstained on, of everyone")
-    figure.supylabel(label)
-    _legend(figure)
-    yield "", figure
+    if len(rows):
+        yield "", _panels(rows, _group_curves, "share abstained on, of everyone", label, columns=2)
+
+
+# The error on each group's kept rows, and the share abstained on in each group, against the share
+# abstained on overall.
+group_errors = partial(_by_group, metric="abstention_error_rate", label="error rate, rows kept")
+group_abstention = partial(
+    _by_group, metric="abstention_rate", label="share of the group abstained on"
+)
 
 
 def _panels(
     metrics: pd.DataFrame,
     draw: Draw,
+    x_label: str,
+    y_label: str = "",
     *,
     columns: int = 3,
     height: float = 3.2,
     width: float = 0.0,
     sharey: bool = False,
+    key: bool = True,
 ) -> Figure:
     """Return a figure with a panel for each data set, and the same style of a method in all.
 
     Parameters
     ----------
+    x_label, y_label : of all panels.
     height, width : of a panel, in inches; as wide as fits on a page by default.
+    key : whether there is a legend of all panels.
     """
     methods = list(dict.fromkeys(metrics["method"]))
     styles = {
@@ -542,12 +532,12 @@ def _panels(
             draw(axes, metrics[metrics["dataset"] == name], styles)
         for axes in grid.flat[len(datasets) :]:
             axes.remove()
+    figure.supxlabel(fill(x_label, int(figure.get_figwidth() * _LETTERS_PER_INCH)))
+    if y_label:
+        figure.supylabel(y_label)
+    if key:
+        _legend(figure)
     return figure
-
-
-def _x_label(figure: Figure, text: str) -> None:
-    """Write a label under all panels, on as many lines as their width needs."""
-    figure.supxlabel(fill(text, int(figure.get_figwidth() * _LETTERS_PER_INCH)))
 
 
 def _legend(figure: Figure) -> None:
@@ -656,10 +646,8 @@ def parity(metrics: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
     if UA_SP not in set(metrics["metric"]):
         return
     height = 1.2 + 0.28 * metrics["method"].nunique()
-    figure = _panels(metrics, _panel, columns=2, height=height, width=6.4, sharey=True)
-    _x_label(figure, "largest Kolmogorov-Smirnov distance between groups")
-    _legend(figure)
-    yield "", figure
+    label = "largest Kolmogorov-Smirnov distance between groups"
+    yield "", _panels(metrics, _panel, label, columns=2, height=height, width=6.4, sharey=True)
 
 
 def _panel(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> None:

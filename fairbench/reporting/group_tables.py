@@ -90,7 +90,7 @@ def table_of(
     rows: Iterable[Row],
     columns: Sequence[tuple[Shown[Row], Column]],
     *,
-    by: str = "attribute",
+    by: str | None = None,
     **about: Any,
 ) -> Table:
     """Return a table of rows, by columns that are each a function of a row and its heading.
@@ -98,7 +98,8 @@ def table_of(
     Parameters
     ----------
     rows : mappings, or objects with the fields as attributes.
-    by : the field at whose changes a rule is drawn; empty for none.
+    by : the field at whose changes a rule is drawn; by default ``attribute``, if rows have it;
+        empty for none.
     about : further fields of the :class:`Table`, such as its caption.
     """
     rows = list(rows)
@@ -117,6 +118,9 @@ def table_of(
             return None if any(value is None for value in values) else values
         return shown(row)
 
+    if by is None and rows:
+        names = rows[0] if isinstance(rows[0], Mapping) else dir(rows[0])
+        by = "attribute" if "attribute" in names else ""
     if by:
         about["rules"] = starts([str(field(row, by)) for row in rows])
     cells = [[cell(row, shown) for shown, _ in columns] for row in rows]

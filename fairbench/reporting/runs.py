@@ -90,7 +90,6 @@ def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
             ("empty_sets.mean", Column("empty sets", "number")),
             ("set_size.n", Column("rows", "count", left_out=3)),
         ],
-        by="",
         title=f"sets that promise {level:.0%}",
         caption=say("run", "sets"),
     )
@@ -226,7 +225,7 @@ def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
         columns.append(((f"{gap}.lower", f"{gap}.upper"), interval))
     if rows:
         caption = say("run", "class_rates", protect=protect)
-        yield table_of(rows, columns, by="", title="each class against the rest", caption=caption)
+        yield table_of(rows, columns, title="each class against the rest", caption=caption)
 
 
 def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
@@ -254,7 +253,6 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]
                 (f"{POOLED}.n", Column("rows", "count", left_out=1)),
                 ("remark", Column("remark")),
             ],
-            by="",
             title=f"groups of {protect}, estimated together",
             caption=say("run", "pooled"),
             rules=starts([row["label"] for row in rows]) - {0},
@@ -389,7 +387,6 @@ def _table(rows: pd.DataFrame, metric: str, caption: str) -> Table:
             ("certainty", Column("dominated", "number", decimals=2)),
             ("postprocessed_error", Column("thresholds", "number", left_out=1)),
         ],
-        by="",
         title=f"error against the {metric.replace('_', ' ')} gap",
         caption=caption,
     )
@@ -477,7 +474,7 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     if has_means_of_gaps(every):
         caption += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
     rules = starts([row["data"] for row in rows]) - {0}
-    return table_of(rows, columns, by="", caption=caption, rules=rules, most=most)
+    return table_of(rows, columns, caption=caption, rules=rules, most=most)
 
 
 def _check(metrics: Sequence[str], summaries: Iterable[pd.DataFrame]) -> None:

@@ -240,7 +240,6 @@ def _flips(answer: Alternative) -> Table:
             ("lost", Column("no longer", "count")),
             ("share", Column("share that changes", "estimate")),
         ],
-        by="",
         rules=frozenset({len(answer.comparison.flips) - 1}),
         title="decisions that change",
         caption="of the test rows: whose decision the alternative changes",
@@ -266,7 +265,6 @@ def _bounds_table(search: Searched) -> Table:
             ("seen", Column("gain, validation rows", "interval")),
             ("true", Column("gain, true gap", "interval")),
         ],
-        by="",
         title="bounds on further search",
         caption=say("alternative", "bounds_caption", level=search.level),
     )
@@ -299,7 +297,6 @@ def _search_blocks(answer: Alternative) -> Iterator[Table]:
             ("gap", Column("smallest gap", "number")),
             ("group", Column("group needed")),
         ],
-        by="",
         title="what is drawn",
         caption=say("alternative", "drawn_caption"),
     )
@@ -362,7 +359,6 @@ def _candidates_table(answer: Alternative) -> Table:
     return table_of(
         sorted(rows, key=order),
         columns,
-        by="",
         title="what was tried",
         caption="on the validation rows; log.csv has all of it, in the order of the draws",
         most=_SHOWN,
@@ -483,7 +479,6 @@ def _gain_tables(answer: TuningResult) -> Iterator[Table]:
             ("test_gain", Column("on test rows", "number")),
             ("test_interval", Column("its interval", "interval")),
         ],
-        by="",
         title="what tuning gains",
         caption=say("tuning", "gains_caption"),
     )
@@ -498,7 +493,6 @@ def _gain_tables(answer: TuningResult) -> Iterator[Table]:
             ("test_default", Column("untuned, test", "number")),
             ("test_value", Column("tuned, test", "number")),
         ],
-        by="",
         title="the values themselves",
         caption="the interval by itself would hold for a trial named before looking",
     )

@@ -552,10 +552,6 @@ def as_cell(value: Any) -> TableCell:
     return value if isinstance(value, TableCell) else TableCell(value)
 
 
-def _as_text(value: Any, decimals: int) -> str:
-    return plain(value) if isinstance(value, tuple) else str(value)
-
-
 def _estimate(parts: tuple[float, float, float], decimals: int) -> str:
     """Return a value, and its interval in brackets."""
     value, lower, upper = parts
@@ -563,15 +559,9 @@ def _estimate(parts: tuple[float, float, float], decimals: int) -> str:
     return formats.number(value, decimals) + (f" ({ends})" if ends else "")
 
 
-def _spread(parts: tuple[float, float], decimals: int) -> str:
-    """Return a mean, and an sd in brackets."""
-    mean, sd = parts
-    return f"{formats.number(mean, decimals)} ({formats.number(sd, decimals)})"
-
-
 _FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
     {
-        "text": _as_text,
+        "text": lambda value, _: plain(value) if isinstance(value, tuple) else str(value),
         "number": formats.number,
         "signed": formats.signed,
         "general": lambda value, decimals: f"{value:g}",
@@ -580,7 +570,9 @@ _FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
         "percent": lambda value, decimals: formats.percent(value),
         "interval": lambda ends, decimals: formats.interval(ends[0], ends[1], decimals),
         "estimate": _estimate,
-        "spread": _spread,
+        "spread": lambda parts, decimals: "{} ({})".format(
+            *(formats.number(part, decimals) for part in parts)
+        ),
     }
 )
 

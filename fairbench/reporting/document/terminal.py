@@ -222,7 +222,9 @@ def _print_table(console: Console, table: Table) -> None:
 
 def _tables_that_fit(table: Table, width: int) -> Iterator[RichTable]:
     """Yield a table with the columns that fit, or in several tables if none may be left out."""
-    shown_columns = [i for i, column in enumerate(table.columns) if _is_shown(column)]
+    shown_columns = [
+        i for i, column in enumerate(table.columns) if not column.page_only and column.kind != "bar"
+    ]
     texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in shown_columns]
     widths = {
         i: _width(table.columns[i], column) for i, column in zip(shown_columns, texts, strict=True)
@@ -272,10 +274,6 @@ def _split_columns(
                 break
             shown.append(remaining.pop(0))
         yield _rich_table(table, shown)
-
-
-def _is_shown(column: Column) -> bool:
-    return not column.page_only and column.kind != "bar"
 
 
 def _rich_table(table: Table, shown_columns: Sequence[int]) -> RichTable:

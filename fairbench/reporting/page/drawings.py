@@ -112,17 +112,15 @@ def _spread_charts(metrics: pd.DataFrame) -> list[str]:
     points = metrics[metrics["metric"].isin(_SPREAD)]
     styles = _method_styles(list(dict.fromkeys(points["method"])))
     keys = ["bins", "method", "bin", "metric"]
-    means = points.groupby(keys, observed=True)["value"].mean().unstack()
-    points_by_bins: dict[float, dict[str, list[tuple[float, float]]]] = {}
-    for (bins, method, _), x, y in means[list(_SPREAD)].itertuples(name=None):
-        points_by_bins.setdefault(bins, {}).setdefault(method, []).append((x, y))
+    means = points.groupby(keys, observed=True)["value"].mean().unstack()[list(_SPREAD)]
     panels = []
-    for bins, points_by_method in sorted(points_by_bins.items()):
+    for bins, of_bins in means.groupby(level="bins"):
+        methods = of_bins.index.get_level_values("method")
         series = []
         for method, style in styles.items():
-            x, y = np.array(points_by_method.get(method, [])).reshape(-1, 2).T
+            x, y = of_bins[methods == method].to_numpy().T
             series.append(Series(method, x, y, **style, lined=bins <= 30))
-        top = float(np.nanmax(np.concatenate([*map(np.array, points_by_method.values())])))
+        top = float(np.nanmax(of_bins.to_numpy()))
         series.append(Series("calibrated", [0, top], [0, top], GREY, dashed=True, marked=False))
         label = f"mean predicted uncertainty, {bins:.0f} groups of like uncertainty"
         panels.append(Panel(series, label, "sd of target - prediction"))
@@ -137,16 +135,16 @@ def _abstention_charts(metrics: pd.DataFrame) -> list[str]:
     summary = selected.groupby(["metric", "method", "rate"], observed=True)["value"].agg(
         ["mean", "std"]
     )
-    points_by_metric: dict[str, dict[str, list[tuple[float, ...]]]] = {}
-    for (name, method, rate), *mean_and_sd in summary.fillna(0).itertuples(name=None):
-        points_by_metric.setdefault(name, {}).setdefault(method, []).append((rate, *mean_and_sd))
+    summary = summary.fillna(0).reset_index()
     panels = []
     for name in _KEPT:
-        series = []
-        for method, style in styles.items():
-            if method in points_by_metric.get(name, {}):
-                rate, mean, sd = np.array(points_by_metric[name][method]).T
-                series.append(Series(method, rate, mean, **style, band=sd))
+        rows = summary[summary["metric"] == name]
+        curves_of = {method: rows[rows["method"] == method] for method in styles}
+        series = [
+            Series(method, curve["rate"], curve["mean"], **styles[method], band=curve["std"])
+            for method, curve in curves_of.items()
+            if len(curve)
+        ]
         if series:
             label = f"{metric_label(name.removeprefix('abstention_'))}, rows kept"
             panels.append(Panel(series, "share abstained on", label))

@@ -312,7 +312,11 @@ def _tables(batch: Sequence[RunBlock], protect: str) -> Iterator[list[RankedRuns
         for index in sorted(index for run in block.runs for index in rows_of_run.get(run, ())):
             rows_of_key.setdefault(keys[index], []).append(index)
         share = test_share(block.metrics)
-        texts = {key: "-".join(filter(None, _said(*key))) for key in rows_of_key}
+        # What a table's name for files says of it: an attribute where one group is meant.
+        texts = {
+            key: "-".join(filter(None, (key[0], key[1] if key[2] else "", *key[2:])))
+            for key in rows_of_key
+        }
         names_of_texts = told_apart(texts.values(), _spelled)
         yield [
             _ranked_runs(
@@ -325,11 +329,6 @@ def _tables(batch: Sequence[RunBlock], protect: str) -> Iterator[list[RankedRuns
             )
             for key, indices in rows_of_key.items()
         ]
-
-
-def _said(metric: str, attribute: str, group: str, setting: str) -> tuple[str, ...]:
-    """Return what a table's name for files says of it: an attribute where one group is meant."""
-    return metric, attribute if group else "", group, setting
 
 
 def _spelled(text: str) -> str:
@@ -636,7 +635,6 @@ def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
                 for place, j in enumerate(order, start=1)
             ),
         ],
-        by="",
         style="pairs",
     )
 

@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
@@ -83,17 +84,21 @@ _GLANCE = (
 _FEW = 5  # runs with fewer repeats are marked as a quick look
 _FILES = ("md", "tex", "csv")
 
-Source = Callable[[Sequence[Run]], Provenance]
-
 
 @dataclass(frozen=True, eq=False)
 class PageBlock:
-    """A block of comparable runs with everything that the page shows of it."""
+    """A block of comparable runs with everything that the page shows of it.
+
+    Attributes
+    ----------
+    source : finds the origin of the numbers of some runs.
+    """
 
     block: RunBlock
     tables: Sequence[RankedRuns]
     figures: Sequence[Figure]
-    compared: ComparedRuns | None = None
+    compared: ComparedRuns | None
+    source: Callable[[tuple[Run, ...]], Provenance]
 
     @property
     def note(self) -> str:
@@ -105,24 +110,10 @@ class PageBlock:
         """Return the options of a group that were run, such as the methods."""
         return ", ".join(sorted({run.choices[group] for run in self.block.runs.values()}))
 
-
-def sources(presets: Presets) -> Source:
-    """Return a function that finds the origin of numbers, once for each set of runs."""
-    source_of_runs: dict[tuple[str, ...], Provenance] = {}
-
-    def source(runs: Sequence[Run]) -> Provenance:
-        key = tuple(run.id for run in runs)
-        if key not in source_of_runs:
-            source_of_runs[key] = provenance(runs, presets)
-        return source_of_runs[key]
-
-    return source
-
-
-def rows_source(block: RunBlock, rows: Sequence[Mapping[str, Any]], source: Source) -> Provenance:
-    """Return the origin of the rows of a metric's table."""
-    ids = {row["run"] for row in rows}
-    return source([run for id_, run in block.runs.items() if id_ in ids])
+    def origin(self, rows: Sequence[Mapping[str, Any]] = ()) -> Provenance:
+        """Return the origin of the rows of a metric's table, or of all runs of the block."""
+        ids = {row["run"] for row in rows} or self.block.runs.keys()
+        return self.source(tuple(run for id_, run in self.block.runs.items() if id_ in ids))
 
 
 def source_details(origin: Provenance) -> Details:
@@ -153,19 +144,21 @@ def source_details(origin: Provenance) -> Details:
     )
 
 
-def block_section(page: PageBlock, source: Source) -> Section:
+def block_section(page: PageBlock) -> Section:
     """Return the section of a block."""
     block = page.block
-    blocks = [_block_paragraph(page), *_figures(page, source), *_at_a_glance(page, source)]
+    blocks: list[Block] = [_block_paragraph(page)]
+    if page.figures:
+        blocks.append(Section("Figures", [*page.figures, source_details(page.origin())]))
+    blocks += _at_a_glance(page)
     if page.compared is not None:
         blocks.append(pairs_section(page.compared, block.arms))
     alone = [table for table in page.tables if not table.group]
     details = [
-        *(_metric(block, table, source, is_open=not i) for i, table in enumerate(alone)),
-        *_groups(page, source),
+        *(_metric(page, table, is_open=not i) for i, table in enumerate(alone)),
+        *_groups(page),
     ]
-    blocks.append(Section("Metric by metric", details))
-    blocks.append(_runs(block))
+    blocks += [Section("Metric by metric", details), _runs(block)]
     return Section(block.title, blocks, name=block.name)
 
 
@@ -184,7 +177,7 @@ def _block_paragraph(page: PageBlock) -> Paragraph:
     return Paragraph(tuple(text))
 
 
-def _at_a_glance(page: PageBlock, source: Source) -> Iterator[Block]:
+def _at_a_glance(page: PageBlock) -> Iterator[Block]:
     """Yield the metrics that most readers look at first."""
     whole = [table for table in page.tables if table.is_whole]
     ranked = {ranking.metric: ranking for ranking in whole if ranking.metric in _GLANCE}
@@ -194,18 +187,13 @@ def _at_a_glance(page: PageBlock, source: Source) -> Iterator[Block]:
     columns = [Column(metric_label(table.metric), "spread") for table in tables]
     caption = say("runs", "glance", certain=CERTAIN)
     table = _side_by_side(tables, columns, _standing_cell, caption)
-    yield Section("At a glance", [table, _block_source(page.block, source)])
+    yield Section("At a glance", [table, source_details(page.origin())])
 
 
 def _standing_cell(row: Mapping[str, Any]) -> TableCell:
     after = "*" if row["standing"] == OPEN else ""
     values = (row["mean"], row["sd"])
     return TableCell(values, after=after, strong=row["standing"] == ALIKE)
-
-
-def _block_source(block: RunBlock, source: Source) -> Details:
-    """Return the origin of the numbers of all runs of a block."""
-    return source_details(source(list(block.runs.values())))
 
 
 def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
@@ -228,7 +216,7 @@ def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
         columns.insert(2, (DEBIASED, Column(DEBIASED, "number", decimals=4)))
         caption = DEBIASED_MEANS
     rows = _with_bars(table.rows)
-    return table_of(rows, columns, by="", caption=caption, sortable=True)
+    return table_of(rows, columns, caption=caption, sortable=True)
 
 
 def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -258,7 +246,7 @@ def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
     return lower, mean, mean + sd if isnan(row["upper"]) else row["upper"]
 
 
-def _metric(block: RunBlock, table: RankedRuns, source: Source, *, is_open: bool) -> Details:
+def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> Details:
     """Return the folded table of a metric, with its files and the origin of its numbers."""
     parts = [metric_label(table.metric)]
     parts += [f"by {table.attribute}"] if table.attribute else []
@@ -270,22 +258,22 @@ def _metric(block: RunBlock, table: RankedRuns, source: Source, *, is_open: bool
     note: list[Inline] = [f"rope {number(table.rope, 4)}; "] if table.is_ranked else []
     note.append("files: ")
     for kind in _FILES:
-        note += [Link(kind, f"{quote(block.name)}/{quote(table.key)}.{kind}"), ", "]
+        note += [Link(kind, f"{quote(page.block.name)}/{quote(table.key)}.{kind}"), ", "]
     return Details(
         summary,
         [
             metric_table_of(table),
             Paragraph(tuple(note[:-1]), "note"),
-            source_details(rows_source(block, table.rows, source)),
+            source_details(page.origin(table.rows)),
         ],
         remark=remark,
-        name=f"{block.name}-{table.key}",
+        name=f"{page.block.name}-{table.key}",
         style="metric",
         is_open=is_open,
     )
 
 
-def _groups(page: PageBlock, source: Source) -> Iterator[Details]:
+def _groups(page: PageBlock) -> Iterator[Details]:
     """Yield a metric of every group of people side by side."""
     group_tables = [table for table in page.tables if table.group]
     for metric in dict.fromkeys(table.metric for table in group_tables):
@@ -293,10 +281,9 @@ def _groups(page: PageBlock, source: Source) -> Iterator[Details]:
         columns = [Column(table.group, "spread", decimals=4) for table in tables]
         caption = "mean (sd over repeats), and the 95 % interval of the mean"
         table = _side_by_side(tables, columns, _group_cell, caption)
-        origin = rows_source(page.block, tables[0].rows, source)
         yield Details(
             f"{metric_label(metric)} of each group",
-            [table, source_details(origin)],
+            [table, source_details(page.origin(tables[0].rows))],
             remark=tables[0].attribute,
             style="metric",
         )
@@ -326,34 +313,30 @@ def _side_by_side(
     return Table([Column("method"), *columns], cells, caption=caption, sortable=True)
 
 
-def _figures(page: PageBlock, source: Source) -> Iterator[Section]:
-    """Yield the section of figures, if there are any."""
-    if page.figures:
-        yield Section("Figures", [*page.figures, _block_source(page.block, source)])
-
-
 def _runs(block: RunBlock) -> Section:
-    """Return the section that lists the runs of a block."""
-    runs = list(block.runs.values())
-    columns = [Column(name) for name in ("run", "method", "commit", "processor", "files")]
-    rows = [_run_row(run, block.names[run.id]) for run in runs]
-    return Section("Runs", [Table(columns, rows, sortable=True)])
+    """Return the section that lists the runs of a block: commit, processor and files of each."""
 
+    def commit(run: Run) -> Text:
+        changed = "+" if run.environment.get("git_dirty") else ""
+        return (Code(run.environment.get("git_commit", "")[:12] + changed),)
 
-def _run_row(run: Run, label: str) -> list[Any]:
-    """Return the cells of a run: name, commit, processor and files."""
-    environment = run.environment
-    folder = f"../runs/{run.id}"
-    commit = environment.get("git_commit", "")[:12] + ("+" if environment.get("git_dirty") else "")
-    files: Text = (
-        Link("configuration", f"{folder}/config.yaml"),
-        ", ",
-        Link("all metrics", f"{folder}/summary.csv"),
-        ", ",
-        Link("figures", f"{folder}/figures/"),
-    )
-    id_ = TableCell((Code(run.id),), name=f"run-{run.id}")
-    return [id_, label, (Code(commit),), environment.get("cpu", ""), files]
+    def files(run: Run) -> Text:
+        at = f"../runs/{run.id}"
+        links = (
+            Link("configuration", f"{at}/config.yaml"),
+            Link("all metrics", f"{at}/summary.csv"),
+            Link("figures", f"{at}/figures/"),
+        )
+        return links[0], ", ", links[1], ", ", links[2]
+
+    columns: list[tuple[Any, Column]] = [
+        (lambda run: TableCell((Code(run.id),), name=f"run-{run.id}"), Column("run")),
+        (lambda run: block.names[run.id], Column("method")),
+        (commit, Column("commit")),
+        (lambda run: run.environment.get("cpu", ""), Column("processor")),
+        (files, Column("files")),
+    ]
+    return Section("Runs", [table_of(block.runs.values(), columns, sortable=True)])
 
 
 def overview_section(pages: Sequence[PageBlock]) -> Section:
@@ -446,7 +429,7 @@ def _runs_table(pages: Sequence[PageBlock]) -> Table:
     ]
     for group in ("learner", "intervention", "method"):
         columns.append((lambda page, group=group: page.options(group), Column(f"{group}s")))
-    return table_of(pages, columns, by="", sortable=True)
+    return table_of(pages, columns, sortable=True)
 
 
 def _how_to_read() -> Items:
@@ -513,7 +496,7 @@ def write_report(
     check_page(folder / "index.html")
     pages = []
     left_out: list[str] = []
-    source = sources(presets)
+    source = cache(partial(provenance, presets=presets))
     run_blocks = blocks(collection)
     console = Console(stderr=True)
     measured = (
@@ -529,19 +512,16 @@ def write_report(
         compared, unread = compare_block(measured_block) if pairs else (None, [])
         left_out += unread
         figures = list(figures_of(measured_block))
-        pages.append(PageBlock(block, tables, figures, compared))
-        _write_tables(pages[-1], source, folder / block.name)
+        pages.append(PageBlock(block, tables, figures, compared, source))
+        _write_tables(pages[-1], folder / block.name)
     summary = runs_summary(pages, left_out)
-    document = page_document(pages, source, experiment, summary)
+    document = page_document(pages, experiment, summary)
     names = write_document(document, folder, "index", forms)
     return folder / names[0], len(collection.runs), left_out
 
 
 def page_document(
-    pages: Sequence[PageBlock],
-    source: Source,
-    experiment: str,
-    summary: ExecutiveSummary,
+    pages: Sequence[PageBlock], experiment: str, summary: ExecutiveSummary
 ) -> Document:
     """Return the page: a summary, an overview, then a section for each block."""
     notes = {page.note for page in pages}
@@ -552,18 +532,18 @@ def page_document(
     if len(notes) == 1 and notes != {""}:  # otherwise each block has its own
         text += ["; ", Mark(notes.pop(), "quick")]
     sections = [overview_section(pages)]
-    sections += [block_section(page, source) for page in pages]
+    sections += [block_section(page) for page in pages]
     title = experiment or "All finished runs"
     return Document(
         title, sections, lead=[Paragraph(tuple(text), "note")], tabs=True, summary=summary
     )
 
 
-def _write_tables(page: PageBlock, source: Source, folder: Path) -> None:
+def _write_tables(page: PageBlock, folder: Path) -> None:
     """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with its sources in a comment."""
     tables = [table for table in page.tables if not table.group]
     for table, text in zip(tables, _csv_texts(tables), strict=True):
-        notes = list(_notes(table, rows_source(page.block, table.rows, source)))
+        notes = list(_notes(table, page.origin(table.rows)))
         printed_table = metric_table_of(table, on_page=False)
         comment = "".join(map(latex_comment, notes))
         texts = {

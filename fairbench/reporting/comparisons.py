@@ -82,8 +82,8 @@ _SURE = 0.95  # the probability from which an outcome is stated
 def _answer(probabilities: pd.Series, objectives: Sequence[str]) -> str:
     """Return whether an outcome of a comparison is sure, and the most probable one, in words."""
     outcome = _outcome_label(str(probabilities.idxmax()), objectives)
-    probability = formats.number(float(probabilities.max()), 3)
-    said = "decided" if float(probabilities.max()) >= _SURE else "not_decided"
+    probability = float(probabilities.max())
+    said = "decided" if probability >= _SURE else "not_decided"
     return say("pair", said, outcome=outcome, probability=probability, sure=_SURE)
 
 
@@ -271,10 +271,11 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
 def _why_table_differs(choice: Choice) -> Iterator[str]:
     """Yield why the table of the chosen run has another number for the objective, if it has."""
     run, objective = choice.runs[choice.chosen_index], choice.judged[0]
-    name, here = _name(objective["metric"]), number(objective["value"])
+    name = _name(objective["metric"])
     there = estimate(run.summary(), objective["metric"].name, run.protect)[0]
-    if not isnan(there) and number(there) != here:
-        yield say("choice", "other_value", run=run.id, there=number(there), metric=name, here=here)
+    if not isnan(there) and number(there) != number(objective["value"]):
+        values = {"run": run.id, "there": there, "metric": name, "judged": objective}
+        yield say("choice", "other_value", **values)
 
 
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:

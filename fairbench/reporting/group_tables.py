@@ -7,17 +7,39 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from math import isnan
+from string import Formatter
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from fairbench.core.arrays import Floats
+from fairbench.core.text import count, interval, number, percent, signed
 from fairbench.evaluation.by_group import GroupScores
 from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
 from fairbench.reporting.document.model import Bar, Column, Details, Paragraph, Table
+
+# How sentences show a value, by the name after its colon.
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "number": number,
+    "signed": signed,
+    "count": count,
+    "percent": percent,
+    "interval": lambda ends: interval(*ends),
+    "estimate": lambda estimate: f"{number(estimate[0])} ({interval(*estimate[1:])})",
+    "change": lambda estimate: f"{signed(estimate[0])} ({interval(*estimate[1:])})",
+    "Upper": lambda text: f"{text[:1].upper()}{text[1:]}",
+}
+
+
+class _Formatter(Formatter):
+    """The formatter of sentences."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        shown = _SHOWN.get(format_spec)
+        return shown(value) if shown else str(super().format_field(value, format_spec))
 
 
 @cache
@@ -28,7 +50,7 @@ def _sentences() -> dict[str, dict[str, str]]:
 
 def say(page: str, name: str, /, **values: object) -> str:
     """Return a sentence or a caption of a page, of ``sentences.toml``, with its values."""
-    return _sentences()[page][name].format(**values)
+    return _Formatter().vformat(_sentences()[page][name], (), values)
 
 
 MOST_ROWS = 16  # rows of a table by group that a terminal shows

@@ -18,13 +18,12 @@ from fairbench.comparison.alternative import (
     TRIALS,
     WORTH,
     Alternative,
-    Estimate,
     Row,
     Searched,
     TuningResult,
 )
 from fairbench.core import VERSION
-from fairbench.core.text import count, counted, csv_text, interval, number, percent, signed
+from fairbench.core.text import count, counted, csv_text
 from fairbench.experiments.execute import prepared
 from fairbench.experiments.tuning import Search
 from fairbench.inference.comparing import is_dominated
@@ -101,53 +100,28 @@ def _name(answer: Alternative) -> str:
     return label if "gap" in label else f"{label} gap"
 
 
-def _estimate_text(estimate: Estimate, text: Callable[[float], str] = number) -> str:
-    value, lower, upper = estimate
-    return f"{text(value)} ({interval(lower, upper)})"
-
-
 def _values(answer: Alternative) -> dict[str, object]:
     """Return what the sentences of the page name."""
-    comparison, search, other = answer.comparison, answer.search, answer.without_group
-    everyone = comparison.flips[-1]
+    search, everyone = answer.search, answer.comparison.flips[-1]
     values: dict[str, object] = {
+        "answer": answer,
+        "comparison": answer.comparison,
+        "search": search,
+        "everyone": everyone,
+        "changed": everyone["gained"] + everyone["lost"],
+        "other": answer.without_group,
         "gap": _name(answer),
         "others": counted(len(answer.tried) - 1, "candidate" if search else "other run"),
-        "most": number(answer.in_use["error"] + answer.within),
-        "people": count(comparison.people),
-        "gap_change": _estimate_text(comparison.gap_change, signed),
-        "error_change": _estimate_text(comparison.error_change, signed),
-        "within": answer.within,
-        "changed": count(everyone["gained"] + everyone["lost"]),
-        "everyone": count(everyone["people"]),
-        "gained": count(everyone["gained"]),
-        "lost": count(everyone["lost"]),
-        "label": answer.label,
-        "seen_gap": number(answer.selected["gap"]),
-        "seen_error": number(answer.selected["error"]),
-        "chosen_by": count(answer.chosen_by),
-        "level": comparison.level,
-        "looks": comparison.looks,
+        "most": answer.in_use["error"] + answer.within,
         "source": SOURCE,
         "read": " and ".join(answer.read),
         "failed": counted(sum(bool(tried["reason"]) for tried in answer.tried), "candidate"),
     }
-    values |= zip(("gap_in_use", "gap_chosen"), map(_estimate_text, comparison.gaps), strict=True)
-    values |= zip(
-        ("error_in_use", "error_chosen"), map(_estimate_text, comparison.errors), strict=True
-    )
-    values |= zip(("share", "lower", "upper"), map(percent, everyone["share"]), strict=True)
-    if other:
-        gap, error = number(other["gap"]), number(other["error"])
-        values |= {"other": other["label"], "other_gap": gap, "other_error": error}
     if search:
         values |= {
-            "chance": percent(search.chance),
-            "seen_gain": number(search.seen_gain(1)),
-            "true_gain": number(search.gain(1)),
+            "seen_gain": search.seen_gain(1),
+            "true_gain": search.gain(1),
             "left_out": counted(len(search.left_out), "combination"),
-            "worth": search.worth,
-            "ended": search.ended,
             "drawn": counted(search.drawn, "candidate"),
         }
     return values
@@ -447,23 +421,12 @@ def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
 
 def _promise(row: Row, answer: TuningResult) -> str:
     """Return the expected gain in one objective, the gain on the test rows, and the verdict."""
-    label = row["goal"].label
     verdict = verdict_of(*row["test_interval"])
     if verdict == OPEN and verdict_of(*row["expected"]) == BETTER:
         verdict = "promised"
-    return say(
-        "tuning",
-        "promise",
-        label=f"{label[0].upper()}{label[1:]}",
-        **{name: number(row[name]) for name in ("value", "default")},
-        **{name: interval(*row[name]) for name in ("corrected", "expected", "fresh")},
-        level=answer.level,
-        verb="larger" if row["goal"].sign < 0 else "smaller",
-        rows=answer.test_rows,
-        gain=signed(row["test_gain"]),
-        interval=interval(*row["test_interval"]),
-        verdict=say("tuning", verdict),
-    )
+    verb = "larger" if row["goal"].sign < 0 else "smaller"
+    said = say("tuning", verdict)
+    return say("tuning", "promise", row=row, answer=answer, verb=verb, verdict=said)
 
 
 def _gain_tables(answer: TuningResult) -> Iterator[Table]:

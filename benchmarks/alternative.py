@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.comparison.alternative import SearchCertificate, compare_models, gap_named
+from fairbench.comparison.alternative import Searched, compare_models, gap_named
 from fairbench.comparison.runs import SharedRows
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.tuned_gain import is_enough, least_gap
@@ -105,7 +105,7 @@ def search(
             break
     pair = models[[0, place]]
     said = compare_models(_rows(test, pair), gap_named("statistical_parity"), level=LEVEL)
-    bound = SearchCertificate.of(tried, float(gaps[place]), said.gaps[1][2], level=LEVEL)
+    bound = Searched(tried, float(gaps[place]), said.gaps[1][2], level=LEVEL)
     true_gaps, true_errors = truth.measured(pair)
     fresh = population.candidates(FRESH, "fresh")
     seen = validation.measured(fresh)

@@ -980,7 +980,7 @@ def _intervals_chosen_runs(
     """Return the ``corrected`` or ``naive`` intervals of the chosen runs."""
     nothing = [(np.nan, np.nan)] * len(NAMES_CHOSEN_RUNS)
     result = np.array(
-        [[getattr(e, ends) for e in choice.judged] if choice else nothing for choice in choices]
+        [[e[ends] for e in choice.judged] if choice else nothing for choice in choices]
     )
     return dict(zip(NAMES_CHOSEN_RUNS, result.transpose(1, 2, 0), strict=True))
 

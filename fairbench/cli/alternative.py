@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,8 @@ from fairbench.comparison.alternative import (
     WHOLE,
     WORTH,
     Alternative,
-    SearchCertificate,
+    Row,
     Searched,
-    Tried,
     alternative_among_runs,
     compare_models,
     gap_named,
@@ -47,7 +47,7 @@ from fairbench.evaluation.tuning_goals import Tuning
 from fairbench.experiments.configuration import Presets, check_files_named
 from fairbench.experiments.execute import Execution, Plan, executor, plan_run, prepared
 from fairbench.experiments.tuning import DrawnSearch, Family, Trial
-from fairbench.reporting.searches import alternative_document
+from fairbench.reporting.searches import alternative_document, value_text
 from fairbench.results.catalogue import Catalogue, comparable_sets
 from fairbench.results.record import TUNING
 from fairbench.results.runs import Run
@@ -119,7 +119,11 @@ def _search_drawn(options: Any) -> tuple[Alternative | None, Path, str]:
         search.check()
         folder = options.results / "alternative" / search.folder.name
         if search.default_plan.config["plan"]:
-            print_line(_plan_text(search))
+            families = "; ".join(f"{of.name} {of.options}".rstrip() for of in search.families)
+            print_line(
+                f"at most {search.tuning.trials} candidates, each of one cell, beside the model in "
+                f"use; each draw is of one of these, all as likely: {families}"
+            )
             return None, folder, ""
         search.show = lambda number, trial: _print_candidate(search, number, trial)
         search.carry_out()
@@ -137,9 +141,8 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
     default_plan = search.default_plan
     chosen_plan = plan_run(search.compose(search.everyone[search.chosen_index].values))
     runs = list({run.id: run for run in (default_plan, chosen_plan)}.values())
-    for end in Execution(
-        runs, search.executor, figure_drawer(default_plan.config["figures"])
-    ).carry_out():
+    drawer = figure_drawer(default_plan.config["figures"])
+    for end in Execution(runs, search.executor, drawer).carry_out():
         end.checked()
     shared = shared_rows([prepared(run).folder for run in runs])
     pair_predictions = shared.judging.prediction[:, [0, len(runs) - 1]]
@@ -148,9 +151,17 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
     run = prepared(default_plan)
     # Sequences have no names of features.
     features = [*map(str, getattr(run.dataset.features, "columns", ()))]
-    judged_runs = {chosen_plan.id, *_earlier_test_runs(run.folder)} - {default_plan.id}
-    comparison = compare_models(
-        rows, search.goals[0].metric, level=level, looks=len(judged_runs) or 1
+    # The runs that searches have had judged on the test rows of the model in use.
+    sets = comparable_sets(list(Catalogue(run.folder.results)))
+    (comparable,) = (runs for runs in sets if run.id in [other.id for other in runs])
+    judged_runs = {chosen_plan.id, *(other.id for other in comparable if other.purpose == TUNING)}
+    looks = len(judged_runs - {default_plan.id}) or 1
+    comparison = compare_models(rows, search.goals[0].metric, level=level, looks=looks)
+    ended = (
+        (search.is_enough, WORTH),
+        (search.tried_all, WHOLE),
+        (len(search.trials) >= search.tuning.trials, TRIALS),
+        (True, SECONDS),
     )
     answer = Alternative(
         data=run.dataset.name,
@@ -165,16 +176,14 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
         notes=shared.notes,
         read=tuple(name for name in run.study.protect if name in features),
         search=Searched(
+            len(search.trials),
+            seen=float(search.values[search.chosen_index, 0]),
+            gap=comparison.gaps[1][2],
+            level=level,
+            whole=search.tried_all,
             families=search.families,
             left_out=request.families[1],
-            certificate=SearchCertificate.of(
-                len(search.trials),
-                float(search.values[search.chosen_index, 0]),
-                comparison.gaps[1][2],
-                level=level,
-                whole=search.tried_all,
-            ),
-            ended=_why_ended(search),
+            ended=next(reason for holds, reason in ended if holds),
             worth=search.worth,
             folder=str(search.folder),
             seed=run.study.seed,
@@ -183,63 +192,38 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
     return answer, runs
 
 
-def _earlier_test_runs(used: Run) -> set[str]:
-    """Return the runs that searches have had judged on the test rows of the model in use."""
-    sets = comparable_sets(list(Catalogue(used.results)))
-    (comparable,) = (runs for runs in sets if used.id in [run.id for run in runs])
-    return {run.id for run in comparable if run.purpose == TUNING}
-
-
-def _read_candidates(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[Tried]:
+def _read_candidates(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[Row]:
     """Return the model in use and every candidate, as the log has them."""
     families = {family.name: family for family in search.families}
-    study = prepared(search.default_plan).study
-    rows = []
-    for trial, (gap, error) in zip(search.everyone, search.values, strict=True):
+    in_use_needs_group = prepared(search.default_plan).study.group_at_prediction
+    rows: list[Row] = []
+    for trial, (gap, error) in zip(search.everyone, search.values.tolist(), strict=True):
         values = trial.values or values_in_use
-        family = families.get(" ".join(f"{group}={values[group]}" for group in COMPONENTS))
-        in_use = not trial.values
-        needs_group = (
-            study.group_at_prediction if in_use else bool(family and family.group_at_prediction)
-        )
-        rows.append(
-            Tried(
-                what=" ".join(_typed(values)),
-                label=_label(values),
-                gap=float(gap),
-                error=float(error),
-                group_at_prediction=needs_group,
-                family=family.name if family and not in_use else "",
-                seconds=trial.seconds,
-                reason=trial.error,
-            )
-        )
+        family = families.get(" ".join(_typed({group: values[group] for group in COMPONENTS})))
+        row = {
+            "what": " ".join(_typed(values)),
+            "label": _label(values),
+            "gap": gap,
+            "error": error,
+            "group_at_prediction": bool(family and family.group_at_prediction),
+            "family": family.name if family else "",
+            "seconds": trial.seconds,
+            "reason": trial.error,
+        }
+        in_use = {"group_at_prediction": in_use_needs_group, "family": ""}
+        rows.append(row if trial.values else {**row, **in_use})
     return rows
 
 
 def _label(values: Mapping[str, Any]) -> str:
     """Return a candidate for a reader: its components, and the options that are not the usual."""
-    parts = [
-        values["learner"],
-        *([values["intervention"]] if values["intervention"] != "none" else []),
-    ]
+    parts = [values[name] for name in ("learner", "intervention") if values[name] != "none"]
     options = ", ".join(
-        f"{name.rpartition('.')[2]}={f'{value:.4g}' if isinstance(value, float) else value}"
+        f"{name.rpartition('.')[2]}={value_text(value)}"
         for name, value in values.items()
         if "." in name
     )
     return f"{' + '.join(parts)}{f': {options}' if options else ''}"
-
-
-def _why_ended(search: DrawnSearch) -> str:
-    """Return why the search ended."""
-    if search.is_enough:
-        return WORTH
-    if search.tried_all:
-        return WHOLE
-    if len(search.trials) >= search.tuning.trials:
-        return TRIALS
-    return SECONDS
 
 
 def _print_candidate(search: DrawnSearch, number: int, trial: Trial) -> None:
@@ -251,18 +235,6 @@ def _print_candidate(search: DrawnSearch, number: int, trial: Trial) -> None:
         ended = f"gap {fixed(gap, 4)}, error {fixed(error, 4)}"
     name = f"candidate {number}: {_label(trial.values)}" if number else "in use"
     print(f"  {name}: {ended}", file=sys.stderr, flush=True)
-
-
-def _plan_text(search: DrawnSearch) -> str:
-    """Return a text on the candidates that a search would draw."""
-    families = "; ".join(
-        f"{family.name}{f' {family.options}' if family.options else ''}"
-        for family in search.families
-    )
-    return (
-        f"at most {search.tuning.trials} candidates, each of one cell, beside the model in use; "
-        f"each draw is of one of these, all as likely: {families}"
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,19 +252,17 @@ class Asked:
     @cached_property
     def line(self) -> CommandLine:
         """The command line of all words except those on learner, intervention and method."""
-        words_by_name = {
-            k: text
-            for k, text in self._words_by_name.items()
-            if k.partition(".")[0] not in COMPONENTS
+        texts = {
+            name: text
+            for name, text in self._words_by_name.items()
+            if name.partition(".")[0] not in COMPONENTS
         }
-        words_by_name["results"] = hydra_word(str(self.options.results))
-        words = ["hydra/sweeper=tune", *(f"{name}={text}" for name, text in words_by_name.items())]
-        line = CommandLine(words, self.conf, sweep=True)
+        texts["results"] = hydra_word(str(self.options.results))
+        line = CommandLine(["hydra/sweeper=tune", *_typed(texts)], self.conf, sweep=True)
         for name in line.spaces:
             raise UserError(
-                f"'{name}={words_by_name[name]}' has several values, and an alternative is "
-                "searched for one "
-                "model on one split: give it one"
+                f"'{name}={texts[name]}' has several values, and an alternative is searched for "
+                "one model on one split: give it one"
             )
         return line
 
@@ -311,12 +281,9 @@ class Asked:
         """Return the choices of a component that are searched."""
         if group not in self._words_by_name:
             return list(self._stated[group])
-        word = f"{group}={self._words_by_name[group]}"
-        return list(
-            dict.fromkeys(
-                choices_in_brackets(word, self.conf) or self._words_by_name[group].split(",")
-            )
-        )
+        text = self._words_by_name[group]
+        named = choices_in_brackets(f"{group}={text}", self.conf) or text.split(",")
+        return list(dict.fromkeys(named))
 
     @cached_property
     def _options(self) -> dict[str, str]:
@@ -332,16 +299,15 @@ class Asked:
         """The families, and why other combinations are none, by what they are made of."""
         families = []
         left_out = dict[str, str]()
-        for learner in self._choices("learner"):
-            for intervention in self._choices("intervention"):
-                pair = {"learner": learner, "intervention": intervention}
-                family, reason = self._family(pair)
-                if family and self.options.without_group and family.group_at_prediction:
-                    family, reason = None, "it needs a person's group at prediction time"
-                if family:
-                    families.append(family)
-                else:
-                    left_out[" ".join(f"{k}={name}" for k, name in pair.items())] = reason
+        for choices in product(self._choices("learner"), self._choices("intervention")):
+            pair = dict(zip(("learner", "intervention"), choices, strict=True))
+            family, reason = self._family(pair)
+            if family and self.options.without_group and family.group_at_prediction:
+                family, reason = None, "it needs a person's group at prediction time"
+            if family:
+                families.append(family)
+            else:
+                left_out[" ".join(_typed(pair))] = reason
         return families, left_out
 
     def _family(self, pair: Mapping[str, str]) -> tuple[Family | None, str]:
@@ -398,8 +364,7 @@ class Asked:
         if not families:
             pair, reason = next(iter(left_out.items()))
             raise UserError(f"there is nothing to search: {pair}: {reason}")
-        having = {option.name for family in families for option in family.space}
-        having |= {name for family in families for name in family.fixed}
+        having = {name for family in families for name in family.stated}
         for name in self._options:
             if name not in having:
                 available = {

@@ -44,7 +44,7 @@ def print_as(document: Document, kind: str) -> None:
     if kind == "text":
         print_document(document)
     else:
-        print(FORMS[kind].write(document))
+        print(FORMS[kind][1](document))
 
 
 class Output:

@@ -80,7 +80,7 @@ def carry_out_search(search: Search) -> tuple[TuningResult, tuple[Plan, Plan]]:
     runs = search.default_plan, plan_run(search.compose(answer.best.values))
     for end in Execution(runs, search.executor, figure_drawer(config["figures"])).carry_out():
         end.checked()
-    return add_test_results(answer, search.goals, *(prepared(run) for run in runs)), runs
+    return add_test_results(answer, *(prepared(run) for run in runs)), runs
 
 
 def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:

@@ -9,20 +9,19 @@ its validation rows promise, and the one that test rows show (:class:`TuningResu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fairbench.comparison.choice import Judged, LowerAndUpper, estimate_every_run
+from fairbench.comparison.choice import LowerAndUpper, estimate_every_run
 from fairbench.comparison.runs import Shared, SharedRows
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, together
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.tuning import Family, Trial, label_rows
 from fairbench.inference.rates import rate_limits
-from fairbench.inference.selection import Tails
+from fairbench.inference.selection import Tails, verdict_of
 from fairbench.inference.tuned_gain import (
     GoalEstimate,
     JudgingRows,
@@ -36,9 +35,10 @@ from fairbench.inference.tuned_gain import (
 )
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 from fairbench.results.predictions import TEST
-from fairbench.results.runs import Run
 
 Estimate: TypeAlias = tuple[float, float, float]  # a value, and the limits of its interval
+# What is said of a candidate, a group or an objective, by names.
+Row: TypeAlias = Mapping[str, Any]
 FURTHER = (1, 10, 100)  # numbers of further candidates for which the gain is bounded
 
 
@@ -56,48 +56,6 @@ def gap_named(name: str) -> Metric:
 
 
 @dataclass(frozen=True)
-class Tried:
-    """A candidate, or the model in use, with its metrics on validation rows.
-
-    Attributes
-    ----------
-    what : the learner, intervention, method and options, as typed; or the run's id.
-    label : its name for readers.
-    gap, error : its values on validation rows; NaN if it failed, for which `reason` is given.
-    family : the family it was drawn from; empty for the model in use, and if it was not drawn.
-    seconds : CPU time of its fit.
-    """
-
-    what: str
-    label: str
-    gap: float
-    error: float
-    group_at_prediction: bool
-    family: str = ""
-    seconds: float = np.nan
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Flips:
-    """The number of decisions that change between two models, in one group or for everyone.
-
-    Attributes
-    ----------
-    group : the name of the group; empty for everyone.
-    people : the number of people in the group.
-    gained, lost : the numbers of people for whom 0 becomes 1, and 1 becomes 0.
-    share : the share of decisions that change, with its interval.
-    """
-
-    group: str
-    people: int
-    gained: int
-    lost: int
-    share: Estimate
-
-
-@dataclass(frozen=True)
 class BothModels:
     """The model in use and the chosen one, on rows that were not used for the choice.
 
@@ -105,7 +63,9 @@ class BothModels:
     ----------
     gaps, errors : the gap and the error of the model in use, and of the chosen model.
     gap_change, error_change : the chosen model's value minus that of the model in use.
-    flips : the changed decisions in every group, and last those of everyone.
+    flips : the decisions that change in every group, and last those of everyone, whose ``group`` is
+        empty: the number of ``people``; how many ``gained`` (0 becomes 1) and ``lost`` (1 becomes
+        0); and the ``share`` of decisions that change, with its interval.
     level : the level of every interval.
     looks : the number of candidates that the intervals are simultaneous over.
     """
@@ -116,16 +76,16 @@ class BothModels:
     errors: tuple[Estimate, Estimate]
     gap_change: Estimate
     error_change: Estimate
-    flips: Sequence[Flips]
+    flips: Sequence[Row]
     level: float
     looks: int
     notes: Sequence[str]
 
     @property
     def verdict(self) -> str:
-        """``smaller`` or ``larger`` if the chosen one's gap surely is, else ``open``."""
+        """Whether the chosen one is better: whether its gap surely is smaller."""
         _, lower, upper = self.gap_change
-        return "smaller" if upper < 0 else "larger" if lower > 0 else "open"
+        return verdict_of(-upper, -lower)
 
 
 def compare_models(
@@ -140,36 +100,27 @@ def compare_models(
     """
     notes: list[str] = []
     level_of_each = 1 - (1 - level) / looks
-    in_use, chosen = estimate_every_run(rows, metric, notes, level=level_of_each)
-    changes = [
+    judged = estimate_every_run(rows, metric, notes, level=level_of_each)
+    gaps, errors = (
+        ((used["value"], *used["naive"]), (chosen["value"], *chosen["naive"]))
+        for used, chosen in zip(*judged, strict=True)
+    )
+    gap_change, error_change = (
         _change(rows, goal, level_of_each)
         for goal in (Goal(metric), Goal(metrics_of(BINARY)["error_rate"]))
-    ]
-    return BothModels(
-        metric=metric,
-        people=len(rows.row),
-        gaps=(_estimate(in_use[0]), _estimate(chosen[0])),
-        errors=(_estimate(in_use[1]), _estimate(chosen[1])),
-        gap_change=changes[0],
-        error_change=changes[1],
-        flips=_count_flips(rows, level_of_each),
-        level=level,
-        looks=looks,
-        notes=notes,
     )
-
-
-def _estimate(judged: Judged) -> Estimate:
-    return judged.value, *judged.naive
+    flips = _count_flips(rows, level_of_each)
+    return BothModels(
+        metric, len(rows.row), gaps, errors, gap_change, error_change, flips, level, looks, notes
+    )
 
 
 def _change(rows: SharedRows, goal: Goal, level: float) -> Estimate:
     """Return a metric of the second model minus that of the first, on the same rows."""
     first, second = (_rows_of_model(rows, model_index) for model_index in (0, 1))
-    first_estimate, second_estimate = goal.estimate(first), goal.estimate(second)
-    tail = (1 - level) / 2
-    lower, upper = gain_limits(first_estimate, second_estimate, first.judging_rows(), (tail, tail))
-    return second_estimate.value - first_estimate.value, max(-upper, -1.0), min(-lower, 1.0)
+    in_use, chosen = goal.estimate(first), goal.estimate(second)
+    lower, upper = gain_limits(in_use, chosen, first.judging_rows(), _uncorrected_tails(level))
+    return chosen.value - in_use.value, max(-upper, -1.0), min(-lower, 1.0)
 
 
 def _rows_of_model(rows: SharedRows, model_index: int) -> GoalRows:
@@ -184,58 +135,61 @@ def _rows_of_model(rows: SharedRows, model_index: int) -> GoalRows:
     )
 
 
-def _count_flips(rows: SharedRows, level: float) -> list[Flips]:
+def _count_flips(rows: SharedRows, level: float) -> list[Row]:
     """Return the numbers of changed decisions in every group, and last of everyone."""
-    in_use, chosen = rows.prediction.T
+    change = np.diff(rows.prediction)[:, 0]
     groups = [(name, rows.group == code) for code, name in enumerate(rows.names)]
-    flips = []
-    for name, members in [*groups, ("", np.ones(len(in_use), bool))]:
-        people = int(members.sum())
-        if people:
-            gained, lost = (
-                int((members & (in_use == before) & (chosen != before)).sum()) for before in (0, 1)
-            )
-            changed = np.array([gained + lost], float)
-            limits = rate_limits(changed, np.array([people], float), level=level)
-            value, lower, upper = (float(limit[0]) for limit in limits)
-            flips.append(Flips(name, people, gained, lost, (value, lower, upper)))
+    flips: list[Row] = []
+    for name, members in [*groups, ("", np.ones(len(change), bool))]:
+        if people := int(members.sum()):
+            gained, lost = (int((change[members] == sign).sum()) for sign in (1, -1))
+            changed, of = np.array([[gained + lost], [people]], float)
+            share = tuple(float(end[0]) for end in rate_limits(changed, of, level=level))
+            counts = {"people": people, "gained": gained, "lost": lost}
+            flips.append({"group": name, **counts, "share": share})
     return flips
 
 
+# Why a search ended.
+WORTH, WHOLE, TRIALS, SECONDS = "worth", "whole", "trials", "cpu_seconds"
+
+
 @dataclass(frozen=True)
-class SearchCertificate:
-    """An upper limit of what a further search of the same kind can gain.
+class Searched:
+    """The draws of a search, an upper limit of what more of the kind can gain, and why it ended.
 
     Attributes
     ----------
-    tried : the number of candidates drawn.
-    chance : upper limit of the probability that one more candidate would be chosen instead.
+    drawn : the number of candidates drawn.
     seen : the gap of the chosen candidate on the validation rows, by which candidates are chosen.
-    gap : upper limit of its true gap; further search can lower it to 0 at most.
-    level : the joint confidence level of all limits of the certificate.
+    gap : upper limit of its true gap, of a two-sided interval at `level`; further search can lower
+        it to 0 at most.
+    level : the joint confidence level of all limits. The interval uses half of the risk
+        1 - `level`, and the other half is left for the chance.
     whole : whether every candidate was tried.
+    families : the families that are drawn from, with equal probability.
+    left_out : combination of components -> why it was not drawn from.
+    ended : the reason, one of `WORTH`, `WHOLE`, `TRIALS` and `SECONDS`.
+    worth : the expected lowering of the gap below which the search stops.
+    folder : the folder of the study; the same command continues it.
     """
 
-    tried: int
-    chance: float
+    drawn: int
     seen: float
     gap: float
     level: float
-    whole: bool
+    whole: bool = False
+    families: Sequence[Family] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    ended: str = ""
+    worth: float = np.nan
+    folder: str = ""
+    seed: int = 0
 
-    @classmethod
-    def of(
-        cls, tried: int, seen: float, gap: float, *, level: float, whole: bool = False
-    ) -> SearchCertificate:
-        """Return the certificate after some draws.
-
-        Parameters
-        ----------
-        gap : the upper limit of a two-sided interval of this level: it uses half of the risk
-            1 - `level`, and the other half is left for the chance.
-        """
-        chance = 0.0 if whole else float(chance_of_better(tried, risk=(1 - level) / 2))
-        return cls(tried, chance, seen, gap, level, whole)
+    @property
+    def chance(self) -> float:
+        """Upper limit of the probability that one more candidate would be chosen instead."""
+        return 0.0 if self.whole else float(chance_of_better(self.drawn, risk=(1 - self.level) / 2))
 
     def gain(self, more: int) -> float:
         """Return the most by which further draws lower the true gap, on average."""
@@ -246,39 +200,16 @@ class SearchCertificate:
         return float(further_gain(self.seen, self.chance, more=more))
 
 
-# Why a search ended.
-WORTH, WHOLE, TRIALS, SECONDS = "worth", "whole", "trials", "cpu_seconds"
-
-
-@dataclass(frozen=True)
-class Searched:
-    """The draws of a search, and why it ended.
-
-    Attributes
-    ----------
-    families : the families that are drawn from, with equal probability.
-    left_out : combination of components -> why it was not drawn from.
-    ended : the reason, one of `WORTH`, `WHOLE`, `TRIALS` and `SECONDS`.
-    worth : the expected lowering of the gap below which the search stops.
-    folder : the folder of the study; the same command continues it.
-    """
-
-    families: Sequence[Family]
-    left_out: Mapping[str, str]
-    certificate: SearchCertificate
-    ended: str
-    worth: float
-    folder: str
-    seed: int
-
-
 @dataclass(frozen=True)
 class Alternative:
     """The result of the search for a less discriminatory alternative.
 
     Attributes
     ----------
-    tried : the model in use first, then every candidate.
+    tried : the model in use first, then every candidate: ``what`` it is, as typed, or the run's id;
+        its ``label`` for readers; its ``gap`` and ``error`` on validation rows, NaN if it failed,
+        for a ``reason``; whether it needs the ``group_at_prediction``; the ``family`` that it was
+        drawn from, empty if it was not drawn; and the CPU ``seconds`` of its fit.
     chosen_index : the position of the chosen model in `tried`; 0 if no candidate is better.
     within : how much larger its error may be than that of the model in use.
     chosen_by : the number of validation rows used for the choice.
@@ -290,7 +221,7 @@ class Alternative:
 
     data: str
     protect: str
-    tried: Sequence[Tried]
+    tried: Sequence[Row]
     chosen_index: int
     within: float
     chosen_by: int
@@ -302,31 +233,26 @@ class Alternative:
     notes: Sequence[str] = ()
 
     @property
-    def in_use(self) -> Tried:
+    def in_use(self) -> Row:
         """The model in use."""
         return self.tried[0]
 
     @property
-    def selected(self) -> Tried:
+    def selected(self) -> Row:
         """The chosen one."""
         return self.tried[self.chosen_index]
 
-    def allows(self, tried: Tried) -> bool:
+    def allows(self, tried: Row) -> bool:
         """Return whether a candidate's error on the validation rows is small enough."""
-        return bool(tried.error <= self.in_use.error + self.within + 1e-9)
+        return bool(tried["error"] <= self.in_use["error"] + self.within + 1e-9)
 
     @property
-    def without_group(self) -> Tried | None:
+    def without_group(self) -> Row | None:
         """The candidate that would be chosen among those that need no group at prediction time."""
-        allowed = [
-            self.in_use,
-            *(candidate for candidate in self.tried[1:] if not candidate.group_at_prediction),
-        ]
-        index = least_gap(
-            [candidate.gap for candidate in allowed],
-            [candidate.error for candidate in allowed],
-            within=self.within,
-        )
+        others = [tried for tried in self.tried[1:] if not tried["group_at_prediction"]]
+        allowed = [self.in_use, *others]
+        values = ([tried[name] for tried in allowed] for name in ("gap", "error"))
+        index = least_gap(*values, within=self.within)
         return allowed[index] if index else None
 
 
@@ -353,36 +279,49 @@ def alternative_among_runs(
     ------
     UserError : no validation rows apart from the test rows, or several splits.
     """
-    choosing = _validation_rows(shared)
+    choosing, runs = shared.choosing, shared.runs
+    again = "with split.repeats=1 split.validation=0.25"
+    if choosing is None:
+        raise UserError(
+            "these runs have no validation rows to choose by, apart from their test rows: run them "
+            f"{again}"
+        )
+    if len(shared.judging.counts) > 1:
+        raise UserError(
+            f"these runs have {len(shared.judging.counts)} fits each, and it is single models that "
+            f"are compared: run them {again}"
+        )
     goals = Goal(metric), Goal(metrics_of(BINARY)["error_rate"])
     # Gap and error of every run on the validation rows.
     values = np.array(
         [
-            [goal.estimate(_rows_of_model(choosing, run_index)).value for goal in goals]
-            for run_index in range(len(shared.runs))
+            [goal.estimate(_rows_of_model(choosing, place)).value for goal in goals]
+            for place in range(len(runs))
         ]
     )
     in_use = 0 if in_use_is_named else int(values[:, 1].argmin())
-    run_order = _in_use_first(shared.runs, in_use, without_group=without_group)
-    if len(run_order) < 2:
+    needs_group = [bool(run.environment.get("group_at_prediction", False)) for run in runs]
+    others = (i for i in range(len(runs)) if not (without_group and needs_group[i]))
+    order = list(dict.fromkeys([in_use, *others]))
+    if len(order) < 2:
         raise UserError("without_group=true leaves no run beside the model in use: leave it out")
-    tried = []
-    for run_index in run_order:
-        run = shared.runs[run_index]
-        gap, error = values[run_index]
-        tried.append(
-            Tried(
-                what=run.id,
-                label=f"{names[run.id]} ({run.id})",
-                gap=float(gap),
-                error=float(error),
-                group_at_prediction=_needs_group(run),
-            )
-        )
-    chosen_index = least_gap(*values[run_order].T, within=within)
-    chosen = run_order[chosen_index]
-    rows = replace(shared.judging, prediction=shared.judging.prediction[:, [in_use, chosen]])
-    pair = [shared.runs[run_index] for run_index in dict.fromkeys((in_use, chosen))]
+    tried = [
+        {
+            "what": runs[i].id,
+            "label": f"{names[runs[i].id]} ({runs[i].id})",
+            "gap": float(values[i, 0]),
+            "error": float(values[i, 1]),
+            "group_at_prediction": needs_group[i],
+            "family": "",
+            "seconds": np.nan,
+            "reason": "",
+        }
+        for i in order
+    ]
+    chosen_index = least_gap(*values[order].T, within=within)
+    places = [in_use, order[chosen_index]]
+    rows = replace(shared.judging, prediction=shared.judging.prediction[:, places])
+    pair = [runs[i] for i in dict.fromkeys(places)]
     return Alternative(
         data=pair[0].choices["dataset"],
         protect=pair[0].protect,
@@ -397,46 +336,6 @@ def alternative_among_runs(
     )
 
 
-def _needs_group(run: Run) -> bool:
-    """Return whether a run needs a person's group at prediction time."""
-    return bool(run.environment.get("group_at_prediction", False))
-
-
-def _in_use_first(runs: Sequence[Run], in_use: int, *, without_group: bool) -> list[int]:
-    """Return the positions of the runs that may be chosen, that of the model in use first.
-
-    Parameters
-    ----------
-    without_group : whether other runs that need a group at prediction time are left out.
-    """
-    others = [
-        index
-        for index, run in enumerate(runs)
-        if index != in_use and not (without_group and _needs_group(run))
-    ]
-    return [in_use, *others]
-
-
-def _validation_rows(shared: Shared) -> SharedRows:
-    """Return the validation rows of runs of a single fit.
-
-    Raises
-    ------
-    UserError : no validation rows apart from the test rows, or several splits.
-    """
-    if shared.choosing is None:
-        raise UserError(
-            "these runs have no validation rows to choose by, apart from their test rows: run them "
-            "with split.repeats=1 split.validation=0.25"
-        )
-    if len(shared.judging.counts) > 1:
-        raise UserError(
-            f"these runs have {len(shared.judging.counts)} fits each, and it is single models that "
-            "are compared: run them with split.repeats=1 split.validation=0.25"
-        )
-    return shared.choosing
-
-
 _UNNAMED = (
     "No run was named as the model in use: it is the one of least error on the validation rows "
     "(in_use=RUN names another)."
@@ -449,40 +348,6 @@ _UNNAMED = (
 # untuned default. Both are ordinary runs of the results folder, evaluated like any other.
 
 
-@dataclass(frozen=True)
-class PromisedGain:
-    """The gain in one objective that validation rows promise of the chosen trial.
-
-    Attributes
-    ----------
-    goal : the objective.
-    default, value : the metric of the untuned default and of the chosen trial.
-    naive, corrected : intervals of the value, without and with correction for the choice.
-    gain : how much better the chosen trial is than the default on these rows.
-    expected : the interval of its expected gain on new people, corrected for the choice.
-    fresh : prediction interval of the gain on the test rows, including their sampling error.
-    """
-
-    goal: Goal
-    default: float
-    value: float
-    naive: LowerAndUpper
-    corrected: LowerAndUpper
-    gain: float
-    expected: LowerAndUpper
-    fresh: LowerAndUpper
-
-
-@dataclass(frozen=True)
-class GainOnTestRows:
-    """The gain in one objective on test rows, with the values of both runs and its interval."""
-
-    default: float
-    value: float
-    gain: float
-    interval: LowerAndUpper
-
-
 @dataclass(frozen=True, eq=False)
 class TuningResult:
     """The result of a study.
@@ -493,16 +358,21 @@ class TuningResult:
     position : the index in `trials` of the chosen trial; it is never the default.
     level : the level of all intervals.
     test_rows : the number of test rows.
-    promises : the gain that validation rows promise, one entry for each objective.
-    tested : the gain on test rows, one entry for each objective; empty until they are read.
+    gains : for each objective, the ``goal``, what validation rows promise of the chosen trial, and,
+        once they are read, what test rows show. ``default`` and ``value`` are the metric of the
+        untuned default and of the chosen trial; ``naive`` and ``corrected`` are intervals of the
+        value, without and with correction for the choice; ``gain`` is how much better the chosen
+        trial is than the default on these rows; ``expected`` is the interval of its expected gain
+        on new people, corrected for the choice; ``fresh`` is the prediction interval of the gain on
+        the test rows, including their sampling error. ``test_default``, ``test_value``,
+        ``test_gain`` and its ``test_interval`` are of the test rows.
     """
 
     trials: Sequence[Trial]
     position: int
     level: float
     test_rows: int
-    promises: tuple[PromisedGain, ...]
-    tested: tuple[GainOnTestRows, ...] = ()
+    gains: Sequence[Row]
 
     @property
     def best(self) -> Trial:
@@ -542,32 +412,28 @@ def estimate_promise(
     test_rows : the number of test rows that will be read.
     """
     position = choose_trial(trials, goals, tuning)
-    default = trials[0].estimates(goals)
-    chosen = trials[position].estimates(goals)
+    estimates = (trials[place].estimates(goals) for place in (0, position))
     tails_of_goals = _tails_of_goals(_distinct(trials), goals, tuning, test_rows)
-    judging_rows = _rows_of(trials[0]).judging_rows(test_rows)
-    uncorrected = _uncorrected_tails(tuning.level)
-    promises = []
-    for goal, default_estimate, chosen_estimate, (gain, fresh, value) in zip(
-        goals, default, chosen, tails_of_goals, strict=True
-    ):
-        naive = value_limits(chosen_estimate, judging_rows, uncorrected)
-        corrected = value_limits(chosen_estimate, judging_rows, value)
-        promises.append(
-            PromisedGain(
-                goal=goal,
-                default=goal.sign * default_estimate.value,
-                value=goal.sign * chosen_estimate.value,
-                naive=_clip_to_range(goal, naive),
-                corrected=_clip_to_range(goal, corrected),
-                gain=default_estimate.value - chosen_estimate.value,
-                expected=gain_limits(default_estimate, chosen_estimate, judging_rows, gain),
-                fresh=gain_limits(
-                    default_estimate, chosen_estimate, judging_rows, fresh, fresh=True
-                ),
-            )
+    rows = _rows_of(trials[0]).judging_rows(test_rows)
+    plain = _uncorrected_tails(tuning.level)
+    gains = []
+    for goal, default, chosen, tails in zip(goals, *estimates, tails_of_goals, strict=True):
+        of_gain, of_fresh, of_value = tails
+        naive, corrected = (
+            _clip_to_range(goal, value_limits(chosen, rows, beyond)) for beyond in (plain, of_value)
         )
-    return TuningResult(trials, position, tuning.level, test_rows, tuple(promises))
+        values = _values(goal, default, chosen)
+        expected = gain_limits(default, chosen, rows, of_gain)
+        fresh = gain_limits(default, chosen, rows, of_fresh, fresh=True)
+        intervals = {"naive": naive, "corrected": corrected, "expected": expected, "fresh": fresh}
+        gains.append({"goal": goal, **values, **intervals})
+    return TuningResult(trials, position, tuning.level, test_rows, gains)
+
+
+def _values(goal: Goal, default: GoalEstimate, chosen: GoalEstimate) -> dict[str, float]:
+    """Return the metric of the untuned default and of the chosen trial, and how much is gained."""
+    default_value, value = (goal.sign * estimate.value for estimate in (default, chosen))
+    return {"default": default_value, "value": value, "gain": default.value - chosen.value}
 
 
 def _rows_of(trial: Trial) -> GoalRows:
@@ -602,23 +468,21 @@ def _tails_of_goals(
     """Return the tails of each goal's limits for the trial chosen; the default comes first."""
     estimates = [trial.estimates(goals) for trial in trials]
     codes = np.unique(_rows_of(trials[0]).unit)
-    judging_rows = [_judging_rows(_rows_of(trial), codes) for trial in trials]
+    # Which people and which fold each row is of, people as positions in `codes`.
+    judging_rows = [
+        JudgingRows(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
+        for rows in map(_rows_of, trials)
+    ]
     noise = stack_noise(estimates, judging_rows, len(codes))
-    values = np.array(
-        [[estimate.value for estimate in trial_estimates] for trial_estimates in estimates]
-    )
-    unseen = np.array(
-        [[estimate.least_of_value for estimate in trial_estimates] for trial_estimates in estimates]
-    )
-    fresh = np.array(
+    values, unseen, fresh = np.array(
         [
             [
-                _fresh_variance(*pair, test_rows)
-                for pair in zip(estimates[0], trial_estimates, strict=True)
+                (goal.value, goal.least_of_value, _fresh_variance(default, goal, test_rows))
+                for default, goal in zip(estimates[0], of_trial, strict=True)
             ]
-            for trial_estimates in estimates[1:]
+            for of_trial in estimates
         ]
-    )
+    ).transpose(2, 0, 1)
     weights = np.array(tuning.weights or [1.0] * len(goals))
     return chosen_tails(
         values[1:],
@@ -626,15 +490,10 @@ def _tails_of_goals(
         noise=noise[1:],
         default_noise=noise[0],
         unseen=unseen[1:],
-        fresh=fresh,
+        fresh=fresh[1:],
         weights=weights,
         level=tuning.level,
     )
-
-
-def _judging_rows(rows: GoalRows, codes: NDArray[np.int64]) -> JudgingRows:
-    """Return which people and which fold each row is of, people as positions in `codes`."""
-    return JudgingRows(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
 
 
 def _fresh_variance(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) -> float:
@@ -644,27 +503,18 @@ def _fresh_variance(default: GoalEstimate, tuned: GoalEstimate, test_rows: int) 
     return float(((scaled - tuned.linear) ** 2).sum() + tuned.least_of_value) * count / test_rows
 
 
-def add_test_results(
-    tuned: TuningResult, goals: Sequence[Goal], default: PlannedRun, chosen: PlannedRun
-) -> TuningResult:
+def add_test_results(tuned: TuningResult, default: PlannedRun, chosen: PlannedRun) -> TuningResult:
     """Return the result with the gain on the test rows of both finished runs."""
-    default_rows = _read_test_rows(default)
-    chosen_rows = _read_test_rows(chosen)
-    judging_rows = default_rows.judging_rows()
-    uncorrected = _uncorrected_tails(tuned.level)
-    tested = []
-    for goal in goals:
-        default_estimate = goal.estimate(default_rows)
-        chosen_estimate = goal.estimate(chosen_rows)
-        tested.append(
-            GainOnTestRows(
-                default=goal.sign * default_estimate.value,
-                value=goal.sign * chosen_estimate.value,
-                gain=default_estimate.value - chosen_estimate.value,
-                interval=gain_limits(default_estimate, chosen_estimate, judging_rows, uncorrected),
-            )
-        )
-    return replace(tuned, tested=tuple(tested))
+    test_rows = [_read_test_rows(run) for run in (default, chosen)]
+    gains = []
+    for row in tuned.gains:
+        pair: list[GoalEstimate] = [row["goal"].estimate(rows) for rows in test_rows]
+        judging, tails = test_rows[0].judging_rows(), _uncorrected_tails(tuned.level)
+        limits = gain_limits(pair[0], pair[1], judging, tails)
+        values = _values(row["goal"], pair[0], pair[1])
+        tested = {f"test_{name}": value for name, value in values.items()}
+        gains.append({**row, **tested, "test_interval": limits})
+    return replace(tuned, gains=gains)
 
 
 def _read_test_rows(run: PlannedRun) -> GoalRows:

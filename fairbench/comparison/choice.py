@@ -8,20 +8,23 @@ other rows than it is judged on. Its interval by itself is that of a run's own t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.comparison.runs import Bound, Shared, SharedRows, read_shared
-from fairbench.core.arrays import Codes, Floats, rng
+from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.inference.repeats import REPEATS, RunRates, largest_mean_gap
 from fairbench.inference.selection import (
+    ALIKE,
+    OPEN,
+    WORSE,
     Candidates,
     Tails,
     choose,
@@ -34,20 +37,12 @@ from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
 from fairbench.results.runs import Run
 
 LowerAndUpper = tuple[float, float]
+# A metric of one run: the ``metric``, its ``value``, and intervals by their names.
+Judged: TypeAlias = dict[str, Any]
 Index: TypeAlias = int | slice | list[int]
 # Draws of the errors of all rates; fewer for many runs, as time and memory grow with both.
 _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
 _ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A metric of the chosen run, with its interval by itself and corrected for the choice."""
-
-    metric: Metric
-    value: float
-    naive: LowerAndUpper
-    corrected: LowerAndUpper
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +59,9 @@ class Choice:
     larger : (k,) whether a run's objective is surely larger than the chosen one's; such a run may
         still be the best if the chosen one's true values may violate a bound.
     same : (k,) whether a run has the same predictions as the chosen one.
-    judged : the objective and the other metrics of the chosen run, on the rows it is judged on.
-    simultaneous_upper : simultaneous upper limits at the level, in the order of `judged`.
+    judged : the objective and the other metrics of the chosen run, on the rows it is judged on:
+        ``naive`` is the interval by itself, ``corrected`` the one corrected for the choice, and the
+        upper limits of ``at_once`` hold at once at the level.
     apart : whether the rows used for the choice and for judging differ.
     repeats : the number of hold-outs that means are over.
     notes : further sentences for the reader.
@@ -81,40 +77,23 @@ class Choice:
     near: NDArray[np.bool_]
     larger: NDArray[np.bool_]
     same: NDArray[np.bool_]
-    judged: tuple[Judged, ...]
-    simultaneous_upper: tuple[float, ...]
+    judged: Sequence[Judged]
     apart: bool
     repeats: int
     notes: tuple[str, ...]
 
+    def verdict(self, run: int) -> str:
+        """Return how a run, by its position, compares with the chosen one: alike, open or worse."""
+        return ALIKE if self.same[run] else OPEN if self.near[run] else WORSE
 
-@dataclass(frozen=True)
-class _Part:
-    """A rate of one group, or of everyone."""
 
-    rate: Rate
-    group: int | None = None
+# A rate of one group, by its code, or of everyone.
+_Part: TypeAlias = tuple[Rate, int | None]
 
-    def counts(self, counts: Floats) -> Floats:
-        """Return the confusion counts of the part, (..., G, 4) -> (..., 4)."""
-        return counts.sum(axis=-2) if self.group is None else counts[..., self.group, :]
 
-    def size(self, counts: Floats) -> Floats:
-        """Return the denominator of the rate, (..., G, 4) -> (...)."""
-        return self.rate.size(self.counts(counts))
-
-    def influence(self, cells: Codes, group: Codes, counts: Floats) -> Floats:
-        """Return the influence of every row, (n, k), given cells (n, k) and counts (k, G, 4)."""
-        is_member = slice(None) if self.group is None else group == self.group
-        in_numerator, in_denominator = (
-            np.asarray(weights, np.float32)[cells[is_member]]
-            for weights in (self.rate.numerator, self.rate.denominator)
-        )
-        value = self.rate(self.counts(counts))
-        size = self.size(counts)
-        influences = np.zeros(cells.shape)
-        influences[is_member] = (in_numerator - value * in_denominator) / size
-        return np.asarray(influences)
+def _counts_of(group: int | None, counts: Floats) -> Floats:
+    """Return the confusion counts of a group, or of everyone, (..., G, 4) -> (..., 4)."""
+    return counts.sum(axis=-2) if group is None else counts[..., group, :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +118,16 @@ class _Estimates:
     @cached_property
     def rates_of_splits(self) -> Floats:
         """The rates of every split, (S, k, D)."""
-        return np.stack([part.rate(part.counts(self.rows.counts)) for part in self.parts], axis=-1)
+        counts = self.rows.counts
+        return np.stack([rate(_counts_of(group, counts)) for rate, group in self.parts], axis=-1)
 
     @cached_property
     def sizes(self) -> Floats:
         """The denominators of the rates of every split, (S, k, D)."""
-        return np.stack([part.size(self.rows.counts) for part in self.parts], axis=-1)
+        counts = self.rows.counts
+        return np.stack(
+            [rate.size(_counts_of(group, counts)) for rate, group in self.parts], axis=-1
+        )
 
     @cached_property
     def rates(self) -> Floats:
@@ -166,7 +149,7 @@ class _Estimates:
         pairs = [
             (first, second)
             for first, second in combinations(range(self.n_objective), 2)
-            if objective_parts[first].rate.name == objective_parts[second].rate.name
+            if objective_parts[first][0].name == objective_parts[second][0].name
         ]
         signs = np.zeros((len(pairs), self.n_objective))
         for row, (first, second) in zip(signs, pairs, strict=True):
@@ -215,10 +198,15 @@ class _Estimates:
         for repeat in np.unique(self.rows.repeat):
             tested = self.rows.repeat == repeat
             cells, group = self.rows.cells[tested], self.rows.group[tested]
-            for column, part in enumerate(self.parts):
-                influences[person_index[tested], :, column] += (
-                    part.influence(cells, group, pooled) / repeats
+            for column, (rate, of) in enumerate(self.parts):
+                members = np.ones(len(group), bool) if of is None else group == of
+                counts = _counts_of(of, pooled)
+                in_numerator, in_denominator = (
+                    np.asarray(weights, np.float32)[cells[members]]
+                    for weights in (rate.numerator, rate.denominator)
                 )
+                influence = (in_numerator - rate(counts) * in_denominator) / rate.size(counts)
+                influences[person_index[tested][members], :, column] += influence / repeats
         return np.asarray(influences)
 
     def _least_errors(self) -> Floats:
@@ -235,39 +223,32 @@ class _Estimates:
         )
         return RunRates(values, sizes, self.rows.splits, level, len(self.metric.rates))
 
-    def judge_run(
-        self, run: int, naive: Sequence[Tails], corrected: Sequence[Tails]
-    ) -> Iterator[Judged]:
-        """Yield the objective and the other rates of one run, with two intervals each.
+    def judge_run(self, run: int, **tails: Sequence[Tails]) -> list[Judged]:
+        """Return the objective and the other rates of one run, with an interval for each name.
 
         Parameters
         ----------
         run : the position of the run.
-        naive, corrected : the tails of both intervals, for the objective and then for each rate.
+        tails : the tails of an interval, for the objective and then for each rate.
         """
-        yield Judged(
-            self.metric,
-            float(self.candidates.objectives[run]),
-            naive=self._objective_interval(run, naive[0]),
-            corrected=self._objective_interval(run, corrected[0]),
-        )
+        value = float(self.candidates.objectives[run])
+        ends = {name: self._objective_interval(run, of[0]) for name, of in tails.items()}
+        judged: list[Judged] = [{"metric": self.metric, "value": value, **ends}]
         metrics = [*(bound.metric for bound in self.bounds), metrics_of(BINARY)["error_rate"]]
-        for column, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False)):
-            tails_of_rate = [tails[column + 1] for tails in (naive, corrected)]
-            if sign < 0:
-                tails_of_rate = [(above, below) for below, above in tails_of_rate]
-            naive_limits, corrected_limits = (
-                self._rate_interval(run, self.n_objective + column, tails)
-                for tails in tails_of_rate
-            )
-            value = float(self.rates[run, self.n_objective + column])
-            yield Judged(metric, value, naive_limits, corrected_limits)
+        for column, (sign, metric) in enumerate(zip(self.signs, metrics, strict=False), start=1):
+            place = self.n_objective + column - 1
+            ends = {}
+            for name, of in tails.items():
+                below, above = of[column] if sign > 0 else reversed(of[column])
+                ends[name] = self._rate_interval(run, place, (below, above))
+            judged.append({"metric": metric, "value": float(self.rates[run, place]), **ends})
+        return judged
 
     def _objective_interval(self, run: int, tails: Tails) -> LowerAndUpper:
         """Return the interval of one run's objective."""
         if not self.metric.is_gap:
             return self._rate_interval(run, 0, tails)
-        names = [part.rate.name for part in self.parts[: self.n_objective]]
+        names = [rate.name for rate, _ in self.parts[: self.n_objective]]
         columns = [
             [column for column, rate_name in enumerate(names) if rate_name == name]
             for name in dict.fromkeys(names)
@@ -308,9 +289,7 @@ def choose_among(
     read: Shared, metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
 ) -> Choice:
     """Choose a run as `choose_run` does, from predictions that are already read."""
-    judging = read.judging
-    choosing = read.choosing
-    notes = [*read.notes]
+    judging, choosing, notes = read.judging, read.choosing, [*read.notes]
     test = _estimates(judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test
     candidates = rows.candidates
@@ -334,10 +313,8 @@ def choose_among(
         near=not_told_from_best(candidates, level=level),
         larger=larger_than(candidates, chosen_index, level=level),
         same=rows.rows.first_equal == rows.rows.first_equal[chosen_index],
-        judged=tuple(test.judge_run(chosen_index, naive, corrected)),
-        simultaneous_upper=tuple(
-            judgement.corrected[1]
-            for judgement in test.judge_run(chosen_index, naive, [joint] * len(naive))
+        judged=test.judge_run(
+            chosen_index, naive=naive, corrected=corrected, at_once=[joint] * len(naive)
         ),
         apart=choosing is not None,
         repeats=judging.splits.repeats if judging.splits.kind == REPEATS else 1,
@@ -356,7 +333,7 @@ def estimate_every_run(
     """
     estimates = _estimates(rows, metric, (), notes)
     plain = [((1 - level) / 2, (1 - level) / 2)] * 2
-    return [list(estimates.judge_run(run, plain, plain)) for run in range(len(estimates.rates))]
+    return [estimates.judge_run(run, naive=plain) for run in range(len(estimates.rates))]
 
 
 def _none_within(rows: _Estimates, bounds: tuple[Bound, ...]) -> UserError:
@@ -380,14 +357,16 @@ def _estimates(
 ) -> _Estimates:
     """Return the rates of all runs, without groups in which they are undefined."""
     groups: list[int | None] = list(range(len(rows.names))) if metric.is_gap else [None]
-    objective_parts = [_Part(rate, group) for rate in metric.rates for group in groups]
-    present = [part for part in objective_parts if np.all(part.size(rows.counts) > 0)]
-    for part in objective_parts:
-        if part not in present and part.group is not None:
-            note = f"{rows.names[part.group]} is left out: {part.rate.empty} in it"
+    objective_parts = [(rate, group) for rate in metric.rates for group in groups]
+    present: list[_Part] = []
+    for rate, group in objective_parts:
+        if np.all(rate.size(_counts_of(group, rows.counts)) > 0):
+            present.append((rate, group))
+        elif group is not None:
+            note = f"{rows.names[group]} is left out: {rate.empty} in it"
             notes += [note] if note not in notes else []
     for rate in metric.rates:
-        if len([part for part in present if part.rate is rate]) < 1 + metric.is_gap:
+        if sum(of is rate for of, _ in present) < 1 + metric.is_gap:
             raise UserError(
                 f"{metric.name} cannot be compared: fewer than two groups have rows for the "
                 f"{rate.name.replace('_', ' ')}, in every run and repeat"
@@ -395,5 +374,5 @@ def _estimates(
     other_metrics = [bound.metric for bound in bounds]
     error_rate = metrics_of(BINARY)["error_rate"]
     other_metrics += [error_rate] if error_rate not in (*other_metrics, metric) else []
-    parts = (*present, *(_Part(other_metric.rates[0]) for other_metric in other_metrics))
+    parts = (*present, *((other_metric.rates[0], None) for other_metric in other_metrics))
     return _Estimates(metric, parts, len(present), bounds, rows)

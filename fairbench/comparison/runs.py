@@ -2,7 +2,7 @@
 
 :class:`Settings` says by which objectives; :func:`load_predictions` reads what runs predicted, and
 :func:`shared_rows` finds the rows that they share; :func:`compare_pair` and :func:`every_pair`
-compare, with folds pooled by effective counts; :class:`HalfRuns` estimates how much folds share.
+compare, with folds pooled by effective counts; :class:`VarianceRatios` says how much folds share.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -168,19 +168,18 @@ class Settings:
         if self.rho == AVERAGE:
             return np.asarray(mean_shrinkage(folds))
         if self.relative:
-            return self._relative(folds, ratio)
+            if ratio is None:
+                raise UserError(
+                    f"rho={self.rho} needs half-split runs, which this comparison has not"
+                )
+            if self.rho == RELATIVE_UP:
+                return mean_relative_shrinkage(ratio, folds)
+            return shrinkage(relative_rho(ratio, folds), folds)
         try:
             return shrinkage(1 / folds if self.rho == AT_MOST else float(self.rho), folds)
         except ValueError:
             valid = f"{AVERAGE}, {AT_MOST}, {RELATIVE}, {RELATIVE_UP}, or a number"
             raise UserError(f"rho is '{self.rho}'; valid: {valid}") from None
-
-    def _relative(self, folds: int, ratio: float | Floats | None) -> Floats:
-        if ratio is None:
-            raise UserError(f"rho={self.rho} needs half-split runs, which this comparison has not")
-        if self.rho == RELATIVE_UP:
-            return mean_relative_shrinkage(ratio, folds)
-        return shrinkage(relative_rho(ratio, folds), folds)
 
 
 _COMPARISON = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+.\w]+)\s*")
@@ -228,13 +227,12 @@ class Bound:
 
 def _rates() -> dict[str, Metric]:
     """Return the metrics that are one share of rows, by name."""
-    metrics = metrics_of(BINARY, "rate")
-    return {name: metric for name, metric in metrics.items() if _is_share(metric)}
-
-
-def _is_share(metric: Metric) -> bool:
-    weights = [*metric.rates[0].numerator, *metric.rates[0].denominator]
-    return len(metric.rates) == 1 and set(weights) <= {0, 1}
+    return {
+        name: metric
+        for name, metric in metrics_of(BINARY, "rate").items()
+        if len(metric.rates) == 1
+        and {*metric.rates[0].numerator, *metric.rates[0].denominator} <= {0, 1}
+    }
 
 
 def minimised_metric(name: str) -> Metric:
@@ -349,36 +347,27 @@ def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
     If it has two or more wanted runs, only these are returned; otherwise all of the set. Ties go to
     the set with most runs, then with most repeats. The list is empty if no set has two runs.
     """
-    usable = [run for run in among if not is_weighted(run) and _may_be_binary(run)]
-    sets = [
-        ([run for run in runs if run.id in wanted], runs)
-        for runs in comparable_sets(usable)
-        if len(runs) > 1
+    usable = [
+        run
+        for run in among
+        # Its labels are of two kinds, as far as its record says.
+        if not is_weighted(run)
+        and run.environment.get("task", {}).get("positive_share", 0) is not None
     ]
-    wanted_runs, runs = max(
-        sets,
-        key=lambda wanted_and_all: (
-            len(wanted_and_all[0]),
-            len(wanted_and_all[1]),
-            _repeats(wanted_and_all[1][0]),
-        ),
-        default=([], []),
-    )
+
+    def rank(runs: Sequence[Run]) -> tuple[int, int, int]:
+        repeats = runs[0].summarised["config"]["split"].get("repeats", 1)
+        return sum(run.id in wanted for run in runs), len(runs), int(repeats)
+
+    sets = [runs for runs in comparable_sets(usable) if len(runs) > 1]
+    runs = max(sets, key=rank, default=[])
+    wanted_runs = [run for run in runs if run.id in wanted]
     return wanted_runs if len(wanted_runs) > 1 else runs
-
-
-def _repeats(run: Run) -> int:
-    return int(run.summarised["config"]["split"].get("repeats", 1))
 
 
 def is_weighted(run: Run) -> bool:
     """Return whether a run's tables are of weighted rows."""
     return bool(run.config["evaluator"].get("weights"))
-
-
-def _may_be_binary(run: Run) -> bool:
-    """Return whether a run's labels are of two kinds, as far as its record says."""
-    return run.environment.get("task", {}).get("positive_share", 0) is not None
 
 
 def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> list[str]:
@@ -395,7 +384,10 @@ def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str
     shared = dict(set.intersection(*(set(_facts(run).items()) for run in chosen)))
     names = [name for name in _facts(chosen[0]) if name in shared]
     while unwanted:
-        left_by = {name: _runs_with(unwanted, name, shared[name]) for name in names}
+        left_by = {
+            name: [run for run in unwanted if _facts(run).get(name) == shared[name]]
+            for name in names
+        }
         best = min(left_by, key=lambda name: len(left_by[name]))
         if len(left_by[best]) == len(unwanted):
             return [run.id for run in chosen]
@@ -406,24 +398,12 @@ def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str
     return kept_words if selected == ids else [run.id for run in chosen]
 
 
-def _runs_with(runs: Sequence[Run], name: str, value: str) -> list[Run]:
-    return [run for run in runs if _facts(run).get(name) == value]
-
-
 # The labels that finished runs predicted, to be compared or written as a table.
 
 
-@dataclass(frozen=True, eq=False)
-class FoldPredictions:
-    """The predictions of one fold: the numbers of its test rows, labels and, if any, scores.
-
-    Those of a regression are numbers in place of labels.
-    """
-
-    repeat: int
-    rows: NDArray[np.intp]
-    prediction: NDArray[Any]
-    score: NDArray[np.float64] | None = None
+# What one fold predicted: the numbers of its test ``rows``, ``prediction``: their labels, or the
+# numbers of a regression, and, if there are any, ``score``.
+Fold: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,7 +417,7 @@ class RunPredictions:
     name: str
     people: People
     protect: tuple[str, ...]
-    repeats: Mapping[int, list[FoldPredictions]]
+    repeats: Mapping[int, list[Fold]]
 
 
 _NOT_BINARY = {Task.REGRESSION: "of a regression", Task.MULTICLASS: "of several classes"}
@@ -460,28 +440,17 @@ def load_predictions(
     """
     people = _binary_people(run, participle, numbers=numbers)
     table = _read_predictions(run, people, ("prediction", "score"))
-    tested = (table["part"] == TEST).to_numpy()
-    repeat, fold, row, label = (
-        table[name].to_numpy()[tested] for name in ("repeat", "fold", "row", "prediction")
-    )
-    score = table["score"].to_numpy()[tested] if "score" in table else None
-    order = np.lexsort((fold, repeat))  # a stable sort: rows of a fold keep their order
-    starts = np.flatnonzero(np.diff(repeat[order], prepend=-1) | np.diff(fold[order], prepend=-1))
-    repeats: dict[int, list[FoldPredictions]] = {}
-    for indices in np.split(order, starts[1:]):
-        repeat_number = int(repeat[indices[0]])
-        if np.isnan(label[indices]).any():
+    repeats: dict[int, list[Fold]] = {}
+    for (repeat, fold), rows in table[table["part"] == TEST].groupby(["repeat", "fold"]):
+        if rows["prediction"].isna().any():
             raise UserError(
-                f"run {run.id}, repeat {repeat_number}, fold {int(fold[indices[0]])} has no "
+                f"run {run.id}, repeat {repeat}, fold {fold} has no "
                 "predictions: its training rows held one class only, or its method gave none"
             )
-        fold_predictions = FoldPredictions(
-            repeat=repeat_number,
-            rows=row[indices].astype(np.intp),
-            prediction=label[indices].astype(_type_of(people)),
-            score=None if score is None else score[indices],
-        )
-        repeats.setdefault(repeat_number, []).append(fold_predictions)
+        kinds = {"prediction": _type_of(people), "score": float}
+        columns = {name: rows[name].to_numpy(kinds[name]) for name in kinds if name in rows}
+        of_fold = {"rows": rows["row"].to_numpy(np.intp), **columns}
+        repeats.setdefault(int(repeat), []).append(of_fold)
     return RunPredictions(run.id, run.name, people, run.attributes, repeats)
 
 
@@ -542,14 +511,13 @@ def predictions_frame(run: RunPredictions, repeat: int) -> pd.DataFrame:
             f"run {run.id} has repeats {', '.join(map(str, run.repeats))}, not {repeat}"
         )
     folds = run.repeats[repeat]
-    rows = np.concatenate([fold.rows for fold in folds])
-    scores = [fold.score for fold in folds if fold.score is not None]
+    columns = {name: np.concatenate([fold[name] for fold in folds]) for name in folds[0]}
+    rows = columns.pop("rows")
     table = {
         "row": rows,
-        "fold": np.repeat(np.arange(len(folds)), [len(fold.rows) for fold in folds]),
+        "fold": np.repeat(np.arange(len(folds)), [len(fold["rows"]) for fold in folds]),
         "target": run.people.target.to_numpy()[rows].astype(_type_of(run.people)),
-        **({"score": np.concatenate(scores)} if scores else {}),
-        "prediction": np.concatenate([fold.prediction for fold in folds]),
+        **dict(sorted(columns.items(), reverse=True)),  # the score before the prediction
     }
     if run.people.clusters is not None:
         table["cluster"] = run.people.clusters.to_numpy()[rows]
@@ -775,10 +743,9 @@ class PairComparison:
 
     def events(self, regions: list[Region] | None = None) -> pd.DataFrame:
         """Return the probabilities of the events, a row per comparison, within `regions`."""
-        if regions is None:
-            return pd.DataFrame([comparison.events(None) for comparison in self.comparisons])
-        pairs = zip(self.comparisons, regions, strict=True)
-        return pd.DataFrame([comparison.events(region.inside) for comparison, region in pairs])
+        inside = [region.inside for region in regions] if regions else [None] * len(self.repeats)
+        pairs = zip(self.comparisons, inside, strict=True)
+        return pd.DataFrame([comparison.events(rows) for comparison, rows in pairs])
 
     def regions(self, level: float) -> list[Region]:
         """Return the highest-density region of every comparison."""
@@ -819,77 +786,76 @@ def compare_pair(
         raise UserError(f"runs {first.id} and {second.id} have no repeat in common")
     is_one_by_one = settings.repeats == TYPICAL
     repeats_of_comparisons = [[repeat] for repeat in repeats] if is_one_by_one else [repeats]
-    pair = _Pair(
-        labels=Labels.of(first, settings.protect),
-        runs=(first, second),
-        fractions=[effective_sample_fraction(run, settings, ratios) for run in (first, second)],
-        settings=settings,
-    )
-    comparisons = [pair.compare(some_repeats) for some_repeats in repeats_of_comparisons]
+    fractions = [effective_sample_fraction(run, settings, ratios) for run in (first, second)]
+    comparisons = [
+        _compare_repeats((first, second), some_repeats, fractions, settings)
+        for some_repeats in repeats_of_comparisons
+    ]
     return PairComparison((first.name, second.name), comparisons, repeats_of_comparisons)
 
 
-@dataclass(frozen=True, eq=False)
-class _Pair:
-    """Two runs to be compared, and the effective sample fractions of their pooled rows."""
+def _compare_repeats(
+    runs: tuple[RunPredictions, RunPredictions],
+    repeats: Sequence[int],
+    fractions: Sequence[Floats],
+    settings: Settings,
+) -> Comparison:
+    """Return the comparison of two runs by some of their repeats together.
 
-    labels: Labels
-    runs: tuple[RunPredictions, RunPredictions]
-    fractions: Sequence[Floats]
-    settings: Settings
+    Repeats that test different rows are compared twice: by their averaged counts, deflated for
+    what repeats share, and by the spread of their tables. The wider of the two is returned.
 
-    def compare(self, repeats: Sequence[int]) -> Comparison:
-        """Return the comparison of the runs by some of their repeats together.
+    Parameters
+    ----------
+    fractions : the effective sample fractions of both runs' pooled rows.
+    """
+    objectives = [objective(name) for name in settings.objectives]
+    rope = settings.rope or tuple(goal.epsilon for goal in objectives)
+    counts = _effective_counts(runs, repeats, fractions, settings)
+    generator = rng(settings.seed, "comparison", runs[0].people.name, repeats[0])
+    averaged = [np.mean(count, axis=0) for count in counts]
+    share = tested_share(runs[0], repeats)
+    if np.isnan(share):
+        return compare(*_draws(averaged, settings, generator), objectives, rope)
+    if settings.predictive:
+        raise UserError("predictive=true is about one test set: it needs repeats=typical")
+    factor = inflation(len(repeats), share)
+    deflated = _draws([table / factor for table in averaged], settings, generator)
+    from_counts = compare(*deflated, objectives, rope)
+    drawn = _mean_draws(counts, share, settings, generator)
+    from_repeats = compare(*drawn, objectives, rope)
+    return replace(from_repeats, delta=no_narrower(from_repeats.delta, from_counts.delta))
 
-        Repeats that test different rows are compared twice: by their averaged counts, deflated for
-        what repeats share, and by the spread of their tables. The wider of the two is returned.
-        """
-        counts = self._counts(repeats)
-        generator = rng(self.settings.seed, "comparison", self.runs[0].people.name, repeats[0])
-        averaged = [np.mean(count, axis=0) for count in counts]
-        share = tested_share(self.runs[0], repeats)
-        if np.isnan(share):
-            return self._compare_tables(_draws(averaged, self.settings, generator))
-        if self.settings.predictive:
-            raise UserError("predictive=true is about one test set: it needs repeats=typical")
-        factor = inflation(len(repeats), share)
-        from_counts = self._compare_tables(
-            _draws([table / factor for table in averaged], self.settings, generator)
-        )
-        from_repeats = self._compare_tables(_mean_draws(counts, share, self.settings, generator))
-        return replace(from_repeats, delta=no_narrower(from_repeats.delta, from_counts.delta))
 
-    def _compare_tables(self, tables: tuple[Floats, Floats]) -> Comparison:
-        """Return the comparison of draws of both runs' tables, in all objectives."""
-        objectives = [objective(name) for name in self.settings.objectives]
-        rope = self.settings.rope or tuple(goal.epsilon for goal in objectives)
-        return compare(*tables, objectives, rope)
+def _effective_counts(
+    runs: tuple[RunPredictions, RunPredictions],
+    repeats: Sequence[int],
+    fractions: Sequence[Floats],
+    settings: Settings,
+) -> list[Floats]:
+    """Return the effective counts of both runs' pooled folds of J repeats, (J, G, C) each.
 
-    def _counts(self, repeats: Sequence[int]) -> list[Floats]:
-        """Return the effective counts of both runs' pooled folds of J repeats, (J, G, C) each.
-
-        Paired runs have one joint table, others one table each. A joint table has the smaller of
-        the two effective sample fractions.
-        """
-        folds_by_run = [[run.repeats[repeat] for repeat in repeats] for run in self.runs]
-        for first_folds, second_folds in zip(*folds_by_run, strict=True):
-            if len(first_folds) != len(second_folds):
-                raise UserError(
-                    f"run {self.runs[0].id} has {len(first_folds)} folds and {self.runs[1].id} "
-                    f"{len(second_folds)}: compared runs must have the same number of folds"
-                )
-        repeat_starts = np.cumsum([0, *(len(folds) for folds in folds_by_run[0])])[:-1]
-        first_folds, second_folds = (
-            [fold for folds in folds_of_repeats for fold in folds]
-            for folds_of_repeats in folds_by_run
-        )
-        if self.settings.paired:
-            pooled = np.add.reduceat(self.labels.joint(first_folds, second_folds), repeat_starts)
-            return [pooled * np.minimum(*self.fractions)]
-        return [
-            np.add.reduceat(self.labels.counts(folds), repeat_starts) * fraction
-            for folds, fraction in zip((first_folds, second_folds), self.fractions, strict=True)
-        ]
+    Paired runs have one joint table, others one table each. A joint table has the smaller of the
+    two effective sample fractions.
+    """
+    labels = Labels.of(runs[0], settings.protect)
+    folds_of_runs = [[run.repeats[repeat] for repeat in repeats] for run in runs]
+    numbers = [[len(folds) for folds in folds_of_run] for folds_of_run in folds_of_runs]
+    for first, second in zip(*numbers, strict=True):
+        if first != second:
+            raise UserError(
+                f"run {runs[0].id} has {first} folds and {runs[1].id} {second}: compared runs must "
+                "have the same number of folds"
+            )
+    starts = np.cumsum([0, *numbers[0]])[:-1]
+    first_folds, second_folds = (list(chain(*folds)) for folds in folds_of_runs)
+    if settings.paired:
+        pooled = np.add.reduceat(labels.joint(first_folds, second_folds), starts)
+        return [pooled * np.minimum(*fractions)]
+    return [
+        np.add.reduceat(labels.counts(folds), starts) * fraction
+        for folds, fraction in zip((first_folds, second_folds), fractions, strict=True)
+    ]
 
 
 def tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:
@@ -903,7 +869,7 @@ def tested_share(run: RunPredictions, repeats: Sequence[int] = ()) -> float:
     repeats : the repeats to average over; all of the run's if empty.
     """
     folds_of_repeats = [run.repeats[repeat] for repeat in (repeats or run.repeats)]
-    tested_rows = [folds[0].rows for folds in folds_of_repeats]
+    tested_rows = [folds[0]["rows"] for folds in folds_of_repeats]
     are_same_rows = all(np.array_equal(rows, tested_rows[0]) for rows in tested_rows[1:])
     if len(folds_of_repeats[0]) > 1 or are_same_rows:
         return float("nan")
@@ -923,18 +889,16 @@ class Labels:
         """Return the labels of a run's data set; an empty `protect` means the run's attributes."""
         return _labels(run.people, protect or run.protect)
 
-    def counts(self, folds: Sequence[FoldPredictions]) -> NDArray[np.int64]:
+    def counts(self, folds: Sequence[Fold]) -> NDArray[np.int64]:
         """Return the (F, G, 4) confusion counts of F folds."""
         target, code, prediction = self._pool_folds(folds)
         counts = binary_confusion(target, prediction, code, n_groups=len(folds) * self.n_groups)
         return counts.reshape(len(folds), self.n_groups, 4)
 
-    def joint(
-        self, first_folds: Sequence[FoldPredictions], second_folds: Sequence[FoldPredictions]
-    ) -> NDArray[np.int64]:
+    def joint(self, first_folds: Sequence[Fold], second_folds: Sequence[Fold]) -> NDArray[np.int64]:
         """Return the (F, G, 8) joint counts of two runs' predictions on F folds."""
         if not all(
-            np.array_equal(first.rows, second.rows)
+            np.array_equal(first["rows"], second["rows"])
             for first, second in zip(first_folds, second_folds, strict=True)
         ):
             raise UserError(
@@ -946,16 +910,18 @@ class Labels:
         counts = joint_confusion(target, first, second, code, n_groups=n_groups)
         return counts.reshape(len(first_folds), self.n_groups, 8)
 
-    def _pool_folds(self, *folds_of_runs: Sequence[FoldPredictions]) -> list[NDArray[np.int64]]:
+    def _pool_folds(self, *folds_of_runs: Sequence[Fold]) -> list[NDArray[np.int64]]:
         """Return target, code of fold and group, and each run's predictions of all folds' rows.
 
         Runs must have the same rows.
         """
         folds = folds_of_runs[0]
-        rows = np.concatenate([fold.rows for fold in folds])
-        fold_number = np.repeat(np.arange(len(folds)), [len(fold.rows) for fold in folds])
+        rows = np.concatenate([fold["rows"] for fold in folds])
+        fold_number = np.repeat(np.arange(len(folds)), [len(fold["rows"]) for fold in folds])
         fold_and_group = fold_number * self.n_groups + self.group[rows]
-        predictions = [np.concatenate([fold.prediction for fold in run]) for run in folds_of_runs]
+        predictions = [
+            np.concatenate([fold["prediction"] for fold in run]) for run in folds_of_runs
+        ]
         return [self.target[rows], fold_and_group, *predictions]
 
 
@@ -1036,17 +1002,12 @@ def every_pair(
     """
     better, equivalent, traded = np.full((3, len(runs), len(runs)), np.nan)
     for first, second in combinations(range(len(runs)), 2):
-        comparisons = compare_pair(runs[first], runs[second], settings, ratios).comparisons
-        events_of_repeats = [comparison.events() for comparison in comparisons]
-        better[first, second], better[second, first], equivalent[first, second] = (
-            np.median([events[name] for events in events_of_repeats]) for name in _PLAIN
-        )
-        mixed = [
-            sum(probability for name, probability in events.items() if name not in _PLAIN)
-            for events in events_of_repeats
-        ]
-        equivalent[second, first] = equivalent[first, second]
-        traded[first, second] = traded[second, first] = np.median(mixed)
+        events = compare_pair(runs[first], runs[second], settings, ratios).events()
+        wins, losses, alike = events[list(_PLAIN)].median()
+        better[first, second], better[second, first] = wins, losses
+        equivalent[first, second] = equivalent[second, first] = alike
+        mixed = events.drop(columns=list(_PLAIN)).sum(axis=1).median()
+        traded[first, second] = traded[second, first] = mixed
     return Pairs(better, equivalent, traded)
 
 
@@ -1067,132 +1028,24 @@ _SHARED_SETTINGS = ("dataset", "method", "seed")
 
 
 @dataclass(frozen=True, eq=False)
-class HalfRuns:
-    """The half-split runs of a results folder.
-
-    `reference` is the id or name of the reference learner's run; if empty, it is the run of the
-    components that ``conf/reference.yaml`` names.
-    """
-
-    conf: Path
-    catalogue: Catalogue
-    reference: str = ""
-
-    def load_half_run(self, run: RunPredictions) -> RunPredictions:
-        """Return the half-split run of a run's configuration, the one with most halvings."""
-        return self._load(self._half_run_of(run), run)
-
-    def load_reference(self, run: RunPredictions) -> RunPredictions:
-        """Return the half-split run of the reference learner on the run's data."""
-        return self._load(self._reference_of(run), run)
-
-    def check(self, runs: Sequence[RunPredictions]) -> None:
-        """Refuse runs without a half-split run of their own or of the reference."""
-        if all(self._half_run_of(run) and self._reference_of(run) for run in runs):
-            return
-        raise self._missing_runs_error(runs)
-
-    def _missing_runs_error(self, runs: Sequence[RunPredictions]) -> UserError:
-        """Return an error that names the missing runs, and the commands that make them."""
-        missing: dict[str, Mapping[str, str]] = {}
-        presets = Presets(self.conf)
-        for run in runs:
-            words = presets.overrides(self._find_run(run.id))
-            if self._half_run_of(run) is None:
-                missing[f"run {run.id}"] = _half_split_words(words)
-            if self._reference_of(run) is None:
-                missing["the reference learner"] = _half_split_words(self._reference_words(words))
-        commands = " and ".join(presets.commands(_unique(missing)))
-        return UserError(
-            f"a relative rho needs half-split runs, and those of {', '.join(missing)} are not "
-            f"in {self.catalogue.folder}: run {commands}"
-        )
-
-    def _half_run_of(self, run: RunPredictions) -> Run | None:
-        identity = _identity(self._find_run(run.id))
-        candidates = [
-            candidate for candidate in self._half_runs if _identity(candidate) == identity
-        ]
-        return max(candidates, key=_halvings, default=None)
-
-    def _reference_of(self, run: RunPredictions) -> Run | None:
-        """Return the half-split run of the reference for a run; None if there is none."""
-        if self.reference:
-            return self.catalogue.one(self.reference)
-        config = self._find_run(run.id).config
-        candidates = [
-            candidate for candidate in self._half_runs if self._is_of_reference(candidate, config)
-        ]
-        candidates = [
-            candidate
-            for candidate in candidates
-            if candidate.config["protect"] == config["protect"]
-        ] or candidates
-        if len({json.dumps(candidate.config["learner"]) for candidate in candidates}) > 1:
-            ids = ", ".join(candidate.id for candidate in candidates)
-            raise UserError(f"several half-split runs of the reference: {ids}; say reference=ID")
-        return max(candidates, key=_halvings, default=None)
-
-    @cached_property
-    def _components(self) -> dict[str, str]:
-        """The learner and the intervention of the reference."""
-        return dict(yaml.safe_load((self.conf / "reference.yaml").read_text(encoding="utf-8")))
-
-    def _is_of_reference(self, run: Run, config: Mapping[str, Any]) -> bool:
-        has_components = all(
-            run.choices[group] == option for group, option in self._components.items()
-        )
-        return has_components and all(run.config[name] == config[name] for name in _SHARED_SETTINGS)
-
-    def _reference_words(self, words: Mapping[str, str]) -> dict[str, str]:
-        components = self._components
-        other_words = {
-            name: text for name, text in words.items() if not name.startswith(tuple(components))
-        }
-        return other_words | components
-
-    @cached_property
-    def _half_runs(self) -> list[Run]:
-        return list(self.catalogue.select(split=HALF_SPLITS))
-
-    def _find_run(self, id_: str) -> Run:
-        return self.catalogue.runs[id_]
-
-    def _load(self, half_run: Run | None, run: RunPredictions) -> RunPredictions:
-        if half_run is None:
-            raise self._missing_runs_error([run])
-        return load_predictions(half_run)
-
-
-def _identity(run: Run) -> dict[str, Any]:
-    return {name: run.config[name] for name in IDENTITY if name not in _ASIDE}
-
-
-def _halvings(run: Run) -> int:
-    return int(run.config["split"]["repeats"])
-
-
-def _half_split_words(words: Mapping[str, str]) -> dict[str, str]:
-    other_words = {name: text for name, text in words.items() if not name.startswith(_ASIDE)}
-    return {**other_words, "split": HALF_SPLITS}
-
-
-def _unique(missing: Mapping[str, Mapping[str, str]]) -> list[Mapping[str, str]]:
-    return list({json.dumps(dict(job), sort_keys=True): job for job in missing.values()}.values())
-
-
-@dataclass(frozen=True, eq=False)
 class VarianceRatios:
-    """Ratios of variances to the reference learner's, for the rates that `objectives` use.
+    """Ratios of variances to the reference learner's, from the half-split runs of a folder.
 
     Attributes
     ----------
+    conf : the folder of configurations.
+    catalogue : the results folder.
+    objectives : ratios are of the rates that these use.
+    reference : the id or name of the reference learner's half-split run; if empty, it is the run of
+        the components that ``conf/reference.yaml`` names.
     per : ``group``: one ratio for each group, the mean over rates; or ``mean`` over both.
     protect : the attributes that define the groups; if empty, the run's own.
     """
 
-    half_runs: HalfRuns
+    conf: Path
+    catalogue: Catalogue
     objectives: Sequence[str]
+    reference: str = ""
     per: str = GROUP
     protect: tuple[str, ...] = ()
 
@@ -1213,16 +1066,80 @@ class VarianceRatios:
 
     def ratios_of_rates(self, run: RunPredictions) -> Floats:
         """Return the ratio of every rate and group, (R, G); NaN if undefined in a half."""
-        estimates, reference_estimates = (
-            self._estimates(half_run, run)
-            for half_run in (self.half_runs.load_half_run(run), self.half_runs.load_reference(run))
+        self.check([run])
+        own, reference = (
+            self._estimates(load_predictions(half_run), run)
+            for half_run in self._half_runs_of(run)
+            if half_run
         )
-        shared_repeats = sorted(estimates.keys() & reference_estimates.keys())
-        halves = (
-            np.stack([halving_estimates[repeat] for repeat in shared_repeats])
-            for halving_estimates in (estimates, reference_estimates)
+        shared = sorted(own.keys() & reference.keys())
+        return variance_ratio(
+            *(np.stack([of[repeat] for repeat in shared]) for of in (own, reference))
         )
-        return variance_ratio(*halves)
+
+    def check(self, runs: Sequence[RunPredictions]) -> None:
+        """Refuse runs without a half-split run of their own or of the reference.
+
+        Raises
+        ------
+        UserError : it names the missing runs, and the commands that make them.
+        """
+        lacking = [run for run in runs if None in self._half_runs_of(run)]
+        if not lacking:
+            return
+        missing: dict[str, Mapping[str, str]] = {}
+        presets = Presets(self.conf)
+        for run in lacking:
+            own, reference = self._half_runs_of(run)
+            words = presets.overrides(self.catalogue.runs[run.id])
+            words = {name: text for name, text in words.items() if not name.startswith(_ASIDE)}
+            if own is None:
+                missing[f"run {run.id}"] = words | {"split": HALF_SPLITS}
+            if reference is None:
+                components = tuple(self._components)
+                others = {k: text for k, text in words.items() if not k.startswith(components)}
+                missing["the reference learner"] = (
+                    others | self._components | {"split": HALF_SPLITS}
+                )
+        jobs = {json.dumps(dict(job), sort_keys=True): job for job in missing.values()}
+        commands = " and ".join(presets.commands(list(jobs.values())))
+        raise UserError(
+            f"a relative rho needs half-split runs, and those of {', '.join(missing)} are not "
+            f"in {self.catalogue.folder}: run {commands}"
+        )
+
+    def _half_runs_of(self, run: RunPredictions) -> tuple[Run | None, Run | None]:
+        """Return the half-split runs of a run's configuration and of the reference, if any.
+
+        Of several, it is the one with most halvings.
+        """
+        stored = self.catalogue.runs[run.id]
+        own = [half for half in self._half_runs if _identity(half) == _identity(stored)]
+        if self.reference:
+            return _most_halvings(own), self.catalogue.one(self.reference)
+        references = [
+            half
+            for half in self._half_runs
+            if all(half.choices[group] == option for group, option in self._components.items())
+            and all(half.config[name] == stored.config[name] for name in _SHARED_SETTINGS)
+        ]
+        protect = stored.config["protect"]
+        references = [
+            half for half in references if half.config["protect"] == protect
+        ] or references
+        if len({json.dumps(half.config["learner"]) for half in references}) > 1:
+            ids = ", ".join(half.id for half in references)
+            raise UserError(f"several half-split runs of the reference: {ids}; say reference=ID")
+        return _most_halvings(own), _most_halvings(references)
+
+    @cached_property
+    def _components(self) -> dict[str, str]:
+        """The learner and the intervention of the reference."""
+        return dict(yaml.safe_load((self.conf / "reference.yaml").read_text(encoding="utf-8")))
+
+    @cached_property
+    def _half_runs(self) -> list[Run]:
+        return list(self.catalogue.select(split=HALF_SPLITS))
 
     def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Floats]:
         """Return the rates of both halves of every halving: repeat -> (2, R, G)."""
@@ -1233,3 +1150,11 @@ class VarianceRatios:
             counts = labels.counts(folds)
             estimates[repeat] = np.stack([rate(counts) for rate in dict.fromkeys(names)], axis=1)
         return estimates
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    return {name: run.config[name] for name in IDENTITY if name not in _ASIDE}
+
+
+def _most_halvings(runs: Sequence[Run]) -> Run | None:
+    return max(runs, key=lambda run: int(run.config["split"]["repeats"]), default=None)

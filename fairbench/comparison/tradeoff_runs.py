@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,19 +35,14 @@ from fairbench.results.runs import Run
 _PARTS = ("learner", "intervention", "method")
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A finished run with its components: ``learner``, ``intervention`` and ``method``."""
-
-    run: Run
-    names: Mapping[str, str]
-
-
-def candidates(dataset: str, protect: str, catalogue: Catalogue) -> list[Candidate]:
+def candidates(
+    dataset: str, protect: str, catalogue: Catalogue
+) -> tuple[list[Run], list[dict[str, str]]]:
     """Return the runs of a data set that have split, seed and protected attributes in common.
 
-    Of several such sets, the largest is returned. Among runs that differ only in their evaluator,
-    the one with most relaxations is kept.
+    With each is the name of its ``learner``, ``intervention`` and ``method``. Of
+    several such sets, the largest is returned. Among runs that differ only in their evaluator, the
+    one with most relaxations is kept.
 
     Parameters
     ----------
@@ -74,10 +69,7 @@ def candidates(dataset: str, protect: str, catalogue: Catalogue) -> list[Candida
             "trade-off needs at least two of one split and seed"
         )
     names = {part: part_names([run.config[part] for run in largest]) for part in _PARTS}
-    return [
-        Candidate(run, {part: names[part][index] for part in _PARTS})
-        for index, run in enumerate(largest)
-    ]
+    return largest, [{part: names[part][i] for part in _PARTS} for i in range(len(largest))]
 
 
 def _relaxations(run: Run) -> int:

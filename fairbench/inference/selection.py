@@ -358,7 +358,13 @@ def joint_noise(factor: Floats, *, draws: int, generator: np.random.Generator) -
 
 # Which of several algorithms are better: every pair, ranks, and the probability to be best.
 
-BETTER, WORSE, EQUIVALENT, TRADED, OPEN = "better", "worse", "equivalent", "traded", "undecided"
+# The verdicts of every comparison of methods, runs and models: of the first against the other.
+BETTER, WORSE, ALIKE, OPEN = "better", "worse", "alike", "open"
+
+
+def verdict_of(lower: float, upper: float) -> str:
+    """Return whether the limits of a gain are above 0, under 0, or neither."""
+    return BETTER if lower > 0 else WORSE if upper < 0 else OPEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,13 +383,8 @@ class Pairs:
     traded: Floats
 
     def verdicts(self, certainty: float) -> NDArray[np.str_]:
-        """Return the event of every pair (R, R) that has at least this probability, for the row."""
-        events = {
-            BETTER: self.outperforms,
-            WORSE: self.outperforms.T,
-            EQUIVALENT: self.equivalent,
-            TRADED: self.traded,
-        }
+        """Return the verdict on the row of every pair (R, R) that is at least so probable."""
+        events = {BETTER: self.outperforms, WORSE: self.outperforms.T, ALIKE: self.equivalent}
         return np.select([event >= certainty for event in events.values()], list(events), OPEN)
 
 

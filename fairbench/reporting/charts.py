@@ -260,36 +260,31 @@ def track(
     return chart([Panel(series, *labels, from_zero="x")])[0]
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """A linear scale from the values of an axis to its coordinates, of 0 to `size`."""
+# The values at both ends of an axis, and its length: a linear scale, from 0 to the length.
+_Scale: TypeAlias = tuple[float, float, float]
 
-    low: float
-    high: float
-    size: float
 
-    def __call__(self, values: ArrayLike) -> Floats:
-        share = (np.asarray(values, float) - self.low) / (self.high - self.low)
-        placed: Floats = share * self.size
-        return placed
+def _place(scale: _Scale, values: ArrayLike) -> Floats:
+    """Return the coordinates of values on an axis."""
+    low, high, size = scale
+    return np.asarray((np.asarray(values, float) - low) / (high - low) * size)
 
-    @property
-    def ticks(self) -> list[float]:
-        """About five round numbers."""
-        step = 10.0 ** floor(log10((self.high - self.low) / 2))
-        step = min(
-            (step * multiple for multiple in (0.1, 0.2, 0.5, 1, 2, 5)),
-            key=lambda size: abs((self.high - self.low) / size - 4.5),
-        )
-        first = ceil(self.low / step - 1e-9)
-        last = floor(self.high / step + 1e-9)
-        return [round(step * k, 10) for k in range(first, last + 1)]
+
+def _ticks(scale: _Scale) -> list[float]:
+    """Return about five round numbers of an axis."""
+    low, high, _ = scale
+    step = 10.0 ** floor(log10((high - low) / 2))
+    steps = (step * multiple for multiple in (0.1, 0.2, 0.5, 1, 2, 5))
+    step = min(steps, key=lambda size: abs((high - low) / size - 4.5))
+    return [
+        round(step * k, 10) for k in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)
+    ]
 
 
 def _scale(panel: Panel, axis: str, size: float) -> _Scale:
     """Return the scale of an axis: its given span, or one that all finite values fit on."""
     if axis in panel.spans:
-        return _Scale(*panel.spans[axis], size)
+        return (*panel.spans[axis], size)
     arrays = [np.zeros(int(axis in panel.from_zero))]
     for series in panel.series:
         values = np.asarray(series.x if axis == "x" else series.y, float)
@@ -297,26 +292,23 @@ def _scale(panel: Panel, axis: str, size: float) -> _Scale:
         arrays += [values - below, values + above]
         if series.outline is not None:
             arrays.append(series.outline[:, "xy".index(axis)])
-    values_in_panel = np.concatenate([np.ravel(ends) for ends in arrays])
-    values_in_panel = values_in_panel[np.isfinite(values_in_panel)]
-    low, high = 0.0, 1.0
-    if len(values_in_panel):
-        low, high = float(values_in_panel.min()), float(values_in_panel.max())
+    shown = np.concatenate([np.ravel(ends) for ends in arrays])
+    shown = shown[np.isfinite(shown)]
+    low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
     if axis in panel.from_zero:
         low = 0.0
     room = 0.05 * (high - low) or 0.5
-    room_below = 0.0 if axis in panel.from_zero else room
-    return _Scale(low - room_below, high + room, size)
+    return low if axis in panel.from_zero else low - room, high + room, size
 
 
 def _panel(panel: Panel) -> Iterator[str]:
     """Yield the SVG of a panel: frame, grid, labels, and its series clipped to the frame."""
     x, y = _scale(panel, "x", WIDTH), _scale(panel, "y", HEIGHT)
     yield f'<rect class="frame" width="{WIDTH}" height="{HEIGHT}"/>'
-    for tick, position in zip(x.ticks, x(x.ticks), strict=True):
+    for tick, position in zip(_ticks(x), _place(x, _ticks(x)), strict=True):
         yield f'<line class="grid" x1="{position:.1f}" x2="{position:.1f}" y2="{HEIGHT}"/>'
         yield f'<text x="{position:.1f}" y="{HEIGHT + 14}" text-anchor="middle">{tick:g}</text>'
-    for tick, position in zip(y.ticks, HEIGHT - y(y.ticks), strict=True):
+    for tick, position in zip(_ticks(y), HEIGHT - _place(y, _ticks(y)), strict=True):
         yield f'<line class="grid" x2="{WIDTH}" y1="{position:.1f}" y2="{position:.1f}"/>'
         yield f'<text x="-5" y="{position + 4:.1f}" text-anchor="end">{tick:g}</text>'
     middle = f'x="{WIDTH / 2}" text-anchor="middle"'
@@ -345,15 +337,15 @@ def _reach(series: Series) -> tuple[Floats, Floats]:
 
 def _series(series: Series, x: _Scale, y: _Scale) -> Iterator[str]:
     """Yield the SVG of a series: outline, band, line, markers and label."""
-    across = x(series.x)
-    up = HEIGHT - y(series.y)
+    across = _place(x, series.x)
+    up = HEIGHT - _place(y, series.y)
     colour = f'stroke="{series.colour}"'
     if series.outline is not None:
-        path = _path(x(series.outline[:, 0]), HEIGHT - y(series.outline[:, 1]))
+        path = _path(_place(x, series.outline[:, 0]), HEIGHT - _place(y, series.outline[:, 1]))
         opacity = 0.9 if series.filled else 0.3
         yield f'<path d="{path}z" fill="none" {colour}{_dash(series)} opacity="{opacity}"/>'
     if series.band is not None:
-        below, above = (reach / (y.high - y.low) * HEIGHT for reach in _reach(series))
+        below, above = (reach / (y[1] - y[0]) * HEIGHT for reach in _reach(series))
         path = _path(np.r_[across, across[::-1]], np.r_[up - above, (up + below)[::-1]])
         yield f'<path d="{path}z" fill="{series.colour}" opacity=".12"/>'
     if series.lined:

@@ -6,8 +6,7 @@ rank, and `choice_document` is of the run that was chosen out of many.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
 
@@ -22,83 +21,70 @@ from fairbench.core.arrays import Floats
 from fairbench.core.text import interval, listed, number
 from fairbench.evaluation.summary import estimate
 from fairbench.inference.comparing import A_BETTER, B_BETTER, PRACTICALLY_EQUAL, Comparison
-from fairbench.inference.selection import in_order
+from fairbench.inference.selection import ALIKE, OPEN, WORSE, in_order
 from fairbench.metrics.registry import Metric, find, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.group_tables import say, table_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairFindings:
-    """What is known about two compared runs, A and B.
+def pair_document(
+    names: Sequence[str],
+    shown: Comparison,
+    observed: Floats,
+    *,
+    everywhere: pd.DataFrame,
+    inside: pd.DataFrame,
+    level: float,
+    tested: str = "",
+    computed: str = "",
+) -> Document:
+    """Return the comparison of two runs, A and B.
 
-    Attributes
+    Parameters
     ----------
     names : the names of A and B.
-    everywhere, inside : (repeats, events) probabilities over all draws, and within the
-        highest-density region.
     shown : the comparison whose differences are shown.
     observed : (2, m) each run's values of the metrics in its test rows, A's first.
+    everywhere, inside : (repeats, events) probabilities over all draws, and within the
+        highest-density region.
     level : the level of the intervals and of the region.
     tested : how many rows were tested how often, such as ``like the 500 rows of the data, all of
         which are tested in 1 repeat``; empty if each repeat is compared by itself. With it, the
         document tells which differences can hardly be seen.
-    """
-
-    names: Sequence[str]
-    everywhere: pd.DataFrame
-    inside: pd.DataFrame
-    shown: Comparison
-    observed: Floats
-    level: float
-    tested: str = ""
-
-
-def pair_document(findings: PairFindings, *, computed: str = "") -> Document:
-    """Return the comparison of two runs.
-
-    Parameters
-    ----------
     computed : how it was computed; with it, the probabilities within the highest-density region
         are shown too.
     """
-    title = "\n".join(
-        f"{letter}: {name}" for letter, name in zip("AB", findings.names, strict=True)
-    )
-    probabilities = findings.everywhere.median()
-    answer = _answer(probabilities, findings.shown.objectives)
-    if findings.tested and not _is_decided(probabilities):
-        answer.append(_hardly_seen(findings.shown, findings.level))
+    title = "\n".join(f"{letter}: {name}" for letter, name in zip("AB", names, strict=True))
+    probabilities = everywhere.median()
+    answer = _answer(probabilities, shown.objectives)
+    if tested and float(probabilities.max()) < _SURE:
+        missed = [
+            f"less than {formats.number(limit, 3)} in {_in_a_sentence(name)}"
+            if limit < _largest_difference(name)
+            else f"any size in {_in_a_sentence(name)}"
+            for name, limit in zip(shown.objectives, shown.reach(level), strict=True)
+        ]
+        answer += say("pair", "often_missed", missed=listed(missed))
+    about = say("pair", "about", tested=tested) if tested else ""
+    notes = [Paragraph(text, style="note") for text in (about, computed) if text]
     blocks: list[Block] = [
-        Paragraph("\n".join([*answer, ""])),
-        _outcomes(findings, regions=bool(computed)),
-        _differences(findings),
+        Paragraph(f"{answer}\n"),
+        _outcomes(everywhere, inside, shown.objectives, level if computed else 0.0),
+        _differences(shown, observed, level, averaged=bool(tested)),
+        *notes,
     ]
-    if findings.tested:
-        about = f"All of this is about these fitted models, on new people {findings.tested}."
-        blocks.append(Paragraph(about, style="note"))
-    if computed:
-        blocks.append(Paragraph(computed, style="note"))
     return Document(title, [Section("", blocks)])
 
 
 _SURE = 0.95  # the probability from which an outcome is stated
 
 
-def _is_decided(probabilities: pd.Series) -> bool:
-    return float(probabilities.max()) >= _SURE
-
-
-def _answer(probabilities: pd.Series, objectives: Sequence[str]) -> list[str]:
+def _answer(probabilities: pd.Series, objectives: Sequence[str]) -> str:
     """Return whether an outcome of a comparison is sure, and the most probable one, in words."""
     outcome = _outcome_label(str(probabilities.idxmax()), objectives)
-    probability = formats.number(float(probabilities.max()), 3)
-    if _is_decided(probabilities):
-        return [f"Decided: {outcome}. The probability is {probability}, and {_SURE} is needed."]
-    return [
-        f"Not decided: no outcome has the probability of {_SURE} that a decision needs.",
-        f"The most probable outcome, with {probability}: {outcome}.",
-    ]
+    probability = float(probabilities.max())
+    said = "decided" if probability >= _SURE else "not_decided"
+    return say("pair", said, outcome=outcome, probability=probability, sure=_SURE)
 
 
 def _outcome_label(event: str, objectives: Sequence[str]) -> str:
@@ -135,97 +121,66 @@ def _largest_difference(objective: str) -> float:
     return 2.0 if _metric(objective).interval == "difference" else 1.0
 
 
-def _hardly_seen(comparison: Comparison, level: float) -> str:
-    """Say which true differences such a comparison would often miss."""
-    limits = zip(comparison.objectives, comparison.reach(level), strict=True)
-    missed = [
-        f"less than {formats.number(limit, 3)} in {_in_a_sentence(name)}"
-        if limit < _largest_difference(name)
-        else f"any size in {_in_a_sentence(name)}"
-        for name, limit in limits
-    ]
-    return (
-        f"With this many rows and repeats, true differences of {listed(missed)} are often missed."
-    )
+def _outcomes(
+    everywhere: pd.DataFrame, inside: pd.DataFrame, objectives: Sequence[str], region: float
+) -> Table:
+    """Return the table of the outcomes' probabilities, medians over repeats.
 
-
-_OUTCOMES_CAPTION = (
-    "A run is better in a metric if it is ahead by more than 'equal up to' in the next table."
-)
-_MEDIANS = "\nThe probabilities are medians of {} repeats, which need not add up to 1."
-_REGION_CAPTION = (
-    "\ninside the region: the probability within the smallest region that holds {:.0%} of all "
-    "draws of the posterior, as in the paper Uncertainty Matters."
-)
-
-
-def _outcomes(findings: PairFindings, *, regions: bool) -> Table:
-    """Return the table of the outcomes' probabilities, medians over repeats."""
-    everywhere, inside = findings.everywhere, findings.inside
+    Parameters
+    ----------
+    region : the level of the region whose probabilities are shown, too; 0 for none.
+    """
     several = len(inside) > 1
-    columns = [Column("outcome"), Column("probability", "number")]
-    caption = _OUTCOMES_CAPTION
-    if regions:
-        columns.append(Column("inside the region", "number"))
-        if several:
-            columns.append(Column("over repeats", "interval"))
-        caption += _REGION_CAPTION.format(findings.level)
-    if several:
-        caption += _MEDIANS.format(len(inside))
-    rows = [
-        [
-            _outcome_label(str(name), findings.shown.objectives),
-            everywhere[name].median(),
-            inside[name].median(),
-            (inside[name].min(), inside[name].max()),
-        ]
-        for name in everywhere.columns
+    columns: list[tuple[Any, Column]] = [
+        (lambda event: _outcome_label(event, objectives), Column("outcome")),
+        (lambda event: everywhere[event].median(), Column("probability", "number")),
     ]
+    caption = say("pair", "outcomes")
+    if region:
+        column = Column("inside the region", "number")
+        columns.append((lambda event: inside[event].median(), column))
+        caption += say("pair", "region", level=region)
+    if region and several:
+        column = Column("over repeats", "interval")
+        columns.append((lambda event: (inside[event].min(), inside[event].max()), column))
+    if several:
+        caption += say("pair", "medians", repeats=len(inside))
     title = "How probable each outcome is"
-    return Table(columns, [row[: len(columns)] for row in rows], title, caption)
+    return table_of(everywhere.columns, columns, title=title, caption=caption)
 
 
-def _differences(findings: PairFindings) -> Table:
+def _differences(
+    comparison: Comparison, observed: Floats, level: float, *, averaged: bool
+) -> Table:
     """Return the table of both runs' values and of their differences, with intervals."""
-    comparison, level, averaged = findings.shown, findings.level, bool(findings.tested)
     ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
     means = comparison.delta.mean(axis=0)
-    columns = [
-        Column("metric"),
-        Column("A", "number"),
-        Column("B", "number"),
-        Column("A ahead by", "number"),
-        Column(f"{level:.0%} interval", "interval"),
-        Column("equal up to", "general"),
-    ]
-    first, second = findings.observed
-    rows: list[list[object]] = [
-        [label(name), first[i], second[i], means[i], (ends[0, i], ends[1, i]), comparison.rope[i]]
-        for i, name in enumerate(comparison.objectives)
-    ]
-    explained = [
-        f"A, B: the value in the test rows{', a mean over repeats' if averaged else ''}.",
-        f"A ahead by: {_directions(comparison.objectives)} This is the posterior mean, an average "
-        "over all differences that the tested rows leave possible, and so need not equal the "
-        "difference of the columns A and B.",
+    reach = comparison.reach(level)
+    columns: list[tuple[Any, Column]] = [
+        (lambda i: label(comparison.objectives[i]), Column("metric")),
+        (lambda i: observed[0][i], Column("A", "number")),
+        (lambda i: observed[1][i], Column("B", "number")),
+        (lambda i: means[i], Column("A ahead by", "number")),
+        (lambda i: (ends[0, i], ends[1, i]), Column(f"{level:.0%} interval", "interval")),
+        (lambda i: comparison.rope[i], Column("equal up to", "general")),
+        (lambda i: reach[i], Column("missed below", "number")),
     ]
     largest = np.array([_largest_difference(name) for name in comparison.objectives])
-    if (np.abs(ends) > largest).any():
-        explained.append(
-            "An interval that goes beyond what is possible means that there are too few repeats "
-            "to tell."
-        )
-    explained.append("equal up to: a smaller lead makes no difference in practice.")
-    if averaged:
-        columns.append(Column("missed below", "number"))
-        limits = comparison.reach(level)
-        rows = [[*row, limit] for row, limit in zip(rows, limits, strict=True)]
-        explained.append(
-            "missed below: of true differences smaller than this, such a comparison would "
-            "miss more than one in five."
-        )
-    title = "How far A is ahead of B" + ("" if averaged else ", in the typical repeat")
-    return Table(columns, rows, title, "\n".join(explained))
+    said = {
+        "mean_values" if averaged else "values": True,
+        "ahead": True,
+        "impossible": (np.abs(ends) > largest).any(),
+        "equal": True,
+        "missed": averaged,
+    }
+    directions = _directions(comparison.objectives)
+    explained = [say("pair", name, directions=directions) for name, holds in said.items() if holds]
+    return table_of(
+        range(len(means)),
+        columns if averaged else columns[:-1],
+        title="How far A is ahead of B" + ("" if averaged else ", in the typical repeat"),
+        caption="\n".join(explained),
+    )
 
 
 def _directions(objectives: Sequence[str]) -> str:
@@ -241,18 +196,6 @@ def _directions(objectives: Sequence[str]) -> str:
 
 
 MATRIX = "Probability that the run of the row outperforms the run of the column, in percent"
-_MATRIX_CAPTION = (
-    "A run outperforms another if it is better in at least one metric, by more than what matters "
-    "in practice, and worse in none.\n"
-    "Example: the probability that run 1 outperforms run 2 is {}%, and that run 2 outperforms run "
-    "1 is {}%. What is left to 100% is the probability that neither outperforms the other: there "
-    "is no difference that matters, or each is better in another metric."
-)
-_RANKS_CAPTION = (
-    "A run's rank is one more than the number of runs that outperform it with a probability of "
-    "{:g} or more; = marks a tie, in which those come first that more likely outperform the "
-    "others. The number before a run's name is its row and column below."
-)
 
 
 def ranking_document(
@@ -275,7 +218,7 @@ def ranking_document(
     order = in_order(ranks, outperforms)
     places = [[rank_of(ranks, i), rank, names[i], ids[i]] for rank, i in enumerate(order, start=1)]
     columns = [Column("rank", right=True), Column("", "count"), Column("run"), Column("id")]
-    ranked = Table(columns, places, caption=_RANKS_CAPTION.format(certainty))
+    ranked = Table(columns, places, caption=say("ranking", "ranks", certainty=certainty))
     return Document(title, [Section("", [ranked, _matrix(outperforms, order)])])
 
 
@@ -301,8 +244,11 @@ def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
     ]
     first, second = order[:2]
     pair = (outperforms[first, second], outperforms[second, first])
-    texts = [formats.percent(value).replace("<", "less than ") for value in pair]
-    caption = _MATRIX_CAPTION.format(*(text.replace(">", "more than ") for text in texts))
+    first_text, second_text = (
+        formats.percent(value).replace("<", "less than ").replace(">", "more than ")
+        for value in pair
+    )
+    caption = say("ranking", "matrix", first=first_text, second=second_text)
     return Table(columns, rows, title=MATRIX, caption=caption, repeated=1)
 
 
@@ -325,50 +271,52 @@ def choice_document(choice: Choice, names: Mapping[str, str]) -> Document:
 def _why_table_differs(choice: Choice) -> Iterator[str]:
     """Yield why the table of the chosen run has another number for the objective, if it has."""
     run, objective = choice.runs[choice.chosen_index], choice.judged[0]
-    table_value = estimate(run.summary(), objective.metric.name, run.protect)[0]
-    if isnan(table_value) or number(table_value) == number(objective.value):
-        return
-    yield (
-        f"fairbench table {run.id} shows {number(table_value)} as the {_name(objective.metric)}, "
-        f"the mean of the gaps of all splits. Here it is {number(objective.value)}, the gap of the "
-        "mean rates: luck makes the gap of a single split larger, and evens out in the mean rates. "
-        "The interval by itself is the same in both."
-    )
+    name = _name(objective["metric"])
+    there = estimate(run.summary(), objective["metric"].name, run.protect)[0]
+    if not isnan(there) and number(there) != number(objective["value"]):
+        values = {"run": run.id, "there": there, "metric": name, "judged": objective}
+        yield say("choice", "other_value", **values)
 
 
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
     """Return the chosen run, its estimates, the corrected limits, and the runs tied with it."""
-    objective, *bounded = choice.judged
-    best = choice.runs[choice.chosen_index]
-    k = len(choice.runs)
-    level = f"{choice.level:.0%}"
-    rows = "validation rows" if choice.apart else "test rows"
-    rows += f", as means over {choice.repeats} repeats," if choice.repeats > 1 else ""
-    words = " and ".join(_bounds_text(bound) for bound in choice.bounds)
-    within = f"{choice.eligible.sum()} of {k} runs have {words} on the {rows}".rstrip(",")
-    beginning_text = f"{within}. Of these, " if words else f"Of {k} runs, judged on the {rows} "
-    text = [
-        f"{beginning_text}{names[best.id]} ({best.id}) has the smallest {_name(objective.metric)}."
-    ]
-    seems = ", ".join(
-        f"{_name(judgement.metric)} {number(judgement.value)} ({interval(*judgement.naive)})"
-        for judgement in choice.judged
-    )
-    if choice.apart:
-        text.append(f"On the test rows, which did not choose, with {level} intervals: {seems}.")
-        text.append("These need no correction for the choice.")
-    else:
-        text.append(f"By itself, with {level} intervals: {seems}.")
-        text.append("It was chosen because it looks so, which is partly luck. Corrected for the")
-        corrected = [f"{_name(e.metric)} {interval(*e.corrected)}" for e in choice.judged]
-        text[-1] += f" choice among {k}: {', '.join(corrected)}."
-    if len(bounded) == 1 and bounded[0].metric.better == "lower":
-        ends = [number(end) for end in choice.simultaneous_upper]
-        text.append(
-            f"Both at once, at {level}: {_name(objective.metric)} at most {ends[0]} and "
-            f"{_name(bounded[0].metric)} at most {ends[1]}."
-        )
-    return " ".join([*text, _near_text(choice, names)])
+    text: dict[str, str] = {}
+    for judged in choice.judged:
+        name = _name(judged["metric"])
+        for key, said in {
+            "seems": f"{name} {number(judged['value'])} ({interval(*judged['naive'])})",
+            "corrected": f"{name} {interval(*judged['corrected'])}",
+            "at_once": f"{name} at most {number(judged['at_once'][1])}",
+        }.items():
+            between = " and " if key == "at_once" else ", "
+            text[key] = f"{text[key]}{between}{said}" if key in text else said
+    means = f", as means over {choice.repeats} repeats" if choice.repeats > 1 else ""
+    ending = "." if choice.bounds else means and ","
+    values = {
+        **text,
+        "runs": len(choice.runs),
+        "eligible": choice.eligible.sum(),
+        "bounds": " and ".join(_bounds_text(bound) for bound in choice.bounds),
+        "rows": "validation rows" if choice.apart else "test rows",
+        "means": f"{means}{ending}",
+        "chosen": _named(choice, names, [choice.chosen_index]),
+        "metric": _name(choice.judged[0]["metric"]),
+        "level": choice.level,
+    }
+    _, *bounded = choice.judged
+    holding = {
+        "within" if choice.bounds else "among": True,
+        "apart" if choice.apart else "corrected": True,
+        "at_once": len(bounded) == 1 and bounded[0]["metric"].better == "lower",
+    }
+    sentences = [say("choice", name, **values) for name, holds in holding.items() if holds]
+    return " ".join([*sentences, _near_text(choice, names)])
+
+
+def _named(choice: Choice, names: Mapping[str, str], places: Iterable[int]) -> str:
+    """Return the names and ids of runs."""
+    runs = [choice.runs[i] for i in places]
+    return "; ".join(f"{names[run.id]} ({run.id})" for run in runs)
 
 
 def _bounds_text(bound: Bound) -> str:
@@ -383,76 +331,74 @@ def _name(metric: Metric) -> str:
 
 def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     """Return which other runs cannot be distinguished from the best, the first five by name."""
-    order = np.argsort(choice.objectives, kind="stable")
-    best = choice.runs[choice.chosen_index]
-    near = [choice.runs[i] for i in order if choice.near[i] and not choice.same[i]]
-    same = [run for run, is_same in zip(choice.runs, choice.same, strict=True) if is_same]
-    tied = ""
-    if len(same) > 1:
-        tied_names = "; ".join(f"{names[run.id]} ({run.id})" for run in same if run.id != best.id)
-        tied = f"It is a tie with {tied_names}: their predictions of these rows are the same. "
+    order = np.argsort(choice.objectives, kind="stable").tolist()
+    near = [i for i in order if choice.verdict(i) == OPEN]
+    same = [i for i in np.flatnonzero(choice.same).tolist() if i != choice.chosen_index]
+    tie = say("choice", "tie", tied=_named(choice, names, same)) if same else ""
     if not near:
-        return f"{tied}No other run may be the best."
-    listed = "; ".join(f"{names[run.id]} ({run.id})" for run in near[:5])
-    further = f" and {len(near) - 5} more" if len(near) > 5 else ""
-    several = "other runs cannot be" if len(near) > 1 else "other run cannot be"
-    text = f"{tied}{len(near)} {several} told from the best: {listed}{further}."
+        return say("choice", "alone", tie=tie)
+    text = say(
+        "choice",
+        "near",
+        tie=tie,
+        count=len(near),
+        run="runs" if len(near) > 1 else "run",
+        shown=_named(choice, names, near[:5]),
+        further=f" and {len(near) - 5} more" if len(near) > 5 else "",
+    )
     behind = int((choice.near & choice.larger).sum())
     if not behind:
         return text
-    has = f"{behind} of them have" if behind > 1 else "One of them has"
-    subject = "they are" if behind > 1 else "it is"
-    name = _name(choice.judged[0].metric)
-    return (
-        f"{text} {has} a surely larger {name} than the chosen run: {subject} the best only if the "
-        "chosen run, and any other with a smaller one, is truly beyond a bound."
+    several = behind > 1
+    return say(
+        "choice",
+        "behind",
+        near=text,
+        have=f"{behind} of them have" if several else "One of them has",
+        they="they are" if several else "it is",
+        metric=_name(choice.judged[0]["metric"]),
     )
 
 
 def _chosen_run_table(choice: Choice) -> Table:
     """Return the table of the chosen run."""
     columns: list[tuple[Any, Column]] = [
-        (lambda judgement: _name(judgement.metric), Column("metric")),
+        (lambda judged: _name(judged["metric"]), Column("metric")),
         ("value", Column("value", "number")),
         ("naive", Column(f"{choice.level:.0%} interval", "interval")),
     ]
-    caption = "of these fitted models, on new people like those of the test rows; "
-    if choice.apart:
-        caption += "test rows did not choose, so that no correction is needed"
-    else:
+    if not choice.apart:
         columns.append(("corrected", Column("corrected for the choice", "interval")))
-        caption += (
-            "the first interval would hold for a run that was named before looking, the corrected "
-            "one holds for whichever run is chosen"
-        )
-    return table_of(choice.judged, columns, by="", title="the chosen run", caption=caption)
+    caption = say("choice", "table_apart" if choice.apart else "table_corrected")
+    return table_of(choice.judged, columns, title="the chosen run", caption=caption)
 
 
 def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
     """Return the table of all runs: those within the bounds by their objective, then the others."""
-    metrics = [judgement.metric for judgement in choice.judged]
-    columns = [Column("run"), Column("id")]
-    columns += [Column(_name(metric), "number") for metric in metrics]
-    columns.append(Column("standing"))
-    order = np.lexsort((choice.objectives, ~choice.eligible))
-    rows: list[list[object]] = []
-    for i in order:
-        run = choice.runs[i]
-        values = [choice.objectives[i], *choice.values[i]]
-        rows.append([names[run.id], run.id, *values, _standing(choice, int(i))])
+    values = np.column_stack([choice.objectives, choice.values])
+    columns: list[tuple[Any, Column]] = [
+        (lambda i: names[choice.runs[i].id], Column("run")),
+        (lambda i: choice.runs[i].id, Column("id")),
+        *(
+            (lambda i, place=place: values[i, place], Column(_name(judged["metric"]), "number"))
+            for place, judged in enumerate(choice.judged)
+        ),
+        (lambda i: _standing(choice, i), Column("standing")),
+    ]
+    order = np.lexsort((choice.objectives, ~choice.eligible)).tolist()
     rule = int(choice.eligible.sum())
-    rules = frozenset({rule} if 0 < rule < len(rows) else ())
+    rules = frozenset({rule} if 0 < rule < len(order) else ())
     where = "validation" if choice.apart else "test"
     caption = f"on the {where} rows; under the line are runs beyond a bound" if rules else ""
-    return Table(columns, rows, "all runs", caption, rules=rules, most=30)
+    return table_of(order, columns, title="all runs", caption=caption, rules=rules, most=30)
+
+
+_STANDINGS = {ALIKE: "tied: the same predictions", WORSE: "not the best"}
 
 
 def _standing(choice: Choice, i: int) -> str:
     """Return how run `i` compares with the chosen one, in a few words."""
     if i == choice.chosen_index:
         return "chosen"
-    if choice.same[i]:
-        return "tied: the same predictions"
-    if not choice.near[i]:
-        return "not the best"
-    return "best only if others miss a bound" if choice.larger[i] else "not told from the best"
+    is_open = "best only if others miss a bound" if choice.larger[i] else "not told from the best"
+    return _STANDINGS.get(choice.verdict(i), is_open)

@@ -7,13 +7,13 @@ data set. Nothing has pyplot's global state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from itertools import cycle
 from math import ceil
 from pathlib import Path
 from textwrap import fill
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -45,22 +45,11 @@ def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[s
     metrics = without_classes(every)
     title = mathtext(title)
     names = set(metrics["metric"])
-    if "reliability_mean_score" in names:
-        yield "reliability", reliability_figure(metrics, title)
-    if "spread_predicted" in names:
-        yield "spread", spread_figure(metrics, title)
-    if "selection_rate" in set(every["metric"]):
-        yield "group_rates", group_rates_figure(every, title, protect)
-    if "abstention_error_rate" in names:
-        yield "abstention", abstention_figure(metrics, title, protect)
-    if "feature_shift" in names:
-        yield "feature_shift", feature_shift_figure(metrics, title)
-    if "consistency_sd" in names:
-        yield "consistency", consistency_figure(metrics, title)
-    if "predictive_uncertainty" in names:
-        yield "uncertainties", uncertainties_figure(metrics, title, protect)
-    if "individual_fairness_prediction" in names:
-        yield "individual_fairness", individual_fairness_figure(metrics, title, protect)
+    for name, needed, draw in _OF_A_RUN:
+        if draw is group_rates_figure and needed in set(every["metric"]):
+            yield name, draw(every, title, protect)
+        elif needed in names:
+            yield name, draw(metrics, title, protect)
 
 
 def draw_figures(metrics: pd.DataFrame, title: str, protect: str, folder: Path) -> None:
@@ -93,30 +82,41 @@ def _new(width: float = 4.8, height: float = 4.2) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
-def reliability_figure(metrics: pd.DataFrame, title: str) -> Figure:
+def _binned_figure(
+    points: pd.DataFrame, title: str, labels: tuple[str, str], top: float | None = None
+) -> Figure:
+    """Draw a metric of bins of rows, y, against another, x; `top` is where both axes end."""
+    end = top or float(np.nanmax(points[["x", "y"]].to_numpy())) * 1.05
+    figure, axes = _new()
+    axes.plot([0, end], [0, end], color=GREY, linestyle="--", linewidth=1, label="calibrated")
+    axes.plot(
+        points["x"], points["y"], "o", color=BLUE, alpha=0.2, markersize=3, label="one repeat"
+    )
+    mean = points.groupby("bin", sort=False)[["x", "y"]].mean().sort_values("x")
+    axes.plot(mean["x"], mean["y"], "o-", color=ORANGE, markersize=5, label="mean of repeats")
+    axes.set(xlabel=labels[0], ylabel=labels[1], title=title, xlim=(0, top), ylim=(0, top))
+    axes.legend(frameon=False)
+    return figure
+
+
+def reliability_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw observed share of positives against mean predicted probability, per bin."""
+    labels = "mean predicted probability", "share of positives"
     points = _paired(metrics, "reliability_mean_score", "reliability_base_rate")
-    figure, axes = _new()
-    _identity(axes, 0, 1)
-    _per_repeat(axes, points)
-    axes.set(xlabel="mean predicted probability", ylabel="share of positives", title=title)
-    axes.set(xlim=(0, 1), ylim=(0, 1))
-    axes.legend(frameon=False)
-    return figure
+    return _binned_figure(points, title, labels, 1)
 
 
-def spread_figure(metrics: pd.DataFrame, title: str) -> Figure:
+def spread_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw the sd of the residuals against mean predicted uncertainty, per group of rows."""
+    labels = "mean predicted uncertainty", "sd of target - prediction"
     points = _paired(metrics, "spread_predicted", "spread_empirical")
-    points = points[points["bins"] == points["bins"].iloc[0]]
-    figure, axes = _new()
-    top = float(np.nanmax(points[["x", "y"]].to_numpy())) * 1.05
-    _identity(axes, 0, top)
-    _per_repeat(axes, points)
-    axes.set(xlabel="mean predicted uncertainty", ylabel="sd of target - prediction", title=title)
-    axes.set(xlim=(0, None), ylim=(0, None))
-    axes.legend(frameon=False)
-    return figure
+    return _binned_figure(points[points["bins"] == points["bins"].iloc[0]], title, labels)
+
+
+def _paired(metrics: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    keys = ["repeat", "fold", "variant", "bins", "bin"]
+    sides = [metrics[metrics["metric"] == name].set_index(keys)["value"] for name in (x, y)]
+    return pd.DataFrame({"x": sides[0], "y": sides[1]}).reset_index()
 
 
 _OF_REPEATS = "rate, with 95 % interval of one repeat (medians over repeats)"
@@ -253,7 +253,7 @@ def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure
     return figure
 
 
-def feature_shift_figure(metrics: pd.DataFrame, title: str) -> Figure:
+def feature_shift_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw the features that abstention moves most, at the highest rate of abstention."""
     shifts = feature_shifts(metrics)
     rate = shifts["rate"].max()
@@ -298,7 +298,7 @@ def _font_has(sign: str) -> bool:
     return sign.isascii() or bool(get_font(findfont(FontProperties())).get_char_index(ord(sign)))
 
 
-def consistency_figure(metrics: pd.DataFrame, title: str) -> Figure:
+def consistency_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure:
     """Draw the distribution over individuals of the sd across variants, and the noise's beside it.
 
     Boxes run from the 25th to the 75th percentile, whiskers from the 5th to the 95th, crosses mark
@@ -331,25 +331,6 @@ def _band(axes: Axes, curve: Any, *, color: str, **style: Any) -> None:
     mean, sd = curve.mean(), curve.std().fillna(0)
     axes.plot(mean.index, mean, color=color, **style)
     axes.fill_between(mean.index, mean - sd, mean + sd, color=color, alpha=0.15, linewidth=0)
-
-
-def _paired(metrics: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    keys = ["repeat", "fold", "variant", "bins", "bin"]
-    sides = [metrics[metrics["metric"] == name].set_index(keys)["value"] for name in (x, y)]
-    return pd.DataFrame({"x": sides[0], "y": sides[1]}).reset_index()
-
-
-def _identity(axes: Axes, low: float, high: float) -> None:
-    axes.plot([low, high], [low, high], color=GREY, linestyle="--", linewidth=1, label="calibrated")
-
-
-def _per_repeat(axes: Axes, points: pd.DataFrame) -> None:
-    """Draw every repeat faintly, and the mean of each bin on top."""
-    axes.plot(
-        points["x"], points["y"], "o", color=BLUE, alpha=0.2, markersize=3, label="one repeat"
-    )
-    mean = points.groupby("bin", sort=False)[["x", "y"]].mean().sort_values("x")
-    axes.plot(mean["x"], mean["y"], "o-", color=ORANGE, markersize=5, label="mean of repeats")
 
 
 PARTS = ("aleatoric", "epistemic", "predictive")
@@ -422,6 +403,17 @@ def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) 
     return figure
 
 
+# The figures of a run: name, metric that it needs, and what draws it.
+_OF_A_RUN = (
+    ("reliability", "reliability_mean_score", reliability_figure),
+    ("spread", "spread_predicted", spread_figure),
+    ("group_rates", "selection_rate", group_rates_figure),
+    ("abstention", "abstention_error_rate", abstention_figure),
+    ("feature_shift", "feature_shift", feature_shift_figure),
+    ("consistency", "consistency_sd", consistency_figure),
+    ("uncertainties", "predictive_uncertainty", uncertainties_figure),
+    ("individual_fairness", "individual_fairness_prediction", individual_fairness_figure),
+)
 LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 
 
@@ -441,19 +433,8 @@ _LETTERS_PER_INCH = 10
 _OBJECTIVES = ("error_rate", "statistical_parity", "equalized_odds")
 
 
-class Style(NamedTuple):
-    """The style of a method in every panel; two that coincide can both be seen."""
-
-    colour: str
-    marker: str
-    line: str
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Return options for :meth:`matplotlib.axes.Axes.plot`, with hollow markers."""
-        return {"color": self.colour, "marker": self.marker, "markerfacecolor": "none"}
-
-
+# How a method looks in every panel; two that coincide can both be seen, as markers are hollow.
+Style: TypeAlias = Mapping[str, Any]
 Draw: TypeAlias = Callable[[Axes, pd.DataFrame, Mapping[str, Style]], None]
 
 
@@ -463,22 +444,18 @@ def consistency(metrics: pd.DataFrame) -> Iterator[Named]:
     Boxes run from the 25th to the 75th percentile of individuals, whiskers from the 5th to the
     95th, crosses mark the maximum; grey are the same for fits that differ in their draws alone.
     """
-    figure = _panels(metrics, _boxes, columns=2, height=0.9 + 0.38 * metrics["method"].nunique())
-    _x_label(figure, "sd of an individual's uncertainty across variants")
-    if "noise_sd" in set(metrics["metric"]):
-        _x_label(figure, "sd of an individual's uncertainty across variants (grey: draws alone)")
-    yield "", figure
+    draws = " (grey: draws alone)" if "noise_sd" in set(metrics["metric"]) else ""
+    label = f"sd of an individual's uncertainty across variants{draws}"
+    height = 0.9 + 0.38 * metrics["method"].nunique()
+    yield "", _panels(metrics, _boxes, label, columns=2, height=height, key=False)
 
 
 def spread(metrics: pd.DataFrame) -> Iterator[Named]:
     """Draw the sd of residuals against mean uncertainty, a figure for each number of groups."""
     points = metrics[metrics["metric"].isin(["spread_predicted", "spread_empirical"])]
     for bins, bin_points in points.groupby("bins"):
-        figure = _panels(bin_points, _diagram)
-        _x_label(figure, f"mean predicted uncertainty, of {bins} groups of like uncertainty")
-        figure.supylabel("sd of target - prediction")
-        _legend(figure)
-        yield f"groups{bins}", figure
+        label = f"mean predicted uncertainty, of {bins} groups of like uncertainty"
+        yield f"groups{bins}", _panels(bin_points, _diagram, label, "sd of target - prediction")
 
 
 def abstention(metrics: pd.DataFrame) -> Iterator[Named]:
@@ -489,59 +466,58 @@ def abstention(metrics: pd.DataFrame) -> Iterator[Named]:
     for metric, label in names.items():
         rows = curves[(curves["metric"] == metric) & (curves["group"] == "")]
         if len(rows):
-            figure = _panels(rows, _method_curves)
-            _x_label(figure, "share abstained on")
-            figure.supylabel(f"{label}, rows kept")
-            _legend(figure)
+            figure = _panels(rows, _method_curves, "share abstained on", f"{label}, rows kept")
             yield metric.removeprefix("abstention_"), figure
     for rate, rows in feature_shifts(metrics).groupby("rate"):
-        figure = _panels(rows, _dots, columns=2, height=3.6)
-        _x_label(figure, f"{SHIFT_LABEL}, abstaining on {rate:.0%}")
-        _legend(figure)
+        label = f"{SHIFT_LABEL}, abstaining on {rate:.0%}"
+        figure = _panels(rows, _dots, label, columns=2, height=3.6)
         yield f"feature_shift_rate{rate:g}", figure
-
-
-def group_errors(metrics: pd.DataFrame) -> Iterator[Named]:
-    """Draw the error on each group's kept rows against the share abstained on overall."""
-    yield from _by_group(metrics, "abstention_error_rate", "error rate, rows kept")
-
-
-def group_abstention(metrics: pd.DataFrame) -> Iterator[Named]:
-    """Draw the share abstained on in each group against the share overall."""
-    yield from _by_group(metrics, "abstention_rate", "share of the group abstained on")
 
 
 def _by_group(metrics: pd.DataFrame, metric: str, label: str) -> Iterator[Named]:
     """Draw a metric of groups at every rate of abstention, a line for each method and group."""
     rows = metrics[(metrics["metric"] == metric) & metrics["rate"].notna()]
     rows = rows[rows["group"] != ""]
-    if rows.empty:
-        return
-    figure = _panels(rows, _group_curves, columns=2)
-    _x_label(figure, "share abstained on, of everyone")
-    figure.supylabel(label)
-    _legend(figure)
-    yield "", figure
+    if len(rows):
+        yield "", _panels(rows, _group_curves, "share abstained on, of everyone", label, columns=2)
+
+
+# The error on each group's kept rows, and the share abstained on in each group, against the share
+# abstained on overall.
+group_errors = partial(_by_group, metric="abstention_error_rate", label="error rate, rows kept")
+group_abstention = partial(
+    _by_group, metric="abstention_rate", label="share of the group abstained on"
+)
 
 
 def _panels(
     metrics: pd.DataFrame,
     draw: Draw,
+    x_label: str,
+    y_label: str = "",
     *,
     columns: int = 3,
     height: float = 3.2,
     width: float = 0.0,
     sharey: bool = False,
+    key: bool = True,
 ) -> Figure:
     """Return a figure with a panel for each data set, and the same style of a method in all.
 
     Parameters
     ----------
+    x_label, y_label : of all panels.
     height, width : of a panel, in inches; as wide as fits on a page by default.
+    key : whether there is a legend of all panels.
     """
     methods = list(dict.fromkeys(metrics["method"]))
     styles = {
-        name: Style(COLOURS[i % 8], MARKERS[i % 9], ("-", "--")[i % 2])
+        name: {
+            "color": COLOURS[i % 8],
+            "marker": MARKERS[i % 9],
+            "linestyle": ("-", "--")[i % 2],
+            "markerfacecolor": "none",
+        }
         for i, name in enumerate(methods)
     }
     datasets = list(dict.fromkeys(metrics["dataset"]))
@@ -556,12 +532,12 @@ def _panels(
             draw(axes, metrics[metrics["dataset"] == name], styles)
         for axes in grid.flat[len(datasets) :]:
             axes.remove()
+    figure.supxlabel(fill(x_label, int(figure.get_figwidth() * _LETTERS_PER_INCH)))
+    if y_label:
+        figure.supylabel(y_label)
+    if key:
+        _legend(figure)
     return figure
-
-
-def _x_label(figure: Figure, text: str) -> None:
-    """Write a label under all panels, on as many lines as their width needs."""
-    figure.supxlabel(fill(text, int(figure.get_figwidth() * _LETTERS_PER_INCH)))
 
 
 def _legend(figure: Figure) -> None:
@@ -584,7 +560,7 @@ def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> No
             box = quantile_box(metrics[metrics["method"] == method], name)
             if box is None:
                 continue
-            colour = GREY if name == "noise" else style.colour
+            colour = GREY if name == "noise" else style["color"]
             line = {"color": colour, "linewidth": 1.5}
             axes.bxp(
                 [box], positions=[position + shift], widths=width, orientation="horizontal",
@@ -606,11 +582,12 @@ def _diagram(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Style]) -> N
         means = points[points["method"] == method].groupby(["bin", "metric"])["value"].mean()
         if means.empty:
             continue
+        many = {"linestyle": "", "alpha": 0.6} if many_bins else {}
         x, y = (means.unstack()[f"spread_{side}"] for side in ("predicted", "empirical"))
         top = float(np.nanmax([top, x.max(), y.max()]))
         axes.plot(
-            x, y, **style.options, linestyle="" if many_bins else style.line, linewidth=1,
-            markersize=3 if many_bins else 5, alpha=0.6 if many_bins else 1, label=mathtext(method),
+            x, y, **{**style, **many}, linewidth=1,
+            markersize=3 if many_bins else 5, label=mathtext(method),
         )  # fmt: skip
     axes.plot([0, top], [0, top], color=GREY, linestyle="--", linewidth=1, label="calibrated")
     axes.set(xlim=(0, None), ylim=(0, None))
@@ -621,7 +598,7 @@ def _method_curves(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) 
     for method, style in styles.items():
         curve: Any = rows[rows["method"] == method].groupby("rate")["value"]
         label = mathtext(method)
-        _band(axes, curve, **style.options, linestyle=style.line, markersize=5, label=label)
+        _band(axes, curve, **style, markersize=5, label=label)
     axes.set_ylim(0, None)
 
 
@@ -632,14 +609,8 @@ def _group_curves(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -
         group_rows = rows[rows["group"] == group]
         for method, style in styles.items():
             means = group_rows[group_rows["method"] == method].groupby("rate")["value"].mean()
-            axes.plot(
-                means.index,
-                means,
-                **style.options,
-                linestyle=line,
-                markersize=4,
-                label=mathtext(method),
-            )
+            looks = {**style, "linestyle": line, "markersize": 4}
+            axes.plot(means.index, means, **looks, label=mathtext(method))
     handles = [Line2D([], [], color="black", linestyle=line) for line in lines.values()]
     axes.legend(handles, [short(str(group), 22) for group in lines], fontsize=9, frameon=False)
     axes.set_ylim(0, None)
@@ -651,13 +622,8 @@ def _dots(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None:
     means = means.loc[means.max(axis=1).nlargest(TOP_FEATURES).index]
     for method, style in styles.items():
         if method in means:
-            axes.plot(
-                means[method],
-                range(len(means)),
-                **style.options,
-                linestyle="",
-                label=mathtext(method),
-            )
+            looks = {**style, "linestyle": ""}
+            axes.plot(means[method], range(len(means)), **looks, label=mathtext(method))
     axes.set_yticks(range(len(means)), [short(str(name), 22) for name in means.index])
     axes.invert_yaxis()
     axes.set_xlim(0, None)
@@ -680,10 +646,8 @@ def parity(metrics: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
     if UA_SP not in set(metrics["metric"]):
         return
     height = 1.2 + 0.28 * metrics["method"].nunique()
-    figure = _panels(metrics, _panel, columns=2, height=height, width=6.4, sharey=True)
-    _x_label(figure, "largest Kolmogorov-Smirnov distance between groups")
-    _legend(figure)
-    yield "", figure
+    label = "largest Kolmogorov-Smirnov distance between groups"
+    yield "", _panels(metrics, _panel, label, columns=2, height=height, width=6.4, sharey=True)
 
 
 def _panel(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> None:

@@ -145,7 +145,6 @@ def gate_table(gate: Gate) -> Table:
             (lambda row: TableCell(row["verdict"], mark=_MARKS[row["verdict"]]), Column("verdict")),
             ("needs", Column("why open", left_out=3)),
         ],
-        by="",
         caption=(
             "A condition fails where its whole interval is on the bad side of its bound, passes "
             "where it is on the good side, and is open otherwise."

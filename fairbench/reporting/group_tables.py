@@ -1,20 +1,57 @@
-"""Tables and lines of groups, which reports of all kinds have in common."""
+"""Tables, sentences and lines of groups, which reports of all kinds have in common."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from math import isnan
+from string import Formatter
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from fairbench.core.arrays import Floats
+from fairbench.core.text import count, interval, number, percent, signed
 from fairbench.evaluation.by_group import GroupScores
 from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
 from fairbench.reporting.document.model import Bar, Column, Details, Paragraph, Table
+
+# How sentences show a value, by the name after its colon.
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "number": number,
+    "signed": signed,
+    "count": count,
+    "percent": percent,
+    "interval": lambda ends: interval(*ends),
+    "estimate": lambda estimate: f"{number(estimate[0])} ({interval(*estimate[1:])})",
+    "change": lambda estimate: f"{signed(estimate[0])} ({interval(*estimate[1:])})",
+    "Upper": lambda text: f"{text[:1].upper()}{text[1:]}",
+}
+
+
+class _Formatter(Formatter):
+    """The formatter of sentences."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        shown = _SHOWN.get(format_spec)
+        return shown(value) if shown else str(super().format_field(value, format_spec))
+
+
+@cache
+def _sentences() -> dict[str, dict[str, str]]:
+    text = files("fairbench.reporting").joinpath("sentences.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def say(page: str, name: str, /, **values: object) -> str:
+    """Return a sentence or a caption of a page, of ``sentences.toml``, with its values."""
+    return _Formatter().vformat(_sentences()[page][name], (), values)
+
 
 MOST_ROWS = 16  # rows of a table by group that a terminal shows
 MOST_LINES = 8  # groups in a figure
@@ -45,13 +82,28 @@ def bars(ends: Sequence[tuple[float, float, float]], epsilon: float) -> list[Bar
     scaled = (100 * (values - low) / (high - low)).tolist()
     *placed, (left, zero, right) = [[round(end, 1) for end in triple] for triple in scaled]
     return [
-        None if isnan(lower + value + upper) else Bar(lower, value, upper, (left, right), zero)
+        None if isnan(lower + value + upper) else Bar((lower, value, upper), (left, right), zero)
         for lower, value, upper in placed
     ]
 
 
+def rows_of(table: pd.DataFrame, by: Sequence[str], named: str = "metric") -> list[dict[str, Any]]:
+    """Return a row for each combination of the columns `by` of a long table.
+
+    A row has these columns, and for each metric (or whatever else the column `named` names) its own
+    row of the long table: with its mean or value, lower, upper and n.
+    """
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for estimate in table.to_dict("records"):
+        key = tuple(estimate[name] for name in by)
+        row = rows.setdefault(key, dict(zip(by, key, strict=True)))
+        row[str(estimate[named])] = estimate
+    return list(rows.values())
+
+
 Row = TypeVar("Row")
-# How a cell is filled from a row: by a field, by several fields, or by a function of the row.
+# How a cell is filled from a row: by a field, by several fields, or by a function of the row. The
+# field ``rate.mean`` is that of an estimate, see `rows_of`; if a row lacks it, its cell is empty.
 Shown: TypeAlias = str | tuple[str, ...] | Callable[[Row], object]
 OF_GROUP = (("attribute", Column("of", left_out=1)), ("group", Column("group")))
 
@@ -60,7 +112,7 @@ def table_of(
     rows: Iterable[Row],
     columns: Sequence[tuple[Shown[Row], Column]],
     *,
-    by: str = "attribute",
+    by: str | None = None,
     **about: Any,
 ) -> Table:
     """Return a table of rows, by columns that are each a function of a row and its heading.
@@ -68,27 +120,33 @@ def table_of(
     Parameters
     ----------
     rows : mappings, or objects with the fields as attributes.
-    by : the field at whose changes a rule is drawn; empty for none.
+    by : the field at whose changes a rule is drawn; by default ``attribute``, if rows have it;
+        empty for none.
     about : further fields of the :class:`Table`, such as its caption.
     """
     rows = list(rows)
 
     def field(row: Row, name: str) -> object:
-        return row[name] if isinstance(row, Mapping) else getattr(row, name)
+        if not isinstance(row, Mapping):
+            return getattr(row, name)
+        estimate, _, part = name.rpartition(".")
+        return row.get(estimate, {}).get(part) if estimate else row[name]
 
     def cell(row: Row, shown: Shown[Row]) -> object:
         if isinstance(shown, str):
             return field(row, shown)
         if isinstance(shown, tuple):
-            return tuple(field(row, name) for name in shown)
+            values = tuple(field(row, name) for name in shown)
+            return None if any(value is None for value in values) else values
         return shown(row)
 
-    return Table(
-        [column for _, column in columns],
-        [[cell(row, shown) for shown, _ in columns] for row in rows],
-        rules=starts([str(field(row, by)) for row in rows]) if by else frozenset(),
-        **about,
-    )
+    if by is None and rows:
+        names = rows[0] if isinstance(rows[0], Mapping) else dir(rows[0])
+        by = "attribute" if "attribute" in names else ""
+    if by:
+        about["rules"] = starts([str(field(row, by)) for row in rows])
+    cells = [[cell(row, shown) for shown, _ in columns] for row in rows]
+    return Table([column for _, column in columns], cells, **about)
 
 
 def all_metrics(metrics_of_run: pd.DataFrame, note: str = "") -> Details:

@@ -6,8 +6,9 @@ metrics and intervals of several; `tidy` has a row for each metric of each run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite, nan
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,25 +53,12 @@ from fairbench.reporting.document.model import (
     Section,
     Table,
 )
-from fairbench.reporting.group_tables import starts, table_of
+from fairbench.reporting.group_tables import rows_of, say, starts, table_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.predictions import Description
 from fairbench.results.record import GROUPS
 from fairbench.results.runs import Run
 
-_SET_COLUMNS = (
-    Column("group"),
-    Column("coverage", "number", decimals=3),
-    Column("95 % interval", "interval", left_out=1),
-    Column("mean size", "number", decimals=2),
-    Column("95 % interval", "interval", decimals=2, left_out=2),
-    Column("empty sets", "number", decimals=3),
-    Column("rows", "count", left_out=3),
-)
-_SET_CAPTION = (
-    "coverage: the share of sets that hold the label; mean size: how many labels a set holds; "
-    "other levels and groups are in metrics.parquet"
-)
 _LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
 
@@ -85,34 +73,29 @@ def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
     set_rows = set_rows[
         (set_rows["level"] == level) & ((set_rows["group"] != "") | (set_rows["attribute"] == ""))
     ]
-    row_of = {(row.metric, row.group): row for row in set_rows.itertuples()}
-    rows: list[list[object]] = []
-    for group in [group for metric, group in row_of if metric == "set_size"]:
-        coverage, size = row_of["coverage", group], row_of["set_size", group]
-        estimates = [
-            (estimate.mean, (estimate.lower, estimate.upper)) for estimate in (coverage, size)
-        ]
-        empty = row_of["empty_sets", group].mean
-        rows.append([group or "everyone", *estimates[0], *estimates[1], empty, size.n])
-    yield Table(_SET_COLUMNS, rows, f"sets that promise {level:.0%}", _SET_CAPTION)
+    yield table_of(
+        [row for row in rows_of(set_rows, ["group"]) if "set_size" in row],
+        [
+            (lambda row: row["group"] or "everyone", Column("group")),
+            ("coverage.mean", Column("coverage", "number")),
+            (
+                ("coverage.lower", "coverage.upper"),
+                Column("95 % interval", "interval", left_out=1),
+            ),
+            ("set_size.mean", Column("mean size", "number", decimals=2)),
+            (
+                ("set_size.lower", "set_size.upper"),
+                Column("95 % interval", "interval", decimals=2, left_out=2),
+            ),
+            ("empty_sets.mean", Column("empty sets", "number")),
+            ("set_size.n", Column("rows", "count", left_out=3)),
+        ],
+        title=f"sets that promise {level:.0%}",
+        caption=say("run", "sets"),
+    )
 
 
 FITS = ("constraint_active", *COSTS)
-_COLUMNS = (
-    Column("metric"),
-    Column("of"),
-    Column("mean", "number", decimals=4),
-    Column("sd", "number", decimals=4, left_out=2),
-    Column("95 % interval", "interval", left_out=1),
-    Column("rows", "count", left_out=3),
-    Column("status"),
-)
-_CAPTION = (
-    "mean and sd: over repeats; 95 % interval: {}; the interval of a gap is for the gap between "
-    "the groups' mean rates, and may begin at 0; rows: how many rows the value rests on, of a gap "
-    "those of its smallest group; {}all metrics are in metrics.parquet"
-)
-_STATUS_CAPTION = "status: n stands for rows, and (1 of 3) for 1 of 3 repeats; "
 
 
 def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
@@ -158,27 +141,18 @@ def document_of(run: Run) -> Document:
 def labels_in_words(about: Description) -> str:
     """Return what the labels of a data set mean, and what a selection rate is a share of."""
     if about.task is Task.REGRESSION:
-        return (
-            f"The target, {about.target_name}, is a number. The gap in selection rate is between "
-            "the groups' shares of predictions above one value, where that gap is largest."
-        )
+        return say("run", "target", name=about.target_name)
     if about.task is Task.MULTICLASS:
         names = [f"'{name}'" for name in about.classes]
         order = ", in this order" if about.ordered else ""
-        text = (
-            f"The classes are {', '.join(names)}{order}. The selection rate of a class is the "
-            "share predicted to be in it."
-        )
+        text = say("run", "classes", names=", ".join(names), order=order)
     else:
         names = ["Label 0", "Label 1"]
-        text = "The selection rate is the share predicted 1."
-        if about.positive_label:
-            text = (
-                f"Label 1 is '{about.positive_label}'; the selection rate is the share predicted 1."
-            )
+        label = about.positive_label
+        text = say("run", "positive" if label else "labels", label=label)
     if about.favourable is None:
         return text
-    return f"{text} {names[about.favourable]} is good for the person."
+    return say("run", "favourable", text=text, name=names[about.favourable])
 
 
 def run_document(
@@ -202,16 +176,22 @@ def run_document(
     chance = debiased_gaps(headlines, summary)
     parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
-    rows = list(_rows(headlines))
-    status_caption = _STATUS_CAPTION if any(row[-1] for row in rows) else ""
-    caption = _CAPTION.format(about(headlines), status_caption)
-    columns = list(_COLUMNS)
+    rows = list(_rows(headlines, chance.tolist()))
+    status = say("run", "status") if any(row["status"] for row in rows) else ""
+    caption = say("run", "metrics", about=about(headlines), status=status)
+    columns: list[tuple[Any, Column]] = [
+        ("label", Column("metric")),
+        ("of", Column("of")),
+        ("mean", Column("mean", "number", decimals=4)),
+        ("sd", Column("sd", "number", decimals=4, left_out=2)),
+        (("lower", "upper"), Column("95 % interval", "interval", left_out=1)),
+        ("n", Column("rows", "count", left_out=3)),
+        ("status", Column("status")),
+    ]
     if np.isfinite(chance).any():
-        columns.insert(3, Column(DEBIASED, "number", decimals=4))
-        of_rows = [less if np.isfinite(less) else None for less in chance.tolist()]
-        rows = [[*row[:3], less, *row[3:]] for row, less in zip(rows, of_rows, strict=True)]
+        columns.insert(3, (DEBIASED, Column(DEBIASED, "number", decimals=4)))
         caption = f"{DEBIASED_MEANS}; {caption}"
-    table = Table(columns, rows, "", caption, rules=rules)
+    table = table_of(rows, columns, by="", caption=caption, rules=rules)
     tables = [
         table,
         *(t for of in (_classes, set_tables, _pooled_groups_table) for t in of(summary, protect)),
@@ -222,24 +202,6 @@ def run_document(
     return Document(name, [Section("", [*lead, *tables])])
 
 
-_CLASS_COLUMNS = (
-    Column("class"),
-    Column("share", "number", decimals=3),
-    Column("predicted", "number", decimals=3),
-    Column("found", "number", decimals=3),
-    Column("false alarms", "number", decimals=3, left_out=1),
-    Column("gap in predicted", "number", decimals=3),
-    Column("95 % interval", "interval", decimals=2, left_out=2),
-    Column("gap in found", "number", decimals=3),
-    Column("95 % interval", "interval", decimals=2, left_out=3),
-)
-_CLASS_CAPTION = (
-    "share: of the rows that are of the class; predicted: of the rows predicted so; found: of the "
-    "rows of the class, those predicted so (true positive rate); false alarms: of all other rows "
-    "(false positive rate); gaps: the largest between two groups of {}"
-)
-
-
 def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
     """Yield the table of each class against the rest, if there are several classes."""
     class_rows = values_of(summary)
@@ -247,36 +209,23 @@ def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
     class_rows = class_rows[
         class_rows["outcome"].notna() & class_rows["attribute"].isin(["", protect])
     ]
-    row_of = {(row.metric, row.outcome): row for row in class_rows.itertuples()}
-    names = [outcome for metric, outcome in row_of if metric == "base_rate"]
-    rows: list[list[object]] = []
-    for name in names:
-        cells = [row_of[rate, name].mean for rate in _CLASS_RATES]
-        for gap in ("statistical_parity", "equal_opportunity"):
-            row = row_of.get((gap, name))
-            none = (np.nan, (np.nan, np.nan))
-            cells += none if row is None else (row.mean, (row.lower, row.upper))
-        rows.append([str(name), *cells])
+    rows = [row for row in rows_of(class_rows, ["outcome"]) if "base_rate" in row]
+    shares = {
+        "base_rate": "share", "selection_rate": "predicted", "true_positive_rate": "found",
+    }  # fmt: skip
+    columns: list[tuple[Any, Column]] = [
+        (lambda row: str(row["outcome"]), Column("class")),
+        *((f"{rate}.mean", Column(title, "number")) for rate, title in shares.items()),
+        ("false_positive_rate.mean", Column("false alarms", "number", left_out=1)),
+    ]
+    gaps = {"statistical_parity": "gap in predicted", "equal_opportunity": "gap in found"}
+    for left_out, (gap, title) in enumerate(gaps.items(), start=2):
+        interval = Column("95 % interval", "interval", decimals=2, left_out=left_out)
+        columns.append((f"{gap}.mean", Column(title, "number")))
+        columns.append(((f"{gap}.lower", f"{gap}.upper"), interval))
     if rows:
-        caption = _CLASS_CAPTION.format(protect)
-        yield Table(_CLASS_COLUMNS, rows, "each class against the rest", caption)
-
-
-_CLASS_RATES = ("base_rate", "selection_rate", "true_positive_rate", "false_positive_rate")
-_POOLED_COLUMNS = (
-    Column("rate"),
-    Column("group"),
-    Column("raw", "number", decimals=4),
-    Column("pooled", "number", decimals=4),
-    Column("pooled interval", "interval"),
-    Column("P(worst)", "number", decimals=2),
-    Column("rows", "count", left_out=1),
-    Column("remark"),
-)
-_POOLED_CAPTION = (
-    "raw: from the group's own rows; pooled: drawn towards what the other groups lead one to "
-    "expect, the more the fewer the rows; P(worst): that no other group's rate is worse"
-)
+        caption = say("run", "class_rates", protect=protect)
+        yield table_of(rows, columns, title="each class against the rest", caption=caption)
 
 
 def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
@@ -286,20 +235,32 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]
     group_rows = group_rows[
         (group_rows["group"] != "") & group_rows["statistic"].isin([VALUE, POOLED, WORST])
     ]
-    row_of = {(row.metric, row.statistic, row.group): row for row in group_rows.itertuples()}
-    rows: list[list[object]] = []
-    for (rate, statistic, group), row in row_of.items():
-        if statistic != POOLED:
-            continue
-        raw, worst = (row_of[rate, statistic_name, group].mean for statistic_name in (VALUE, WORST))
-        remark = "" if row.status == "ok" else status_text(str(row.status), str(row.reason))
-        ends = row.lower, row.upper
-        rows.append([label(str(rate)), group, raw, row.mean, ends, worst, row.n, remark])
+    rows = [
+        {**row, "label": label(row["metric"]), "remark": _status_of(row[POOLED])}
+        for row in rows_of(group_rows, ["metric", "group"], named="statistic")
+        if POOLED in row
+    ]
     if rows:
-        title = f"groups of {protect}, estimated together"
-        caption = _POOLED_CAPTION
-        rules = starts([str(row[0]) for row in rows]) - {0}
-        yield Table(_POOLED_COLUMNS, rows, title, caption, rules=rules)
+        yield table_of(
+            rows,
+            [
+                ("label", Column("rate")),
+                ("group", Column("group")),
+                (f"{VALUE}.mean", Column("raw", "number", decimals=4)),
+                (f"{POOLED}.mean", Column("pooled", "number", decimals=4)),
+                ((f"{POOLED}.lower", f"{POOLED}.upper"), Column("pooled interval", "interval")),
+                (f"{WORST}.mean", Column("P(worst)", "number", decimals=2)),
+                (f"{POOLED}.n", Column("rows", "count", left_out=1)),
+                ("remark", Column("remark")),
+            ],
+            title=f"groups of {protect}, estimated together",
+            caption=say("run", "pooled"),
+            rules=starts([row["label"] for row in rows]) - {0},
+        )
+
+
+def _status_of(row: Mapping[str, Any]) -> str:
+    return "" if row["status"] == "ok" else status_text(str(row["status"]), str(row["reason"]))
 
 
 _MOST_UNLIKE = 8  # groups that are shown
@@ -310,7 +271,7 @@ def _unlike(unlike: pd.DataFrame) -> Table:
     title = (
         f"groups that differ from everyone else: {len(unlike)} of {unlike.attrs['tests']} tested"
     )
-    caption = "chosen from all rates and groups of the run so that at most one in ten is wrong"
+    caption = say("run", "unlike")
     if len(unlike) > _MOST_UNLIKE:
         caption += f"; the {_MOST_UNLIKE} surest are shown"
     return table_of(
@@ -345,21 +306,24 @@ def has_means_of_gaps(summary: pd.DataFrame) -> bool:
     return any(str(text).endswith(": their mean rates") for text in summary.get("estimand", ()))
 
 
-def _rows(headlines: pd.DataFrame) -> Iterator[list[object]]:
-    """Yield the cells of each headline metric."""
+def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str, Any]]:
+    """Yield the headline metrics as rows of a table, with gaps less what chance adds to them."""
     groups = list(dict.fromkeys(str(group) for group in headlines["group"] if group))
-    for row in headlines.itertuples():
-        name = str(row.metric)
-        detail = row.group or _compared(name, groups)
-        where = f"{row.attribute}: {detail}" if detail else str(row.attribute)
-        if row.status != "ok":
-            status = status_text(str(row.status), str(row.reason))
-        elif np.isnan(row.lower):
+    for row, less in zip(headlines.to_dict("records"), chance, strict=True):
+        name = str(row["metric"])
+        detail = row["group"] or _compared(name, groups)
+        status = _status_of(row)
+        if not status and np.isnan(row["lower"]):
             status = without_interval(name)
-        else:
-            status = _too_wide(name, row.upper - row.lower, row.n)
-        ends = row.lower, row.upper
-        yield [label(name), where, row.mean, row.sd, ends, row.n, status]
+        elif not status:
+            status = _too_wide(name, row["upper"] - row["lower"], row["n"])
+        yield {
+            **row,
+            "label": label(name),
+            "of": f"{row['attribute']}: {detail}" if detail else str(row["attribute"]),
+            "status": status,
+            DEBIASED: less if np.isfinite(less) else None,
+        }
 
 
 def _compared(name: str, groups: Sequence[str]) -> str:
@@ -385,12 +349,6 @@ def _too_wide(name: str, width: float, rows: float) -> str:
     return f"wide: {count(rows)} rows are too few to tell" if is_share and width >= _WIDE else ""
 
 
-_TRADEOFF_CAPTION = (
-    "*: no other run has a smaller mean in one and no larger in the other; sd: posterior of {}; "
-    "dominated: probability that the run most likely to beat it is better in both, paired"
-)
-
-
 def tradeoff_document(
     rows: pd.DataFrame,
     metrics: Sequence[str],
@@ -407,9 +365,9 @@ def tradeoff_document(
     base : the name of the model whose thresholds the last column is about; empty for none.
     spread : the quantity whose posterior the standard deviations describe.
     """
-    caption = _TRADEOFF_CAPTION.format(spread)
+    caption = say("run", "tradeoff", spread=spread)
     if base:
-        caption += f"; thresholds: error of {base}, a threshold per group, at no larger gap"
+        caption += say("run", "thresholds", base=base)
     tables = [_table(rows[rows["metric"] == metric], metric, caption) for metric in metrics]
     return Document(title, [Section("", tables)])
 
@@ -429,7 +387,6 @@ def _table(rows: pd.DataFrame, metric: str, caption: str) -> Table:
             ("certainty", Column("dominated", "number", decimals=2)),
             ("postprocessed_error", Column("thresholds", "number", left_out=1)),
         ],
-        by="",
         title=f"error against the {metric.replace('_', ' ')} gap",
         caption=caption,
     )
@@ -483,51 +440,41 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     summary_of_run = {run.id: run.summary() for run in runs}
     _check(metrics, summary_of_run.values())
     names = runs.label()
-    rows = []
-    debiased: list[float] = []
-    tasks = dict[str, None]()
+    rows: list[dict[str, Any]] = []
     for run in runs:
         summary = summary_of_run[run.id]
-        tasks[task_of(summary)] = None
         headline_estimates = headlines(summary, run.protect)
         estimates = [estimate(summary, name, run.protect) for name in metrics] or list(
             headline_estimates.values()
         )
-        cells: list[object] = [cell for value, *ends in estimates for cell in (value, ends)]
-        debiased.append(nan if metrics else debiased_headline_gap(summary, run.protect))
-        cells.append(debiased[-1])
-        rows.append(
-            (
-                run.choices["dataset"],
-                headline_estimates["error"][0],
-                [run.id[:6], names[run.id], *cells],
-            )
-        )
-    rows.sort(key=lambda row: (row[0], row[1]))
-    every = pd.concat(list(summary_of_run.values())) if summary_of_run else pd.DataFrame()
-    ends = f"95 % intervals {about(every)}; a gap's may begin at 0"
-    if has_means_of_gaps(every):
-        ends += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
-    meanings = "" if metrics else _meanings(tasks)
-    is_debiased = any(map(isfinite, debiased))
-    if is_debiased:
-        meanings += f"{DEBIASED_MEANS}; "
-    column = [Column(DEBIASED, "number", left_out=1)]
-    return Table(
-        [Column("id"), Column("run"), *_columns(metrics), *(column if is_debiased else [])],
-        [row if is_debiased else row[:-1] for _, _, row in rows],
-        caption=f"{meanings}{ends}",
-        rules=starts([row[0] for row in rows]) - {0},
-        most=most,
-    )
-
-
-def _columns(metrics: Sequence[str]) -> Iterator[Column]:
-    """Yield a column for each metric and one for its interval; those of log loss go first."""
-    for title in [label(name) for name in metrics] or HEADLINES[BINARY]:
+        row: dict[str, Any] = {
+            "data": run.choices["dataset"],
+            "error": headline_estimates["error"][0],
+            "id": run.id[:6],
+            "name": names[run.id],
+            DEBIASED: nan if metrics else debiased_headline_gap(summary, run.protect),
+        }
+        for place, (value, *ends) in enumerate(estimates):
+            row |= {f"value {place}": value, f"ends {place}": ends}
+        rows.append(row)
+    rows.sort(key=lambda row: (row["data"], row["error"]))
+    columns: list[tuple[Any, Column]] = [("id", Column("id")), ("name", Column("run"))]
+    for place, title in enumerate([label(name) for name in metrics] or HEADLINES[BINARY]):
+        # Those of log loss go first.
         scarce = 2 * (title == "log loss" and not metrics)
-        yield Column(title, "number", left_out=scarce)
-        yield Column("95 % interval", "interval", decimals=2, left_out=scarce and scarce + 1)
+        interval = Column("95 % interval", "interval", decimals=2, left_out=scarce and scarce + 1)
+        columns.append((f"value {place}", Column(title, "number", left_out=scarce)))
+        columns.append((f"ends {place}", interval))
+    every = pd.concat(list(summary_of_run.values())) if summary_of_run else pd.DataFrame()
+    caption = "" if metrics else _meanings(dict.fromkeys(map(task_of, summary_of_run.values())))
+    if any(isfinite(row[DEBIASED]) for row in rows):
+        columns.append((DEBIASED, Column(DEBIASED, "number", left_out=1)))
+        caption += f"{DEBIASED_MEANS}; "
+    caption += f"95 % intervals {about(every)}; a gap's may begin at 0"
+    if has_means_of_gaps(every):
+        caption += "; a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"
+    rules = starts([row["data"] for row in rows]) - {0}
+    return table_of(rows, columns, caption=caption, rules=rules, most=most)
 
 
 def _check(metrics: Sequence[str], summaries: Iterable[pd.DataFrame]) -> None:

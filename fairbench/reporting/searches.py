@@ -7,7 +7,6 @@ sentences, the gains, the values and the trials.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,22 +16,18 @@ from fairbench.comparison.alternative import (
     FURTHER,
     SECONDS,
     TRIALS,
-    WHOLE,
     WORTH,
     Alternative,
-    Estimate,
-    GainOnTestRows,
-    PromisedGain,
+    Row,
     Searched,
-    Tried,
     TuningResult,
 )
 from fairbench.core import VERSION
-from fairbench.core.text import count, counted, csv_text, interval, number, percent, signed
+from fairbench.core.text import count, counted, csv_text
 from fairbench.experiments.execute import prepared
 from fairbench.experiments.tuning import Search
 from fairbench.inference.comparing import is_dominated
-from fairbench.metrics.registry import Metric
+from fairbench.inference.selection import BETTER, OPEN, verdict_of
 from fairbench.reporting.document.model import (
     Code,
     Column,
@@ -43,7 +38,7 @@ from fairbench.reporting.document.model import (
     Table,
     Text,
 )
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.group_tables import say, table_of
 
 SOURCE = (
     "Hays, Laufer, Barocas and Raghavan, “Statistical Guarantees in the Search for Less "
@@ -60,301 +55,192 @@ def alternative_document(answer: Alternative, command: str) -> Document:
     ----------
     command : the command that makes the document again.
     """
+    search = answer.search
     sections = [Section("What was searched", [*_search_blocks(answer), _candidates_table(answer)])]
-    if answer.search:
-        sections.insert(0, Section("What further search may gain", [_bounds_table(answer.search)]))
+    if search:
+        sections.insert(0, Section("What further search may gain", [_bounds_table(search)]))
     if answer.chosen_index:
         sections.insert(0, Section("What it would cost", [_flips(answer)]))
+    drawn = f"seed {search.seed}; the study is {search.folder}" if search else _NOTHING_DRAWN
+    values = _values(answer)
+
+    def tell(name: str) -> str:
+        return say("alternative", name, **values)
+
     return Document(
         f"A less discriminatory alternative: {answer.data} by {answer.protect}",
         sections,
         notes=answer.comparison.notes,
         data=_data(answer),
         files={"log.csv": csv_text(pd.DataFrame(_log(answer)))},
-        origin=f"Made by fairbench {VERSION}; {_drawn_options_text(answer)}",
+        origin=f"Made by fairbench {VERSION}; {drawn}.",
         summary=ExecutiveSummary(
-            found=list(_result_sentences(answer)),
-            sure=list(_basis_sentences(answer)),
-            unseen=list(_unsearched_sentences(answer)),
-            todo=list(_advice_sentences(answer)),
+            found=[tell(name) for name in _findings(answer)],
+            sure=[
+                tell("chosen_by"), *answer.notes, *(tell(name) for name in _basis(answer)),
+            ],
+            unseen=[tell(name) for name in _unseen(answer)],
+            todo=[tell(name) for name in _advice(answer)],
             titles=(
                 "What was found", "How sure this is", "What was not searched", "What to do next",
             ),
-            audited=[*_terms(answer), ("Command", (Code(command),))],
+            audited=[*_terms(answer, tell), ("Command", (Code(command),))],
             audited_title="What was compared",
             key_figures=_both_models_table(answer),
         ),
     )  # fmt: skip
 
 
-def _drawn_options_text(answer: Alternative) -> str:
-    if answer.search is None:
-        return "nothing was drawn or fitted."
-    return f"seed {answer.search.seed}; the study is {answer.search.folder}."
+_NOTHING_DRAWN = "nothing was drawn or fitted"
 
 
-def _name(metric: Metric) -> str:
-    return f"{metric.label} gap" if "gap" not in metric.label else metric.label
+def _name(answer: Alternative) -> str:
+    """Return the name of the gap in sentences."""
+    label = answer.comparison.metric.label
+    return label if "gap" in label else f"{label} gap"
 
 
-def _estimate_text(estimate: Estimate, text: Callable[[float], str] = number) -> str:
-    value, lower, upper = estimate
-    return f"{text(value)} ({interval(lower, upper)})"
+def _values(answer: Alternative) -> dict[str, object]:
+    """Return what the sentences of the page name."""
+    search, everyone = answer.search, answer.comparison.flips[-1]
+    values: dict[str, object] = {
+        "answer": answer,
+        "comparison": answer.comparison,
+        "search": search,
+        "everyone": everyone,
+        "changed": everyone["gained"] + everyone["lost"],
+        "other": answer.without_group,
+        "gap": _name(answer),
+        "others": counted(len(answer.tried) - 1, "candidate" if search else "other run"),
+        "most": answer.in_use["error"] + answer.within,
+        "source": SOURCE,
+        "read": " and ".join(answer.read),
+        "failed": counted(sum(bool(tried["reason"]) for tried in answer.tried), "candidate"),
+    }
+    if search:
+        values |= {
+            "seen_gain": search.seen_gain(1),
+            "true_gain": search.gain(1),
+            "left_out": counted(len(search.left_out), "combination"),
+            "drawn": counted(search.drawn, "candidate"),
+        }
+    return values
 
 
-def _candidates(answer: Alternative) -> str:
-    """Return how many other models were tried, in words."""
-    tried = len(answer.tried) - 1
-    kind = "candidate" if answer.search else "other run"
-    return counted(tried, kind)
-
-
-def _result_sentences(answer: Alternative) -> Iterator[str]:
-    """Yield the findings, the most important first."""
-    comparison = answer.comparison
-    gap = _name(answer.comparison.metric)
-    if not answer.chosen_index:
-        yield (
-            f"No alternative is better: of {_candidates(answer)}, none has a smaller {gap} on the "
-            f"validation rows at an error of at most {number(answer.in_use.error + answer.within)}."
-        )
-        yield (
-            f"On the {count(comparison.people)} test rows, the model in use has a {gap} of "
-            f"{_estimate_text(comparison.gaps[0])} and an error of "
-            f"{_estimate_text(comparison.errors[0])}."
-        )
+def _findings(answer: Alternative) -> Iterator[str]:
+    """Yield the names of the sentences on what was found, the most important first."""
+    if answer.chosen_index:
+        _, lower, upper = answer.comparison.error_change
+        yield answer.comparison.verdict
+        kept, exceeded = upper <= answer.within, lower > answer.within
+        yield "error_kept" if kept else "error_exceeded" if exceeded else "error_open"
+        yield "flips"
     else:
-        verdict_text = {
-            "smaller": f"There is a less discriminatory alternative. Its {gap} is surely smaller",
-            "open": f"Whether the best alternative has a smaller {gap} is open",
-            "larger": f"The alternative that looked best has a larger {gap}",
-        }[comparison.verdict]
-        yield (
-            f"{verdict_text}: on the {count(comparison.people)} test rows, "
-            f"{_estimate_text(comparison.gaps[1])} against {_estimate_text(comparison.gaps[0])} of "
-            f"the model in use, a change of {_estimate_text(comparison.gap_change, signed)}."
-        )
-        yield (
-            f"Its error is {_estimate_text(comparison.errors[1])} against "
-            f"{_estimate_text(comparison.errors[0])}, a change of "
-            f"{_estimate_text(comparison.error_change, signed)}; {_allowed_error_text(answer)}."
-        )
-        everyone = comparison.flips[-1]
-        changed = everyone.gained + everyone.lost
-        share = everyone.share
-        yield (
-            f"It decides otherwise for {count(changed)} of {count(everyone.people)} people "
-            f"({percent(share[0])} %; {percent(share[1])} to {percent(share[2])} %): "
-            f"{count(everyone.gained)} more are “{answer.label}” and {count(everyone.lost)} are no "
-            "longer."
-        )
-    yield from _on_groups(answer)
+        yield from ("none_found", "in_use")
+    if answer.chosen_index and answer.selected["group_at_prediction"]:
+        yield "group_or_other" if answer.without_group else "group_needed"
     if answer.search:
-        yield _bound(answer.search)
+        yield "whole" if answer.search.whole else "bound"
 
 
-def _allowed_error_text(answer: Alternative) -> str:
-    """Return whether the error on the test rows is within the allowed limit, in words."""
-    _, lower, upper = answer.comparison.error_change
-    by = f"{answer.within:g} above that of the model in use"
-    if upper <= answer.within:
-        return f"it is surely at most {by}"
-    if lower > answer.within:
-        return f"it is surely more than {by}"
-    return f"whether it is truly at most {by} is open"
-
-
-def _on_groups(answer: Alternative) -> Iterator[str]:
-    """Yield a warning if the model needs each person's group at prediction time."""
-    if not (answer.chosen_index and answer.selected.group_at_prediction):
-        return
-    text = "It needs each person's group at prediction time."
-    if allowed_alternative := answer.without_group:
-        text += (
-            f" Of what does not, {allowed_alternative.label} would be chosen: "
-            f"{_name(answer.comparison.metric)} "
-            f"{number(allowed_alternative.gap)} and error {number(allowed_alternative.error)} on "
-            "the validation rows, where "
-            f"this one has {number(answer.selected.gap)} and {number(answer.selected.error)} "
-            "(without_group=true searches for it)."
-        )
-    else:
-        text += " Of what does not, nothing is better than the model in use."
-    yield text
-
-
-def _bound(search: Searched) -> str:
-    """Return the gain that further search may bring."""
-    certificate = search.certificate
-    if certificate.whole:
-        return "Further search gains nothing: every candidate there is was tried."
-    return (
-        f"With {certificate.level:.0%} certainty, one more candidate would be chosen instead with "
-        f"a chance of at most {percent(certificate.chance)} %. On average it lowers the gap on the "
-        f"validation rows by at most {number(certificate.seen_gain(1))}, and the true gap, of "
-        f"which less is known, by at most {number(certificate.gain(1))}."
-    )
-
-
-def _basis_sentences(answer: Alternative) -> Iterator[str]:
-    """Yield the basis of the statements."""
-    comparison = answer.comparison
-    yield (
-        f"{count(answer.chosen_by)} validation rows chose; the test rows chose nothing, so that "
-        f"their {comparison.level:.0%} intervals need no correction for the choice. They are of "
-        "these fitted models, on new people like those of the test rows."
-    )
-    yield from answer.notes
-    if comparison.looks > 1:
-        yield (
-            f"{comparison.looks} candidates have been judged on these test rows by now: every "
-            "interval is widened so that all hold at once for all of them (Bonferroni)."
-        )
+def _basis(answer: Alternative) -> Iterator[str]:
+    """Yield the names of further sentences on the basis of the statements."""
+    if answer.comparison.looks > 1:
+        yield "looks"
     if answer.search is None:
-        yield (
-            "The runs were not drawn from a stated distribution: nothing bounds what further "
-            "search would gain."
-        )
-    elif not answer.search.certificate.whole:
-        yield (
-            "The bound on further search supposes that candidates are drawn independently, as they "
-            "were here, and nothing else; it holds whenever the search ends. Of the true gap it is "
-            f"the chance times the upper end of the gap's interval. {SOURCE}, lemma 3.2."
-        )
+        yield "not_drawn"
+    elif not answer.search.whole:
+        yield "lemma"
 
 
-def _unsearched_sentences(answer: Alternative) -> Iterator[str]:
-    """Yield what was not searched."""
+def _unseen(answer: Alternative) -> Iterator[str]:
+    """Yield the names of the sentences on what was not searched."""
     if answer.read:
-        yield (
-            f"Models that do not read {' and '.join(answer.read)}: it is one of the features, so "
-            "that every model here needs it at prediction time, with or without an intervention."
-        )
-    yield (
-        "Other features, other people and other targets; and whether the error rate is what "
-        "matters here, rather than a cost of each kind of error."
-    )
+        yield "read"
+    yield "others_unseen"
     if answer.search and answer.search.left_out:
-        pairs_left_out = len(answer.search.left_out)
-        yield (
-            f"{counted(pairs_left_out, 'combination')} of learner and "
-            "intervention: see “What was searched”."
-        )
-    failed = sum(bool(tried.reason) for tried in answer.tried)
-    if failed:
-        yield f"{counted(failed, 'candidate')} failed; the log has the reasons."
+        yield "left_out"
+    if any(tried["reason"] for tried in answer.tried):
+        yield "failed"
 
 
-def _advice_sentences(answer: Alternative) -> Iterator[str]:
-    """Yield suggestions that would tell more."""
+def _advice(answer: Alternative) -> Iterator[str]:
+    """Yield the names of suggestions that would tell more."""
     search = answer.search
     if search and search.ended in (TRIALS, SECONDS):
-        yield (
-            f"The search ended before one more candidate was surely not worth {search.worth:g} of "
-            f"the gap: the same command with a larger {search.ended}= goes on."
-        )
-    if search and search.ended == WORTH and search.certificate.tried < _FEW:
-        yield (
-            f"The gap is {number(answer.selected.gap)} on the {count(answer.chosen_by)} validation "
-            "rows, and cannot fall much further there: more of them (split.validation=) tell "
-            "smaller gaps apart, and make a longer search worth it."
-        )
-    if answer.chosen_index and answer.comparison.verdict == "open":
-        yield "Judge both models on more people: these are too few to tell their gaps apart."
+        yield "go_on"
+    if search and search.ended == WORTH and search.drawn < _FEW:
+        yield "more_rows"
+    if answer.chosen_index and answer.comparison.verdict == OPEN:
+        yield "more_people"
 
 
-def _why_ended(search: Searched) -> str:
-    """Return why the search ended, in words."""
-    certificate = search.certificate
-    tried = counted(certificate.tried, "candidate")
-    return {
-        WORTH: f"after {tried}, as one more surely lowers the gap on the validation rows by less "
-        f"than {search.worth:g} on average",
-        WHOLE: f"after {tried}, as there is none that was not tried",
-        TRIALS: f"after {tried}, the most that trials= allows",
-        SECONDS: f"after {tried}, as cpu_seconds= was spent",
-    }[search.ended]
-
-
-def _terms(answer: Alternative) -> list[tuple[str, Text]]:
-    """Return the terms of the comparison with their texts."""
+def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[str, Text]]:
+    """Yield the terms of the comparison with their texts."""
     # The labels of finished runs have their ids.
     run_texts = [f" (run {run})" if answer.search else "" for run in answer.runs]
-    terms: list[tuple[str, Text]] = [("Model in use", f"{answer.in_use.label}{run_texts[0]}")]
+    yield "Model in use", f"{answer.in_use['label']}{run_texts[0]}"
     if answer.chosen_index:
-        terms.append(("Alternative", f"{answer.selected.label}{run_texts[-1]}"))
-    terms.append(
-        (
-            "Chosen by",
-            f"the smallest {_name(answer.comparison.metric)} on {count(answer.chosen_by)} "
-            f"validation rows, at an error of at most {answer.within:g} above that of the model in "
-            "use",
-        )
-    )
+        yield "Alternative", f"{answer.selected['label']}{run_texts[-1]}"
+    yield "Chosen by", tell("by")
     if answer.search:
-        terms.append(("Search ended", _why_ended(answer.search)))
-    return terms
+        yield "Search ended", tell(f"ended_{answer.search.ended}")
 
 
 def _both_models_table(answer: Alternative) -> Table:
     """Return the table of both models."""
     comparison = answer.comparison
     better = bool(answer.chosen_index)
-    columns = [Column("on the test rows"), Column("in use", "estimate")]
-    rows: list[list[object]] = [
-        [_name(comparison.metric), comparison.gaps[0]],
-        ["error rate", comparison.errors[0]],
+    shown = [Column("on the test rows")]
+    shown += [Column(of, "estimate") for of in ("in use", "alternative", "difference")]
+    rows = [
+        [_name(answer), *comparison.gaps, comparison.gap_change],
+        ["error rate", *comparison.errors, comparison.error_change],
     ]
-    if better:
-        columns += [Column("alternative", "estimate"), Column("difference", "estimate")]
-        rows[0] += [comparison.gaps[1], comparison.gap_change]
-        rows[1] += [comparison.errors[1], comparison.error_change]
     caption = f"{comparison.level:.0%} intervals, of {count(comparison.people)} people"
-    caption += "; the difference is of the same people" if better else ""
-    return Table(columns, rows, "both models" if better else "the model in use", caption)
+    if better:
+        return Table(shown, rows, "both models", f"{caption}; the difference is of the same people")
+    return Table(shown[:2], [row[:2] for row in rows], "the model in use", caption)
 
 
 def _flips(answer: Alternative) -> Table:
     """Return the table of decisions that change."""
-    columns = [
-        Column("group", heads=True),
-        Column("people", "count"),
-        Column(f"now “{answer.label}”", "count"),
-        Column("no longer", "count"),
-        Column("share that changes", "estimate"),
-    ]
-    rows = [
-        [flip.group or "everyone", flip.people, flip.gained, flip.lost, flip.share]
-        for flip in answer.comparison.flips
-    ]
-    rules = frozenset({len(rows) - 1})
-    caption = "of the test rows: whose decision the alternative changes"
-    return Table(columns, rows, "decisions that change", caption, rules=rules)
+    return table_of(
+        answer.comparison.flips,
+        [
+            (lambda flip: flip["group"] or "everyone", Column("group", heads=True)),
+            ("people", Column("people", "count")),
+            ("gained", Column(f"now “{answer.label}”", "count")),
+            ("lost", Column("no longer", "count")),
+            ("share", Column("share that changes", "estimate")),
+        ],
+        rules=frozenset({len(answer.comparison.flips) - 1}),
+        title="decisions that change",
+        caption="of the test rows: whose decision the alternative changes",
+    )
 
 
 def _bounds_table(search: Searched) -> Table:
     """Return the table of the bounds."""
-    certificate = search.certificate
-    caption = (
-        "of so many more candidates: the chance that one of them is chosen instead, and by how "
-        "much they lower the gap on average; all bounds hold at once with "
-        f"{certificate.level:.0%} certainty"
-    )
-    chance = certificate.chance
+    rows = [
+        {
+            "more": more,
+            "chance": (0.0, 1 - (1 - search.chance) ** more),
+            "seen": (0.0, search.seen_gain(more)),
+            "true": (0.0, search.gain(more)),
+        }
+        for more in FURTHER
+    ]
     return table_of(
-        FURTHER,
+        rows,
         [
-            (lambda draws: draws, Column("more", "count")),
-            (lambda n: (0.0, 1 - (1 - chance) ** n), Column("chance of a better one", "interval")),
-            (
-                lambda draws: (0.0, certificate.seen_gain(draws)),
-                Column("gain, validation rows", "interval"),
-            ),
-            (lambda draws: (0.0, certificate.gain(draws)), Column("gain, true gap", "interval")),
+            ("more", Column("more", "count")),
+            ("chance", Column("chance of a better one", "interval")),
+            ("seen", Column("gain, validation rows", "interval")),
+            ("true", Column("gain, true gap", "interval")),
         ],
-        by="",
         title="bounds on further search",
-        caption=caption,
+        caption=say("alternative", "bounds_caption", level=search.level),
     )
 
 
@@ -363,38 +249,38 @@ def _search_blocks(answer: Alternative) -> Iterator[Table]:
     search = answer.search
     if search is None:
         return
-    columns = [Column("learner"), Column("intervention"), Column("drawn", "count")]
-    columns += [Column("smallest gap", "number"), Column("group needed")]
     rows = []
     for family in search.families:
-        tried_of_family = [tried for tried in answer.tried[1:] if tried.family == family.name]
-        gaps = [tried.gap for tried in tried_of_family if answer.allows(tried)]
-        choices = family.choices
+        drawn = [tried for tried in answer.tried[1:] if tried["family"] == family.name]
+        gaps = [tried["gap"] for tried in drawn if answer.allows(tried)]
+        needed = "yes" if family.group_at_prediction else "no"
         rows.append(
-            [
-                choices["learner"],
-                choices["intervention"],
-                len(tried_of_family),
-                min(gaps, default=np.nan),
-                "yes" if family.group_at_prediction else "no",
-            ]
+            {
+                **family.choices,
+                "drawn": len(drawn),
+                "gap": min(gaps, default=np.nan),
+                "group": needed,
+            }
         )
-    caption = (
-        "every draw is of one of these, all as likely, and then of every option by itself; the "
-        "smallest gap on the validation rows at an error that is allowed"
+    yield table_of(
+        rows,
+        [
+            ("learner", Column("learner")),
+            ("intervention", Column("intervention")),
+            ("drawn", Column("drawn", "count")),
+            ("gap", Column("smallest gap", "number")),
+            ("group", Column("group needed")),
+        ],
+        title="what is drawn",
+        caption=say("alternative", "drawn_caption"),
     )
-    yield Table(columns, rows, "what is drawn", caption)
-    drawn = {
+    options = {
         (family.choices[name.partition(".")[0]], name.partition(".")[2], text): None
         for family in search.families
         for name, text in family.stated.items()
     }
-    columns = [Column("component"), Column("option"), Column("is drawn from")]
-    caption = (
-        "as it is typed: of an interval every value is as likely, of tag(log,...) every value of "
-        "its logarithm"
-    )
-    yield Table(columns, list(drawn), "options", caption)
+    columns = [Column(title) for title in ("component", "option", "is drawn from")]
+    yield Table(columns, list(options), "options", say("alternative", "options_caption"))
     if search.left_out:
         columns = [Column("combination"), Column("why it is not drawn")]
         yield Table(columns, list(search.left_out.items()), "what is not drawn")
@@ -402,11 +288,18 @@ def _search_blocks(answer: Alternative) -> Iterator[Table]:
 
 def _standing(answer: Alternative, position: int) -> str:
     tried = answer.tried[position]
-    if tried.reason:
+    if tried["reason"]:
         return "failed"
     standing = ["in use"] if position == 0 else []
     standing += ["chosen"] if position == answer.chosen_index else []
     return ", ".join(standing) or ("" if answer.allows(tried) else "error too large")
+
+
+# Column of the log -> what it has of a candidate.
+_LOG = {
+    "what": "what", "gap": "gap", "error_rate": "error",
+    "group_at_prediction": "group_at_prediction", "cpu_seconds": "seconds", "reason": "reason",
+}  # fmt: skip
 
 
 def _log(answer: Alternative) -> list[dict[str, Any]]:
@@ -415,12 +308,7 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
         {
             "number": position,
             "standing": _standing(answer, position),
-            "what": tried.what,
-            "gap": tried.gap,
-            "error_rate": tried.error,
-            "group_at_prediction": tried.group_at_prediction,
-            "cpu_seconds": tried.seconds,
-            "reason": tried.reason,
+            **{column: tried[name] for column, name in _LOG.items()},
         }
         for position, tried in enumerate(answer.tried)
     ]
@@ -429,69 +317,65 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
 def _candidates_table(answer: Alternative) -> Table:
     """Return the table of tried candidates: the allowed ones first, sorted by gap."""
 
-    def order(position: int) -> tuple[bool, bool, float]:
-        tried: Tried = answer.tried[position]
-        return bool(tried.reason), not answer.allows(tried), tried.gap
+    def order(row: Row) -> tuple[bool, bool, float]:
+        return bool(row["reason"]), not answer.allows(row), row["gap"]
 
-    every = answer.tried
+    rows = [{**tried, **log} for tried, log in zip(answer.tried, _log(answer), strict=True)]
     columns: list[tuple[Any, Column]] = [
-        (lambda position: position, Column("number", "count")),
-        (lambda position: every[position].gap, Column(_name(answer.comparison.metric), "number")),
-        (lambda position: every[position].error, Column("error rate", "number")),
-        (lambda position: _standing(answer, position), Column("standing")),
-        (lambda position: every[position].label, Column("what")),
+        ("number", Column("number", "count")),
+        ("gap", Column(_name(answer), "number")),
+        ("error", Column("error rate", "number")),
+        ("standing", Column("standing")),
+        ("label", Column("what")),
     ]
-    if any(tried.reason for tried in every):
-        columns.append(
-            (lambda position: every[position].reason, Column("why it failed", left_out=1))
-        )
-    positions = sorted(range(len(every)), key=order)
-    caption = "on the validation rows; log.csv has all of it, in the order of the draws"
-    title = "what was tried"
-    return table_of(positions, columns, by="", title=title, caption=caption, most=_SHOWN)
+    if any(row["reason"] for row in rows):
+        columns.append(("reason", Column("why it failed", left_out=1)))
+    return table_of(
+        sorted(rows, key=order),
+        columns,
+        title="what was tried",
+        caption="on the validation rows; log.csv has all of it, in the order of the draws",
+        most=_SHOWN,
+    )
 
 
 def _data(answer: Alternative) -> dict[str, Any]:
     """Return the document's content as plain values."""
     comparison, search = answer.comparison, answer.search
+    better = bool(answer.chosen_index)
     figures: dict[str, Any] = {
         "data": answer.data,
         "protect": answer.protect,
         "gap": comparison.metric.name,
         "within": answer.within,
         "level": comparison.level,
-        "better": bool(answer.chosen_index),
-        "verdict": comparison.verdict if answer.chosen_index else "none",
-        "in_use": asdict(answer.in_use),
-        "alternative": asdict(answer.selected) if answer.chosen_index else None,
+        "better": better,
+        "verdict": comparison.verdict if better else None,
+        "in_use": answer.in_use,
+        "alternative": answer.selected if better else None,
         "runs": list(answer.runs),
         "validation_rows": answer.chosen_by,
         "test_rows": comparison.people,
         "candidates_judged": comparison.looks,
-        "gaps": comparison.gaps,
-        "errors": comparison.errors,
-        "gap_change": comparison.gap_change,
-        "error_change": comparison.error_change,
-        "flips": [asdict(flip) for flip in comparison.flips],
+        **{
+            name: getattr(comparison, name)
+            for name in ("gaps", "errors", "gap_change", "error_change", "flips")
+        },
         "tried": _log(answer),
     }
     if search is not None:
-        certificate = search.certificate
         figures["search"] = {
-            "drawn": certificate.tried,
-            "ended": search.ended,
-            "worth": search.worth,
-            "seed": search.seed,
-            "folder": search.folder,
+            **{
+                name: getattr(search, name)
+                for name in ("drawn", "ended", "worth", "seed", "folder")
+            },
             "families": [
                 {**family.choices, "options": family.options} for family in search.families
             ],
             "left_out": dict(search.left_out),
-            "chance_of_better": [0.0, certificate.chance],
-            "gain_on_validation_rows": {
-                str(draws): [0.0, certificate.seen_gain(draws)] for draws in FURTHER
-            },
-            "further_gain": {str(draws): [0.0, certificate.gain(draws)] for draws in FURTHER},
+            "chance_of_better": [0.0, search.chance],
+            "gain_on_validation_rows": {str(n): [0.0, search.seen_gain(n)] for n in FURTHER},
+            "further_gain": {str(n): [0.0, search.gain(n)] for n in FURTHER},
             "source": SOURCE,
         }
     return figures
@@ -505,14 +389,15 @@ def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str
     ids : the id of the run of the untuned default, and of that of the chosen trial.
     """
     run = prepared(search.default_plan)
-    title = f"Tuning {run.name} by {run.protect}"
     lead = [Paragraph(_tuning_sentences(answer, ids))]
-    lead += [
-        Paragraph(_promise(*promise_and_test, answer))
-        for promise_and_test in zip(answer.promises, answer.tested, strict=True)
-    ]
-    blocks = [_gains(answer), _values(answer), _trials(answer, search)]
-    return Document(title, [Section("", blocks)], lead=lead, notes=_notes(answer, search))
+    lead += [Paragraph(_promise(row, answer)) for row in answer.gains]
+    blocks = [*_gain_tables(answer), _trials(answer, search)]
+    return Document(
+        f"Tuning {run.name} by {run.protect}",
+        [Section("", blocks)],
+        lead=lead,
+        notes=list(_notes(answer, search)),
+    )
 
 
 def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
@@ -527,77 +412,50 @@ def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
     tried = counted(len(answer.trials) - 1, "trial")
     if remarks:
         tried += f" ({', '.join(remarks)})"
-    by = " plus ".join(f"the {promised.goal.label}" for promised in answer.promises)
-    return (
-        f"Of {tried}, {values_text} has the smallest {by.removeprefix('the ')} on the validation "
-        f"rows. It is run {ids[1]}; the untuned default is run {ids[0]}."
+    by = " plus ".join(f"the {row['goal'].label}" for row in answer.gains)
+    by, (default, chosen) = by.removeprefix("the "), ids
+    return say(
+        "tuning", "tried", tried=tried, values=values_text, by=by, chosen=chosen, default=default
     )
 
 
-def _promise(promise: PromisedGain, tested: GainOnTestRows, answer: TuningResult) -> str:
-    """Return the expected gain in one objective, and the gain on the test rows."""
-    label = promise.goal.label
-    level = f"{answer.level:.0%}"
-    verb = "larger" if promise.goal.sign < 0 else "smaller"
-    return (
-        f"{label[0].upper()}{label[1:]}: {number(promise.value)} on the validation rows, untuned "
-        f"{number(promise.default)}. It was chosen because it looks good, which is partly luck: "
-        f"corrected for that, its value is {interval(*promise.corrected)} ({level}), and it is "
-        f"{verb} than untuned by {interval(*promise.expected)} on average over new people. On "
-        f"{answer.test_rows} fresh rows, the gain should show as {interval(*promise.fresh)}. The "
-        f"test rows, looked at once, show {signed(tested.gain)} ({interval(*tested.interval)}). "
-        + _verdict(promise, tested)
-    )
+def _promise(row: Row, answer: TuningResult) -> str:
+    """Return the expected gain in one objective, the gain on the test rows, and the verdict."""
+    verdict = verdict_of(*row["test_interval"])
+    if verdict == OPEN and verdict_of(*row["expected"]) == BETTER:
+        verdict = "promised"
+    verb = "larger" if row["goal"].sign < 0 else "smaller"
+    said = say("tuning", verdict)
+    return say("tuning", "promise", row=row, answer=answer, verb=verb, verdict=said)
 
 
-def _verdict(promise: PromisedGain, tested: GainOnTestRows) -> str:
-    """Return the conclusion on one objective, in a sentence."""
-    if tested.interval[0] > 0:
-        return "Tuning helped."
-    if tested.interval[1] < 0:
-        return "Tuning did harm."
-    if promise.expected[0] > 0:
-        return "The validation rows show that tuning helped; the test rows alone do not."
-    return "Whether tuning helped at all is not resolved."
-
-
-def _gains(answer: TuningResult) -> Table:
-    """Return the table of gains: what validation promises, and what test rows show."""
-    caption = (
-        "above 0 where tuning helped; the first two intervals are what validation promises, of the "
-        "average over new people and of that many fresh rows, whose luck it counts; the last one "
-        "is that of the test rows by themselves"
-    )
-    return table_of(
-        list(zip(answer.promises, answer.tested, strict=True)),
+def _gain_tables(answer: TuningResult) -> Iterator[Table]:
+    """Yield what validation promises and what test rows show; and the values themselves."""
+    rows = [{**row, "label": row["goal"].label} for row in answer.gains]
+    yield table_of(
+        rows,
         [
-            (lambda row: row[0].goal.label, Column("gain over untuned in")),
-            (lambda row: row[0].gain, Column("on validation rows", "number")),
-            (lambda row: row[0].expected, Column(f"{answer.level:.0%}, expected", "interval")),
-            (lambda row: row[0].fresh, Column(f"on {answer.test_rows} fresh rows", "interval")),
-            (lambda row: row[1].gain, Column("on test rows", "number")),
-            (lambda row: row[1].interval, Column("its interval", "interval")),
+            ("label", Column("gain over untuned in")),
+            ("gain", Column("on validation rows", "number")),
+            ("expected", Column(f"{answer.level:.0%}, expected", "interval")),
+            ("fresh", Column(f"on {answer.test_rows} fresh rows", "interval")),
+            ("test_gain", Column("on test rows", "number")),
+            ("test_interval", Column("its interval", "interval")),
         ],
-        by="",
         title="what tuning gains",
-        caption=caption,
+        caption=say("tuning", "gains_caption"),
     )
-
-
-def _values(answer: TuningResult) -> Table:
-    """Return the table of values of the untuned default and of the tuned run."""
-    return table_of(
-        list(zip(answer.promises, answer.tested, strict=True)),
+    yield table_of(
+        rows,
         [
-            (lambda row: row[0].goal.label, Column("value of")),
-            (lambda row: row[0].default, Column("untuned", "number")),
-            (lambda row: row[0].value, Column("tuned", "number")),
-            (lambda row: row[0].naive, Column("by itself", "interval")),
-            (lambda row: row[0].corrected, Column("corrected", "interval")),
-            (lambda row: row[1].default, Column("untuned, test", "number")),
-            (lambda row: row[1].value, Column("tuned, test", "number")),
+            ("label", Column("value of")),
+            ("default", Column("untuned", "number")),
+            ("value", Column("tuned", "number")),
+            ("naive", Column("by itself", "interval")),
+            ("corrected", Column("corrected", "interval")),
+            ("test_default", Column("untuned, test", "number")),
+            ("test_value", Column("tuned, test", "number")),
         ],
-        by="",
         title="the values themselves",
         caption="the interval by itself would hold for a trial named before looking",
     )
@@ -609,42 +467,43 @@ def _trials(answer: TuningResult, search: Search) -> Table:
     columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
     columns += [Column(goal.label, "number") for goal in search.goals]
     columns += [Column("repeats", "count"), Column("standing")]
-    values_of_trial = {
-        trial_number: np.array([estimate.value for estimate in trial.estimates(search.goals)])
+    estimates_of = {
+        trial_number: trial.estimates(search.goals)
         for trial_number, trial in enumerate(answer.trials)
         if not trial.error
     }
+    values_of = {n: np.array([e.value for e in estimates]) for n, estimates in estimates_of.items()}
     frontier = set[int]()
-    if len(search.goals) > 1 and values_of_trial:
-        beaten = is_dominated(np.array(list(values_of_trial.values())))
-        frontier = set(np.array([*values_of_trial])[~beaten].tolist())
+    if len(search.goals) > 1 and values_of:
+        beaten = is_dominated(np.array(list(values_of.values())))
+        frontier = set(np.array([*values_of])[~beaten].tolist())
     rows = []
-    score_of = {n: float(search.tuning.score(values)) for n, values in values_of_trial.items()}
-    for trial_number in sorted(score_of, key=score_of.__getitem__):
-        trial = answer.trials[trial_number]
-        values = [estimate.sign * estimate.value for estimate in trial.estimates(search.goals)]
-        standing = ["untuned"] if trial_number == 0 else []
-        standing += ["chosen"] if trial_number == answer.position else []
-        standing += ["frontier"] if trial_number in frontier else []
-        standing += ["stopped: surely worse"] if trial.stopped else []
-        value_texts = [value_text(trial.values[name]) if trial.values else "" for name in names]
-        rows.append([str(trial_number), *value_texts, *values, trial.folds, ", ".join(standing)])
+    for n in sorted(values_of, key=lambda n: float(search.tuning.score(values_of[n]))):
+        trial = answer.trials[n]
+        standings = {
+            "untuned": n == 0,
+            "chosen": n == answer.position,
+            "frontier": n in frontier,
+            "stopped: surely worse": trial.stopped,
+        }
+        standing = ", ".join(word for word, holds in standings.items() if holds)
+        options = [value_text(trial.values[name]) if trial.values else "" for name in names]
+        values = [estimate.sign * estimate.value for estimate in estimates_of[n]]
+        rows.append([str(n), *options, *values, trial.folds, standing])
     caption = "on validation rows; trial 0 is the untuned default"
     caption += "; frontier: no other trial looks better in every objective" if frontier else ""
     return Table(columns, rows, "the trials", caption, most=15)
 
 
-def _notes(answer: TuningResult, search: Search) -> list[str]:
-    """Return notes on the repeats, the CPU time and an early end of the search."""
-    notes = [f"{len(search.default_plan.cells)} repeats, each with validation rows of its own, and "
-             "one test part that no trial was judged by"]  # fmt: skip
+def _notes(answer: TuningResult, search: Search) -> Iterator[str]:
+    """Yield notes on the repeats, the CPU time and an early end of the search."""
+    yield say("tuning", "repeats", repeats=len(search.default_plan.cells))
     wished = search.tuning.cpu_seconds
     if wished is not None:
         spent = sum(trial.seconds for trial in answer.trials)
-        notes.append(f"{spent:.1f} of {wished:g} CPU seconds were spent on fits")
+        yield say("tuning", "spent", spent=spent, wished=wished)
     if search.tried_all and len(search.trials) < search.tuning.trials:
-        notes.append("the search ended early: there is no point of the space that was not tried")
-    return notes
+        yield say("tuning", "ended")
 
 
 def value_text(value: object) -> str:

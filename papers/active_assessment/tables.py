@@ -736,8 +736,8 @@ def pool(dataset: str, results: Path) -> GroupPool:
         raise UserError(f"no finished run '{name}': make it with fairbench run dataset={dataset}")
     run = load_predictions(folder)
     fold = run.repeats[0][0]
-    sensitive = run.people.sensitive.iloc[fold.rows].astype(str)
-    label = run.people.target.to_numpy()[fold.rows].astype(np.int64)
+    sensitive = run.people.sensitive.iloc[fold["rows"]].astype(str)
+    label = run.people.target.to_numpy()[fold["rows"]].astype(np.int64)
     names = sensitive.agg(" x ".join, axis=1).to_numpy()
     kept = pd.Series(label).groupby(names).agg(["size", "sum"])
     kept = kept[(kept["size"] >= SMALLEST) & (kept["sum"] >= FEWEST_POSITIVES)]
@@ -745,7 +745,7 @@ def pool(dataset: str, results: Path) -> GroupPool:
     codes = np.searchsorted(kept.index.to_numpy(), names[inside])
     protected = sensitive[run.protect[0]].to_numpy(dtype=object)[inside]
     return GroupPool(
-        dataset, tuple(kept.index), codes, protected, fold.prediction[inside], label[inside]
+        dataset, tuple(kept.index), codes, protected, fold["prediction"][inside], label[inside]
     )
 
 

@@ -8,7 +8,7 @@ from fairbench.cli.main import main
 from fairbench.cli.verbs.explain import explained, glossary
 from fairbench.evaluation.summary import HEADLINES, summarise
 from fairbench.inference.comparing import Comparison
-from fairbench.reporting.comparisons import PairFindings, pair_document, ranking_document
+from fairbench.reporting.comparisons import pair_document, ranking_document
 from fairbench.reporting.document import terminal
 from fairbench.reporting.runs import run_document
 from tests.audits.tables import predictions, written
@@ -50,18 +50,18 @@ def test_the_headings_of_a_run_and_of_comparisons_are_explained():
     draws = np.random.default_rng(0).normal(0, 0.1, (100, 2))
     comparison = Comparison(("accuracy", "equal_opportunity"), draws, np.array([0.01, 0.01]))
     events = pd.DataFrame([{"A >> B": 0.5, "A ~ B": 0.5}] * 2)
-    findings = PairFindings(
-        names=["one", "other"],
-        everywhere=events,
-        inside=events,
-        shown=comparison,
-        observed=np.full((2, 2), 0.5),
-        level=0.95,
-        tested="like these rows",
-    )
+    findings = {
+        "names": ["one", "other"],
+        "everywhere": events,
+        "inside": events,
+        "shown": comparison,
+        "observed": np.full((2, 2), 0.5),
+        "level": 0.95,
+        "tested": "like these rows",
+    }
     documents = [
         run_document(summarise(metrics_of(("A", "B", "C"))), "a run", "sex"),
-        pair_document(findings, computed="so"),
+        pair_document(**findings, computed="so"),
         ranking_document(
             np.full((2, 2), 0.5), np.array([1, 1]), ["a", "b"], ["1", "2"], "title", certainty=0.95
         ),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.alternative import coverage
-from fairbench.comparison.alternative import SearchCertificate, compare_models, gap_named
+from fairbench.comparison.alternative import Searched, compare_models, gap_named
 from fairbench.comparison.runs import SharedRows
 from fairbench.core.errors import UserError
 
@@ -34,7 +34,7 @@ def test_values_are_those_of_the_predictions_and_lie_in_their_intervals():
         assert change[0] == pytest.approx(values[1][0] - values[0][0])
     for value, lower, upper in (*both.gaps, *both.errors, both.gap_change, both.error_change):
         assert lower <= value <= upper
-    assert both.verdict == "smaller" and both.people == 400
+    assert both.verdict == "better" and both.people == 400
 
 
 def test_flips_are_counted_in_every_group_and_add_up():
@@ -43,12 +43,12 @@ def test_flips_are_counted_in_every_group_and_add_up():
     first, second = shared.prediction.T
     for code, flips in enumerate(groups):
         members = shared.group == code
-        assert flips.group == shared.names[code] and flips.people == members.sum()
-        assert flips.lost == (members & (first == 1) & (second == 0)).sum()
-        assert flips.gained == (members & (first == 0) & (second == 1)).sum()
-    assert everyone.people == 400 and everyone.lost == sum(group.lost for group in groups)
-    assert everyone.share[0] == pytest.approx((first != second).mean())
-    assert everyone.share[1] < everyone.share[0] < everyone.share[2]
+        assert flips["group"] == shared.names[code] and flips["people"] == members.sum()
+        assert flips["lost"] == (members & (first == 1) & (second == 0)).sum()
+        assert flips["gained"] == (members & (first == 0) & (second == 1)).sum()
+    assert everyone["people"] == 400 and everyone["lost"] == sum(group["lost"] for group in groups)
+    assert everyone["share"][0] == pytest.approx((first != second).mean())
+    assert everyone["share"][1] < everyone["share"][0] < everyone["share"][2]
 
 
 def test_a_model_beside_itself_changes_nothing():
@@ -59,7 +59,7 @@ def test_a_model_beside_itself_changes_nothing():
     )  # fmt: skip
     both = compare_models(same, PARITY)
     assert both.gap_change[0] == both.error_change[0] == 0 and both.verdict == "open"
-    assert all(flip.gained == flip.lost == 0 for flip in both.flips)
+    assert all(flip["gained"] == flip["lost"] == 0 for flip in both.flips)
 
 
 def test_rows_that_judged_several_candidates_have_wider_intervals():
@@ -68,7 +68,7 @@ def test_rows_that_judged_several_candidates_have_wider_intervals():
     for name in ("gap_change", "error_change"):
         narrow, wide = getattr(one, name), getattr(three, name)
         assert wide[1] < narrow[1] and narrow[2] < wide[2]
-    assert three.flips[-1].share[2] > one.flips[-1].share[2]
+    assert three.flips[-1]["share"][2] > one.flips[-1]["share"][2]
 
 
 @pytest.mark.parametrize("metric", ["equalized_odds", "predictive_parity", "accuracy_gap"])
@@ -84,9 +84,9 @@ def test_what_is_no_gap_is_refused():
 
 
 def test_the_certificate_of_a_space_that_was_tried_whole_is_nothing():
-    result = SearchCertificate.of(4, 0.05, 0.1, level=0.95, whole=True)
+    result = Searched(4, 0.05, 0.1, level=0.95, whole=True)
     assert result.chance == result.gain(100) == result.seen_gain(1) == 0
-    some = SearchCertificate.of(4, 0.05, 0.1, level=0.95)
+    some = Searched(4, 0.05, 0.1, level=0.95)
     assert 0 < some.seen_gain(1) < some.gain(1) < some.gain(10) <= 0.1
 
 

@@ -59,14 +59,11 @@ def test_the_smallest_is_chosen_and_every_interval_holds_its_value(results, spli
     assert choice.near[choice.chosen_index]
     assert choice.apart == (split == "apart")
     for judged in choice.judged:
-        assert judged.naive[0] <= judged.value <= judged.naive[1]
-        assert judged.corrected[0] <= judged.value <= judged.corrected[1]
+        assert judged["naive"][0] <= judged["value"] <= judged["naive"][1]
+        assert judged["corrected"][0] <= judged["value"] <= judged["corrected"][1]
         if choice.apart:
-            assert judged.corrected == judged.naive
-    assert all(
-        end >= judged.value
-        for end, judged in zip(choice.simultaneous_upper, choice.judged, strict=True)
-    )
+            assert judged["corrected"] == judged["naive"]
+    assert all(judged["at_once"][1] >= judged["value"] for judged in choice.judged)
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -76,12 +73,12 @@ def test_values_and_plain_intervals_are_those_of_the_runs_tables(results, split)
         run = choice.runs[choice.chosen_index]
         table = values_of(run.summary()).query("variant == '' and group == ''")
         for judged in choice.judged:
-            name, attribute = judged.metric.name, run.protect if judged.metric.is_gap else ""
+            name, attribute = judged["metric"].name, run.protect if judged["metric"].is_gap else ""
             row = table.query(f"metric == '{name}' and attribute == '{attribute}'").iloc[0]
             # The table's mean is of the splits' gaps, its interval of the gap of their means.
-            if not judged.metric.is_gap or split in ("one", "apart"):
-                assert judged.value == pytest.approx(row["mean"])
-            np.testing.assert_allclose(judged.naive, (row["lower"], row["upper"]))
+            if not judged["metric"].is_gap or split in ("one", "apart"):
+                assert judged["value"] == pytest.approx(row["mean"])
+            np.testing.assert_allclose(judged["naive"], (row["lower"], row["upper"]))
 
 
 @pytest.mark.parametrize("split", SPLITS)

@@ -56,13 +56,13 @@ def load(results, name):
 def test_predictions_read_back_are_those_the_metrics_were_made_of(results):
     run = load(results, "folds_lr")
     assert [len(folds) for folds in run.repeats.values()] == [5]
-    rows = np.concatenate([fold.rows for fold in run.repeats[0]])
+    rows = np.concatenate([fold["rows"] for fold in run.repeats[0]])
     np.testing.assert_array_equal(np.sort(rows), np.arange(300))
     metrics = Catalogue(results[0]).one(run.id).all_metrics()
     errors = metrics.query("metric == 'error_rate' and attribute == '' and variant == ''")
     for fold, value in zip(run.repeats[0], errors["value"], strict=True):
-        target = run.people.target.to_numpy()[fold.rows]
-        assert (fold.prediction != target).mean() == pytest.approx(value)
+        target = run.people.target.to_numpy()[fold["rows"]]
+        assert (fold["prediction"] != target).mean() == pytest.approx(value)
 
 
 def test_folds_are_pooled_at_their_effective_counts(results):
@@ -93,7 +93,9 @@ def test_repeats_are_averaged_by_the_corrected_t_test(results):
     (result,) = compare_pair(*runs, settings).comparisons
     target = runs[0].people.target.to_numpy()
     accuracies = [
-        np.array([(f[0].prediction == target[f[0].rows]).mean() for f in run.repeats.values()])
+        np.array(
+            [(f[0]["prediction"] == target[f[0]["rows"]]).mean() for f in run.repeats.values()]
+        )
         for run in runs
     ]
     events = result.events()
@@ -246,8 +248,8 @@ def test_groups_are_those_asked_for(results):
     groups = run.people.groups(attribute).cat.codes.to_numpy()
     gaps = []
     for fold in (run.repeats[0][0], other.repeats[0][0]):
-        target = run.people.target.to_numpy()[fold.rows]
-        counts = binary_confusion(target, fold.prediction, groups[fold.rows], n_groups=2)
+        target = run.people.target.to_numpy()[fold["rows"]]
+        counts = binary_confusion(target, fold["prediction"], groups[fold["rows"]], n_groups=2)
         rates = counts[:, [0, 3]].sum(axis=1) / counts.sum(axis=1)
         gaps.append(abs(rates[1] - rates[0]))
     # More is better: A's gap enters with a minus sign. The prior and |.| pull towards 0.

@@ -8,7 +8,6 @@ import pytest
 
 from fairbench.cli.main import run_command
 from fairbench.comparison.runs import (
-    HalfRuns,
     Settings,
     VarianceRatios,
     compare_pair,
@@ -49,8 +48,7 @@ def load(results, name):
 
 
 def ratios(results, **options):
-    half_runs = HalfRuns(CONF, Catalogue(results[0]), options.pop("reference", ""))
-    return VarianceRatios(half_runs, RELATIVE.objectives, **options)
+    return VarianceRatios(CONF, Catalogue(results[0]), RELATIVE.objectives, **options)
 
 
 def by_hand(results, name):
@@ -63,8 +61,8 @@ def by_hand(results, name):
         for g in range(groups.max() + 1):
             hits, result = [], []
             for half in halves:
-                mine = half.rows[groups[half.rows] == g]
-                label = dict(zip(half.rows, half.prediction, strict=True))
+                mine = half["rows"][groups[half["rows"]] == g]
+                label = dict(zip(half["rows"], half["prediction"], strict=True))
                 hits.append(np.mean([label[row] == target[row] for row in mine]))
                 result.append(np.mean([label[row] for row in mine if target[row] == 1]))
             total[:, g] += [(hits[0] - hits[1]) ** 2, (result[0] - result[1]) ** 2]

@@ -40,8 +40,8 @@ def results(tmp_path_factory):
 def test_runs_of_one_split_are_found_once_each_and_named(results):
     folder, ids = results
     result = {
-        candidate.run.id: candidate.names
-        for candidate in candidates("simulated", "", Catalogue(folder))
+        run.id: names
+        for run, names in zip(*candidates("simulated", "", Catalogue(folder)), strict=True)
     }
     assert set(result) == {ids[name] for name in ("postprocessed", "reweighing", "ensemble")}
     assert result[ids["reweighing"]] == {

@@ -3,10 +3,9 @@
 import numpy as np
 
 from fairbench.inference.selection import (
+    ALIKE,
     BETTER,
-    EQUIVALENT,
     OPEN,
-    TRADED,
     WORSE,
     Pairs,
     outperforms,
@@ -23,9 +22,9 @@ def test_verdicts_are_of_the_event_that_is_certain_enough():
     assert result[0, 1] == BETTER
     assert result[1, 0] == WORSE
     assert result[0, 2] == result[2, 0] == OPEN
-    assert result[1, 2] == result[2, 1] == EQUIVALENT
+    assert result[1, 2] == result[2, 1] == ALIKE
     assert (np.diag(result) == OPEN).all()
-    assert Pairs(better * 0, equivalent * 0, traded + 1).verdicts(0.95)[0, 1] == TRADED
+    assert Pairs(better * 0, equivalent * 0, traded + 1).verdicts(0.95)[0, 1] == OPEN
 
 
 def test_known_values_outperform_beyond_the_rope_only():

@@ -183,7 +183,7 @@ def test_lists_of_metrics_kept_by_hand_name_declared_ones():
     from fairbench.evaluation.abstention import OBJECTIVES
     from fairbench.evaluation.group_thresholds import CONSTRAINTS
     from fairbench.inference.comparing import METRICS
-    from fairbench.reporting.page.pairs import GAPS
+    from fairbench.reporting.page.tables import GAPS
 
     gaps = {name for name, metric in metrics_of(BINARY).items() if metric.is_gap}
     assert set(METRICS) | set(GAPS) | set(OBJECTIVES[1:]) <= gaps

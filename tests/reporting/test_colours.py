@@ -13,7 +13,7 @@ from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.page.write import MOST, _method_styles
+from fairbench.reporting.page.drawings import MOST, _method_styles
 from tests.audits.tables import parse, predictions
 
 # Machado, Oliveira and Fernandes 2009, full severity, of linear RGB.

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from fairbench.inference.comparing import Comparison, event_names, highest_density_region
 from fairbench.reporting.comparison_figures import comparison_figure
-from fairbench.reporting.comparisons import MATRIX, PairFindings, pair_document, ranking_document
+from fairbench.reporting.comparisons import MATRIX, pair_document, ranking_document
 from fairbench.reporting.document.terminal import print_document
 
 
@@ -78,16 +78,16 @@ def document_of(probabilities, objectives=TWO, scale=0.01, repeats=1, tested=TES
     draws = np.random.default_rng(0).normal(scale=scale, size=(1000, len(objectives)))
     events = pd.DataFrame([probabilities] * repeats)
     observed = np.linspace(0.1, 0.4, 2 * len(objectives)).reshape(2, -1)
-    findings = PairFindings(
-        names=["one", "other"],
-        everywhere=events,
-        inside=events,
-        shown=Comparison(objectives, draws, np.full(len(objectives), 0.01)),
-        observed=observed,
-        level=0.95,
-        tested=tested,
-    )
-    return pair_document(findings, **options)
+    findings = {
+        "names": ["one", "other"],
+        "everywhere": events,
+        "inside": events,
+        "shown": Comparison(objectives, draws, np.full(len(objectives), 0.01)),
+        "observed": observed,
+        "level": 0.95,
+        "tested": tested,
+    }
+    return pair_document(**findings, **options)
 
 
 @pytest.mark.parametrize(

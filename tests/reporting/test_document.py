@@ -64,7 +64,7 @@ TABLE = Table(
     ],
     [
         [TableCell(HOSTILE, mark="large", hint=HOSTILE), (0.5, 0.4, 0.6), 0.1, (0, 1), 1234, 0.0]
-        + [Bar(0, 50, 100, band=(40, 60), zero=50)],
+        + [Bar((0, 50, 100), band=(40, 60), zero=50)],
         ["b", (NAN, NAN, NAN), NAN, (NAN, NAN), 7, 1.0, None],
     ],
     title="Rates",

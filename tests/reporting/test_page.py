@@ -56,7 +56,7 @@ def with_a_hostile_group(metrics):
 
 @pytest.fixture(scope="module")
 def page(results):
-    return write_report(results, CONF, pairs=False).path.read_text(encoding="utf-8")
+    return write_report(results, CONF, pairs=False)[0].read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -732,15 +732,15 @@ class BoardTable:
         """The filters of the page: those with more than one value."""
         columns = {"family": "family of data", **{part: part for part in PARTS}}
         columns["method"] = "uncertainty method"
-        filters = [
-            PageFilter(name, label, [(value, value) for value in sorted(self.table[name].unique())])
+        filters: list[PageFilter] = [
+            (name, label, [(value, value) for value in sorted(self.table[name].unique())])
             for name, label in columns.items()
         ]
         metrics = [(name, metric_label(name)) for name in self.metrics]
-        filters.append(PageFilter("metric", "metric", metrics))
+        filters.append(("metric", "metric", metrics))
         needs = [("no", "not needed"), ("yes", "needed")]
-        filters.append(PageFilter("group", "group at prediction", needs))
-        return [filter_ for filter_ in filters if len(filter_.values) > 1]
+        filters.append(("group", "group at prediction", needs))
+        return [filter_ for filter_ in filters if len(filter_[2]) > 1]
 
 
 # The metrics of a task's table, and the first of all others.

@@ -279,7 +279,7 @@ def _table(kind: str, parts: Rows) -> Table:
         accuracy, error, cost = row["accuracy"], row["calibration"], row["cost"]
         value, lower, upper = (100 * (figure - low) / (1 - low) for figure in _estimate(accuracy))
         cells = [row["name"], row["rows"], row["labels"], _estimate(accuracy)]
-        cells += [None if np.isnan(value) else Bar(lower, value, upper, band=(0, 100))]
+        cells += [None if np.isnan(value) else Bar((lower, value, upper), band=(0, 100))]
         cells += [f"{accuracy['worst_rank']:.0f} to {accuracy['best_rank']:.0f}"]
         cells += [_estimate(error), error["extreme"]]
         table_rows.append([*cells, _estimate(cost), cost["extreme"]] if cost else cells)

@@ -429,7 +429,7 @@ def _ratio_bar(row: Row) -> Bar | None:
     lower, value, upper, band_start, equal, band_end = (
         round(100 * min(end, _LARGEST) / _LARGEST, 1) for end in ratios
     )
-    return Bar(lower, value, upper, band=(band_start, band_end), zero=equal)
+    return Bar((lower, value, upper), band=(band_start, band_end), zero=equal)
 
 
 def decision_sections(assessment: Assessment) -> Iterator[Section]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from fairbench.cli.command import Results, command, components_folder
 from fairbench.cli.output import print_line
 from fairbench.comparison.runs import (
     TYPICAL,
-    HalfRuns,
     Ratios,
     RunPredictions,
     Settings,
@@ -36,14 +35,13 @@ from fairbench.core.options import option
 from fairbench.core.text import csv_text
 from fairbench.inference.selection import ranking
 from fairbench.reporting.comparisons import (
-    PairFindings,
     pair_document,
     ranking_document,
     ranking_title,
 )
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import write_document
-from fairbench.reporting.page.pairs import load_all
+from fairbench.reporting.page.tables import load_all
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
@@ -116,10 +114,16 @@ def _ratios(runs: Sequence[RunPredictions], options: CompareOptions) -> Ratios |
     """Return the variance ratios behind a relative rho; all half-split runs must be there."""
     if not options.relative:
         return None
-    conf = components_folder() / "conf"
-    half_runs = HalfRuns(conf, Catalogue(options.results), options.reference)
-    half_runs.check(runs)
-    return cache(VarianceRatios(half_runs, options.objectives, options.rho_per, options.protect))
+    ratios = VarianceRatios(
+        components_folder() / "conf",
+        Catalogue(options.results),
+        options.objectives,
+        options.reference,
+        options.rho_per,
+        options.protect,
+    )
+    ratios.check(runs)
+    return cache(ratios)
 
 
 def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOptions) -> None:
@@ -130,16 +134,17 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOption
     everywhere, inside = compared.events(), compared.events(regions)
     shown_repeat = typical_repeat(inside)
     repeats = compared.repeats[shown_repeat]
-    findings = PairFindings(
-        names=[f"{run.name} ({run.id})" for run in (first, second)],
+    page = partial(
+        pair_document,
+        [f"{run.name} ({run.id})" for run in (first, second)],
+        compared.comparisons[shown_repeat],
+        np.stack([observed_values(run, settings, repeats) for run in (first, second)]),
         everywhere=everywhere,
         inside=inside,
-        shown=compared.comparisons[shown_repeat],
-        observed=np.stack([observed_values(run, settings, repeats) for run in (first, second)]),
         level=settings.level,
         tested=_tested(first, settings),
     )
-    print_document(pair_document(findings))
+    print_document(page())
     several = len(regions) > 1
     where = f" of repeat {shown_repeat}, the nearest to the medians," if several else ""
     size = f"{regions[shown_repeat].size:.4g}"
@@ -147,7 +152,7 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOption
     computed = " ".join([*_pooled([first, second], settings, ratios), region])
     stem = settings.results / "report" / "comparison" / f"{first.id}_{second.id}"
     probabilities = inside if settings.repeats == TYPICAL else inside.set_axis(["all"])
-    write_document(pair_document(findings, computed=computed), stem.parent, stem.name, ["html"])
+    write_document(page(computed=computed), stem.parent, stem.name, ["html"])
     write_text(stem.with_suffix(".csv"), csv_text(probabilities, index_label="repeat"))
     written = [f"{stem}.html", f"{stem}.csv"]
     if len(settings.objectives) == 2:
@@ -172,7 +177,7 @@ def _tested(run: RunPredictions, settings: Settings) -> str:
     folds = next(iter(run.repeats.values()))
     repeats = len(run.repeats)
     times = f"each of {repeats} repeats" if repeats > 1 else "1 repeat"
-    tested = "all" if len(folds) > 1 else f"{len(folds[0].rows)}"
+    tested = "all" if len(folds) > 1 else f"{len(folds[0]['rows'])}"
     return f"like the {len(run.people)} rows of the data, {tested} of which are tested in {times}"
 
 

@@ -34,12 +34,12 @@ def report(options: ReportOptions) -> None:
     from fairbench.reporting.page.write import write_report
 
     conf = components_folder() / "conf"
-    written = write_report(
+    path, runs, left_out = write_report(
         options.results, conf, experiment=options.experiment, forms=options.formats
     )
-    for reason in dict.fromkeys(written.left_out):
+    for reason in dict.fromkeys(left_out):
         print_line(f"not compared with others: {reason}")
-    print_line(f"{written.runs} runs on {written.path}")
+    print_line(f"{runs} runs on {path}")
 
 
 COMMAND = command(report)

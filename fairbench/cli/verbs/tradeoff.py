@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fairbench.cli.command import Results, command, purposes, with_note
 from fairbench.cli.output import print_line
 from fairbench.comparison.runs import AVERAGED, SPREADS, TYPICAL, load_predictions
-from fairbench.comparison.tradeoff_runs import Candidate, candidates, tradeoff
+from fairbench.comparison.tradeoff_runs import candidates, tradeoff
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
@@ -61,19 +61,16 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     if not runs_of_data.runs:
         raise UserError(f"{catalogue.why_none(words)}; a trade-off needs two runs or more")
     counted = with_note(*runs_of_data.counted(options.purpose))
-    tradeoff_candidates = candidates(options.dataset, options.protect, counted)
-    protect = tradeoff_candidates[0].run.protect
-    runs = [load_predictions(placed.run) for placed in tradeoff_candidates]
-    plain = [placed for placed in tradeoff_candidates if placed.names["intervention"] == "none"]
-    curve = frontier([placed.run.all_metrics() for placed in plain], protect)
-    base = _name(plain[curve["base"].iloc[0]]) if len(curve) else ""
-    table = tradeoff(
-        runs,
-        [placed.names for placed in tradeoff_candidates],
-        curve,
-        runs[0].protect,
-        repeats=options.repeats,
-    )
+    stored, names = candidates(options.dataset, options.protect, counted)
+    protect = stored[0].protect
+    runs = [load_predictions(run) for run in stored]
+    plain = [i for i, name in enumerate(names) if name["intervention"] == "none"]
+    curve = frontier([stored[i].all_metrics() for i in plain], protect)
+    base = ""
+    if len(curve):
+        name_of_base = names[plain[curve["base"].iloc[0]]]
+        base = f"{name_of_base['learner']}, {name_of_base['method']}"
+    table = tradeoff(runs, names, curve, runs[0].protect, repeats=options.repeats)
     title = f"{options.dataset} by {protect}, {len(runs)} runs"
     print_document(
         tradeoff_document(table, METRICS, title=title, base=base, spread=SPREADS[options.repeats])
@@ -90,10 +87,6 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
             f"split.validation=0.2 'evaluator.relaxations={_POSTPROCESS}'"
         )
     print_line(f"files: {stem}.csv, {stem}.png")
-
-
-def _name(candidate: Candidate) -> str:
-    return f"{candidate.names['learner']}, {candidate.names['method']}"
 
 
 COMMAND = command(draw_tradeoff)

@@ -251,16 +251,17 @@ def _content(cell: TableCell, column: Column) -> str:
 def _bar(bar: Bar, *, narrow: bool) -> str:
     """Return an interval as a small drawing; negligible values are shaded."""
     parts = []
+    lower, value, upper = bar.ends
     if bar.band is not None:
         low, high = bar.band
         parts.append(f'<rect x="{low:g}" y="0" width="{high - low:g}" height="10"/>')
     if bar.zero is not None:
         parts.append(_line("zero", bar.zero, bar.zero, 0, 10))
-    parts.append(_line("range", bar.lower, bar.upper, 5, 5))
+    parts.append(_line("range", lower, upper, 5, 5))
     if bar.kind == "dot":
-        parts.append(f'<circle cx="{bar.value:g}" cy="5" r="3"/>')
+        parts.append(f'<circle cx="{value:g}" cy="5" r="3"/>')
     else:
-        parts.append(_line("range", bar.value, bar.value, 2, 8))
+        parts.append(_line("range", value, value, 2, 8))
     drawing = "".join(parts)
     kind = "bar" if bar.kind == "dot" else "gap narrow" if narrow else "gap"
     return (

@@ -69,13 +69,12 @@ Tags: TypeAlias = Mapping[str, str]  # name of a filter -> value of the tagged e
 class Bar:
     """An interval on the scale of its table, in percent of the width.
 
-    `band` are the ends of what makes no practical difference, around `zero`; `kind` says whether
-    the value is drawn as a ``line`` or as a ``dot``.
+    `ends` are the lower limit, the value and the upper limit; `band` are the ends of what makes no
+    practical difference, around `zero`; `kind` says whether the value is drawn as a ``line`` or as
+    a ``dot``.
     """
 
-    lower: float
-    value: float
-    upper: float
+    ends: tuple[float, float, float]
     band: tuple[float, float] | None = None
     zero: float | None = None
     kind: Literal["line", "dot"] = "line"
@@ -409,20 +408,10 @@ COMMAND = "Command"  # the term of the line that makes a document again
 _DIGITS = 16  # digits shown of a digest
 
 
-@dataclass(frozen=True)
-class PageFilter:
-    """A filter of a page: it hides elements whose tag `name` has another value than the chosen one.
-
-    Attributes
-    ----------
-    name : the name of the tag, in lower-case letters.
-    label : the filter's label on the page.
-    values : the values of the tag, each with its label on the page.
-    """
-
-    name: str
-    label: str
-    values: Sequence[tuple[str, str]]
+# A filter of a page, which hides elements whose tag of this name has another value than the chosen
+# one: the tag's name, in lower-case letters; the filter's label; and the tag's values, each with
+# its label.
+PageFilter: TypeAlias = tuple[str, str, Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -563,10 +552,6 @@ def as_cell(value: Any) -> TableCell:
     return value if isinstance(value, TableCell) else TableCell(value)
 
 
-def _as_text(value: Any, decimals: int) -> str:
-    return plain(value) if isinstance(value, tuple) else str(value)
-
-
 def _estimate(parts: tuple[float, float, float], decimals: int) -> str:
     """Return a value, and its interval in brackets."""
     value, lower, upper = parts
@@ -574,15 +559,9 @@ def _estimate(parts: tuple[float, float, float], decimals: int) -> str:
     return formats.number(value, decimals) + (f" ({ends})" if ends else "")
 
 
-def _spread(parts: tuple[float, float], decimals: int) -> str:
-    """Return a mean, and an sd in brackets."""
-    mean, sd = parts
-    return f"{formats.number(mean, decimals)} ({formats.number(sd, decimals)})"
-
-
 _FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
     {
-        "text": _as_text,
+        "text": lambda value, _: plain(value) if isinstance(value, tuple) else str(value),
         "number": formats.number,
         "signed": formats.signed,
         "general": lambda value, decimals: f"{value:g}",
@@ -591,7 +570,9 @@ _FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
         "percent": lambda value, decimals: formats.percent(value),
         "interval": lambda ends, decimals: formats.interval(ends[0], ends[1], decimals),
         "estimate": _estimate,
-        "spread": _spread,
+        "spread": lambda parts, decimals: "{} ({})".format(
+            *(formats.number(part, decimals) for part in parts)
+        ),
     }
 )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TypeAlias
 
 from rich import box
 from rich.console import Console
@@ -64,19 +65,23 @@ def print_document(document: Document, console: Console | None = None) -> None:
         _print_all(document, console)
         return
     parts = list(_summary_parts(document, console))
-    printed_parts: list[_Part] = []
-    for part in sorted(parts, key=lambda part: part.order):
-        if _height([*printed_parts, part]) <= MOST_LINES - _LINES_AFTER:
-            printed_parts.append(part)
-    heading = ""
+    printed: list[_Part] = []
+    for part in sorted(parts, key=lambda part: part[0]):
+        headings = {heading for _, heading, _ in [*printed, part] if heading}
+        # Each heading has a blank line before it.
+        lines = sum(len(lines) for *_, lines in [*printed, part]) + 2 * len(headings)
+        if lines <= MOST_LINES - _LINES_AFTER:
+            printed.append(part)
+    last = ""
     for part in parts:
-        if part in printed_parts:
-            if part.heading and part.heading != heading:
+        _, heading, lines_of_part = part
+        if part in printed:
+            if heading and heading != last:
                 console.print()
-                console.print(shown_text(part.heading, style="bold"))
-            for line in part.lines:
+                console.print(shown_text(heading, style="bold"))
+            for line in lines_of_part:
                 console.print(line, soft_wrap=True)
-            heading = part.heading
+            last = heading
 
 
 def _print_all(document: Document, console: Console) -> None:
@@ -94,25 +99,9 @@ def _print_all(document: Document, console: Console) -> None:
     _print_list(console, "Cannot be concluded", verdict.cannot)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Lines that a summary shows together, or leaves out together.
-
-    Attributes
-    ----------
-    order : the smaller, the longer they stay.
-    heading : the text before them.
-    """
-
-    order: tuple[int, int]
-    heading: str
-    lines: Sequence[Text]
-
-
-def _height(parts: Sequence[_Part]) -> int:
-    """Return how many lines parts take, with a blank line and a heading before each section."""
-    headings = {part.heading for part in parts if part.heading}
-    return sum(len(part.lines) for part in parts) + 2 * len(headings)
+# Lines that a summary shows together, or leaves out together: how early they are left out (what has
+# the smallest number stays longest), the heading before them, and the lines.
+_Part: TypeAlias = tuple[tuple[int, int], str, Sequence[Text]]
 
 
 _IMPORTANCE = (
@@ -127,7 +116,7 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
     warning = document.verdict.warning if document.verdict is not None else ""
     title = [shown_text(document.title, style="bold")]
     title += [shown_text(f"WARNING: {warning}", style="bold red")] if warning else []
-    yield _Part((0, 0), "", [line for text in title for line in _wrap(text, console)])
+    yield ((0, 0), "", [line for text in title for line in _wrap(text, console)])
     first_name = next(iter(summary.named_parts), "")
     for name, (heading, sentences) in summary.named_parts.items():
         order = _IMPORTANCE.index(name)
@@ -135,13 +124,13 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
             is_late = index >= _AT_ONCE and name != "found"
             later = len(_IMPORTANCE) if is_late else 0
             lines = _wrap(shown_text(f"- {sentence}"), console)
-            yield _Part((order + later, index), heading, lines)
+            yield ((order + later, index), heading, lines)
         if name == first_name:
             yield from _figure_parts(summary, console)
     for index, (term, text) in enumerate(document.audited):
         if term != COMMAND:  # which stands a few lines above
             lines = _wrap(shown_text(f"{term}: {plain(text)}"), console)
-            yield _Part((_IMPORTANCE.index("audited"), index), summary.audited_title, lines)
+            yield ((_IMPORTANCE.index("audited"), index), summary.audited_title, lines)
 
 
 def _figure_parts(summary: ExecutiveSummary, console: Console) -> Iterator[_Part]:
@@ -149,11 +138,11 @@ def _figure_parts(summary: ExecutiveSummary, console: Console) -> Iterator[_Part
     if summary.key_figures is None:
         return
     lines = _figure_lines(summary.key_figures, console)
-    yield _Part((_IMPORTANCE.index("key_figures"), 0), "Key figures", lines)
+    yield ((_IMPORTANCE.index("key_figures"), 0), "Key figures", lines)
     if summary.key_figures.caption:
         explained = shown_text(summary.key_figures.caption, style="dim")
         lines = _wrap(explained, console)
-        yield _Part((_IMPORTANCE.index("audited"), 0), "Key figures", lines)
+        yield ((_IMPORTANCE.index("audited"), 0), "Key figures", lines)
 
 
 def _wrap(text: Text, console: Console) -> list[Text]:
@@ -233,7 +222,9 @@ def _print_table(console: Console, table: Table) -> None:
 
 def _tables_that_fit(table: Table, width: int) -> Iterator[RichTable]:
     """Yield a table with the columns that fit, or in several tables if none may be left out."""
-    shown_columns = [i for i, column in enumerate(table.columns) if _is_shown(column)]
+    shown_columns = [
+        i for i, column in enumerate(table.columns) if not column.page_only and column.kind != "bar"
+    ]
     texts = [[str(_cell(row[i], table.columns[i])) for row in table.rows] for i in shown_columns]
     widths = {
         i: _width(table.columns[i], column) for i, column in zip(shown_columns, texts, strict=True)
@@ -283,10 +274,6 @@ def _split_columns(
                 break
             shown.append(remaining.pop(0))
         yield _rich_table(table, shown)
-
-
-def _is_shown(column: Column) -> bool:
-    return not column.page_only and column.kind != "bar"
 
 
 def _rich_table(table: Table, shown_columns: Sequence[int]) -> RichTable:

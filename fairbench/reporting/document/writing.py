@@ -39,31 +39,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class Form:
-    """A form that documents are written in.
-
-    Attributes
-    ----------
-    ending : the ending of its files.
-    write : makes the content of a file.
-    missing : returns a sentence on what this machine lacks to write it; empty if nothing.
-    """
-
-    ending: str
-    write: Callable[[Document], str | bytes]
-    missing: Callable[[], str] = str
-
-
-# The name of every form.
-FORMS: Mapping[str, Form] = MappingProxyType(
+# The forms that documents are written in: the ending of their files, and what makes their content.
+FORMS: Mapping[str, tuple[str, Callable[[Document], str | bytes]]] = MappingProxyType(
     {
-        "html": Form("html", to_html),
-        "json": Form("json", to_json),
-        "latex": Form("tex", to_latex),
-        "markdown": Form("md", to_markdown),
-        "pdf": Form("pdf", to_pdf, missing=no_browser),
-        "word": Form("docx", to_word),
+        "html": ("html", to_html),
+        "json": ("json", to_json),
+        "latex": ("tex", to_latex),
+        "markdown": ("md", to_markdown),
+        "pdf": ("pdf", to_pdf),
+        "word": ("docx", to_word),
     }
 )
 USUAL = ("html", "json")
@@ -79,7 +63,7 @@ def check_forms(forms: Sequence[str]) -> None:
     for form in forms:
         if form not in FORMS:
             raise unknown_name("form", form, list(FORMS))
-        if missing := FORMS[form].missing():
+        if form == "pdf" and (missing := no_browser()):
             raise UserError(f"formats=[{form}]: {missing}")
 
 
@@ -122,13 +106,11 @@ def write_document(
     check_forms(forms)
     names = []
     for form in dict.fromkeys(forms):
-        content = FORMS[form].write(document)
-        file = f"{name}.{FORMS[form].ending}"
-        if isinstance(content, bytes):
-            write_bytes(folder / file, content, mode=mode)
-        else:
-            write_text(folder / file, content, mode=mode)
-        names.append(file)
+        ending, made_by = FORMS[form]
+        content = made_by(document)
+        names.append(f"{name}.{ending}")
+        write = write_bytes if isinstance(content, bytes) else write_text
+        write(folder / names[-1], content, mode=mode)  # type: ignore[arg-type]
     for file, text in document.files.items():
         write_text(folder / file, text, mode=mode)
     return [*names, *document.files]
@@ -290,5 +272,5 @@ class DocumentReport:
 
 
 _MODE = 0o600  # reports are about people: only their author may read them
-_WRITERS = {f".{form.ending}": form.write for form in FORMS.values()}
+_WRITERS = {f".{ending}": made_by for ending, made_by in FORMS.values()}
 _ENDINGS = (*_WRITERS, ".csv")

@@ -1,26 +1,56 @@
-"""The tables of the page: every metric of a block of runs.
+"""The tables of the page: every metric of a block of runs, and its best runs pair by pair.
 
 A block are runs that predict the same rows in the same splits. A metric's table has every run's
-mean, sd, interval and probability of being best.
+mean, sd, interval and probability of being best. The runs of the best means are compared by their
+predictions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from math import fsum
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairbench.comparison.runs import RunPredictions, Settings, every_pair, load_predictions
 from fairbench.core.arrays import Floats, rng
-from fairbench.core.text import digest, file_name, natural, told_apart
+from fairbench.core.errors import UserError
+from fairbench.core.text import digest, file_name, natural, percent, told_apart
 from fairbench.evaluation.summary import debiased_gaps, summarise
 from fairbench.evaluation.table import DEBIASED, setting_text, status_text, values_of
-from fairbench.inference.selection import StudentDraws, standings, student_draws
-from fairbench.metrics.registry import Metric, declared, find
+from fairbench.inference.comparing import objective
+from fairbench.inference.selection import (
+    ALIKE,
+    BETTER,
+    OPEN,
+    WORSE,
+    Pairs,
+    StudentDraws,
+    in_order,
+    outperforms,
+    ranking,
+    standings,
+    student_draws,
+)
+from fairbench.metrics.registry import Metric, declared, find, label
+from fairbench.reporting.comparisons import rank_of
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Commands,
+    Details,
+    Mark,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+)
+from fairbench.reporting.group_tables import say, table_of
 from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.runs import Run, read_metrics
@@ -37,11 +67,16 @@ class RunBlock:
     ----------
     name : the data set, numbered if it has several blocks; files are named by it.
     title : the data set, and what distinguishes its blocks.
+    metrics : the long table of values, with the column ``run``; empty until it is read, as a page
+        of many runs does not keep it.
+    debiased : the same of gaps less what chance adds to them.
     """
 
     name: str
     title: str
     runs: Mapping[str, Run]
+    metrics: pd.DataFrame = field(default_factory=pd.DataFrame)
+    debiased: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def first(self) -> Run:
@@ -93,20 +128,6 @@ class RunBlock:
         return f"{kind}({', '.join(f'{name}={value}' for name, value in options.items())})"
 
 
-@dataclass(frozen=True, eq=False)
-class MeasuredBlock(RunBlock):
-    """A block with the metrics of its runs, which a page of many runs does not keep.
-
-    Attributes
-    ----------
-    metrics : the long table of values, with the column ``run``.
-    debiased : the same of gaps less what chance adds to them.
-    """
-
-    metrics: pd.DataFrame
-    debiased: pd.DataFrame
-
-
 def blocks(catalogue: Catalogue) -> list[RunBlock]:
     """Return the blocks of a catalogue by data set, those of most runs first."""
     sets: dict[str, dict[str, dict[str, Run]]] = {}
@@ -130,7 +151,7 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
 _TOGETHER = 40  # runs read at once, to limit memory; a single block may have more
 
 
-def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]:
+def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[RunBlock]]:
     """Yield the blocks with their metrics; blocks of few runs are read several at a time."""
     batch: list[RunBlock] = []
     for block in run_blocks:
@@ -142,7 +163,7 @@ def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[MeasuredBlock]]
         yield _read(batch)
 
 
-def _read(batch: Sequence[RunBlock]) -> list[MeasuredBlock]:
+def _read(batch: Sequence[RunBlock]) -> list[RunBlock]:
     """Read the metrics of some blocks: numbers as floats, which are quick to select."""
     runs = [run for block in batch for run in block.runs.values()]
     every_row = read_metrics(runs)
@@ -153,11 +174,11 @@ def _read(batch: Sequence[RunBlock]) -> list[MeasuredBlock]:
     measured_blocks = []
     for block in batch:
         codes = [code_of_run[id_] for id_ in block.runs if id_ in code_of_run]
-        of_block = (
+        of_metrics, of_gaps = (
             rows[np.isin(rows["run"].cat.codes.to_numpy(), codes)].reset_index(drop=True)
             for rows in (metrics, debiased)
         )
-        measured_blocks.append(MeasuredBlock(block.name, block.title, block.runs, *of_block))
+        measured_blocks.append(replace(block, metrics=of_metrics, debiased=of_gaps))
     return measured_blocks
 
 
@@ -190,7 +211,11 @@ def name_runs(runs: Sequence[Run]) -> list[str]:
 
 
 CERTAIN = 0.95
-EQUIVALENT, OPEN, WORSE, UNRANKED = "as good as the best", "not told apart", "worse", "not ranked"
+UNRANKED = ""  # in place of a verdict
+# The verdicts on a run against the best of a table, as a page words them.
+STANDINGS = {
+    ALIKE: "as good as the best", OPEN: "not told apart", WORSE: "worse", UNRANKED: "not ranked",
+}  # fmt: skip
 _EVALUATED = ("evaluator", "consistency")
 _SPLIT = ["repeat", "fold"]
 _CLASS_GAPS = ("statistical_parity", "equal_opportunity")
@@ -210,7 +235,8 @@ class RankedRuns:
     ----------
     group : the group of people that the metric is about; empty for everyone and for gaps.
     rows : one for each run: ``run, label, mean, sd, lower, upper, n, repeats, status``, ``best``
-        and ``near`` (the probabilities to be the best and within the rope of it), ``standing``.
+        and ``near`` (the probabilities to be the best and within the rope of it), ``standing``
+        (the verdict on it against the best: alike, open or worse; empty if it is not ranked).
     rope : the difference that does not matter; NaN if the metric has no direction.
     key : a name for files and anchors, which no other metric of the block has.
     """
@@ -244,7 +270,7 @@ class RankedRuns:
         return [row["label"] for row in self.rows if row["standing"] == standing]
 
 
-def metric_tables(batch: Sequence[MeasuredBlock]) -> list[list[RankedRuns]]:
+def metric_tables(batch: Sequence[RunBlock]) -> list[list[RankedRuns]]:
     """Return the headline metrics of blocks: overall, gaps, groups, costs of the fits.
 
     Many blocks are summed up at once: most of the time would go into single calls otherwise.
@@ -257,7 +283,7 @@ def metric_tables(batch: Sequence[MeasuredBlock]) -> list[list[RankedRuns]]:
     return [tables[i] for i in range(len(batch))]
 
 
-def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[RankedRuns]]:
+def _tables(batch: Sequence[RunBlock], protect: str) -> Iterator[list[RankedRuns]]:
     """Yield the headline metrics of each of several blocks of one protected attribute."""
     metrics = pd.concat([block.metrics for block in batch], ignore_index=True)
     chosen = metrics["metric"].isin(_metrics_to_summarise()) & metrics["attribute"].isin(
@@ -286,7 +312,11 @@ def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[Ranke
         for index in sorted(index for run in block.runs for index in rows_of_run.get(run, ())):
             rows_of_key.setdefault(keys[index], []).append(index)
         share = test_share(block.metrics)
-        texts = {key: "-".join(filter(None, _said(*key))) for key in rows_of_key}
+        # What a table's name for files says of it: an attribute where one group is meant.
+        texts = {
+            key: "-".join(filter(None, (key[0], key[1] if key[2] else "", *key[2:])))
+            for key in rows_of_key
+        }
         names_of_texts = told_apart(texts.values(), _spelled)
         yield [
             _ranked_runs(
@@ -299,11 +329,6 @@ def _tables(batch: Sequence[MeasuredBlock], protect: str) -> Iterator[list[Ranke
             )
             for key, indices in rows_of_key.items()
         ]
-
-
-def _said(metric: str, attribute: str, group: str, setting: str) -> tuple[str, ...]:
-    """Return what a table's name for files says of it: an attribute where one group is meant."""
-    return metric, attribute if group else "", group, setting
 
 
 def _spelled(text: str) -> str:
@@ -420,9 +445,7 @@ def _rank_rows(
             draws=_draws(len(defined_values)),
         )
         for i, chance, is_near in zip(defined.tolist(), best, near, strict=True):
-            standing = (
-                EQUIVALENT if is_near >= CERTAIN else OPEN if is_near > 1 - CERTAIN else WORSE
-            )
+            standing = ALIKE if is_near >= CERTAIN else OPEN if is_near > 1 - CERTAIN else WORSE
             rows[i].update(best=float(chance), near=float(is_near), standing=standing)
     return [rows[i] for i in np.argsort(-means, kind="stable")], width
 
@@ -431,3 +454,201 @@ def _rank_rows(
 def _draws(splits: int) -> StudentDraws:
     """Return the draws for ranking runs, the same for all metrics with this number of splits."""
     return student_draws(splits, _DRAWS, rng(0, "standings"))
+
+
+# Pairwise comparisons of the runs of a block that have the best means.
+
+MOST = 8  # runs in the table of pairs: more would be hard to read
+DRAWS = 1000  # of the posterior, for each pair
+GAPS = ("equal_opportunity", "statistical_parity")
+_FEWEST = 2
+_TRADED = "traded"  # the style of an open pair of which each is surely better in one
+# The sign of a verdict in a square, and what it says.
+_SIGNS = {
+    BETTER: ("≫", "outperforms"),
+    WORSE: ("≪", "is outperformed"),
+    ALIKE: ("≈", "practically equivalent"),
+    _TRADED: ("⇄", "each better in one"),
+    OPEN: ("", "undecided"),
+}
+_HINTS = {ALIKE: "equivalent", OPEN: "undecided"}  # in place of the verdict
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRuns:
+    """Runs of a block whose predictions were compared, pair by pair, by accuracy and a gap.
+
+    Attributes
+    ----------
+    accuracy, gap_mean, gap, available : see `contenders`.
+    ids : the ids of the runs, in the order of `pairs`.
+    """
+
+    accuracy: Mapping[str, float]
+    gap_mean: Mapping[str, float]
+    gap: str
+    available: int
+    ids: Sequence[str]
+    pairs: Pairs
+
+    @property
+    def command(self) -> str:
+        """The command line that gives the same answer."""
+        rope = ",".join(map(str, _epsilons(self.gap)))
+        words = f"objectives=[accuracy,{self.gap}] rope=[{rope}] draws={DRAWS}"
+        return f"fairbench compare runs=[{','.join(self.ids)}] {words}"
+
+
+def _epsilons(gap: str) -> tuple[float, ...]:
+    """Return the differences of accuracy and of a gap that make no difference in practice."""
+    return tuple(objective(name).epsilon for name in ("accuracy", gap))
+
+
+def contenders(
+    block: RunBlock,
+) -> tuple[dict[str, float], dict[str, float], str, int] | None:
+    """Return the runs of a block to compare by accuracy and a gap between groups.
+
+    Returns
+    -------
+    Run -> mean accuracy over splits, and run -> mean gap, of at most `MOST` runs: those that fewest
+    outperform by them come first, of these the more accurate. The gap: equal opportunity, or
+    statistical parity if that is undefined. How many runs could be compared. None if fewer than two
+    can be.
+    """
+    errors = _means(block, "error_rate", "")
+    if len(errors) < _FEWEST:
+        return None
+    gaps = {name: _means(block, name, block.protect) for name in GAPS}
+    gap = next((name for name in GAPS if errors.keys() <= gaps[name].keys()), "")
+    if not gap:
+        return None
+    ids = list(errors)
+    error, gap_mean = (np.array([of[id_] for id_ in ids]) for of in (errors, gaps[gap]))
+    values = np.stack([1 - error, -gap_mean], axis=1)
+    ranks = ranking(outperforms(values, np.array(_epsilons(gap))).astype(float))
+    order = np.lexsort((error, ranks))[:MOST]
+    accuracy, gap_of = ({ids[i]: of[i] for i in order} for of in (1 - error, gap_mean))
+    return accuracy, gap_of, gap, len(errors)
+
+
+def _means(block: RunBlock, metric: str, attribute: str) -> dict[str, float]:
+    """Return a metric's mean for every arm that has it in all splits."""
+    rows = block.metrics[block.metrics["metric"] == metric]
+    rows = rows[(rows["attribute"] == attribute) & (rows["group"] == "")]
+    values: dict[str, list[float]] = {}
+    for id_, value in zip(rows["run"].tolist(), rows["value"].tolist(), strict=True):
+        values.setdefault(id_, []).append(value)
+    means = {id_: fsum(of) / len(of) for id_, of in values.items() if id_ in block.arms}
+    return {id_: mean for id_, mean in means.items() if mean == mean}
+
+
+def compare_block(block: RunBlock) -> tuple[ComparedRuns | None, Sequence[str]]:
+    """Compare a block's best runs; return also why some could not be read.
+
+    The probabilities are those of ``fairbench compare``, computed by the same function.
+    """
+    best = contenders(block)
+    if best is None:
+        return None, []
+    accuracy, _, gap, _ = best
+    runs, left_out = load_all([block.runs[id_] for id_ in accuracy])
+    if len(runs) < _FEWEST:
+        return None, left_out
+    try:
+        pairs = every_pair(runs, Settings(("accuracy", gap), _epsilons(gap), draws=DRAWS))
+    except UserError as error:
+        return None, [*left_out, str(error)]
+    return ComparedRuns(*best, [run.id for run in runs], pairs), left_out
+
+
+def load_all(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
+    """Return the predictions that can be read, and why the others cannot."""
+    loaded, left_out = [], []
+    for run in runs:
+        try:
+            loaded.append(load_predictions(run))
+        except UserError as error:
+            left_out.append(str(error))
+    return loaded, left_out
+
+
+def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
+    """Return the ranking with ties, how it is read, and the probability of every pair.
+
+    Parameters
+    ----------
+    labels : run -> its name.
+    """
+    shown_count = len(compared.ids)
+    share = f"{100 * CERTAIN:.0f} %"
+    selection = ""
+    if compared.available > shown_count:
+        selection = say("runs", "selection", shown=shown_count, available=compared.available)
+    marks = [Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
+    blocks: list[Block] = [
+        Paragraph(
+            say(
+                "runs",
+                "pairs",
+                gap=label(compared.gap),
+                rope=_epsilons(compared.gap)[1],
+                share=share,
+                selection=selection,
+            )
+        ),
+        Paragraph(say("runs", "squares"), "note"),
+        _pairs_table(compared, labels),
+        Paragraph((f"With a probability of at least {share}:", *marks), "note key"),
+        Paragraph(say("runs", "posterior", draws=DRAWS), "note"),
+        Details(
+            "the command that prints these numbers", [Commands([compared.command])], style="from"
+        ),
+    ]
+    return Section("Which one is better?", blocks)
+
+
+def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
+    """Return the table of runs by rank, with a square for each pair."""
+    pairs, ids = compared.pairs, compared.ids
+    ranks = ranking(pairs.outperforms, CERTAIN)
+    order = in_order(ranks, pairs.outperforms).tolist()
+    verdicts = pairs.verdicts(CERTAIN)
+    return table_of(
+        enumerate(order, start=1),
+        [
+            (lambda row: rank_of(ranks, row[1]), Column("rank", right=True)),
+            (lambda row: row[0], Column("", "count", heads=True)),
+            (
+                lambda row: TableCell(labels[ids[row[1]]], link=f"#run-{ids[row[1]]}"),
+                Column("run"),
+            ),
+            (lambda row: compared.accuracy[ids[row[1]]], Column("accuracy", "number")),
+            (lambda row: compared.gap_mean[ids[row[1]]], Column(label(compared.gap), "number")),
+            *(
+                (
+                    lambda row, j=j: _pair_cell(pairs, row[1], j, str(verdicts[row[1], j])),
+                    Column(str(place), "percent"),
+                )
+                for place, j in enumerate(order, start=1)
+            ),
+        ],
+        style="pairs",
+    )
+
+
+def _pair_cell(pairs: Pairs, i: int, j: int, verdict: str) -> TableCell:
+    """Return the cell of a pair of runs, with its verdict and probabilities."""
+    if i == j:
+        return TableCell(None, style="pair same")
+    better = float(pairs.outperforms[i, j])
+    kind = _TRADED if verdict == OPEN and pairs.traded[i, j] >= CERTAIN else verdict
+    hint = (
+        f"{_HINTS.get(kind, kind)}: better {percent(better)} %, "
+        f"worse {percent(pairs.outperforms[j, i])} %, "
+        f"equivalent {percent(pairs.equivalent[i, j])} %, "
+        f"each better in one {percent(pairs.traded[i, j])} %"
+    )
+    shade = better if kind == OPEN else None
+    sign = f"{_SIGNS[kind][0]} "
+    return TableCell(better, before=sign, style=f"pair {kind}", shade=shade, hint=hint)

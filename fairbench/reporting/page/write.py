@@ -1,436 +1,463 @@
-"""Writing the report of a results folder: one page without external requests, and its tables.
+"""The page of a results folder: one page without external requests, and its tables.
 
-Its figures set methods beside one another, and error against gaps between groups.
+It has an overview, which says what was run and how to read the tables, and a section for each block
+of comparable runs.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from math import isfinite, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
-from fairbench.core.text import latex_comment, markdown, number, spreadsheet_safe
-from fairbench.evaluation.table import without_classes
-from fairbench.experiments.configuration import Presets, Provenance
-from fairbench.inference.comparing import frontier, point_table, points
-from fairbench.inference.repeats import finite_mean
-from fairbench.metrics.registry import FN, FP
-from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import (
-    COLOURS,
-    GREY,
-    Panel,
-    Series,
-    chart,
-    near_letters,
-    outline_of,
-    with_styles,
+from fairbench.core.text import (
+    counted,
+    interval,
+    latex_comment,
+    markdown,
+    number,
+    spreadsheet_safe,
 )
+from fairbench.evaluation.summary import DEBIASED_MEANS
+from fairbench.evaluation.table import DEBIASED
+from fairbench.experiments.configuration import Presets, Provenance, provenance
+from fairbench.inference.selection import ALIKE, OPEN, WORSE
+from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document.model import (
+    Bar,
+    Block,
     Code,
+    Column,
+    Commands,
+    Details,
     Document,
     ExecutiveSummary,
     Figure,
     Inline,
+    Items,
+    Link,
     Mark,
     Paragraph,
+    Section,
+    Table,
+    TableCell,
+    Text,
 )
 from fairbench.reporting.document.plain_text import latex_table, markdown_table
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
-from fairbench.reporting.page.pairs import compare_block
-from fairbench.reporting.page.sections import (
-    PageBlock,
-    Source,
-    block_section,
-    metric_table_of,
-    overview_section,
-    rows_source,
-    runs_summary,
-    sources,
-)
+from fairbench.reporting.group_tables import say, table_of
+from fairbench.reporting.page.drawings import figures_of
 from fairbench.reporting.page.tables import (
-    ARM,
-    MeasuredBlock,
+    CERTAIN,
+    STANDINGS,
+    ComparedRuns,
     RankedRuns,
     RunBlock,
     blocks,
+    compare_block,
     metric_tables,
-    name_runs,
+    pairs_section,
     read_blocks,
-    test_share,
 )
-from fairbench.results.catalogue import Catalogue, add_differing_options
+from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+_GLANCE = (
+    "error_rate", "roc_auc", "nll", "log_loss", "expected_calibration_error", "rmse", "r2",
+    "statistical_parity", "equalized_odds", "classwise_calibration_error",
+    "statistical_parity_class_mean", "equal_opportunity_class_mean",
+)  # fmt: skip
+_FEW = 5  # runs with fewer repeats are marked as a quick look
+_FILES = ("md", "tex", "csv")
 
 
-MOST = 9  # methods in a figure: as many as there are different markers
-POINTS = 16  # runs in a trade-off: as many as fit into its key and its panel
-_FEWEST = 2
-_NEAR = 0.6  # in sds of a point; letters of nearer points would overlap
-_RATES = ("false_positive_rate", "true_positive_rate")
-_SPREAD = ("spread_predicted", "spread_empirical")
-_COLOURS = 128  # of a PNG: a palette keeps the page small
-_KEPT = (
-    "abstention_error_rate",
-    "abstention_statistical_parity",
-    "abstention_equalized_odds",
-    "mean_feature_shift",
-)
-_TITLES = {
-    "consistency": "How far each individual's uncertainty moves across variants",
-    "spread": "Residuals against predicted uncertainty",
-    "abstention": "Abstaining on the most uncertain",
-    "parity": "Uncertainty-aware parity",
-    "tradeoff": "Error against fairness",
-}
+@dataclass(frozen=True, eq=False)
+class PageBlock:
+    """A block of comparable runs with everything that the page shows of it.
 
-
-def figures_of(block: MeasuredBlock) -> Iterator[Figure]:
-    """Yield the figures of a block that compare uncertainty methods, and its trade-off.
-
-    Compared are the methods without intervention, with one learner; the trade-off has all.
-    """
-    metrics = _with_labels(block)
-    if drawings := tradeoff(block, metrics):
-        note = (
-            "means over repeats; letters: not dominated; ellipses: 95 % posterior of the mean "
-            f"of all repeats; the {POINTS} of least error at most"
-        )
-        title = f"{_TITLES['tradeoff']}, {block.dataset} by {block.protect}"
-        yield _figure(title, note, drawings)
-    plain = _plain(block)
-    plain_metrics = metrics[metrics["run"].isin(plain[:MOST])]
-    undrawn = len(plain) - MOST
-    note = f"{undrawn} further methods are in the tables alone" if undrawn > 0 else ""
-    for name, draw in (("spread", _spread_charts), ("abstention", _abstention_charts)):
-        if _has_values_for(plain_metrics, name):
-            yield _figure(_TITLES[name], note, draw(plain_metrics))
-    for title, figure in _drawings(plain_metrics):
-        yield _figure(title, note, png=_png(figure))
-
-
-def _figure(title: str, note: str, drawings: Sequence[str] = ("",), png: bytes = b"") -> Figure:
-    """Return drawings for a document, with their caption."""
-    svg, *more = drawings
-    return Figure(title, svg, png, f"{title}: {note}" if note else title, more=more)
-
-
-def _drawings(metrics: pd.DataFrame) -> Iterator[tuple[str, Drawing]]:
-    """Yield the figures that matplotlib draws: consistency boxes, parity, and feature shifts."""
-    names = [name for name in ("consistency", "parity") if _has_values_for(metrics, name)]
-    shifts = metrics[metrics["metric"] == "feature_shift"]
-    if not names and shifts.empty:
-        return
-    from fairbench.reporting.figures import DRAWN
-
-    metrics, shifts = _texts(metrics), _texts(shifts)
-    for name in names:
-        yield from ((_TITLES[name], figure) for _, figure in DRAWN[name](metrics))
-    for part, figure in DRAWN["abstention"](shifts):
-        yield f"{_TITLES['abstention']}, {part.replace('_', ' ')}", figure
-
-
-def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return how each method looks in every chart."""
-    return {
-        name: {"colour": COLOURS[i % 8], "shape": i, "dashed": i} for i, name in enumerate(methods)
-    }
-
-
-def _spread_charts(metrics: pd.DataFrame) -> list[str]:
-    """Return the sd of residuals against mean uncertainty, for each number of groups of rows."""
-    points = metrics[metrics["metric"].isin(_SPREAD)]
-    styles = _method_styles(list(dict.fromkeys(points["method"])))
-    keys = ["bins", "method", "bin", "metric"]
-    means = points.groupby(keys, observed=True)["value"].mean().unstack()
-    points_by_bins: dict[float, dict[str, list[tuple[float, float]]]] = {}
-    for (bins, method, _), x, y in means[list(_SPREAD)].itertuples(name=None):
-        points_by_bins.setdefault(bins, {}).setdefault(method, []).append((x, y))
-    panels = []
-    for bins, points_by_method in sorted(points_by_bins.items()):
-        series = []
-        for method, style in styles.items():
-            x, y = np.array(points_by_method.get(method, [])).reshape(-1, 2).T
-            series.append(Series(method, x, y, **style, lined=bins <= 30))
-        top = float(np.nanmax(np.concatenate([*map(np.array, points_by_method.values())])))
-        series.append(Series("calibrated", [0, top], [0, top], GREY, dashed=True, marked=False))
-        label = f"mean predicted uncertainty, {bins:.0f} groups of like uncertainty"
-        panels.append(Panel(series, label, "sd of target - prediction"))
-    return chart(panels, key=panels[0].series)
-
-
-def _abstention_charts(metrics: pd.DataFrame) -> list[str]:
-    """Return error and fairness of the rows kept, and the shift of their features, by rates."""
-    curves = metrics[metrics["rate"].notna() & metrics["feature"].isna() & (metrics["group"] == "")]
-    styles = _method_styles(list(dict.fromkeys(curves["method"])))
-    selected = curves[curves["metric"].isin(_KEPT)]
-    summary = selected.groupby(["metric", "method", "rate"], observed=True)["value"].agg(
-        ["mean", "std"]
-    )
-    points_by_metric: dict[str, dict[str, list[tuple[float, ...]]]] = {}
-    for (name, method, rate), *mean_and_sd in summary.fillna(0).itertuples(name=None):
-        points_by_metric.setdefault(name, {}).setdefault(method, []).append((rate, *mean_and_sd))
-    panels = []
-    for name in _KEPT:
-        series = []
-        for method, style in styles.items():
-            if method in points_by_metric.get(name, {}):
-                rate, mean, sd = np.array(points_by_metric[name][method]).T
-                series.append(Series(method, rate, mean, **style, band=sd))
-        if series:
-            label = f"{metric_label(name.removeprefix('abstention_'))}, rows kept"
-            panels.append(Panel(series, "share abstained on", label))
-    return chart(panels, key=panels[0].series)
-
-
-def _png(figure: Drawing) -> bytes:
-    """Return a drawing as a PNG of few colours."""
-    from PIL import Image
-
-    figure.canvas.draw()
-    pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
-    buffer = io.BytesIO()
-    image = Image.fromarray(pixels).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-def _with_labels(block: MeasuredBlock) -> pd.DataFrame:
-    """Return the metrics of a block, with its name and the names of its runs as categories."""
-    labels = block.names
-    names = list(dict.fromkeys(labels.values()))
-    run = block.metrics["run"].cat
-    code = np.array([names.index(labels[id_]) if id_ in labels else -1 for id_ in run.categories])
-    method = pd.Categorical.from_codes(code[run.codes], names)
-    return without_classes(block.metrics.assign(dataset=block.dataset, method=method))
-
-
-def _texts(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return metrics with texts in place of categories."""
-    return metrics.astype(dict.fromkeys(("run", "metric", "attribute", "group", "method"), str))
-
-
-def _plain(block: MeasuredBlock) -> list[str]:
-    """Return the ids of plain runs with the most frequent learner, one for each label."""
-    runs = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
-    learners = pd.Series([run.choices["learner"] for run in runs], dtype=object)
-    most = learners.mode().iloc[0] if len(runs) else ""
-    runs_of_learner = [run for run in runs if run.choices["learner"] == most]
-    return list(
-        {
-            label: run.id
-            for label, run in zip(name_runs(runs_of_learner), runs_of_learner, strict=True)
-        }.values()
-    )
-
-
-def _has_values_for(metrics: pd.DataFrame, name: str) -> bool:
-    """Return whether anything can be drawn."""
-    needed = {
-        "consistency": "consistency_sd",
-        "spread": "spread_predicted",
-        "abstention": "abstention_error_rate",
-        "parity": "uncertainty_aware_statistical_parity",
-    }[name]
-    values = metrics.loc[metrics["metric"] == needed, "value"]
-    return bool(values.notna().any())
-
-
-def tradeoff(block: MeasuredBlock, metrics: pd.DataFrame) -> list[str]:
-    """Return the chart of ``fairbench tradeoff`` for a block's runs: at most those of least error.
-
-    Parameters
+    Attributes
     ----------
-    metrics : the block's.
+    source : finds the origin of the numbers of some runs.
     """
-    arms = metrics[metrics["run"].isin(block.arms)]
-    counts = dict(confusion_counts(arms, block.protect))
-    if len(counts) < _FEWEST:
-        return []
-    errors = {
-        id_: run_counts[..., [FP, FN]].sum() / run_counts.sum()
-        for id_, run_counts in counts.items()
-    }
-    ids = sorted(errors, key=lambda id_: float(errors[id_]))[:POINTS]
-    share = test_share(block.metrics)
-    run_points = [
-        points(counts[id_], block.dataset, test_share=share if _differ(counts[id_]) else np.nan)
-        for id_ in ids
+
+    block: RunBlock
+    tables: Sequence[RankedRuns]
+    figures: Sequence[Figure]
+    compared: ComparedRuns | None
+    source: Callable[[tuple[Run, ...]], Provenance]
+
+    @property
+    def note(self) -> str:
+        """A warning if there are few repeats; else empty."""
+        repeats = self.block.repeats
+        return f"quick: {counted(repeats, 'repeat')}" if repeats < _FEW else ""
+
+    def options(self, group: str) -> str:
+        """Return the options of a group that were run, such as the methods."""
+        return ", ".join(sorted({run.choices[group] for run in self.block.runs.values()}))
+
+    def origin(self, rows: Sequence[Mapping[str, Any]] = ()) -> Provenance:
+        """Return the origin of the rows of a metric's table, or of all runs of the block."""
+        ids = {row["run"] for row in rows} or self.block.runs.keys()
+        return self.source(tuple(run for id_, run in self.block.runs.items() if id_ in ids))
+
+
+def source_details(origin: Provenance) -> Details:
+    """Return the origin of a table: runs, data, versions, and the commands for them."""
+    several = "" if len(origin.runs) == 1 else "s"
+    data = ", ".join(value[:12] for value in origin.data.values()) or "simulated"
+    commits = ", ".join(origin.commits)
+    runs: list[Inline] = ["runs (hashes of their configurations): "]
+    for id_ in origin.runs:
+        runs += [Link(id_, f"#run-{id_}", code=True), " "]
+    files: list[Inline] = ["data, sha256: "]
+    for file, sha in origin.data.items():
+        files += [f"{file} ", Code(sha), "; "]
+    if not origin.data:
+        files.append("simulated from the seed")
+    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+    changed = " (+: with files changed since)" if "+" in commits else ""
+    return Details(
+        f"{len(origin.runs)} run{several}; data {data}; commit {commits}",
+        [
+            Paragraph(tuple(runs)),
+            Paragraph(tuple(files)),
+            Paragraph(f"versions: {versions}; commit {commits}{changed}"),
+            Paragraph("To compute it again:"),
+            Commands(origin.commands),
+        ],
+        style="from",
+    )
+
+
+def block_section(page: PageBlock) -> Section:
+    """Return the section of a block."""
+    block = page.block
+    blocks: list[Block] = [_block_paragraph(page)]
+    if page.figures:
+        blocks.append(Section("Figures", [*page.figures, source_details(page.origin())]))
+    blocks += _at_a_glance(page)
+    if page.compared is not None:
+        blocks.append(pairs_section(page.compared, block.arms))
+    alone = [table for table in page.tables if not table.group]
+    details = [
+        *(_metric(page, table, is_open=not i) for i, table in enumerate(alone)),
+        *_groups(page),
     ]
-    table = point_table(ids, _names([block.runs[id_] for id_ in ids]), run_points)
-    curve, base = _frontier(block, metrics)
-    table = table[table["gap"].notna()]
-    return _tradeoff_chart(with_styles(table), curve, base) if len(table) else []
+    blocks += [Section("Metric by metric", details), _runs(block)]
+    return Section(block.title, blocks, name=block.name)
 
 
-def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
-    """Return a panel for each metric; points that none dominates are filled and have a letter.
-
-    Every row of the table has a gap: a metric that is undefined for all runs has no panel.
-    """
-    rows: list[dict[str, Any]] = table.astype({"letter": object}).to_dict("records")
-    kinds, interventions = (list(dict.fromkeys(row[name] for row in rows)) for name in _LOOKS)
-    panels = []
-    for metric in dict.fromkeys(row["metric"] for row in rows):
-        of_metric = [row for row in rows if row["metric"] == metric]
-        lettered_rows = sorted(_add_letters(of_metric), key=lambda row: bool(row["best"]))
-        series = [_point(row, kinds, interventions) for row in lettered_rows]
-        if len(curve):
-            limits = curve[curve["constraint"] == metric].sort_values("relaxation")
-            if len(limits):
-                ends = limits["error"], limits["gap"]
-                series.append(Series(base, *ends, COLOURS[-1], filled=True))
-        gap = f"{metric_label(str(metric))} gap"
-        panels.append(Panel(series, "error rate", gap, from_zero="y"))
-    runs = {row["run"]: row for row in reversed(rows)}  # rows of the first metric win
-    lettered = [{**row, "label": _letter(row)} for row in reversed(runs.values())]
-    lettered.sort(key=lambda row: (not row["label"], row["label"]))
-    key = [_point(row, kinds, interventions) for row in lettered]
-    if base:
-        name = f"{base}, a threshold per group, from unprocessed to parity"
-        key.append(Series(name, [], [], COLOURS[-1], filled=True))
-    return chart(panels, key=key)
+def _block_paragraph(page: PageBlock) -> Paragraph:
+    """Return the paragraph on the contents of a block: runs, split, seed, protected attribute."""
+    block = page.block
+    runs = len(page.block.runs)
+    text: list[Inline] = [
+        f"{runs} run{'' if runs == 1 else 's'} of {block.dataset}, ",
+        Code(block.split),
+        f", seed {block.first.config['seed']}, {page.options('learner')}, protected: "
+        f"{block.protect}",
+    ]
+    if page.note:
+        text += [" ", Mark(page.note, "quick")]
+    return Paragraph(tuple(text))
 
 
-_LOOKS = ("kind", "intervention")
-
-
-def _letter(row: Mapping[str, Any]) -> str:
-    return row["letter"] if isinstance(row["letter"], str) else ""
-
-
-def _add_letters(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows with a ``label``; points near each other share one at the first of them."""
-    best = [row for row in rows if row["best"] and _letter(row)]
-    best.sort(key=lambda row: float(row["error"]))
-    sds = finite_mean(
-        np.sqrt([[float(row[name]) for row in rows] for name in ("error_variance", "gap_variance")])
-    )
-    labels = {best[i]["run"]: letters for i, letters in near_letters(best, _NEAR * sds).items()}
-    return [{**row, "label": labels.get(row["run"], "")} for row in rows]
-
-
-def _point(row: Mapping[str, Any], kinds: Sequence[str], interventions: Sequence[str]) -> Series:
-    """Return a run as a point: its marker shows the kind, colour and dashes the intervention."""
-    name = f"{row['intervention']}, {row['kind']}"
-    return Series(
-        name,
-        [row["error"]],
-        [row["gap"]],
-        row["colour"],
-        shape=kinds.index(row["kind"]),
-        dashed=interventions.index(row["intervention"]),
-        filled=bool(row["best"]),
-        lined=False,
-        outline=outline_of(row),
-        label=row["label"],
-        hint=f"{name}: error {number(row['error'])}, gap {number(row['gap'])}",
-    )
-
-
-def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:
-    """Name the parts of every run, each by its choice and the options of it that differ."""
-    name_of = {
-        part: add_differing_options([run.choices[part] for run in runs], runs, [part])
-        for part in ARM
-    }
-    return [{part: name_of[part][i].replace("_", " ") for part in ARM} for i in range(len(runs))]
-
-
-def _frontier(block: MeasuredBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the curve of thresholds per group, and the name of the run it was made from."""
-    plain = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
-    rows = metrics[metrics["metric"].str.startswith("postprocessed_")]
-    if rows.empty:
-        return rows, ""
-    curve = frontier([rows[rows["run"] == run.id] for run in plain], block.protect)
-    if curve.empty:
-        return curve, ""
-    base = plain[curve["base"].iloc[0]].choices
-    return curve, f"{base['learner']}, {base['method']}".replace("_", " ")
-
-
-def confusion_counts(
-    metrics: pd.DataFrame, protect: str
-) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield each run and its counts (R, K, G, 4) of R repeats, K folds and the groups of `protect`.
-
-    A run without predictions in some split, or of a regression, is left out.
-
-    Parameters
-    ----------
-    metrics : the long table of several runs, with the column ``run``.
-    """
-    rows = metrics[metrics["metric"].isin(_RATES) & (metrics["attribute"] == protect)]
-    rows = rows[rows["group"] != ""]
-    if rows.empty:
+def _at_a_glance(page: PageBlock) -> Iterator[Block]:
+    """Yield the metrics that most readers look at first."""
+    whole = [table for table in page.tables if table.is_whole]
+    ranked = {ranking.metric: ranking for ranking in whole if ranking.metric in _GLANCE}
+    tables = [ranked[name] for name in _GLANCE if name in ranked and ranked[name].is_ranked]
+    if not tables:
         return
-    # Where each row belongs: its run, its split, its group.
-    run, runs = pd.factorize(rows["run"])
-    split = rows.groupby(["repeat", "fold"]).ngroup().to_numpy()
-    group, groups = pd.factorize(rows["group"])
-    repeat_of_split = rows["repeat"].groupby(split).first().to_numpy()
-    shape = len(runs), len(repeat_of_split), len(groups)
-    counts_by_rate = []
-    for rate in _RATES:
-        is_rate = (rows["metric"] == rate).to_numpy(bool)
-        table = np.full((2, *shape), np.nan)
-        for column, name in zip(table, ("value", "n"), strict=True):
-            column[run[is_rate], split[is_rate], group[is_rate]] = rows[name].to_numpy()[is_rate]
-        counts_by_rate.append(_split(*table))
-    counts = np.concatenate(counts_by_rate, axis=-1)
-    is_tested = np.zeros(shape[:2], bool)
-    is_tested[run, split] = True
-    for name, run_counts, tested in zip(runs, counts, is_tested, strict=True):
-        if not np.isnan(run_counts[tested]).any():
-            repeats = len(np.unique(repeat_of_split[tested]))
-            yield str(name), run_counts[tested].reshape(repeats, -1, *run_counts.shape[1:])
+    columns = [Column(metric_label(table.metric), "spread") for table in tables]
+    caption = say("runs", "glance", certain=CERTAIN)
+    table = _side_by_side(tables, columns, _standing_cell, caption)
+    yield Section("At a glance", [table, source_details(page.origin())])
 
 
-def _differ(counts: NDArray[np.float64]) -> bool:
-    """Return whether the repeats (R, 1, G, 4) of a run test other people, and no folds of all."""
-    labels = counts.reshape(*counts.shape[:-1], 2, 2).sum(axis=-1)
-    return counts.shape[1] == 1 and bool((labels != labels[0]).any())
+def _standing_cell(row: Mapping[str, Any]) -> TableCell:
+    after = "*" if row["standing"] == OPEN else ""
+    values = (row["mean"], row["sd"])
+    return TableCell(values, after=after, strong=row["standing"] == ALIKE)
 
 
-def _split(rate: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how many of the rows were predicted 0 and 1, (..., 2); a group may have none."""
-    rows = np.nan_to_num(rows)
-    ones = np.where(rows == 0, 0, np.rint(rate * rows))
-    return np.stack([rows - ones, ones], axis=-1)
+def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
+    """Return a metric's rows as a table; of a page, with bars and statuses."""
+    columns: list[tuple[str, Column]] = [
+        ("label", Column("method")),
+        ("mean", Column("mean", "number", decimals=4)),
+        ("sd", Column("sd", "number", decimals=4)),
+        ("interval", Column("95 % interval", "interval", decimals=4)),
+        ("bar", Column("", "bar")),
+        ("n", Column("n", "count")),
+    ]
+    if table.is_ranked:
+        columns += [(name, Column(f"P({name})", "probability")) for name in ("best", "near")]
+        columns.append(("standing", Column("standing")))
+    if on_page:
+        columns.append(("status", Column("status")))
+    caption = ""
+    if any(isfinite(row[DEBIASED]) for row in table.rows):
+        columns.insert(2, (DEBIASED, Column(DEBIASED, "number", decimals=4)))
+        caption = DEBIASED_MEANS
+    rows = _with_bars(table.rows)
+    return table_of(rows, columns, caption=caption, sortable=True)
+
+
+def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield rows with the interval, or one sd either way, on the scale of the table."""
+    ends = [_bar_ends(row) for row in rows]
+    finite = [end for triple in ends for end in triple if isfinite(end)]
+    start = min(finite, default=0.0)
+    width = max(finite, default=0.0) - start
+    for row, triple in zip(rows, ends, strict=True):
+        bar = None
+        if width > 0:
+            places = np.nan_to_num(np.round(100 * (np.array(triple) - start) / width, 1))
+            lower, mean, upper = places.tolist()
+            bar = Bar((lower, mean, upper), kind="dot")
+        status = "" if row["status"] == "ok" else row["status"]
+        words = STANDINGS[row["standing"]]
+        standing = TableCell(words, mark=words.replace(" ", "-"))
+        ends_of = (row["lower"], row["upper"])
+        yield {**row, "bar": bar, "interval": ends_of, "status": status, "standing": standing}
+
+
+def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return the interval of a row around its mean; one sd either way if it has no interval."""
+    mean = row["mean"]
+    sd = 0.0 if isnan(row["sd"]) else row["sd"]
+    lower = mean - sd if isnan(row["lower"]) else row["lower"]
+    return lower, mean, mean + sd if isnan(row["upper"]) else row["upper"]
+
+
+def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> Details:
+    """Return the folded table of a metric, with its files and the origin of its numbers."""
+    parts = [metric_label(table.metric)]
+    parts += [f"by {table.attribute}"] if table.attribute else []
+    summary = " ".join(parts) + (f", {table.setting}" if table.setting else "")
+    remark = table.direction
+    if table.is_ranked:
+        best = "; ".join(table.labels_with_standing(ALIKE)) or "none for certain"
+        remark += f"; as good as the best: {best}"
+    note: list[Inline] = [f"rope {number(table.rope, 4)}; "] if table.is_ranked else []
+    note.append("files: ")
+    for kind in _FILES:
+        note += [Link(kind, f"{quote(page.block.name)}/{quote(table.key)}.{kind}"), ", "]
+    return Details(
+        summary,
+        [
+            metric_table_of(table),
+            Paragraph(tuple(note[:-1]), "note"),
+            source_details(page.origin(table.rows)),
+        ],
+        remark=remark,
+        name=f"{page.block.name}-{table.key}",
+        style="metric",
+        is_open=is_open,
+    )
+
+
+def _groups(page: PageBlock) -> Iterator[Details]:
+    """Yield a metric of every group of people side by side."""
+    group_tables = [table for table in page.tables if table.group]
+    for metric in dict.fromkeys(table.metric for table in group_tables):
+        tables = [table for table in group_tables if table.metric == metric]
+        columns = [Column(table.group, "spread", decimals=4) for table in tables]
+        caption = "mean (sd over repeats), and the 95 % interval of the mean"
+        table = _side_by_side(tables, columns, _group_cell, caption)
+        yield Details(
+            f"{metric_label(metric)} of each group",
+            [table, source_details(page.origin(tables[0].rows))],
+            remark=tables[0].attribute,
+            style="metric",
+        )
+
+
+def _group_cell(row: Mapping[str, Any]) -> TableCell:
+    """Return the cell of a group: mean and sd, with the interval below."""
+    status = "" if row["status"] == "ok" else f"; {row['status']}"
+    less = f"; {DEBIASED} {number(row[DEBIASED], 4)}" if isfinite(row[DEBIASED]) else ""
+    ends = interval(row["lower"], row["upper"], 4)
+    return TableCell((row["mean"], row["sd"]), note=f"{ends}{less}{status}".removeprefix("; "))
+
+
+def _side_by_side(
+    tables: Sequence[RankedRuns],
+    columns: Sequence[Column],
+    cell: Callable[[Mapping[str, Any]], TableCell],
+    caption: str,
+) -> Table:
+    """Return a row for each label, with a column for each of the tables that may have it."""
+    row_of = [{row["label"]: row for row in table.rows} for table in tables]
+    labels = dict.fromkeys(label for rows in row_of for label in rows)
+    cells = [
+        [label, *(cell(rows[label]) if label in rows else None for rows in row_of)]
+        for label in labels
+    ]
+    return Table([Column("method"), *columns], cells, caption=caption, sortable=True)
+
+
+def _runs(block: RunBlock) -> Section:
+    """Return the section that lists the runs of a block: commit, processor and files of each."""
+
+    def commit(run: Run) -> Text:
+        changed = "+" if run.environment.get("git_dirty") else ""
+        return (Code(run.environment.get("git_commit", "")[:12] + changed),)
+
+    def files(run: Run) -> Text:
+        at = f"../runs/{run.id}"
+        links = (
+            Link("configuration", f"{at}/config.yaml"),
+            Link("all metrics", f"{at}/summary.csv"),
+            Link("figures", f"{at}/figures/"),
+        )
+        return links[0], ", ", links[1], ", ", links[2]
+
+    columns: list[tuple[Any, Column]] = [
+        (lambda run: TableCell((Code(run.id),), name=f"run-{run.id}"), Column("run")),
+        (lambda run: block.names[run.id], Column("method")),
+        (commit, Column("commit")),
+        (lambda run: run.environment.get("cpu", ""), Column("processor")),
+        (files, Column("files")),
+    ]
+    return Section("Runs", [table_of(block.runs.values(), columns, sortable=True)])
+
+
+def overview_section(pages: Sequence[PageBlock]) -> Section:
+    """Return the overview of all blocks."""
+    reading = Section("How to read the tables", [_how_to_read()], name="reading")
+    blocks = [Section("What was run", [_runs_table(pages)]), reading]
+    return Section("Overview", blocks, name="overview")
+
+
+def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> ExecutiveSummary:
+    """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
+    quick = [page.block.title for page in pages if page.note]
+    protected = list(dict.fromkeys(page.block.protect for page in pages))
+    compared = any(page.compared is not None for page in pages)
+    values = {"names": _first_names(quick), "them": "it" if len(quick) == 1 else "them"}
+    count = len(set(left_out))
+    todo = {"repeat": quick, "read": compared, "next": True}
+    return ExecutiveSummary(
+        list(_result_sentences(pages)),
+        [
+            say("runs", "certain", certain=CERTAIN),
+            *([say("runs", "quick", **values)] if quick else []),
+        ],
+        [
+            say("runs", "protected", names=_first_names(protected)),
+            *([say("runs", "not_compared", count=count)] if left_out else []),
+            say("runs", "not_run"),
+        ],
+        [say("runs", name) for name, holds in todo.items() if holds],
+    )
+
+
+_ERRORS = ("error_rate", "rmse")
+_GAPS = (
+    "statistical_parity",
+    "equalized_odds",
+    "uncertainty_aware_statistical_parity",
+    "equal_opportunity_class_mean",
+)
+_MOST_TOLD, _MOST_NAMED = 6, 3
+
+
+def _result_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
+    """Yield the findings in the first blocks, and how many blocks have more."""
+    findings = [(page, sentences) for page in pages if (sentences := list(_winners(page)))]
+    for page, sentences in findings[:_MOST_TOLD]:
+        yield f"{page.block.title}: {' '.join(sentences)}"
+    if len(findings) > _MOST_TOLD:
+        yield say("runs", "more", count=len(findings) - _MOST_TOLD)
+    if not findings:
+        yield say("runs", "alone")
+
+
+def _winners(page: PageBlock) -> Iterator[str]:
+    """Yield the sentences on the best run by the error, and by the gap between groups."""
+    tables = {table.metric: table for table in page.tables if table.is_ranked and not table.setting}
+    for names in (_ERRORS, _GAPS):
+        name = next((name for name in names if name in tables), "")
+        if name and len(tables[name].rows) > 1:
+            yield _winner(tables[name])
+
+
+def _winner(table: RankedRuns) -> str:
+    """Return the sentence on the run of the best mean, and on those that may be as good."""
+    best = table.rows[0]["label"]
+    mean = float(table.rows[0]["mean"])
+    metric_text = metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
+    clauses = []
+    told = {ALIKE: "as good for practical purposes", OPEN: "not told apart from it"}
+    for standing, text in told.items():
+        if names := [name for name in table.labels_with_standing(standing) if name != best]:
+            clauses.append(f"{_first_names(names)} {'is' if len(names) == 1 else 'are'} {text}")
+    ending = f"; {', and '.join(clauses)}" if clauses else "; every other run is worse"
+    return f"{best} has the best mean in {metric_text} ({number(mean)}){ending}."
+
+
+def _first_names(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    unnamed = len(names) - _MOST_NAMED
+    listed = ", ".join(names[:_MOST_NAMED])
+    return f"{listed} and {unnamed} more" if unnamed > 0 else listed
+
+
+def _runs_table(pages: Sequence[PageBlock]) -> Table:
+    """Return the table of what was run, with a row for each block."""
+    columns: list[tuple[Any, Column]] = [
+        (lambda page: TableCell(page.block.title, link=f"#{page.block.name}"), Column("data set")),
+        (lambda page: len(page.block.runs), Column("runs", "count")),
+        (lambda page: page.block.repeats, Column("repeats", "count")),
+    ]
+    for group in ("learner", "intervention", "method"):
+        columns.append((lambda page, group=group: page.options(group), Column(f"{group}s")))
+    return table_of(pages, columns, sortable=True)
+
+
+def _how_to_read() -> Items:
+    """Return explanations of the page's numbers."""
+    as_good, worse, undecided = (
+        Mark(STANDINGS[verdict], STANDINGS[verdict].replace(" ", "-"))
+        for verdict in (ALIKE, WORSE, OPEN)
+    )
+    return Items(
+        [
+            say("runs", "intervals"),
+            say("runs", "probabilities"),
+            (
+                as_good,
+                f" where P(near) is at least {CERTAIN}; ",
+                worse,
+                f" where it is at most {1 - CERTAIN:.2g}; ",
+                undecided,
+                say("runs", "between"),
+            ),
+        ]
+    )
 
 
 _CSV = [
     "run", "label", "mean", "sd", "lower", "upper", "n", "repeats", "status", "best", "near",
     "standing",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Report:
-    """A written report: its path, and the number of its runs.
-
-    `left_out` says which runs could not be compared with others, and why.
-    """
-
-    path: Path
-    runs: int
-    left_out: Sequence[str]
 
 
 def write_report(
@@ -440,8 +467,12 @@ def write_report(
     experiment: str = "",
     pairs: bool = True,
     forms: Sequence[str] = ("html",),
-) -> Report:
+) -> tuple[Path, int, list[str]]:
     """Write ``report/index.html`` of all finished runs, or of an experiment's.
+
+    Returns
+    -------
+    The path of the page, the number of its runs, and why some could not be compared with others.
 
     Parameters
     ----------
@@ -465,30 +496,32 @@ def write_report(
     check_page(folder / "index.html")
     pages = []
     left_out: list[str] = []
-    source = sources(presets)
+    source = cache(partial(provenance, presets=presets))
     run_blocks = blocks(collection)
     console = Console(stderr=True)
+    measured = (
+        block_and_tables
+        for batch in read_blocks(run_blocks)
+        for block_and_tables in zip(batch, metric_tables(batch), strict=True)
+    )
     shown = track(
-        _with_tables(run_blocks), "data sets and splits", len(run_blocks), console=console,
-        transient=True, disable=not console.is_terminal,
+        zip(run_blocks, measured, strict=True), "data sets and splits", len(run_blocks),
+        console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
-    for block, measured_block, tables in shown:
+    for block, (measured_block, tables) in shown:  # the page keeps the block without its metrics
         compared, unread = compare_block(measured_block) if pairs else (None, [])
         left_out += unread
         figures = list(figures_of(measured_block))
-        pages.append(PageBlock(block, tables, figures, compared))
-        _write_tables(pages[-1], source, folder / block.name)
+        pages.append(PageBlock(block, tables, figures, compared, source))
+        _write_tables(pages[-1], folder / block.name)
     summary = runs_summary(pages, left_out)
-    document = page_document(pages, source, experiment, summary)
+    document = page_document(pages, experiment, summary)
     names = write_document(document, folder, "index", forms)
-    return Report(folder / names[0], len(collection.runs), left_out)
+    return folder / names[0], len(collection.runs), left_out
 
 
 def page_document(
-    pages: Sequence[PageBlock],
-    source: Source,
-    experiment: str,
-    summary: ExecutiveSummary,
+    pages: Sequence[PageBlock], experiment: str, summary: ExecutiveSummary
 ) -> Document:
     """Return the page: a summary, an overview, then a section for each block."""
     notes = {page.note for page in pages}
@@ -499,28 +532,18 @@ def page_document(
     if len(notes) == 1 and notes != {""}:  # otherwise each block has its own
         text += ["; ", Mark(notes.pop(), "quick")]
     sections = [overview_section(pages)]
-    sections += [block_section(page, source) for page in pages]
+    sections += [block_section(page) for page in pages]
     title = experiment or "All finished runs"
     return Document(
         title, sections, lead=[Paragraph(tuple(text), "note")], tabs=True, summary=summary
     )
 
 
-def _with_tables(
-    run_blocks: Sequence[RunBlock],
-) -> Iterator[tuple[RunBlock, MeasuredBlock, list[RankedRuns]]]:
-    """Yield each block without and with its metrics, and its tables; metrics are not kept."""
-    remaining = iter(run_blocks)
-    for batch in read_blocks(run_blocks):
-        for measured_block, tables in zip(batch, metric_tables(batch), strict=True):
-            yield next(remaining), measured_block, tables
-
-
-def _write_tables(page: PageBlock, source: Source, folder: Path) -> None:
+def _write_tables(page: PageBlock, folder: Path) -> None:
     """Write ``<metric>.md``, ``.tex`` and ``.csv``, each with its sources in a comment."""
     tables = [table for table in page.tables if not table.group]
     for table, text in zip(tables, _csv_texts(tables), strict=True):
-        notes = list(_notes(table, rows_source(page.block, table.rows, source)))
+        notes = list(_notes(table, page.origin(table.rows)))
         printed_table = metric_table_of(table, on_page=False)
         comment = "".join(map(latex_comment, notes))
         texts = {

@@ -121,7 +121,7 @@ def test_facts_are_all_asked_for(dossiers):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_sentence_claims_that_a_law_is_kept(folder, dossiers, kind):
     for form in TEXTS:
-        content = (folder / kind / f"{kind}.{FORMS[form].ending}").read_bytes()
+        content = (folder / kind / f"{kind}.{FORMS[form][0]}").read_bytes()
         if form == "word":
             file = docx.Document(io.BytesIO(content))
             cells = [c.text for t in file.tables for r in t.rows for c in r.cells]

@@ -24,14 +24,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_h
 from fairbench.components import CHECKOUT, HOME, conf_folders, is_installed
 from fairbench.core.errors import (
     UserError,
-    check_minimum,
-    check_share,
     did_you_mean,
     nearest,
     note,
     unknown_name,
 )
-from fairbench.core.options import declared_names, option
+from fairbench.core.options import check_limits, declared_names, option
 from fairbench.results.record import PURPOSES, refuse_pack
 
 if TYPE_CHECKING:
@@ -248,10 +246,7 @@ class Option:
         if not math.isfinite(number):
             expected = "a whole number" if self.kind is int else "a number"
             raise UserError(f"{self.name} is '{text}'; it must be {expected}")
-        if (least := self.metadata.get("least")) is not None:
-            check_minimum(self.name, number, least)
-        if self.metadata.get("share"):
-            check_share(self.name, number)
+        check_limits(self.name, number, self.metadata)
         return number
 
 

@@ -81,10 +81,15 @@ def check_declared(options: Any) -> None:
         choices = declared.metadata.get("choices")
         if choices and value != declared.default:
             check_choice(name, value, choices)
-        if (least := declared.metadata.get("least")) is not None and value is not None:
-            check_minimum(name, value, least)
-        if declared.metadata.get("share"):
-            check_share(name, value)
+        check_limits(name, value, declared.metadata)
+
+
+def check_limits(name: str, value: Any, declared: Mapping[str, Any]) -> None:
+    """Refuse a number that is under the least, or no share, as an option is declared."""
+    if (least := declared.get("least")) is not None and value is not None:
+        check_minimum(name, value, least)
+    if declared.get("share"):
+        check_share(name, value)
 
 
 def typed_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:

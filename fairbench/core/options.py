@@ -48,18 +48,8 @@ def option(
     applies : the kinds of things that the option applies to, if a command is about several kinds;
         to all of them if none is named.
     """
-    metadata = {
-        "sentence": sentence,
-        "shown": shown,
-        "argument": argument,
-        "choices": tuple(choices),
-        "least": least,
-        "share": share,
-        "several": several,
-        "pairs": pairs,
-        "applies": tuple(applies),
-    }
-    if callable(default):
+    metadata = {**locals(), "choices": tuple(choices), "applies": tuple(applies)}
+    if callable(metadata.pop("default")):
         return field(default_factory=default, metadata=metadata)
     return field(default=default, metadata=metadata)
 

@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -24,14 +24,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_h
 from fairbench.components import CHECKOUT, HOME, conf_folders, is_installed
 from fairbench.core.errors import (
     UserError,
-    check_minimum,
-    check_share,
     did_you_mean,
     nearest,
     note,
     unknown_name,
 )
-from fairbench.core.options import declared_names, option
+from fairbench.core.options import check_limits, declared_names, option
 from fairbench.results.record import PURPOSES, refuse_pack
 
 if TYPE_CHECKING:
@@ -248,30 +246,24 @@ class Option:
         if not math.isfinite(number):
             expected = "a whole number" if self.kind is int else "a number"
             raise UserError(f"{self.name} is '{text}'; it must be {expected}")
-        if (least := self.metadata.get("least")) is not None:
-            check_minimum(self.name, number, least)
-        if self.metadata.get("share"):
-            check_share(self.name, number)
+        check_limits(self.name, number, self.metadata)
         return number
 
 
 def options_of(options: type) -> dict[str, Option]:
     """Return the options that a dataclass declares, by name, in the order of its fields."""
     kinds = get_type_hints(options)
-    declared = {field.name: field for field in fields(options)}
-    return {name: _option(declared[name], kinds[name]) for name in declared_names(options)}
-
-
-def _option(declared: Field[Any], kind: Any) -> Option:
-    """Return the option that a field of a dataclass with this type declares."""
-    default = declared.default
-    if declared.default_factory is not MISSING:
-        default = declared.default_factory()
-    if isinstance(kind, UnionType):
-        (kind,) = (arg for arg in get_args(kind) if arg is not NoneType)
-    listed = get_origin(kind) is tuple
-    item = get_args(kind)[0] if listed else kind
-    return Option(declared.name, item, listed, default, declared.metadata)
+    found: dict[str, Option] = {}
+    for field in (field for field in fields(options) if field.name in declared_names(options)):
+        kind, default = kinds[field.name], field.default
+        if field.default_factory is not MISSING:
+            default = field.default_factory()
+        if isinstance(kind, UnionType):
+            (kind,) = (arg for arg in get_args(kind) if arg is not NoneType)
+        listed = get_origin(kind) is tuple
+        item = get_args(kind)[0] if listed else kind
+        found[field.name] = Option(field.name, item, listed, default, field.metadata)
+    return found
 
 
 def read(options: type[T], words: Sequence[str]) -> T:

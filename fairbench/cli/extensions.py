@@ -93,10 +93,9 @@ def source_of(verb: str) -> ast.Module | None:
 def declared(source: ast.Module, name: str) -> str:
     """Return the text that a module gives a name, without importing it."""
     for node in source.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-            target = node.targets[0]
-            if isinstance(target, ast.Name) and target.id == name:
-                return str(node.value.value)
+        match node:
+            case ast.Assign([ast.Name(id=found)], ast.Constant(value)) if found == name:
+                return str(value)
     return ""
 
 

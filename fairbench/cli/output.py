@@ -158,7 +158,10 @@ def hydra_error_sentence(error: Exception, conf: Path) -> str:
 
     missing = getattr(error, "missing_cfg_file", None)
     if missing:
-        group, name = _group_of(str(missing), conf)
+        # Groups of Hydra's own have a slash in their names, as options of an experiment have.
+        of_hydra = str(missing).startswith("hydra/") and (conf / "hydra").is_dir()
+        split = str.rpartition if of_hydra else str.partition
+        group, _, name = split(str(missing), "/")
         choices = {
             str(path.relative_to(folder / group).with_suffix(""))
             for folder in {conf, *conf_folders()}
@@ -182,12 +185,3 @@ def hydra_error_sentence(error: Exception, conf: Path) -> str:
     if key:
         return f"unknown option '{key.group(1)}'"
     return " ".join(str(error).split())
-
-
-def _group_of(missing: str, conf: Path) -> tuple[str, str]:
-    """Split ``group/option``; either part may contain a slash."""
-    parts = missing.split("/")
-    depth = 1
-    while depth < len(parts) - 1 and parts[0] == "hydra" and (conf / parts[0]).is_dir():
-        depth += 1
-    return "/".join(parts[:depth]), "/".join(parts[depth:])

@@ -122,16 +122,12 @@ def dimension(space: Override, base: Mapping[str, Any]) -> Dimension:
 def _show_trial(search: Search, number: int, trial: Trial) -> None:
     """Print a trial on standard error as it ends."""
     name = "untuned" if number == 0 else f"trial {number}"
-    values_text = ", ".join(
-        f"{key.rpartition('.')[2]}={value_text(v)}" for key, v in trial.values.items()
-    )
+    values = [f"{key.rpartition('.')[2]}={value_text(v)}" for key, v in trial.values.items()]
     if trial.error:
         ended = f"has no value: {trial.error}"
     else:
-        ended = ", ".join(
-            fixed(estimate.sign * estimate.value, 4) for estimate in trial.estimates(search.goals)
-        )
+        numbers = (one.sign * one.value for one in trial.estimates(search.goals))
+        ended = ", ".join(fixed(number, 4) for number in numbers)
         ended += f" (stopped after {trial.folds})" if trial.stopped else ""
-    print(
-        f"  {name}: {values_text}{': ' if values_text else ''}{ended}", file=sys.stderr, flush=True
-    )
+    told = ": ".join([f"  {name}", *[", ".join(values)] * bool(values), ended])
+    print(told, file=sys.stderr, flush=True)

@@ -81,20 +81,15 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
     name_of_lower = {candidate[:_LONGEST].lower(): candidate for candidate in valid}
     lower_name = name[:_LONGEST].lower()
     matches = difflib.get_close_matches(lower_name, list(name_of_lower), limit, alike)
-    likeness = [
-        difflib.SequenceMatcher(None, candidate, lower_name).ratio() for candidate in matches
-    ]
-    matches = [
-        match for match, ratio in zip(matches, likeness, strict=True) if ratio > likeness[0] - _LESS
-    ]
-    extensions = (
-        [candidate for candidate in name_of_lower if candidate.startswith(lower_name)]
-        if len(name) > _FEW_SIGNS
-        else []
-    )
-    if not matches and len(extensions) == 1:
-        matches = extensions
-    return [name_of_lower[candidate] for candidate in matches]
+
+    def likeness(candidate: str) -> float:
+        return difflib.SequenceMatcher(None, candidate, lower_name).ratio()
+
+    near = [match for match in matches if likeness(match) > likeness(matches[0]) - _LESS]
+    if not near and len(name) > _FEW_SIGNS:
+        longer = [candidate for candidate in name_of_lower if candidate.startswith(lower_name)]
+        near = longer if len(longer) == 1 else []
+    return [name_of_lower[candidate] for candidate in near]
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str], *, listed_by: str = "") -> UserError:

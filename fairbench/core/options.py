@@ -48,18 +48,8 @@ def option(
     applies : the kinds of things that the option applies to, if a command is about several kinds;
         to all of them if none is named.
     """
-    metadata = {
-        "sentence": sentence,
-        "shown": shown,
-        "argument": argument,
-        "choices": tuple(choices),
-        "least": least,
-        "share": share,
-        "several": several,
-        "pairs": pairs,
-        "applies": tuple(applies),
-    }
-    if callable(default):
+    metadata = {**locals(), "choices": tuple(choices), "applies": tuple(applies)}
+    if callable(metadata.pop("default")):
         return field(default_factory=default, metadata=metadata)
     return field(default=default, metadata=metadata)
 
@@ -81,10 +71,15 @@ def check_declared(options: Any) -> None:
         choices = declared.metadata.get("choices")
         if choices and value != declared.default:
             check_choice(name, value, choices)
-        if (least := declared.metadata.get("least")) is not None and value is not None:
-            check_minimum(name, value, least)
-        if declared.metadata.get("share"):
-            check_share(name, value)
+        check_limits(name, value, declared.metadata)
+
+
+def check_limits(name: str, value: Any, declared: Mapping[str, Any]) -> None:
+    """Refuse a number that is under the least, or no share, as an option is declared."""
+    if (least := declared.get("least")) is not None and value is not None:
+        check_minimum(name, value, least)
+    if declared.get("share"):
+        check_share(name, value)
 
 
 def typed_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -243,11 +243,20 @@ def at_least(values: pd.Series, cut: float, name: str, *, strict: bool = False) 
     return pd.Series(pd.Categorical.from_codes((~above).astype(int), names), index=values.index)
 
 
-def scaled(values: pd.Series, how: str) -> pd.Series:
-    """Return a regression target in the unit of the ``minmax`` of all rows, or ``none``."""
+def target_scale_of(values: pd.Series, how: str) -> tuple[float, float]:
+    """Return `low` and `span` of a regression target's unit, ``scaled = (value - low) / span``.
+
+    It is that of the ``minmax`` of all rows, or ``none``.
+    """
     if one_of("target_scale", how, ("minmax", "none")) == "none":
-        return values.astype(float)
-    return (values - values.min()) / (values.max() - values.min())
+        return 0.0, 1.0
+    return float(values.min()), float(values.max() - values.min())
+
+
+def scaled(values: pd.Series, how: str) -> pd.Series:
+    """Return a regression target in the unit that `how` names."""
+    low, span = target_scale_of(values, how)
+    return (values - low) / span
 
 
 def one_of(option: str, value: str, valid: Sequence[str]) -> str:

@@ -110,11 +110,8 @@ def stored_trials(folder: Path, is_candidate: Callable[[Values], bool]) -> list[
     """
     path = folder / "trials.jsonl"
     lines = read_bytes(path, TEXT).splitlines(keepends=True) if is_file(path) else []
-
-    def is_kept(trial: dict[str, Any]) -> bool:
-        return _is_trial(trial) and is_candidate(trial["values"])
-
-    kept = list(takewhile(is_kept, map(_read_line, lines)))
+    found = takewhile(bool, map(_read_trial, lines))
+    kept = list(takewhile(lambda trial: is_candidate(trial["values"]), found))
     if len(kept) < len(lines):
         if b"\n" in b"".join(lines[len(kept) :]):  # more than a kill breaks off
             set_aside(path, "trials from the damaged one on are judged again")
@@ -163,18 +160,16 @@ def begin_study(folder: Path, space: Mapping[str, str], *, again: bool) -> None:
         )
 
 
-def _read_line(line: bytes) -> dict[str, Any]:
-    """Return the trial of a line; None if the line is damaged."""
+def _read_trial(line: bytes) -> dict[str, Any]:
+    """Return the trial of a line; an empty one if the line is damaged, or of anything else."""
     try:
-        return unsealed_json(line)
+        found = unsealed_json(line)
     except ValueError:
         return {}
-
-
-def _is_trial(found: Mapping[str, Any]) -> bool:
     values, folds = found.get("values"), found.get("folds")
     is_whole = type(folds) is int and folds >= 0
-    return isinstance(values, dict) and is_whole and type(found.get("stopped")) is bool
+    is_trial = isinstance(values, dict) and is_whole and type(found.get("stopped")) is bool
+    return found if is_trial else {}
 
 
 def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) -> GoalRows:

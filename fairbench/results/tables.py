@@ -62,9 +62,13 @@ def check_metrics(table: pa.Table, wanted: Sequence[str] = METRICS) -> None:
     check_columns(table.column_names, wanted)
     check_numbers(table, but=_TEXTS)
     for name in _TEXTS & {*table.column_names}:
-        _check_texts(name, table[name])
+        kinds = ["string", "large_string", *["null"] * (name not in _ALWAYS)]
+        if _kind(table[name]) not in kinds:
+            raise DamagedError(f"column {name} is of {table[name].type}, not of texts")
+        if name in _ALWAYS:
+            _check_values(name, table[name].unique().to_pylist())
     for name in {*_PLACES, *_COUNTS} & {*table.column_names}:
-        whole = str(table[name].type) in (*_INTEGERS, *(["null"] if name in _COUNTS else []))
+        whole = str(table[name].type) in (*_INTEGERS, *["null"] * (name in _COUNTS))
         if not whole or (name in _PLACES and table[name].null_count):
             raise DamagedError(f"column {name} is not of whole numbers")
 
@@ -120,13 +124,6 @@ def _check_plain(written: bytes) -> None:
         raise DamagedError("pandas' notes of it have an index")
     if list(schema.empty_table().to_pandas().columns) != names:
         raise DamagedError("pandas' notes of it are of another table")
-
-
-def _check_texts(name: str, column: pa.ChunkedArray) -> None:
-    if _kind(column) not in ("string", "large_string", *(["null"] if name not in _ALWAYS else [])):
-        raise DamagedError(f"column {name} is of {column.type}, not of texts")
-    if name in _ALWAYS:
-        _check_values(name, column.unique().to_pylist())
 
 
 def _kind(column: pa.ChunkedArray) -> str:

@@ -98,12 +98,8 @@ def _evaluate(
             raise unknown_name("option of evaluator_config for fairbench", str(name), valid)
     target = as_array(dataset.labels_data)
     data = dataset.features_data
-    columns = {
-        name: _column(config[name], name, data) for name in _COLUMNS if config.get(name) is not None
-    }
-    score = config.get("score")
-    if score is not None:
-        columns["score"] = _column(score, "score", data)
+    given = [name for name in ("score", *_COLUMNS) if config.get(name) is not None]
+    columns = {name: _column(config[name], name, data) for name in given}
     predicted = _predict(dataset, model, predictions)
     classes = config.get("classes")
     task = "regression"

@@ -113,10 +113,9 @@ def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> 
     words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
     typed = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
     typed += [f"where=[{','.join(options.where)}]"] * bool(options.where)
-    defaults = ChooseOptions()
-    for name in ("minimise", "level", "results"):
-        if getattr(options, name) != getattr(defaults, name):
-            typed.append(f"{name}={getattr(options, name)}")
+    defaults = vars(ChooseOptions())
+    stated = {name: getattr(options, name) for name in ("minimise", "level", "results")}
+    typed += [f"{name}={value}" for name, value in stated.items() if value != defaults[name]]
     line = shlex.join(
         ["fairbench", "choose", *comparison.selection_words(chosen, among, words), *typed]
     )

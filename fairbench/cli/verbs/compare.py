@@ -72,13 +72,12 @@ def compare(options: CompareOptions) -> None:
     """
     if not options.runs:
         raise UserError("nothing to compare: name runs=[A,B], or runs=all")
-    results = options.results
+    catalogue = Catalogue(options.results)
     if options.runs == EVERY_RUN:
-        sets = Catalogue(results).comparable()
-        if not sets:
+        if not (sets := catalogue.comparable()):
             raise UserError(
-                f"no two finished runs of {results} predict the same rows for the same groups: "
-                "comparing needs two"
+                f"no two finished runs of {options.results} predict the same rows for the same "
+                "groups: comparing needs two"
             )
         if len(sets) > 1:
             print(
@@ -88,18 +87,17 @@ def compare(options: CompareOptions) -> None:
         for comparable_runs in sets:
             _matrix(_told_once(list(comparable_runs)), options)
         return
-    catalogue = Catalogue(results)
     folders = [catalogue.one(word) for word in options.runs]
     if len(folders) < 2:
         raise UserError(f"runs= names {len(folders)} run; it needs at least two, or all")
     folders = _told_once(folders)
     if len(folders) < 2:
         raise UserError("there is nothing to compare: name runs of different models")
-    if len(folders) == 2:
-        first, second = map(load_predictions, folders)
-        _pair(first, second, options)
-    else:
+    if len(folders) > 2:
         _matrix(folders, options)
+        return
+    first, second = map(load_predictions, folders)
+    _pair(first, second, options)
 
 
 def _told_once(folders: list[Run]) -> list[Run]:
@@ -187,15 +185,13 @@ def _pooled(runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios |
     if folds == 1:
         return []
     fractions = [_numbers(effective_sample_fraction(run, settings, ratios)) for run in runs]
-    if ratios is None:
-        counted = fractions[0]
-    else:
+    counted, lesser = fractions[0], ""
+    if ratios is not None:
         counted = " and ".join(
             f"{fraction} (run {name}, variance ratio {_numbers(ratios(run))})"
             for name, fraction, run in zip("AB", fractions, runs, strict=True)
         )
-    is_lesser = ratios is not None and settings.paired
-    lesser = ", and pairs of rows as the smaller of the two" if is_lesser else ""
+        lesser = ", and pairs of rows as the smaller of the two" if settings.paired else ""
     return [
         f"The rows of {folds} pooled folds count as {counted} of as many independent rows{lesser}."
     ]

@@ -63,10 +63,8 @@ def list_data_sets(options: DatasheetOptions) -> None:
     archive = options.archive(download=False)
     data_sets = {entry.name: entry for entry in entries(components_folder() / "conf")}
     if not options.name:
-        rows = [
-            (name, f"{_missing(entry, archive)}{entry.title}") for name, entry in data_sets.items()
-        ]
-        print(table(sorted(rows)))
+        titles = {n: f"{_missing(entry, archive)}{entry.title}" for n, entry in data_sets.items()}
+        print(table(sorted(titles.items())))
         print("fairbench data NAME prints the datasheet of one")
         print("fairbench data check finds, downloads and verifies the files")
         return

@@ -21,7 +21,7 @@ from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.locks import alone, using
 from fairbench.core.options import option
-from fairbench.core.text import count, visible
+from fairbench.core.text import counted, visible
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import document_of, where_from
@@ -124,8 +124,7 @@ def ls(options: Selection) -> None:
     if runs.runs:
         print("\n".join(map(visible, runs_lines(runs))))
     reason = f": {catalogue.why_none(words)}" if catalogue.runs and not runs.runs else ""
-    finished = "1 finished run" if len(runs) == 1 else f"{count(len(runs))} finished runs"
-    print_line(f"{finished} of {options.results}{reason}")
+    print_line(f"{counted(len(runs), 'finished run')} of {options.results}{reason}")
 
 
 _SHOWN = ("dataset", "split", "learner", "intervention", "method", "protect", "seed")
@@ -137,35 +136,20 @@ def runs_lines(catalogue: Catalogue) -> list[str]:
     Plain text: a rich table of 10,000 rows takes longer to lay out than the runs to find.
     """
     runs = sorted(catalogue, key=lambda run: (run.finished, run.id))
-    choices_of_runs = [
-        run.choices | {"protect": run.protect, "seed": str(run.seed)} for run in runs
-    ]
-    differing_keys = [
-        key for key in _SHOWN if len({choices[key] for choices in choices_of_runs}) > 1
-    ]
-    shared = [f"{key}={choices_of_runs[0][key]}" for key in _SHOWN if key not in differing_keys]
-    names = [", ".join(choices[key] for key in differing_keys) for choices in choices_of_runs]
+    choices = [run.choices | {"protect": run.protect, "seed": str(run.seed)} for run in runs]
+    columns = {key: [chosen[key] for chosen in choices] for key in _SHOWN}
+    shared = [f"{key}={values[0]}" for key, values in columns.items() if len({*values}) == 1]
+    varied = {key: values for key, values in columns.items() if len({*values}) > 1}
+    names = [", ".join(chosen[key] for key in varied) for chosen in choices]
     options = [", ".join(differing) for differing in differing_options(names, runs, GROUPS)]
-    has_options = any(options)
-    rows = [("run", *differing_keys, *(["options"] if has_options else []), "finished")]
-    rows += [
-        (
-            run.id,
-            *(choices[key] for key in differing_keys),
-            *([differs] if has_options else []),
-            f"{run.finished:%Y-%m-%d %H:%M}",
-        )
-        for run, choices, differs in zip(runs, choices_of_runs, options, strict=True)
-    ]
-    widths = _fitting([max(map(len, column)) for column in zip(*rows, strict=True)])
-    return [*textwrap.wrap("  ".join(shared), _WIDTH), *(_line(row, widths) for row in rows)]
-
-
-def _fitting(widths: list[int]) -> list[int]:
-    """Return column widths, the largest reduced until a line fits."""
-    while sum(widths) + 2 * (len(widths) - 1) > _WIDTH:
+    table = {"run": [run.id for run in runs], **varied}
+    table |= {"options": options} if any(options) else {}
+    table["finished"] = [f"{run.finished:%Y-%m-%d %H:%M}" for run in runs]
+    rows = [tuple(table), *zip(*table.values(), strict=True)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    while sum(widths) + 2 * (len(widths) - 1) > _WIDTH:  # the largest is reduced until a line fits
         widths[widths.index(max(widths))] -= 1
-    return widths
+    return [*textwrap.wrap("  ".join(shared), _WIDTH), *(_line(row, widths) for row in rows)]
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -201,16 +185,15 @@ def export_run(options: ExportOptions) -> None:
     stored = Catalogue(options.results).one(options.run)
     run = load_predictions(stored, participle="exported", numbers=True)
     frame = export(run, options.file, options.repeat, people=options.people)
+    written = f"{len(frame)} rows written to {options.file}"
     if "target" not in frame:
-        print_line(
-            f"{len(frame)} rows written to {options.file}, without target and groups: the data"
-        )
+        print_line(f"{written}, without target and groups: the data")
         print_line(
             f"set {run.people.name} may not be passed on; people=true writes them all the same"
         )
         return
     score = " score=score" if "score" in frame else ""
-    print_line(f"{len(frame)} rows written to {options.file}; audit them with")
+    print_line(f"{written}; audit them with")
     print_line(
         f"fairbench audit {options.file} target=target{score} prediction=prediction "
         f"group=[{','.join(group_columns(run))}]"
@@ -292,8 +275,7 @@ def evaluate(options: Selection) -> int:
 
     conf = components_folder() / "conf"
     runs = list(options.selected())
-    evaluated = 0
-    failed = 0
+    evaluated = failed = 0
     for run in runs:
         try:
             evaluated += evaluate_again(run, conf, dict(options.keys), draw=draw_figures)
@@ -301,11 +283,9 @@ def evaluate(options: Selection) -> int:
             failed += 1
             print_line(f"left as it is: {error}")
     unchanged = len(runs) - evaluated - failed
-    print_line(
-        f"{evaluated} evaluated again from their cells, {unchanged} as they would be; "
-        f"nothing was fitted"
-    )
-    return 1 if failed else 0
+    said = f"{evaluated} evaluated again from their cells, {unchanged} as they would be"
+    print_line(f"{said}; nothing was fitted")
+    return int(failed > 0)
 
 
 def verify(options: VerifyOptions) -> int:
@@ -345,16 +325,12 @@ def verify(options: VerifyOptions) -> int:
     cells = []
     if options.cells:
         cells = verification.sample(folder, conf, typed, cells=options.cells, seed=options.seed)
-    differing = [
-        found_difference
-        for cell in cells
-        if (found_difference := verification.difference(folder, cell, store))
-    ]
+    found = (verification.difference(folder, cell, store) for cell in cells)
+    differing = list(filter(None, found))
     total = len(folder.cells())
     print_line(f"{total} of {total} cells are as they were written")
-    print_line(
-        f"{len(cells) - len(differing)} of {len(cells)} computed again are the same, bit for bit"
-    )
+    same = len(cells) - len(differing)
+    print_line(f"{same} of {len(cells)} computed again are the same, bit for bit")
     return _verdict(differing, verification.changes_since(folder, cells[0])) if differing else 0
 
 

@@ -522,30 +522,20 @@ def correct_counts(counts: ArrayLike, wrong: ArrayLike, *, splits: int = 2) -> F
     table, most_wrong = np.asarray(counts, float), np.asarray(wrong, float)
     among_positive = np.multiply.outer(np.linspace(0, 1, splits), most_wrong)
     among_positive = among_positive if splits == 2 else np.floor(among_positive)
-    return np.concatenate(
-        [_change_labels(table, most_wrong, way, among_positive) for way in _DIRECTIONS]
-    )
-
-
-def _change_labels(
-    table: Floats, most_wrong: Floats, directions: tuple[int, int], among_positive: Floats
-) -> Floats:
-    """Return counts with labels changed, `among_positive` of them at positive decisions.
-
-    Parameters
-    ----------
-    table : (..., 4) the counts.
-    most_wrong : (...) how many labels are changed, as far as there are such rows.
-    directions : whether labels become 1 (1) or 0 (-1), at positive and at negative decisions.
-    among_positive : (splits, ...) how many of the changed labels are at positive decisions.
-    """
-    positive_room = table[..., FP if directions[0] > 0 else TP]
-    negative_room = table[..., TN if directions[1] > 0 else FN]
-    n_negative = np.minimum(most_wrong - np.minimum(among_positive, positive_room), negative_room)
-    n_positive = np.minimum(most_wrong - n_negative, positive_room)
-    positive, negative = directions[0] * n_positive, directions[1] * n_negative
-    changes = {TN: -negative, FP: -positive, FN: negative, TP: positive}
-    return np.stack([table[..., cell] + changes[cell] for cell in (TN, FP, FN, TP)], axis=-1)
+    ways = []
+    for at_positive, at_negative in _DIRECTIONS:
+        positive_room = table[..., FP if at_positive > 0 else TP]
+        negative_room = table[..., TN if at_negative > 0 else FN]
+        n_negative = np.minimum(
+            most_wrong - np.minimum(among_positive, positive_room), negative_room
+        )
+        n_positive = np.minimum(most_wrong - n_negative, positive_room)
+        positive, negative = at_positive * n_positive, at_negative * n_negative
+        changes = {TN: -negative, FP: -positive, FN: negative, TP: positive}
+        ways.append(
+            np.stack([table[..., cell] + changes[cell] for cell in (TN, FP, FN, TP)], axis=-1)
+        )
+    return np.concatenate(ways)
 
 
 @dataclass(frozen=True)

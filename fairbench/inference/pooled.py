@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from fairbench.core.arrays import Codes, Floats, Mask, kronecker_steps
+from fairbench.core.arrays import Codes, Floats, kronecker_steps
 
 _CELLS = 1 << 20  # cells of one block of tests
 _REACH = 9.0  # standard deviations from the mean, beyond which counts have no weight
@@ -103,25 +103,19 @@ def binomial_mid_tail(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Flo
     return np.asarray((less + at_most) / 2)
 
 
-def flag(p_values: ArrayLike, rate: float = 0.1, *, overlapping: bool = False) -> Mask:
-    """Return which comparisons to flag, so that at most a share `rate` is wrong on average.
+def adjusted_p_values(p_values: ArrayLike, *, overlapping: bool = False) -> Floats:
+    """Return the smallest false discovery rates at which each would be flagged; NaN stays.
 
-    Pass all comparisons that a reader scans for striking ones in one call: every group, pair,
-    attribute and metric.
+    A false discovery rate is the share of flags that is wrong on average. Pass all comparisons that
+    a reader scans for striking ones in one call: every group, pair, attribute and metric.
 
     Parameters
     ----------
     p_values : any shape; NaN is never flagged and not counted.
-    rate : the false discovery rate.
     overlapping : whether comparisons may depend on each other in any way, as those of groups that
         share people, or of several metrics of the same rows, do. Benjamini and Yekutieli's
         procedure then replaces Benjamini and Hochberg's; it flags less.
     """
-    return adjusted_p_values(p_values, overlapping=overlapping) <= rate
-
-
-def adjusted_p_values(p_values: ArrayLike, *, overlapping: bool = False) -> Floats:
-    """Return the smallest false discovery rates at which each would be flagged; NaN stays."""
     p = np.asarray(p_values, np.float64)
     result = np.full(p.shape, np.nan)
     defined = ~np.isnan(p)

@@ -310,31 +310,6 @@ def _share_above(errors: Floats, limits: Floats) -> Floats:
     return np.asarray(1 - np.searchsorted(np.sort(errors), limits, side="right") / len(errors))
 
 
-def surely_larger(candidates: Candidates, other: int, possible: Mask, reach: float) -> Floats:
-    """Return lower limits (k,) of every objective minus that of another candidate.
-
-    Parameters
-    ----------
-    candidates : the candidates.
-    other : the position of the other candidate.
-    possible : (m, 2) which differences, with the sign 1 and -1, may be the other's largest.
-    reach : how many standard errors of the difference are subtracted.
-    """
-    other_noise = candidates.part_noise[:, other] @ candidates.contrasts.T
-    covariance = candidates.widest_noise().T @ other_noise / len(other_noise)
-    widest_errors = candidates.errors[np.arange(len(candidates.parts)), candidates.widest]
-    least = np.full(len(candidates.parts), np.inf)
-    for side, sign in enumerate((1.0, -1.0)):
-        kept = possible[:, side]
-        variance = (
-            widest_errors[:, None] ** 2 + candidates.errors[other] ** 2 - 2 * sign * covariance
-        )
-        error = np.sqrt(np.maximum(variance, 0))[:, kept]
-        ahead = candidates.objectives[:, None] - sign * candidates.differences[other][kept]
-        least = np.minimum(least, (ahead - reach * error).min(axis=1, initial=np.inf))
-    return least
-
-
 def joint_noise(factor: Floats, *, draws: int, generator: np.random.Generator) -> Floats:
     """Return normal draws with the covariance ``factor.T @ factor``.
 
@@ -560,9 +535,25 @@ def larger_than(candidates: Candidates, index: int, *, level: float = 0.95) -> N
 
 
 def _behind(candidates: Candidates, index: int, reach: float) -> NDArray[np.bool_]:
-    """Return whose objectives (k,) are larger than one candidate's by more than their errors."""
-    possible = np.ones((candidates.differences.shape[1], 2), bool)
-    possible[:, 1] = candidates.folded
-    behind = surely_larger(candidates, index, possible, reach) > 0
+    """Return whose objectives (k,) are larger than one candidate's by more than their errors.
+
+    Whichever of its differences is the other's largest, in whichever direction.
+
+    Parameters
+    ----------
+    candidates : the candidates.
+    index : the position of the other candidate.
+    reach : how many standard errors of the difference are subtracted.
+    """
+    other_noise = candidates.part_noise[:, index] @ candidates.contrasts.T
+    covariance = candidates.widest_noise().T @ other_noise / len(other_noise)
+    widest_errors = candidates.errors[np.arange(len(candidates.parts)), candidates.widest]
+    behind = np.ones(len(candidates.parts), bool)
+    for sign in (1.0, -1.0) if candidates.folded else (1.0,):
+        variance = (
+            widest_errors[:, None] ** 2 + candidates.errors[index] ** 2 - 2 * sign * covariance
+        )
+        ahead = candidates.objectives[:, None] - sign * candidates.differences[index]
+        behind &= (ahead - reach * np.sqrt(np.maximum(variance, 0)) > 0).all(axis=1)
     behind[index] = False
-    return np.asarray(behind)
+    return behind

@@ -2,6 +2,7 @@
 
 from functools import partial
 from itertools import combinations
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from fairbench.metrics.registry import (
     MULTICLASS,
     REGRESSION,
     TABLE,
+    Interval,
     binary_confusion,
     confusion,
     declared,
@@ -324,5 +326,6 @@ def test_the_table_says_what_modules_say():
     assert {metric.fewest for metric in declared()} == {0, ERROR_ROWS}
     (multicalibration,) = (m for m in declared() if m.name == "multicalibration_error")
     assert f" {FEWEST} people" in multicalibration.sentence
+    assert {metric.interval for metric in declared()} <= set(get_args(Interval))
     lines = TABLE.read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1 + len(declared())

@@ -573,45 +573,23 @@ def sample(
             return Sample(theta[kept], shape, size, "importance")
         start, spread = theta[kept[:_CHAINS]], proposal.spread(kept[:_CHAINS])
         proposal = proposal.refine(weights, generator)
-    model, draws = proposal.model, len(theta)
-
-    def likelihood(theta: Floats) -> Floats:
-        return log_likelihood(model.flat_coefficients(theta), labels)
-
-    theta, size = _slice_draws(model, start, spread, likelihood, draws, generator)
-    return Sample(theta, shape, size, "elliptical_slice")
-
-
-def _slice_draws(
-    model: Calibration,
-    start: Floats,
-    spread: Floats,
-    likelihood: Callable[[Floats], Floats],
-    draws: int,
-    generator: np.random.Generator,
-) -> tuple[Floats, float]:
-    """Return (T, G D) draws of chains on the prior's normals, and their effective size.
-
-    Parameters
-    ----------
-    start, spread : (C, G D) and (C, D) parameters the chains start from.
-    likelihood : parameters (C, G D) -> log likelihood (C,).
-    """
-    chains, n_groups = len(start), start.shape[1] // model.size
+    # Chains on the prior's normals, which start from the last importance draws.
+    model, n_groups, draws = proposal.model, proposal.n_groups, len(theta)
 
     def parameters(z: Floats) -> Floats:
         return model.from_normals(z, n_groups).reshape(*z.shape[:-1], -1)
 
     z = elliptical_slice(
-        lambda z: likelihood(parameters(z)),
-        model.to_normals(start.reshape(chains, n_groups, model.size), spread, generator),
+        lambda z: log_likelihood(model.flat_coefficients(parameters(z)), labels),
+        model.to_normals(start.reshape(len(start), n_groups, model.size), spread, generator),
         generator,
         warmup=_WARMUP,
-        keep=draws // chains,
+        keep=draws // len(start),
         thin=_THIN,
     )
-    theta = parameters(z)
-    return theta.reshape(draws, -1), chain_effective_size(theta)
+    chained = parameters(z)
+    size = chain_effective_size(chained)
+    return Sample(chained.reshape(draws, -1), shape, size, "elliptical_slice")
 
 
 # Whether scores are calibrated alike everywhere: labels that are foreseen, and those that come.

@@ -540,13 +540,12 @@ def _run_rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]
         if metrics
         else headline(summary, run.protect)
     )
-    about_run: dict[str, object] = {
+    about_run = {
         "run": run.id,
         "name": name,
         **{group: run.choices[group] for group in GROUPS},
+        "seed": run.seed,
+        "protect": run.protect,
     }
-    about_run |= {"seed": run.seed, "protect": run.protect}
-    facts = selected[[*_FACTS, "reason"]].reset_index(drop=True)
-    for index, (column, value) in enumerate(about_run.items()):
-        facts.insert(index, column, value)
-    return facts
+    columns = [*about_run, *_FACTS, "reason"]
+    return selected.assign(**about_run)[columns].reset_index(drop=True)

@@ -6,7 +6,7 @@ sentences, the gains, the values and the trials.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,7 @@ def alternative_document(answer: Alternative, command: str) -> Document:
     def tell(name: str) -> str:
         return say("alternative", name, **values)
 
+    found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
     return Document(
         f"A less discriminatory alternative: {answer.data} by {answer.protect}",
         sections,
@@ -75,12 +76,10 @@ def alternative_document(answer: Alternative, command: str) -> Document:
         files={"log.csv": csv_text(pd.DataFrame(_log(answer)))},
         origin=f"Made by fairbench {VERSION}; {drawn}.",
         summary=ExecutiveSummary(
-            found=[tell(name) for name in _findings(answer)],
-            sure=[
-                tell("chosen_by"), *answer.notes, *(tell(name) for name in _basis(answer)),
-            ],
-            unseen=[tell(name) for name in _unseen(answer)],
-            todo=[tell(name) for name in _advice(answer)],
+            found=found,
+            sure=[tell("chosen_by"), *answer.notes, *sure],
+            unseen=unseen,
+            todo=todo,
             titles=(
                 "What was found", "How sure this is", "What was not searched", "What to do next",
             ),
@@ -127,52 +126,42 @@ def _values(answer: Alternative) -> dict[str, object]:
     return values
 
 
-def _findings(answer: Alternative) -> Iterator[str]:
-    """Yield the names of the sentences on what was found, the most important first."""
-    if answer.chosen_index:
-        _, lower, upper = answer.comparison.error_change
-        yield answer.comparison.verdict
-        kept, exceeded = upper <= answer.within, lower > answer.within
-        yield "error_kept" if kept else "error_exceeded" if exceeded else "error_open"
-        yield "flips"
-    else:
-        yield from ("none_found", "in_use")
-    if answer.chosen_index and answer.selected["group_at_prediction"]:
-        yield "group_or_other" if answer.without_group else "group_needed"
-    if answer.search:
-        yield "whole" if answer.search.whole else "bound"
-
-
-def _basis(answer: Alternative) -> Iterator[str]:
-    """Yield the names of further sentences on the basis of the statements."""
-    if answer.comparison.looks > 1:
-        yield "looks"
-    if answer.search is None:
-        yield "not_drawn"
-    elif not answer.search.whole:
-        yield "lemma"
-
-
-def _unseen(answer: Alternative) -> Iterator[str]:
-    """Yield the names of the sentences on what was not searched."""
-    if answer.read:
-        yield "read"
-    yield "others_unseen"
-    if answer.search and answer.search.left_out:
-        yield "left_out"
-    if any(tried["reason"] for tried in answer.tried):
-        yield "failed"
-
-
-def _advice(answer: Alternative) -> Iterator[str]:
-    """Yield the names of suggestions that would tell more."""
-    search = answer.search
-    if search and search.ended in (TRIALS, SECONDS):
-        yield "go_on"
-    if search and search.ended == WORTH and search.drawn < _FEW:
-        yield "more_rows"
-    if answer.chosen_index and answer.comparison.verdict == OPEN:
-        yield "more_people"
+def _parts(answer: Alternative) -> list[list[str]]:
+    """Return the names of the sentences: found, further ones on how sure that is, unseen, to do."""
+    comparison, search, better = answer.comparison, answer.search, bool(answer.chosen_index)
+    _, lower, upper = comparison.error_change
+    kept, exceeded = upper <= answer.within, lower > answer.within
+    # The most important first.
+    found: dict[str, object] = {
+        comparison.verdict: better,
+        "error_kept" if kept else "error_exceeded" if exceeded else "error_open": better,
+        "flips": better,
+        "none_found": not better,
+        "in_use": not better,
+        "group_or_other" if answer.without_group else "group_needed": (
+            better and answer.selected["group_at_prediction"]
+        ),
+        "whole": search and search.whole,
+        "bound": search and not search.whole,
+    }
+    sure = {
+        "looks": comparison.looks > 1,
+        "not_drawn": search is None,
+        "lemma": search and not search.whole,
+    }
+    unseen = {
+        "read": answer.read,
+        "others_unseen": True,
+        "left_out": search and search.left_out,
+        "failed": any(tried["reason"] for tried in answer.tried),
+    }
+    todo = {
+        "go_on": search and search.ended in (TRIALS, SECONDS),
+        "more_rows": search and search.ended == WORTH and search.drawn < _FEW,
+        "more_people": better and comparison.verdict == OPEN,
+    }
+    parts: tuple[Mapping[str, object], ...] = (found, sure, unseen, todo)
+    return [[name for name, holds in part.items() if holds] for part in parts]
 
 
 def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[str, Text]]:

@@ -301,8 +301,7 @@ def _tables(batch: Sequence[RunBlock], protect: str) -> Iterator[list[RankedRuns
     means = debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
     summaries[DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
     values, is_present = _values_by_split(metrics, summaries)
-    columns = [summaries[name].tolist() for name in (*_SHOWN, "status")]
-    rows = [dict(zip((*_SHOWN, "status"), row, strict=True)) for row in zip(*columns, strict=True)]
+    rows = summaries[[*_SHOWN, "status"]].to_dict("records")
     keys = list(zip(*(summaries[name].astype(str).tolist() for name in _KEYS), strict=True))
     rows_of_run: dict[str, list[int]] = {}
     for index, row in enumerate(rows):

@@ -130,7 +130,8 @@ class GroupCounts:
             return f" in group '{name}'" if name else ""
 
         def none(*at: int) -> str:
-            return metrics[at[0]].rates[weakest[at[0]][at[1:]]].empty + of_group(*at)
+            rate = metrics[at[0]].rates[int(weakest[at[0]][at[1:]])]
+            return str(rate.empty) + of_group(*at)
 
         few = (size > 0) & (size < minimum)
         status.flag(few, "insufficient", lambda *at: f"n={size[at]}{of_group(*at)}")
@@ -233,7 +234,7 @@ class GroupEvaluation:
         self,
         metrics: Sequence[Metric],
         where: About,
-        values: Sequence[Floats],
+        values: Floats | Sequence[Floats],
         sizes: NDArray[np.int64],
         statuses: Statuses,
         *,
@@ -330,8 +331,8 @@ class GroupEvaluation:
             ends = interval.lower[at], interval.upper[at]
             below = probability_below(below, *ends, self.epsilon, level=self.level)
         below = np.where(np.isnan(values), NAN, below)
-        settings = {"statistic": BELOW_EPSILON, "setting": Setting(epsilon=self.epsilon)}
-        self._add(gaps, whole, below, size, statuses, **settings)
+        setting = Setting(epsilon=self.epsilon)
+        self._add(gaps, whole, below, size, statuses, statistic=BELOW_EPSILON, setting=setting)
         if resampled is not None:
             corrected = np.stack(
                 [
@@ -348,8 +349,8 @@ class GroupEvaluation:
             apart = (interval.surely | interval.surely.swapaxes(-1, -2))[at]
             pairs = np.where(np.isnan(values), NAN, apart.sum(axis=(-2, -1)) // 2)
             is_row = ~np.isnan(np.reshape(values, (len(gaps), -1, 1)))
-            options = {"statistic": PAIRS_THAT_DIFFER, "is_row": is_row}
-            self._add(gaps, whole, pairs, size, statuses, **options)
+            counted = PAIRS_THAT_DIFFER
+            self._add(gaps, whole, pairs, size, statuses, statistic=counted, is_row=is_row)
 
 
 def gaps_of_rates(
@@ -376,10 +377,12 @@ def gaps_of_rates(
 
     def why(m: int, *at: int) -> str:
         rates = metrics[m].rates
-        return rates[counts.sizes(rates)[(slice(None), *at)].argmin()].empty
+        return str(rates[int(counts.sizes(rates)[:, *at].argmin())].empty)
 
     left_out = ~among & (statuses.has_value & ~without_value)[..., None]
-    statuses.flag(left_out.any(axis=-1), "insufficient", without(counts.groups, left_out, why))
+    statuses.flag(
+        np.asarray(left_out.any(axis=-1)), "insufficient", without(counts.groups, left_out, why)
+    )
     statuses.flag(without_value, "undefined", all_zero)
     smallest = np.where(among, size, np.iinfo(np.int64).max).min(axis=-1)
     return values, smallest, statuses

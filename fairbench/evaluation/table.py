@@ -358,9 +358,9 @@ def without(names: Sequence[str], left_out: Mask, why: Callable[..., str]) -> Ca
     """
 
     def reason(*at: int) -> str:
-        groups = np.flatnonzero(left_out[at])
+        groups = np.flatnonzero(left_out[at]).tolist()
         listed = ", ".join(f"'{names[g]}'" for g in groups)
-        return f"without {listed}: {why(*at, int(groups[0]))}"
+        return f"without {listed}: {why(*at, groups[0])}"
 
     return reason
 

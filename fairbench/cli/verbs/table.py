@@ -85,7 +85,7 @@ def table(options: TableOptions) -> None:
             if is_single:
                 print_line(f"files: {one.path}")
             return
-        text = str(FORMS[written_as].write(document))
+        text = str(FORMS[written_as][1](document))
     if options.out == Path():
         print(text, end="")
         return

@@ -365,7 +365,7 @@ def gaps_of_rates(
     """
     values = np.stack([counts.values(*pair) for pair in zip(metrics, among, strict=True)])
     size, of_groups = counts.statuses(metrics, minimum)
-    statuses = of_gaps(of_groups, size, among)
+    statuses = of_gaps(of_groups, among, size)
     without_value = np.isnan(values) & statuses.has_value
 
     def all_zero(m: int, *sample: int) -> str:

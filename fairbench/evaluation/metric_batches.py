@@ -298,7 +298,7 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
     limits = difference_limits(
         estimates.limits.take(others), estimates.limits.take(reference), with_reference
     )
-    statuses = of_pairs(estimates.statuses, groups.size)
+    statuses = of_pairs(estimates.statuses)
     largest = estimates.largest_distance[:, None, None]
     table.add(
         [f"{label.compared_as}_difference" for label in estimates.labels],
@@ -326,13 +326,12 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
     has_interval = comparable & nobody_left_out
     lower, upper = (np.where(has_interval, limit, NAN) for limit in limits[1:])
     value = np.where(comparable, limits.value, _range(estimates.limits.value, valued))
-    size = np.broadcast_to(groups.size, valued.shape)
-    status = of_gaps(statuses, size, valued)
+    status = of_gaps(statuses, valued)
     why = without(groups.names, ~valued, lambda *at: str(statuses.reason[at]))
     status.flag(np.asarray(~valued.all(axis=-1)), "insufficient", why)
     few = valued.sum(axis=-1) < 2
     status.flag(few, "undefined", "fewer than two groups have a value")
-    fewest = np.where(valued, size, np.iinfo(np.int64).max).min(axis=-1)
+    fewest = np.where(valued, groups.size, np.iinfo(np.int64).max).min(axis=-1)
     table.add(
         [f"{label.compared_as}_gap" for label in estimates.labels],
         value[..., None],

@@ -327,24 +327,27 @@ class Statuses:
             self.reason[flagged] = texts if flagged else texts[0]
 
 
-def of_pairs(statuses: Statuses, size: NDArray[np.int64]) -> Statuses:
+def of_pairs(statuses: Statuses, size: NDArray[np.int64] | None = None) -> Statuses:
     """Return the statuses (..., G - 1) of comparisons of every other group with the first.
 
-    It is that of the worse of both; if they are alike, that of fewer of the rows (..., G).
+    It is that of the worse of both. If they are alike, it is that of fewer of the rows (..., G), or
+    that of the other group where no sizes are given.
     """
     reference, others = statuses[..., :1], statuses[..., 1:]
-    fewer = (size[..., 1:] < size[..., :1]) & np.ones(others.kind.shape, bool)
-    is_worse = np.where(fewer, others.kind >= reference.kind, others.kind > reference.kind)
+    is_worse = np.asarray(others.kind > reference.kind)
+    is_alike = others.kind == reference.kind
+    is_worse |= is_alike if size is None else is_alike & (size[..., 1:] < size[..., :1])
     return Statuses.where(is_worse, others, reference)
 
 
-def of_gaps(statuses: Statuses, size: NDArray[np.int64], among: Mask) -> Statuses:
+def of_gaps(statuses: Statuses, among: Mask, size: NDArray[np.int64] | None = None) -> Statuses:
     """Return the statuses (...) of gaps among some groups (..., G): that of the worst of these.
 
-    Of several as bad it is that of the fewest of the rows (..., G).
+    Of several as bad it is that of the fewest of the rows (..., G), or the first without sizes.
     """
     kind = np.where(among, statuses.kind, -1)
-    rows = np.where(kind == kind.max(axis=-1, keepdims=True), size, np.iinfo(np.int64).max)
+    is_worst = kind == kind.max(axis=-1, keepdims=True)
+    rows = np.where(is_worst, 0 if size is None else size, np.iinfo(np.int64).max)
     worst = rows.argmin(axis=-1)[..., None]
     return Statuses(*(np.take_along_axis(array, worst, -1)[..., 0] for array in statuses))
 

@@ -122,6 +122,8 @@ ALL, RUN, IMPORTS = "*", "", "import"  # of a module: everything, what runs, imp
 def code_digest(modules: Iterable[str]) -> str:
     """Return a hash of what `modules`, and all they use from this project, compute.
 
+    Of ``module:name`` one definition counts, and what it uses.
+
     What is hashed are the syntax trees of definitions, without docstrings, annotations, layout and
     messages of errors, and without the names of modules: rewording code, or moving it to another
     module, changes nothing. Of `modules` all definitions count; of others those that are used, and
@@ -130,7 +132,8 @@ def code_digest(modules: Iterable[str]) -> str:
     """
     seen: set[tuple[str, str]] = set()
     digests: set[str] = set()
-    waiting = [(module, ALL) for module in modules]
+    asked = (module.partition(":") for module in modules)
+    waiting = [(module, name or ALL) for module, _, name in asked]
     while waiting:
         module, name = place = waiting.pop()
         if place in seen:

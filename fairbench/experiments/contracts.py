@@ -315,7 +315,8 @@ class Study:
             "seed": [self.seed, self.replicate],
             "protect": self.protect if reads_groups else (),
             "components": [describe(part) for part in parts],
-            "code": code_digest(["fairbench.experiments.compute", *modules]),
+            # How a run is evaluated changes no fit.
+            "code": code_digest(["fairbench.experiments.compute:compute", *modules]),
             "versions": versions([*_PACKAGES, *packages]),
         }
 

@@ -100,7 +100,7 @@ def test_the_code_that_counts_is_that_of_every_component():
         patch.setattr(study_module, "code_digest", lambda modules: asked.extend(modules) or "")
         study().identity()
     assert set(asked) == {
-        "fairbench.experiments.compute",
+        "fairbench.experiments.compute:compute",  # and not how runs are evaluated
         "fairbench.components.algorithms.learners.xgboost",
         "fairbench.components.algorithms.interventions.none",
         "fairbench.components.algorithms.fitters.bag",

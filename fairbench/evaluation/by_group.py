@@ -220,14 +220,12 @@ def shares_of_places(
     for attribute, labels in groups.items():
         codes, names = codes_of(labels)
         for kind, weight in kinds.items():
-            at_level, wider = (
-                weighted_shares(weight, codes, len(names), lists=lists, level=reach)
-                for reach in (level, 1 - error_rate / questions)
-            )
+            measure = partial(weighted_shares, weight, codes, len(names), lists=lists)
+            shares, of_rows, ratios, below = measure(level=level)
+            _, _, wider, _ = measure(level=1 - error_rate / questions)
             # The errors' correlation depends on the level a little, and so does what is wider.
-            shares, of_rows, ratios, below = at_level
-            lower = np.minimum(ratios.lower, wider[2].lower)
-            upper = np.maximum(ratios.upper, wider[2].upper)
+            lower = np.minimum(ratios.lower, wider.lower)
+            upper = np.maximum(ratios.upper, wider.upper)
             about = {"attribute": attribute, "group": names, "kind": kind}
             counts = {"rows": np.bincount(codes), "of_rows": of_rows.value}
             share = _limit_columns(shares, "share", "share_")

@@ -116,23 +116,4 @@ def _selected(options: TableOptions) -> Catalogue:
     return matching
 
 
-def _print(runs: Catalogue, options: TableOptions) -> None:
-    """Print one run with its files, or the table of several."""
-    if len(runs) == 1 and not options.metrics:
-        (run,) = runs
-        print_document(document_of(run))
-        print_line(f"files: {run.path}")
-        return
-    print_document(runs_document(runs, options.metrics))
-
-
-def _text(runs: Catalogue, options: TableOptions, written_as: str) -> str:
-    """Return the table as a file has it."""
-    if written_as == "csv":
-        return csv_text(tidy(runs, options.metrics))
-    is_single = len(runs) == 1 and not options.metrics
-    document = document_of(next(iter(runs))) if is_single else runs_document(runs, options.metrics)
-    return str(FORMS[written_as][1](document))
-
-
 COMMAND = command(table)

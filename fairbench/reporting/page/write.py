@@ -339,13 +339,6 @@ def _runs(block: RunBlock) -> Section:
     return Section("Runs", [table_of(block.runs.values(), columns, sortable=True)])
 
 
-def overview_section(pages: Sequence[PageBlock]) -> Section:
-    """Return the overview of all blocks."""
-    reading = Section("How to read the tables", [_how_to_read()], name="reading")
-    blocks = [Section("What was run", [_runs_table(pages)]), reading]
-    return Section("Overview", blocks, name="overview")
-
-
 def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> ExecutiveSummary:
     """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
     quick = [page.block.title for page in pages if page.note]
@@ -531,7 +524,9 @@ def page_document(
     text.append(f" with fairbench {VERSION}")
     if len(notes) == 1 and notes != {""}:  # otherwise each block has its own
         text += ["; ", Mark(notes.pop(), "quick")]
-    sections = [overview_section(pages)]
+    reading = Section("How to read the tables", [_how_to_read()], name="reading")
+    overview = [Section("What was run", [_runs_table(pages)]), reading]
+    sections = [Section("Overview", overview, name="overview")]
     sections += [block_section(page) for page in pages]
     title = experiment or "All finished runs"
     return Document(

@@ -109,10 +109,11 @@ def chart(panels: Sequence[Panel], *, key: Sequence[Series] = ()) -> list[str]:
         svg_drawing(f"{shifted_group}{''.join(_panel(panel))}</g>", height) for panel in panels
     ]
     if key:
-        lines = [(entry, wrap(_key_text(entry), _KEY_WIDTH) or [""]) for entry in key]
         parts = []
         top = 12
-        for series, texts in lines:
+        for series in key:
+            text = f"{series.label} {series.name.replace('_', ' ')}".strip()
+            texts = wrap(text, _KEY_WIDTH) or [""]
             entry_group = f'<g transform="translate(12 {top})">{_key(series, texts)}</g>'
             parts.append(_group(entry_group, series))
             top += _ROW * len(texts)
@@ -379,10 +380,6 @@ def _marker(series: Series) -> str:
     fill = series.colour if series.filled else "#fff"
     opacity = "" if series.filled else ' fill-opacity=".6"'
     return f'<path d="{shape}" fill="{fill}" stroke="{series.colour}"{opacity}/>'
-
-
-def _key_text(series: Series) -> str:
-    return " ".join(filter(None, [series.label, series.name.replace("_", " ")]))
 
 
 def _key(series: Series, texts: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from fairbench.inference.comparing import A_BETTER, B_BETTER, PRACTICALLY_EQUAL,
 from fairbench.inference.selection import ALIKE, OPEN, WORSE, in_order
 from fairbench.metrics.registry import Metric, find, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
-from fairbench.reporting.group_tables import say, table_of
+from fairbench.reporting.group_tables import sentence_of, table_of
 
 
 def pair_document(
@@ -64,8 +64,8 @@ def pair_document(
             else f"any size in {_in_a_sentence(name)}"
             for name, limit in zip(shown.objectives, shown.reach(level), strict=True)
         ]
-        answer += say("pair", "often_missed", missed=listed(missed))
-    about = say("pair", "about", tested=tested) if tested else ""
+        answer += sentence_of("pair", "often_missed", missed=listed(missed))
+    about = sentence_of("pair", "about", tested=tested) if tested else ""
     notes = [Paragraph(text, style="note") for text in (about, computed) if text]
     blocks: list[Block] = [
         Paragraph(f"{answer}\n"),
@@ -84,7 +84,7 @@ def _answer(probabilities: pd.Series, objectives: Sequence[str]) -> str:
     outcome = _outcome_label(str(probabilities.idxmax()), objectives)
     probability = float(probabilities.max())
     said = "decided" if probability >= _SURE else "not_decided"
-    return say("pair", said, outcome=outcome, probability=probability, sure=_SURE)
+    return sentence_of("pair", said, outcome=outcome, probability=probability, sure=_SURE)
 
 
 def _outcome_label(event: str, objectives: Sequence[str]) -> str:
@@ -135,16 +135,16 @@ def _outcomes(
         (lambda event: _outcome_label(event, objectives), Column("outcome")),
         (lambda event: everywhere[event].median(), Column("probability", "number")),
     ]
-    caption = say("pair", "outcomes")
+    caption = sentence_of("pair", "outcomes")
     if region:
         column = Column("inside the region", "number")
         columns.append((lambda event: inside[event].median(), column))
-        caption += say("pair", "region", level=region)
+        caption += sentence_of("pair", "region", level=region)
     if region and several:
         column = Column("over repeats", "interval")
         columns.append((lambda event: (inside[event].min(), inside[event].max()), column))
     if several:
-        caption += say("pair", "medians", repeats=len(inside))
+        caption += sentence_of("pair", "medians", repeats=len(inside))
     title = "How probable each outcome is"
     return table_of(everywhere.columns, columns, title=title, caption=caption)
 
@@ -174,7 +174,9 @@ def _differences(
         "missed": averaged,
     }
     directions = _directions(comparison.objectives)
-    explained = [say("pair", name, directions=directions) for name, holds in said.items() if holds]
+    explained = [
+        sentence_of("pair", name, directions=directions) for name, holds in said.items() if holds
+    ]
     return table_of(
         range(len(means)),
         columns if averaged else columns[:-1],
@@ -218,7 +220,7 @@ def ranking_document(
     order = in_order(ranks, outperforms)
     places = [[rank_of(ranks, i), rank, names[i], ids[i]] for rank, i in enumerate(order, start=1)]
     columns = [Column("rank", right=True), Column("", "count"), Column("run"), Column("id")]
-    ranked = Table(columns, places, caption=say("ranking", "ranks", certainty=certainty))
+    ranked = Table(columns, places, caption=sentence_of("ranking", "ranks", certainty=certainty))
     return Document(title, [Section("", [ranked, _matrix(outperforms, order)])])
 
 
@@ -248,7 +250,7 @@ def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
         formats.percent(value).replace("<", "less than ").replace(">", "more than ")
         for value in pair
     )
-    caption = say("ranking", "matrix", first=first_text, second=second_text)
+    caption = sentence_of("ranking", "matrix", first=first_text, second=second_text)
     return Table(columns, rows, title=MATRIX, caption=caption, repeated=1)
 
 
@@ -275,7 +277,7 @@ def _why_table_differs(choice: Choice) -> Iterator[str]:
     there = estimate(run.summary(), objective["metric"].name, run.protect)[0]
     if not isnan(there) and number(there) != number(objective["value"]):
         values = {"run": run.id, "there": there, "metric": name, "judged": objective}
-        yield say("choice", "other_value", **values)
+        yield sentence_of("choice", "other_value", **values)
 
 
 def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
@@ -309,7 +311,7 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         "apart" if choice.apart else "corrected": True,
         "at_once": len(bounded) == 1 and bounded[0]["metric"].better == "lower",
     }
-    sentences = [say("choice", name, **values) for name, holds in holding.items() if holds]
+    sentences = [sentence_of("choice", name, **values) for name, holds in holding.items() if holds]
     return " ".join([*sentences, _near_text(choice, names)])
 
 
@@ -334,10 +336,10 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     order = np.argsort(choice.objectives, kind="stable").tolist()
     near = [i for i in order if choice.verdict(i) == OPEN]
     same = [i for i in np.flatnonzero(choice.same).tolist() if i != choice.chosen_index]
-    tie = say("choice", "tie", tied=_named(choice, names, same)) if same else ""
+    tie = sentence_of("choice", "tie", tied=_named(choice, names, same)) if same else ""
     if not near:
-        return say("choice", "alone", tie=tie)
-    text = say(
+        return sentence_of("choice", "alone", tie=tie)
+    text = sentence_of(
         "choice",
         "near",
         tie=tie,
@@ -350,7 +352,7 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     if not behind:
         return text
     several = behind > 1
-    return say(
+    return sentence_of(
         "choice",
         "behind",
         near=text,
@@ -369,7 +371,7 @@ def _chosen_run_table(choice: Choice) -> Table:
     ]
     if not choice.apart:
         columns.append(("corrected", Column("corrected for the choice", "interval")))
-    caption = say("choice", "table_apart" if choice.apart else "table_corrected")
+    caption = sentence_of("choice", "table_apart" if choice.apart else "table_corrected")
     return table_of(choice.judged, columns, title="the chosen run", caption=caption)
 
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from fairbench.core import VERSION
@@ -62,7 +63,7 @@ def to_sarif(gate: Gate, path: str) -> str:
     path : the file that was judged, relative to the folder that tools run in.
     """
     rules = list(dict.fromkeys(statement.condition for statement in gate.statements))
-    location = {"physicalLocation": {"artifactLocation": {"uri": _uri(path)},
+    location = {"physicalLocation": {"artifactLocation": {"uri": quote(path.replace("\\", "/"))},
                                      "region": {"startLine": 1}}}  # fmt: skip
     results = []
     for statement in gate.statements:
@@ -122,12 +123,6 @@ def _sentence(statement: Statement) -> str:
         return f"{statement.text[:1].upper()}{statement.text[1:]}."
     needs = f": {statement.needs}" if statement.needs else ""
     return f"These rows cannot tell {statement.text}{needs}."
-
-
-def _uri(path: str) -> str:
-    from urllib.parse import quote
-
-    return quote(path.replace("\\", "/"))
 
 
 _MARKS = {FAILS: "large", PASSES: "small", OPEN: "open"}  # the styles of verdicts on pages

@@ -48,7 +48,7 @@ def _sentences() -> dict[str, dict[str, str]]:
     return tomllib.loads(text)
 
 
-def say(page: str, name: str, /, **values: object) -> str:
+def sentence_of(page: str, name: str, /, **values: object) -> str:
     """Return a sentence or a caption of a page, of ``sentences.toml``, with its values."""
     return _Formatter().vformat(_sentences()[page][name], (), values)
 

@@ -53,7 +53,7 @@ from fairbench.reporting.document.model import (
     Section,
     Table,
 )
-from fairbench.reporting.group_tables import rows_of, say, starts, table_of
+from fairbench.reporting.group_tables import rows_of, sentence_of, starts, table_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.predictions import Description
 from fairbench.results.record import GROUPS
@@ -91,7 +91,7 @@ def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
             ("set_size.n", Column("rows", "count", left_out=3)),
         ],
         title=f"sets that promise {level:.0%}",
-        caption=say("run", "sets"),
+        caption=sentence_of("run", "sets"),
     )
 
 
@@ -141,18 +141,18 @@ def document_of(run: Run) -> Document:
 def labels_in_words(about: Description) -> str:
     """Return what the labels of a data set mean, and what a selection rate is a share of."""
     if about.task is Task.REGRESSION:
-        return say("run", "target", name=about.target_name)
+        return sentence_of("run", "target", name=about.target_name)
     if about.task is Task.MULTICLASS:
         names = [f"'{name}'" for name in about.classes]
         order = ", in this order" if about.ordered else ""
-        text = say("run", "classes", names=", ".join(names), order=order)
+        text = sentence_of("run", "classes", names=", ".join(names), order=order)
     else:
         names = ["Label 0", "Label 1"]
         label = about.positive_label
-        text = say("run", "positive" if label else "labels", label=label)
+        text = sentence_of("run", "positive" if label else "labels", label=label)
     if about.favourable is None:
         return text
-    return say("run", "favourable", text=text, name=names[about.favourable])
+    return sentence_of("run", "favourable", text=text, name=names[about.favourable])
 
 
 def run_document(
@@ -177,8 +177,8 @@ def run_document(
     parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
     rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
     rows = list(_rows(headlines, chance.tolist()))
-    status = say("run", "status") if any(row["status"] for row in rows) else ""
-    caption = say("run", "metrics", about=about(headlines), status=status)
+    status = sentence_of("run", "status") if any(row["status"] for row in rows) else ""
+    caption = sentence_of("run", "metrics", about=about(headlines), status=status)
     columns: list[tuple[Any, Column]] = [
         ("label", Column("metric")),
         ("of", Column("of")),
@@ -224,7 +224,7 @@ def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
         columns.append((f"{gap}.mean", Column(title, "number")))
         columns.append(((f"{gap}.lower", f"{gap}.upper"), interval))
     if rows:
-        caption = say("run", "class_rates", protect=protect)
+        caption = sentence_of("run", "class_rates", protect=protect)
         yield table_of(rows, columns, title="each class against the rest", caption=caption)
 
 
@@ -254,7 +254,7 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]
                 ("remark", Column("remark")),
             ],
             title=f"groups of {protect}, estimated together",
-            caption=say("run", "pooled"),
+            caption=sentence_of("run", "pooled"),
             rules=starts([row["label"] for row in rows]) - {0},
         )
 
@@ -271,7 +271,7 @@ def _unlike(unlike: pd.DataFrame) -> Table:
     title = (
         f"groups that differ from everyone else: {len(unlike)} of {unlike.attrs['tests']} tested"
     )
-    caption = say("run", "unlike")
+    caption = sentence_of("run", "unlike")
     if len(unlike) > _MOST_UNLIKE:
         caption += f"; the {_MOST_UNLIKE} surest are shown"
     return table_of(
@@ -365,9 +365,9 @@ def tradeoff_document(
     base : the name of the model whose thresholds the last column is about; empty for none.
     spread : the quantity whose posterior the standard deviations describe.
     """
-    caption = say("run", "tradeoff", spread=spread)
+    caption = sentence_of("run", "tradeoff", spread=spread)
     if base:
-        caption += say("run", "thresholds", base=base)
+        caption += sentence_of("run", "thresholds", base=base)
     tables = [_table(rows[rows["metric"] == metric], metric, caption) for metric in metrics]
     return Document(title, [Section("", tables)])
 

@@ -38,7 +38,7 @@ from fairbench.reporting.document.model import (
     Table,
     Text,
 )
-from fairbench.reporting.group_tables import say, table_of
+from fairbench.reporting.group_tables import sentence_of, table_of
 
 SOURCE = (
     "Hays, Laufer, Barocas and Raghavan, “Statistical Guarantees in the Search for Less "
@@ -65,7 +65,7 @@ def alternative_document(answer: Alternative, command: str) -> Document:
     values = _values(answer)
 
     def tell(name: str) -> str:
-        return say("alternative", name, **values)
+        return sentence_of("alternative", name, **values)
 
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
     return Document(
@@ -229,7 +229,7 @@ def _bounds_table(search: Searched) -> Table:
             ("true", Column("gain, true gap", "interval")),
         ],
         title="bounds on further search",
-        caption=say("alternative", "bounds_caption", level=search.level),
+        caption=sentence_of("alternative", "bounds_caption", level=search.level),
     )
 
 
@@ -261,7 +261,7 @@ def _search_blocks(answer: Alternative) -> Iterator[Table]:
             ("group", Column("group needed")),
         ],
         title="what is drawn",
-        caption=say("alternative", "drawn_caption"),
+        caption=sentence_of("alternative", "drawn_caption"),
     )
     options = {
         (family.choices[name.partition(".")[0]], name.partition(".")[2], text): None
@@ -269,7 +269,7 @@ def _search_blocks(answer: Alternative) -> Iterator[Table]:
         for name, text in family.stated.items()
     }
     columns = [Column(title) for title in ("component", "option", "is drawn from")]
-    yield Table(columns, list(options), "options", say("alternative", "options_caption"))
+    yield Table(columns, list(options), "options", sentence_of("alternative", "options_caption"))
     if search.left_out:
         columns = [Column("combination"), Column("why it is not drawn")]
         yield Table(columns, list(search.left_out.items()), "what is not drawn")
@@ -403,7 +403,7 @@ def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
         tried += f" ({', '.join(remarks)})"
     by = " plus ".join(f"the {row['goal'].label}" for row in answer.gains)
     by, (default, chosen) = by.removeprefix("the "), ids
-    return say(
+    return sentence_of(
         "tuning", "tried", tried=tried, values=values_text, by=by, chosen=chosen, default=default
     )
 
@@ -414,8 +414,8 @@ def _promise(row: Row, answer: TuningResult) -> str:
     if verdict == OPEN and verdict_of(*row["expected"]) == BETTER:
         verdict = "promised"
     verb = "larger" if row["goal"].sign < 0 else "smaller"
-    said = say("tuning", verdict)
-    return say("tuning", "promise", row=row, answer=answer, verb=verb, verdict=said)
+    said = sentence_of("tuning", verdict)
+    return sentence_of("tuning", "promise", row=row, answer=answer, verb=verb, verdict=said)
 
 
 def _gain_tables(answer: TuningResult) -> Iterator[Table]:
@@ -432,7 +432,7 @@ def _gain_tables(answer: TuningResult) -> Iterator[Table]:
             ("test_interval", Column("its interval", "interval")),
         ],
         title="what tuning gains",
-        caption=say("tuning", "gains_caption"),
+        caption=sentence_of("tuning", "gains_caption"),
     )
     yield table_of(
         rows,
@@ -486,13 +486,13 @@ def _trials(answer: TuningResult, search: Search) -> Table:
 
 def _notes(answer: TuningResult, search: Search) -> Iterator[str]:
     """Yield notes on the repeats, the CPU time and an early end of the search."""
-    yield say("tuning", "repeats", repeats=len(search.default_plan.cells))
+    yield sentence_of("tuning", "repeats", repeats=len(search.default_plan.cells))
     wished = search.tuning.cpu_seconds
     if wished is not None:
         spent = sum(trial.seconds for trial in answer.trials)
-        yield say("tuning", "spent", spent=spent, wished=wished)
+        yield sentence_of("tuning", "spent", spent=spent, wished=wished)
     if search.tried_all and len(search.trials) < search.tuning.trials:
-        yield say("tuning", "ended")
+        yield sentence_of("tuning", "ended")
 
 
 def value_text(value: object) -> str:

@@ -91,12 +91,12 @@ def test_where_a_run_s_table_has_another_number_both_say_why(results, split, cap
     run_command(["table", *ids[split], f"results={folder}"])
     printed = " ".join(capsys.readouterr().out.split())
     shown = number(headlines(run.summary(), run.protect)["gap"][0])
-    differ = shown != number(objective.value)
+    differ = shown != number(objective["value"])
     several = split in ("several", "folds")
     assert (not differ or several) and (differ or split != "folds")
     said = (
         f"fairbench table {run.id} shows {shown} as the gap in equalized odds, the mean of the "
-        f"gaps of all splits. Here it is {number(objective.value)}, the gap of the mean rates"
+        f"gaps of all splits. Here it is {number(objective['value'])}, the gap of the mean rates"
     )
     assert (said in chosen) == differ and shown in printed
     why = "a gap is the mean of all splits' gaps, not the gap of mean rates as in choose"

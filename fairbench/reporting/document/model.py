@@ -609,9 +609,6 @@ def made_from(path: Path, seed: int) -> Made:
         name, and there is no digest.
     """
     digest = file_sha256(path) if path.is_file() else ""
-    return Made(_now().strftime("%Y-%m-%d %H:%M UTC"), VERSION, seed, path.name, digest)
-
-
-def _now() -> datetime:
     epoch = source_date()
-    return datetime.now(UTC) if epoch is None else datetime.fromtimestamp(epoch, UTC)
+    now = datetime.now(UTC) if epoch is None else datetime.fromtimestamp(epoch, UTC)
+    return Made(now.strftime("%Y-%m-%d %H:%M UTC"), VERSION, seed, path.name, digest)

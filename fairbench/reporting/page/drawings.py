@@ -27,7 +27,7 @@ from fairbench.reporting.charts import (
     with_styles,
 )
 from fairbench.reporting.document.model import Figure
-from fairbench.reporting.group_tables import say
+from fairbench.reporting.group_tables import sentence_of
 from fairbench.reporting.page.tables import ARM, RunBlock, name_runs, test_share
 from fairbench.results.catalogue import add_differing_options
 from fairbench.results.runs import Run
@@ -65,7 +65,7 @@ def figures_of(block: RunBlock) -> Iterator[Figure]:
     """
     metrics = _with_labels(block)
     if drawings := tradeoff(block, metrics):
-        note = say("runs", "tradeoff", points=POINTS)
+        note = sentence_of("runs", "tradeoff", points=POINTS)
         title = f"{_TITLES['tradeoff']}, {block.dataset} by {block.protect}"
         yield _figure(title, note, drawings)
     plain = _plain(block)

@@ -50,7 +50,7 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.group_tables import say, table_of
+from fairbench.reporting.group_tables import sentence_of, table_of
 from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.runs import Run, read_metrics
@@ -583,11 +583,13 @@ def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
     share = f"{100 * CERTAIN:.0f} %"
     selection = ""
     if compared.available > shown_count:
-        selection = say("runs", "selection", shown=shown_count, available=compared.available)
+        selection = sentence_of(
+            "runs", "selection", shown=shown_count, available=compared.available
+        )
     marks = [Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
     blocks: list[Block] = [
         Paragraph(
-            say(
+            sentence_of(
                 "runs",
                 "pairs",
                 gap=label(compared.gap),
@@ -596,10 +598,10 @@ def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
                 selection=selection,
             )
         ),
-        Paragraph(say("runs", "squares"), "note"),
+        Paragraph(sentence_of("runs", "squares"), "note"),
         _pairs_table(compared, labels),
         Paragraph((f"With a probability of at least {share}:", *marks), "note key"),
-        Paragraph(say("runs", "posterior", draws=DRAWS), "note"),
+        Paragraph(sentence_of("runs", "posterior", draws=DRAWS), "note"),
         Details(
             "the command that prints these numbers", [Commands([compared.command])], style="from"
         ),

@@ -59,7 +59,7 @@ from fairbench.reporting.document.model import (
 )
 from fairbench.reporting.document.plain_text import latex_table, markdown_table
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
-from fairbench.reporting.group_tables import say, table_of
+from fairbench.reporting.group_tables import sentence_of, table_of
 from fairbench.reporting.page.drawings import figures_of
 from fairbench.reporting.page.tables import (
     CERTAIN,
@@ -185,7 +185,7 @@ def _at_a_glance(page: PageBlock) -> Iterator[Block]:
     if not tables:
         return
     columns = [Column(metric_label(table.metric), "spread") for table in tables]
-    caption = say("runs", "glance", certain=CERTAIN)
+    caption = sentence_of("runs", "glance", certain=CERTAIN)
     table = _side_by_side(tables, columns, _standing_cell, caption)
     yield Section("At a glance", [table, source_details(page.origin())])
 
@@ -339,13 +339,6 @@ def _runs(block: RunBlock) -> Section:
     return Section("Runs", [table_of(block.runs.values(), columns, sortable=True)])
 
 
-def overview_section(pages: Sequence[PageBlock]) -> Section:
-    """Return the overview of all blocks."""
-    reading = Section("How to read the tables", [_how_to_read()], name="reading")
-    blocks = [Section("What was run", [_runs_table(pages)]), reading]
-    return Section("Overview", blocks, name="overview")
-
-
 def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> ExecutiveSummary:
     """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
     quick = [page.block.title for page in pages if page.note]
@@ -357,15 +350,15 @@ def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> Executi
     return ExecutiveSummary(
         list(_result_sentences(pages)),
         [
-            say("runs", "certain", certain=CERTAIN),
-            *([say("runs", "quick", **values)] if quick else []),
+            sentence_of("runs", "certain", certain=CERTAIN),
+            *([sentence_of("runs", "quick", **values)] if quick else []),
         ],
         [
-            say("runs", "protected", names=_first_names(protected)),
-            *([say("runs", "not_compared", count=count)] if left_out else []),
-            say("runs", "not_run"),
+            sentence_of("runs", "protected", names=_first_names(protected)),
+            *([sentence_of("runs", "not_compared", count=count)] if left_out else []),
+            sentence_of("runs", "not_run"),
         ],
-        [say("runs", name) for name, holds in todo.items() if holds],
+        [sentence_of("runs", name) for name, holds in todo.items() if holds],
     )
 
 
@@ -385,9 +378,9 @@ def _result_sentences(pages: Sequence[PageBlock]) -> Iterator[str]:
     for page, sentences in findings[:_MOST_TOLD]:
         yield f"{page.block.title}: {' '.join(sentences)}"
     if len(findings) > _MOST_TOLD:
-        yield say("runs", "more", count=len(findings) - _MOST_TOLD)
+        yield sentence_of("runs", "more", count=len(findings) - _MOST_TOLD)
     if not findings:
-        yield say("runs", "alone")
+        yield sentence_of("runs", "alone")
 
 
 def _winners(page: PageBlock) -> Iterator[str]:
@@ -440,15 +433,15 @@ def _how_to_read() -> Items:
     )
     return Items(
         [
-            say("runs", "intervals"),
-            say("runs", "probabilities"),
+            sentence_of("runs", "intervals"),
+            sentence_of("runs", "probabilities"),
             (
                 as_good,
                 f" where P(near) is at least {CERTAIN}; ",
                 worse,
                 f" where it is at most {1 - CERTAIN:.2g}; ",
                 undecided,
-                say("runs", "between"),
+                sentence_of("runs", "between"),
             ),
         ]
     )
@@ -531,7 +524,9 @@ def page_document(
     text.append(f" with fairbench {VERSION}")
     if len(notes) == 1 and notes != {""}:  # otherwise each block has its own
         text += ["; ", Mark(notes.pop(), "quick")]
-    sections = [overview_section(pages)]
+    reading = Section("How to read the tables", [_how_to_read()], name="reading")
+    overview = [Section("What was run", [_runs_table(pages)]), reading]
+    sections = [Section("Overview", overview, name="overview")]
     sections += [block_section(page) for page in pages]
     title = experiment or "All finished runs"
     return Document(

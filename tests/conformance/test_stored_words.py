@@ -42,7 +42,7 @@ ELSEWHERE = {
     "data/catalogue.py": "conf",
     "experiments/build.py": "a composed configuration",
     "metrics/registry.py": "the modules of metrics",
-    "reporting/page/sections.py": "the folder of a run, to which a page links",
+    "reporting/page/write.py": "the folder of a run, to which a page links",
     "results/catalogue.py": "the command line",
     "results/upkeep.py": "the command line",
     "tracking/importer.py": "the command line",

@@ -99,8 +99,12 @@ class PlannedRun:
         # Metrics are found in their folder, and not imported by name: a new one is new code.
         metric_modules = pkgutil.iter_modules(fairbench.metrics.__path__, "fairbench.metrics.")
         modules += [module.name for module in metric_modules]
-        parts = [describe(self.method), describe(self.evaluator), self.study.protect]
-        parts.append(table_rows())  # of metrics: what they say is computed, too
+        parts: list[object] = [
+            describe(self.method),
+            describe(self.evaluator),
+            self.study.protect,
+            table_rows(),  # of metrics: what they say is computed, too
+        ]
         if self.evaluator.weights:
             parts.append(self.dataset.weight_digest)
         cells = [[cell.id, cell.variant] for cell in self.cells]

@@ -18,7 +18,6 @@ from fairbench.metrics.registry import (
     REGRESSION,
     TABLE,
     Interval,
-    binary_confusion,
     confusion,
     declared,
 )
@@ -59,21 +58,18 @@ class Data:
 
     def by_group(self, function):
         """Return a function of target and prediction in every group, by fairlearn."""
-        frame = fl.MetricFrame(
-            metrics=function, y_true=self.target, y_pred=self.prediction,
-            sensitive_features=self.group,
-        )  # fmt: skip
+        rows = {"y_true": self.target, "y_pred": self.prediction}
+        frame = fl.MetricFrame(metrics=function, sensitive_features=self.group, **rows)
         return frame.by_group.to_numpy().astype(float)
 
 
 def ours(metric, data):
     """Return the metric of data as evaluations compute it; of losses their mean."""
-    counts = confusion(data.target, data.prediction, data.group, n_groups=data.groups,
-                       n_classes=CLASSES) if metric.task == MULTICLASS else None  # fmt: skip
-    if metric.rates:
-        counts = binary_confusion(data.target, data.prediction, data.group, n_groups=data.groups)
-        return metric(counts if "groups" in metric.needs else counts.sum(axis=0))
-    if metric.task == MULTICLASS and "prediction" in metric.needs:
+    codes = data.target, data.prediction, data.group
+    if metric.rates or (metric.task == MULTICLASS and "prediction" in metric.needs):
+        classes = 2 if metric.rates else CLASSES
+        counts = confusion(*codes, n_groups=data.groups, n_classes=classes)
+        counts = counts.reshape(data.groups, 4) if metric.rates else counts
         return metric(counts if "groups" in metric.needs else counts.sum(axis=0))
     columns = [name for name in metric.needs if name != "groups"]
     if "groups" in metric.needs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.calibration import calibration_curve
@@ -73,27 +72,6 @@ def test_reliability_matches_the_calibration_curve_of_scikit_learn(equal_mass, s
     assert diagram.size.sum() == len(score)
     if equal_mass:
         assert set(diagram.size) == {60}
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_expected_calibration_error_of_equal_width_by_its_definition(seed):
-    target, score = scored(seed)
-    rows = pd.DataFrame({"y": target, "p": score})
-    bins = rows.groupby(pd.cut(score, np.linspace(0, 1, 16), include_lowest=True), observed=True)
-    expected = (bins.size() / len(rows) * (bins["y"].mean() - bins["p"].mean()).abs()).sum()
-    error = reliability(target, score).expected_calibration_error()
-    assert error == pytest.approx(expected, rel=1e-12)
-    assert error > 0.01
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_expected_calibration_error_of_equal_mass_by_its_definition(seed):
-    target, score = scored(seed)
-    order = np.argsort(score)
-    y, p = target[order].reshape(15, -1), score[order].reshape(15, -1)
-    expected = np.abs(y.mean(axis=1) - p.mean(axis=1)).mean()
-    error = reliability(target, score, equal_mass=True).expected_calibration_error()
-    assert error == pytest.approx(expected, rel=1e-12)
 
 
 def test_bins_include_their_upper_end_and_the_first_includes_zero():

@@ -41,18 +41,3 @@ def rng(root: int, purpose: str, *keys: Key) -> np.random.Generator:
 def integer_seed(generator: np.random.Generator) -> int:
     """Draw a 31-bit seed for a library that takes an integer."""
     return int(generator.integers(2**31 - 1))
-
-
-def kronecker_steps(dimensions: int) -> Floats:
-    """Return the steps (d,) whose multiples, modulo 1, fill the unit cube evenly.
-
-    Notes
-    -----
-    Roberts (2018), the Kronecker sequence of the powers of 1 / x, where x is the root of
-    x^(d + 1) = x + 1 for d dimensions.
-    """
-    root = 2.0
-    for _ in range(40):  # a contraction, which converges to the root
-        root = (1 + root) ** (1 / (dimensions + 1))
-    steps: Floats = root ** -np.arange(1.0, dimensions + 1)
-    return steps

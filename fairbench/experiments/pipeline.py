@@ -25,7 +25,7 @@ from fairbench.experiments import build
 from fairbench.experiments.compute import RunEvaluation, compute
 from fairbench.experiments.configuration import Config, identity_of, plain
 from fairbench.experiments.contracts import Cell, Method, Study, cells_of
-from fairbench.metrics.registry import TABLE
+from fairbench.metrics.registry import table_rows
 from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.record import PURPOSES, STUDY, check_part, run_name
 from fairbench.results.run_writer import RunWriter, machine
@@ -110,8 +110,12 @@ class PlannedRun:
         # Metrics are found in their folder, and not imported by name: a new one is new code.
         metric_modules = pkgutil.iter_modules(fairbench.metrics.__path__, "fairbench.metrics.")
         modules += [module.name for module in metric_modules]
-        table = TABLE.read_text(encoding="utf-8")  # of metrics: what it says is computed, too
-        parts = [describe(self.method), describe(self.evaluator), self.study.protect, table]
+        parts: list[object] = [
+            describe(self.method),
+            describe(self.evaluator),
+            self.study.protect,
+            table_rows(),  # of metrics: what they say is computed, too
+        ]
         if self.evaluator.weights:
             parts.append(self.dataset.weight_digest)
         cells = [[cell.id, cell.variant] for cell in self.cells]

@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats, kronecker_steps, rng
+from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
-from fairbench.inference.posterior import table_draws
+from fairbench.inference.posterior import kronecker_steps, table_draws
 from fairbench.inference.repeats import mean_table_draws
 from fairbench.inference.survey import effective_counts, mean_shrinkage
 from fairbench.metrics.registry import (

@@ -165,6 +165,21 @@ def centred(mean: ArrayLike, strength: ArrayLike = 2.0) -> Beta:
     return Beta(inside * total, (1 - inside) * total)
 
 
+def kronecker_steps(dimensions: int) -> Floats:
+    """Return the steps (d,) whose multiples, modulo 1, fill the unit cube evenly.
+
+    Notes
+    -----
+    Roberts (2018), the Kronecker sequence of the powers of 1 / x, where x is the root of
+    x^(d + 1) = x + 1 for d dimensions.
+    """
+    root = 2.0
+    for _ in range(40):  # a contraction, which converges to the root
+        root = (1 + root) ** (1 / (dimensions + 1))
+    steps: Floats = root ** -np.arange(1.0, dimensions + 1)
+    return steps
+
+
 # Posteriors of confusion counts: of one classifier, group by group, or of two on the same rows.
 
 # How intervals of rates by group are made: so that they hold in repeated samples, or as quantiles

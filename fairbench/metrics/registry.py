@@ -162,7 +162,7 @@ def declared() -> tuple[Metric, ...]:
     ValueError : two metrics of one task have one name, or one of counts is not that of its rates.
     """
     package = import_module("fairbench.metrics")
-    found = [(TABLE.name, _metric_of(row)) for row in _rows()]
+    found = [(TABLE.name, _metric_of(row)) for row in table_rows()]
     for info in pkgutil.iter_modules(package.__path__):
         module = import_module(f"{package.__name__}.{info.name}")
         values = vars(module).values()
@@ -402,7 +402,7 @@ TABLE = Path(__file__).with_name("declared.csv")
 
 
 @lru_cache(maxsize=1)
-def _rows() -> tuple[Mapping[str, str], ...]:
+def table_rows() -> tuple[Mapping[str, str], ...]:
     """Return the rows of the table as they are written."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
@@ -410,7 +410,8 @@ def _rows() -> tuple[Mapping[str, str], ...]:
 
 def _weights(cells: str) -> tuple[int, int, int, int]:
     """Return how often a sum of cells, such as ``FP + 2 TP``, counts TN, FP, FN and TP."""
-    times = {cell: int(number or 1) for number, cell in re.findall(r"(\d*) ?([TF][NP])", cells)}
+    terms = [term.split() for term in cells.strip(" ()").split("+")]
+    times = {cell: int(number[0]) if number else 1 for *number, cell in terms}
     tn, fp, fn, tp = (times.get(cell, 0) for cell in ("TN", "FP", "FN", "TP"))
     return tn, fp, fn, tp
 
@@ -422,7 +423,7 @@ def _rate_of(row: Mapping[str, str]) -> Rate:
 
 
 RATES: Mapping[str, Rate] = MappingProxyType(
-    {row["name"]: _rate_of(row) for row in _rows() if "/" in row["formula"]}
+    {row["name"]: _rate_of(row) for row in table_rows() if "/" in row["formula"]}
 )
 selection_rate = RATES["selection_rate"]
 base_rate = RATES["base_rate"]

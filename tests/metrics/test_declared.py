@@ -9,7 +9,6 @@ import pytest
 from fairlearn import metrics as fl
 from scipy import integrate, stats
 from sklearn import metrics as sk
-from sklearn.calibration import calibration_curve
 from sklearn.preprocessing import label_binarize
 
 from fairbench.metrics.probability import FEWEST
@@ -19,7 +18,6 @@ from fairbench.metrics.registry import (
     REGRESSION,
     TABLE,
     Interval,
-    binary_confusion,
     confusion,
     declared,
 )
@@ -60,21 +58,18 @@ class Data:
 
     def by_group(self, function):
         """Return a function of target and prediction in every group, by fairlearn."""
-        frame = fl.MetricFrame(
-            metrics=function, y_true=self.target, y_pred=self.prediction,
-            sensitive_features=self.group,
-        )  # fmt: skip
+        rows = {"y_true": self.target, "y_pred": self.prediction}
+        frame = fl.MetricFrame(metrics=function, sensitive_features=self.group, **rows)
         return frame.by_group.to_numpy().astype(float)
 
 
 def ours(metric, data):
     """Return the metric of data as evaluations compute it; of losses their mean."""
-    counts = confusion(data.target, data.prediction, data.group, n_groups=data.groups,
-                       n_classes=CLASSES) if metric.task == MULTICLASS else None  # fmt: skip
-    if metric.rates:
-        counts = binary_confusion(data.target, data.prediction, data.group, n_groups=data.groups)
-        return metric(counts if "groups" in metric.needs else counts.sum(axis=0))
-    if metric.task == MULTICLASS and "prediction" in metric.needs:
+    codes = data.target, data.prediction, data.group
+    if metric.rates or (metric.task == MULTICLASS and "prediction" in metric.needs):
+        classes = 2 if metric.rates else CLASSES
+        counts = confusion(*codes, n_groups=data.groups, n_classes=classes)
+        counts = counts.reshape(data.groups, 4) if metric.rates else counts
         return metric(counts if "groups" in metric.needs else counts.sum(axis=0))
     columns = [name for name in metric.needs if name != "groups"]
     if "groups" in metric.needs:
@@ -108,22 +103,13 @@ def over_first(function):
 
 
 def calibration_error(target, score, strategy="uniform", bins=15):
-    """Return the mean distance in scikit-learn's curve, weighted by the sizes of its bins."""
-    rates, scores = calibration_curve(target, score, n_bins=bins, strategy=strategy)
-    edges = np.linspace(0, 1, bins + 1)
-    if strategy == "quantile":
-        ranks = stats.rankdata(score, method="min") - 1
-        index = (ranks * bins // len(score)).astype(int)
+    """Return the definition's sum over bins, of equal width or of equal numbers of rows."""
+    if strategy == "uniform":
+        index = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], score)
     else:
-        index = np.searchsorted(edges[1:-1], score)
-    sizes = np.bincount(index, minlength=bins)
-    if strategy == "quantile":  # whose edges interpolate: the definition, then
-        return sum(
-            abs(target[index == b].mean() - score[index == b].mean()) * sizes[b] / len(score)
-            for b in range(bins)
-            if sizes[b]
-        )
-    return float(np.abs(rates - scores) @ sizes[sizes > 0] / len(score))
+        index = (stats.rankdata(score, method="min") - 1).astype(int) * bins // len(score)
+    away = [(target - score)[index == b].sum() for b in range(bins)]
+    return np.abs(away).sum() / len(score)
 
 
 def label_nll(data):

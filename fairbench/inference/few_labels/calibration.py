@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
-from fairbench.core.arrays import Codes, Floats, kronecker_steps
+from fairbench.core.arrays import Codes, Floats
 from fairbench.core.errors import UserError, check_minimum
+from fairbench.inference.posterior import kronecker_steps
 
 CLIP = 0.01
 _CACHED = 1 << 14
@@ -214,7 +215,7 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
 
     Notes
     -----
-    A Kronecker sequence (:func:`fairbench.core.arrays.kronecker_steps`), shifted at random
+    A Kronecker sequence (:func:`fairbench.inference.posterior.kronecker_steps`), shifted at random
     (Cranley & Patterson 1976). Sobol's set fills many columns better, but ``scipy.stats`` takes
     longer to import than a million rows to count.
     """

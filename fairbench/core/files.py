@@ -318,6 +318,7 @@ def _refusal(error: OSError, path: str | Path) -> OSError:
 _SEAL = "seal"
 _MARK = b"fairbench-sha256:"
 _BLANK = b"0" * 64
+_to_disk = os.fsync
 
 
 class DamagedError(ValueError):
@@ -362,18 +363,18 @@ def atomic(
                 yield file
                 file.flush()
                 if lasting and not shows:
-                    os.fsync(handle)
+                    _to_disk(handle)
                 os.replace(half, name, src_dir_fd=folder, dst_dir_fd=folder)
                 half = name  # of which nothing stays that a disk refuses late
                 if lasting and shows:
-                    os.fsync(handle)
+                    _to_disk(handle)
         except BaseException:
             with contextlib.suppress(OSError):  # no right to
                 os.unlink(half, dir_fd=folder)
             raise
         if lasting and not shows:
             with contextlib.suppress(OSError):  # of folders, some file systems cannot
-                os.fsync(folder)
+                _to_disk(folder)
 
 
 @contextlib.contextmanager
@@ -430,7 +431,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     with naming(folder):
         for name in contents:
             with open(opened(folder / name), "rb") as file:
-                os.fsync(file.fileno())
+                _to_disk(file.fileno())
 
 
 def write_text(path: Path, text: str, *, mode: int = 0o666, lasting: bool = True) -> None:

@@ -25,7 +25,6 @@ from fairbench.core.processes import keep_freed_memory
 from fairbench.core.text import quoted
 from fairbench.data.tables import check_file, names_in, near_files
 from fairbench.reporting.document.model import Document
-from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import check_forms, write_document
 from fairbench.results.catalogue import Catalogue
 
@@ -201,6 +200,8 @@ def print_and_write(
     folder : finds or makes the folder, once the document is printed.
     more : further files that were written.
     """
+    from fairbench.reporting.document.terminal import print_document
+
     if document.made is not None:
         document = replace(document, made=replace(document.made, command=typed_command()))
     print_document(document)
@@ -229,6 +230,7 @@ def plan(options: PlannedOptions) -> None:
     fairbench audit plan 'groups=[0.5,0.5]' rate=0.7 gap=0.1 among=0.2
     """
     from fairbench.audits.labels_needed import AuditPlan
+    from fairbench.reporting.document.terminal import print_document
 
     print_document(AuditPlan(options).document())
 

@@ -252,7 +252,7 @@ class GroupEvaluation:
         limits = (NAN, NAN) if interval is None else [np.reshape(end, shape) for end in interval]
         self.table.add(
             [metric.name for metric in metrics],
-            np.reshape(np.stack(values), shape),
+            np.reshape(np.asarray(values), shape),
             np.reshape(sizes, shape),
             where,
             interval=(limits[0], limits[1]),
@@ -369,7 +369,7 @@ def gaps_of_rates(
     without_value = np.isnan(values) & statuses.has_value
 
     def all_zero(m: int, *sample: int) -> str:
-        groups = among[m, *sample]
+        groups = among[(m, *sample)]
         whose = f"group '{counts.groups[int(groups.argmax())]}'"
         if groups.sum() > 2:
             whose = "every group"
@@ -377,7 +377,8 @@ def gaps_of_rates(
 
     def why(m: int, *at: int) -> str:
         rates = metrics[m].rates
-        return str(rates[int(counts.sizes(rates)[:, *at].argmin())].empty)
+        fewest = np.argmin([counts.sizes([rate])[(0, *at)] for rate in rates])
+        return str(rates[int(fewest)].empty)
 
     left_out = ~among & (statuses.has_value & ~without_value)[..., None]
     statuses.flag(

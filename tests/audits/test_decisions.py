@@ -109,7 +109,7 @@ def test_nothing_is_said_of_what_decisions_do_not_show(decided):
     assert not [name for name in shown if not name.startswith(of_decisions)]
     assert not audit.calibrations
     assert not any(gap.needed or gap.stress for gap in audit.gaps)
-    assert [impact_ratio.group for impact_ratio in audit.impact] == ["b", "w"]
+    assert [impact_ratio["group"] for impact_ratio in audit.impact] == ["b", "w"]
 
 
 def test_the_report_has_no_word_of_labels(decided, tmp_path, capsys):

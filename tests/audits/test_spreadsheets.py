@@ -135,7 +135,7 @@ def test_of_the_selected_impact_ratios_are_of_everyone():
     table = read_audit_table(options, read_frame(options, source=frame))
     shares = frame.groupby("nationality")["decision"].agg(lambda made: (made == "Approved").mean())
     for ratio in assess_selected(table, options, only_findings=True).impact:
-        assert ratio.rate == pytest.approx(shares[ratio.group])
+        assert ratio["rate"] == pytest.approx(shares[ratio["group"]])
 
 
 @pytest.mark.parametrize(

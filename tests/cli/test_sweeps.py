@@ -1,7 +1,7 @@
 """Jobs of a sweep that fail: a mistake is told once, and a fault of the code with its traceback."""
 
+from fairbench.cli import jobs
 from fairbench.cli.main import main
-from fairbench.experiments import execute
 
 SWEEP = ["run", "-m", "dataset.n_samples=200", "method=baseline,binomial_nll", "tracking=none"]
 
@@ -12,7 +12,7 @@ def test_a_fault_of_the_code_that_every_job_meets_is_shown_with_its_traceback(
     def broken(config):
         raise ZeroDivisionError("nobody foresaw this")
 
-    monkeypatch.setattr(execute, "plan_run", broken)
+    monkeypatch.setattr(jobs, "plan_run", broken)
     assert main([*SWEEP, f"results={tmp_path}"]) == 1
     printed = capsys.readouterr()
     text = printed.out + printed.err

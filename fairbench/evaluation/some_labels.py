@@ -111,10 +111,11 @@ def add_weighted_scores(
                 float(lasting_level(table.level, len(labelled))) if anytime_valid else table.level
             )
             of_group = MetricTable(level, minimum=table.minimum)
+            whose = pd.Series(pd.Categorical([str(name)] * len(labelled)))
             data = Labelled(
                 label[labelled],
                 pd.DataFrame({"score": score[labelled]}),
-                {attribute: pd.Series(pd.Categorical([str(name)] * len(labelled)))},
+                {attribute: whose} if attribute else {},  # everyone has rows anyway
                 Task.BINARY,
                 design=Design.of(len(labelled), weight=weight),
             )

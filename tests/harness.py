@@ -36,16 +36,19 @@ class Lazily:
         return getattr(import_module(self.name), attribute)
 
 
-def quick(values: Iterable[Any], kept: Iterable[Any], *, several: bool = False) -> list[Any]:
+def quick(
+    values: Iterable[Any], kept: Iterable[Any], *, several: bool = False, rest: Any = THOROUGH
+) -> list[Any]:
     """Return values of a parameter, of which those not kept are for ``make test-all`` alone.
 
     Parameters
     ----------
     several : whether each is a tuple of the values of several parameters.
+    rest : the mark of those not kept.
     """
     kept = list(kept)
     return [
-        pytest.param(*(value if several else (value,)), marks=() if value in kept else THOROUGH)
+        pytest.param(*(value if several else (value,)), marks=() if value in kept else rest)
         for value in values
     ]
 

@@ -11,6 +11,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("fairbench", "datasets", "algorithms")
 COMPONENTS = "fairbench.components."
@@ -233,6 +235,7 @@ def loaded_by(code):
     return set(output.stdout.splitlines()[-1].split())
 
 
+@pytest.mark.thorough
 def test_evaluating_needs_no_training_package():
     arrays = "[0, 1] * 9, [0, 1] * 9, sensitive_features=list('ab') * 9"
     code = f"import fairbench; fairbench.evaluate({arrays})"
@@ -253,6 +256,7 @@ def test_the_library_is_imported_at_once():
     assert not loaded_by("import fairbench") & {*HEAVY, "numpy", "pandas", "scipy", "hydra"}
 
 
+@pytest.mark.thorough
 def test_one_module_decides_what_is_small():
     """All kinds of audits, and gates, ask it; a mend there is one everywhere."""
     deciding = ROOT / "fairbench" / "evaluation" / "findings.py"

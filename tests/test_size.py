@@ -81,6 +81,7 @@ def test_every_package_has_a_budget():
     assert {"fairbench", "fairbench: files", "papers", "benchmarks", "tests"} <= {*BUDGETS}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", BUDGETS)
 def test_no_budget_is_passed_and_none_is_left_high(name):
     folder, _, what = name.partition(": ")

@@ -132,7 +132,7 @@ def population_accuracy():
     return right[everyone["sex"] == "Female"].mean()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [30, 300, 1500])
 def test_intervals_hold_the_population_value(
     labels, tmp_path, population_accuracy, without_simulation, monkeypatch
@@ -182,6 +182,7 @@ def test_a_rate_without_rows_is_too_few_to_compare(tmp_path):
     assert verdicts["accuracy_gap"] != "not measured"
 
 
+@pytest.mark.thorough
 def test_texts_marks_decisions_and_empty_groups_are_understood(tmp_path):
     frame = predictions(120, labels=80)
     decision = np.where(frame["score"] > 0.3, "yes", "no")
@@ -324,6 +325,7 @@ def found(rows, groups, shape, excess=0.0):
     return list(calibrations(table))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rows", "shape"), [(40, (1, 1)), (200, (1, 1.5)), (200, (1, 20)), (1000, (1, 40))]
 )

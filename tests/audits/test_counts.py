@@ -212,7 +212,7 @@ def test_options_that_say_too_little_are_refused_in_a_line(tmp_path, capsys, wor
     assert error.count("\n") == 1 and said in error
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_at_most_one_page_in_twenty_says_anything_wrong():
     """At ratios of four fifths, and just beside them, of few people and of many."""
     draw, wrong, said = np.random.default_rng(1), 0, 0

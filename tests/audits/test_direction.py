@@ -14,6 +14,7 @@ from fairbench.audits.direction import (
 from fairbench.core.errors import UserError
 
 
+@pytest.mark.thorough
 def test_the_area_is_that_of_the_curve_and_its_bound_holds_in_simulation():
     draw = np.random.default_rng(0)
     areas = []

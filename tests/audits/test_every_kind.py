@@ -135,6 +135,7 @@ def of_groups(report):
     return findings[~findings["about"].isin(["impact ratio", "excess of scores"])]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_small_of_all_groups_where_a_few_people_may_differ(kind):
     report = asked(kind, people(12 if "event" in kind else FEW))
@@ -202,6 +203,7 @@ def test_weights_of_one_and_clusters_of_one_change_no_verdict(kind, more):
     assert plain == counted
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("few", [1, 5, FEW, 25])
 def test_page_gate_and_evaluate_agree_on_one_file(few):
     frame = people(few).drop(columns="odd")

@@ -269,6 +269,7 @@ def test_few_right_scores_are_no_leak(tmp_path, capsys):
     assert "may have been made" not in noted(frame, tmp_path, capsys, group="sex")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("labels", [60, 3])
 @pytest.mark.parametrize(
     ("label", "missing"), [(1, "false positive rate"), (0, "true positive rate")]
@@ -334,6 +335,7 @@ def test_a_link_to_itself_is_no_file_and_stays(command, tmp_path, capsys, monkey
     assert os.readlink("loop.csv") == "loop.csv"
 
 
+@pytest.mark.thorough
 def test_report_from_the_command_line(tmp_path):
     path = written(predictions(200), tmp_path)
     done = fairbench("audit", *words(path), f"out={tmp_path / 'out'}", cwd=tmp_path)
@@ -346,6 +348,7 @@ def test_report_from_the_command_line(tmp_path):
     }
 
 
+@pytest.mark.thorough
 def test_an_audit_stays_beside_its_file_and_never_over_another(tmp_path, capsys):
     path = written(predictions(200), tmp_path, "loans.csv")
     both = words(path, group="sex")

@@ -56,6 +56,7 @@ def printed(print_it, document, width=80):
     return console.file.getvalue()
 
 
+@pytest.mark.thorough
 def test_a_terminal_shows_the_summary_in_few_lines_of_eighty_columns(document):
     lines = printed(print_document, document).splitlines()
     assert len(lines) <= MOST_LINES - 3

@@ -60,7 +60,7 @@ def result(tmp_path_factory):
         return assess(read_audit_table(options), options)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_of_few_labels_a_gap_lies_in_its_interval(result):
     assert len(result.gaps) == 5
     assert all(gap.lower <= gap.value <= gap.upper for gap in result.gaps)
@@ -213,6 +213,7 @@ def of_labels(labels):
     return GroupCounts("group", ["a", "b"], counts, intervals)
 
 
+@pytest.mark.thorough
 def test_where_scores_help_no_wrong_labels_undo_a_verdict_before_its_tipping_point():
     """Which rows' labels are wrong is drawn at random, and from either end of the scores."""
     generator, tried = np.random.default_rng(5), 0

@@ -75,6 +75,7 @@ def test_weights_count_and_need_labels_as_in_an_audit():
         judge(some, target="label", weight="weight")
 
 
+@pytest.mark.thorough
 def test_arrays_and_tables_have_one_verdict():
     """Of random tables: evaluate, gate, and an audit of them say the same of every condition."""
     conditions = ["impact_ratio<0.8", "equalized_odds>0.15", "accuracy<0.45", "sex:f1_score<0.4"]
@@ -216,6 +217,7 @@ def test_words_of_a_policy_are_texts(tmp_path):
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -264,6 +266,7 @@ def watched(tmp_path, frame, *words):
     return main(["watch", str(path), *usual, state, page, *words])
 
 
+@pytest.mark.thorough
 def test_a_watch_ends_as_its_conditions_do(tmp_path, capsys):
     frame = decided(6000, 0.6, 0.4)
     gap = "fail_if=statistical_parity>0.1"
@@ -301,6 +304,7 @@ def test_a_watch_with_a_condition_that_cannot_be_begins_no_state(tmp_path, capsy
     assert capsys.readouterr().err.count("\n") == 3
 
 
+@pytest.mark.thorough
 def test_a_group_that_comes_later_keeps_a_watch_open(tmp_path, capsys):
     frame = decided(6000, 0.5, 0.5)
     assert watched(tmp_path, frame, "fail_if=statistical_parity>0.2") == 0
@@ -309,6 +313,7 @@ def test_a_group_that_comes_later_keeps_a_watch_open(tmp_path, capsys):
     assert "came after the first look, and are not watched: sex: other" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_an_alarm_is_a_failure_whatever_a_condition_says(tmp_path):
     path = written(decided(6000, 0.7, 0.3), tmp_path, "w.csv")
     usual = ("target=label", "prediction=hired", "group=sex", "fail_if=statistical_parity>0.8")

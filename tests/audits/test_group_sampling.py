@@ -96,6 +96,7 @@ def test_excess_of_scores_is_that_of_the_pool(attribute, tmp_path):
     assert held / total >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / total)
 
 
+@pytest.mark.thorough
 def test_overall_rates_follow_rows_not_labels(tmp_path):
     """With ten times the labels, men count no more than their share of rows."""
     ours, plain, held = [], [], 0

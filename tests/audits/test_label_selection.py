@@ -56,6 +56,7 @@ def test_labels_of_the_largest_scores_are_refused_though_decisions_are_others():
         read(frame.assign(decided=decided), kept, "prediction=decided")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.98])
 def test_labels_at_random_within_groups_are_taken(share):
     frame, draw = people(), np.random.default_rng(1)
@@ -292,6 +293,7 @@ def test_small_merged_groups_are_answered_like_all_their_rows():
         assert refusals[0] == refusals[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize("groups", [1, 3, 40])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.97])
@@ -317,6 +319,7 @@ def test_a_refusal_of_random_labels_is_as_rare_as_said(classes, groups, share, m
     assert refused <= stats.binom.ppf(0.999, 400, 0.02)
 
 
+@pytest.mark.thorough
 def test_random_households_that_are_labelled_together_are_taken(monkeypatch):
     """Rows of a household are alike, so that they are not as many labels as they seem."""
     monkeypatch.setattr(label_selection, "_LEVEL", 0.02)

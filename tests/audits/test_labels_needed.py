@@ -44,11 +44,12 @@ def kept(name, pages):
     assert lower <= (MOST if name.startswith("2") else MOST_OF_SEVERAL), result
 
 
+@pytest.mark.thorough
 def test_a_number_settles_the_question_as_often_as_it_says():
     kept("2 alike, 4,000 rows", 20)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "pages"),
     [
@@ -64,7 +65,7 @@ def test_numbers_hold_for_unequal_and_many_groups_and_for_labels(name, pages):
     kept(name, pages)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_whole_audit_keeps_its_own_advice(tmp_path):
     """In accuracy the two sexes are alike: 0.8 is promised, 0.5 is 3 standard errors under it."""
     settled = asked = 0

@@ -111,6 +111,7 @@ def test_labels_of_groups_are_text_on_the_page(tmp_path):
     assert "<script>alert" not in (tmp_path / "out" / "audit.html").read_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("base", "main_effect", "own"), [(-0.4, 0.3, 0.2), (-2.5, 0.2, 0.0)])
 def test_what_is_said_of_groups_is_rarely_wrong(base, main_effect, own):
     generator = np.random.default_rng(5)

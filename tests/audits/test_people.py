@@ -201,6 +201,7 @@ def test_two_labels_of_one_row_in_one_command_are_refused_by_whoever_is_second(s
     assert "1 stored, 1 were there already" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", [True, False], ids=["first look", "later look"])
 def test_two_looks_at_once_count_each_row_once(first, watched, monkeypatch, capsys):
     file, look_at = watched
@@ -249,6 +250,7 @@ def test_people_with_identifiers_are_counted_once_in_a_week_that_comes_twice(wat
     assert (state.rows, state.repeats) == (120, 60)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", [["watch"], ["label", "next"]], ids=" ".join)
 def test_the_same_command_goes_on_also_with_bands(verb, tmp_path, capsys):
     path = written(rows(90).assign(age=np.tile([20, 35, 70], 30)), tmp_path)

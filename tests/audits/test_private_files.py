@@ -23,6 +23,7 @@ def loans(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("umask", [0o000, 0o027], ids=["an open umask", "a usual one"])
 @pytest.mark.parametrize(
     "words",

@@ -61,6 +61,7 @@ def test_a_shift_is_found(tmp_path):
     assert any("Female gets less than its share" in sentence for sentence in said)
 
 
+@pytest.mark.thorough
 def test_without_one_hardly_anything_is_called_unfair(tmp_path):
     called = 0
     for seed in range(12):

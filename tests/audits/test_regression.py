@@ -75,7 +75,7 @@ def test_planted_differences_are_found_and_no_others(tmp_path):
     assert women["mean"][1] < -2500 < women["mean"][2]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_verdicts_are_wrong_in_at_most_one_audit_of_twenty(tmp_path):
     """Nobody differs in residuals or errors: nothing is called large."""
     larges = 0

@@ -218,6 +218,7 @@ def reports():
     yield "selected", fairbench.audit(chosen, **scores, groups="sex", selected="hired")
 
 
+@pytest.mark.thorough
 def test_every_sentence_of_a_page_about_people_words_its_findings():
     """The page is asked, not the code: each sentence is one that the page's findings lead to."""
     names = set(Finding.__dataclass_fields__)
@@ -237,6 +238,7 @@ def test_every_sentence_of_a_page_about_people_words_its_findings():
         assert set(to_do(findings)) <= set(document.summary.todo), kind
 
 
+@pytest.mark.thorough
 def test_findings_and_figures_are_tables_of_plain_columns():
     for kind, report in reports():
         table = report.findings
@@ -262,6 +264,7 @@ def gaps_in_both_directions():
         yield f"{ahead}, strata", fairbench.audit(frame, **decisions, **strata)
 
 
+@pytest.mark.thorough
 def test_no_value_of_a_finding_lies_outside_its_interval():
     turned = 0
     for kind, report in [*reports(), *gaps_in_both_directions()]:

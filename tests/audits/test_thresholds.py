@@ -106,6 +106,7 @@ def test_todays_threshold_stays_where_it_meets_the_constraint(tmp_path):
     assert result.constrained["judged"][0]["holds"] is True
 
 
+@pytest.mark.thorough
 def test_what_judges_a_threshold_was_not_used_to_choose_it(tmp_path):
     """Among a hundred thresholds one always looks fair: the other rows see through it."""
     words = ("score=score", "target=label", "group=sex")

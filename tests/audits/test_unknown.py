@@ -125,6 +125,7 @@ def test_the_report_is_of_the_selected_and_says_what_follows_for_everyone(tmp_pa
     assert "What cannot be known" in (tmp_path / "out" / "audit.html").read_text()
 
 
+@pytest.mark.thorough
 def test_labels_of_those_who_were_not_selected_do_not_count(tmp_path, capsys):
     shown, hidden = (partly_selected(600, keep=keep)[0] for keep in (True, False))
     printed = []

@@ -32,6 +32,7 @@ def untimed(log):
     return [{**row, "cpu_seconds": ""} for row in log]
 
 
+@pytest.mark.thorough
 def test_everything_that_was_tried_is_in_the_log_and_one_is_chosen(tmp_path, capsys):
     status, page, log = asked(tmp_path)
     assert status == 0 and len(log) == 5 == len(page["tried"])
@@ -49,6 +50,7 @@ def test_everything_that_was_tried_is_in_the_log_and_one_is_chosen(tmp_path, cap
     assert len(Catalogue(tmp_path)) == len(page["runs"])  # no other candidate saw the test rows
 
 
+@pytest.mark.thorough
 def test_the_same_command_goes_on_after_a_kill_and_fits_nothing_twice(tmp_path, capsys):
     _, whole, expected = asked(tmp_path / "whole")
     asked(tmp_path / "killed", "trials=2")
@@ -62,6 +64,7 @@ def test_the_same_command_goes_on_after_a_kill_and_fits_nothing_twice(tmp_path, 
     assert page["runs"] == whole["runs"]
 
 
+@pytest.mark.thorough
 def test_a_draw_depends_on_its_number_and_the_seed_alone(tmp_path):
     _, _, one = asked(tmp_path / "one")
     _, _, few = asked(tmp_path / "few", "trials=2", "within=0.2", "gap=equal_opportunity")
@@ -95,6 +98,7 @@ def people(path, n=800, flip=None):
     pd.DataFrame(x, columns=list("abc")).assign(sex=sex, label=label).to_csv(path, index=False)
 
 
+@pytest.mark.thorough
 def test_test_rows_have_no_say_in_what_is_tried_and_chosen(tmp_path):
     from fairbench.components.datasets import table
     from fairbench.data.splits import SameTest
@@ -119,6 +123,7 @@ def test_test_rows_have_no_say_in_what_is_tried_and_chosen(tmp_path):
     assert pages[1]["errors"][0][0] == pytest.approx(1 - pages[0]["errors"][0][0])
 
 
+@pytest.mark.thorough
 def test_a_candidate_that_fails_is_in_the_log_with_the_reason(tmp_path):
     words = ("learner.C=1,-1", "intervention=none", "method=baseline")
     _, page, log = asked(tmp_path, *words, "trials=8")
@@ -128,6 +133,7 @@ def test_a_candidate_that_fails_is_in_the_log_with_the_reason(tmp_path):
     assert "failed; the log has the reasons" in " ".join(page["summary"]["unseen"])
 
 
+@pytest.mark.thorough
 def test_a_space_that_was_tried_whole_ends_the_search_and_nothing_more_is_gained(tmp_path):
     words = ("intervention=none", "method=thresholded", "method.threshold=0.4,0.5")
     _, page, _ = asked(tmp_path, *words, "learner.C=1", "trials=60")
@@ -136,11 +142,13 @@ def test_a_space_that_was_tried_whole_ends_the_search_and_nothing_more_is_gained
     assert "every candidate there is was tried" in " ".join(page["summary"]["found"])
 
 
+@pytest.mark.thorough
 def test_enough_ends_the_search_before_the_most_that_is_allowed(tmp_path):
     _, page, log = asked(tmp_path, "worth=0.9", "trials=60")
     assert page["search"]["ended"] == "worth" and len(log) == 2
 
 
+@pytest.mark.thorough
 def test_that_the_group_is_needed_is_said_and_can_be_left_out(tmp_path, capsys):
     words = ("learner=logistic_regression", "intervention=threshold_optimizer", "within=0.3")
     _, page, _ = asked(tmp_path / "with", *words)
@@ -153,6 +161,7 @@ def test_that_the_group_is_needed_is_said_and_can_be_left_out(tmp_path, capsys):
     assert any("threshold_optimizer" in name for name in page["search"]["left_out"])
 
 
+@pytest.mark.thorough
 def test_where_no_alternative_is_better_that_is_said_with_the_bound(tmp_path):
     words = ("intervention=none", "method=thresholded", "method.threshold=0.001,0.002")
     in_use = "in_use=[learner=logistic_regression,method=thresholded,method.threshold=0.0001]"
@@ -180,6 +189,7 @@ def test_test_rows_that_have_judged_another_candidate_are_corrected_for(tmp_path
     assert other["candidates_judged"] == 2 + (other["runs"][-1] not in second["runs"])
 
 
+@pytest.mark.thorough
 def test_a_finished_run_can_be_the_model_in_use(tmp_path):
     words = ["dataset.n_samples=240", "tracking=none", "figures=false", f"results={tmp_path}"]
     apart = ["split=tuning", "split.repeats=1", "split.validation=0.25"]
@@ -225,6 +235,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
 def test_bad_input_is_refused_in_a_line(case, tmp_path, capsys):
     words, message = CASES[case]
@@ -250,6 +261,7 @@ def stored(tmp_path_factory):
 APART = ("stored=true", "dataset.n_samples=300", "split.validation=0.25")
 
 
+@pytest.mark.thorough
 def test_stored_runs_are_searched_and_nothing_bounds_what_others_would_gain(stored, capsys):
     status, page, log = asked(stored, *APART, small=())
     assert status == 0 and len(log) == 4

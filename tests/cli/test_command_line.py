@@ -44,6 +44,7 @@ def without_hydra(config):
     return {name: part for name, part in config.items() if name != "hydra"}
 
 
+@pytest.mark.thorough
 def test_jobs_are_composed_as_hydra_composes_them(hydra):
     line = sweep(
         "dataset=german,insurance", "method=ensemble,normal_nll", "learner.max_depth=4",
@@ -70,6 +71,7 @@ def test_options_are_set_for_one_job_and_not_for_its_neighbours(hydra):
     assert (four["learner"]["max_depth"], five["learner"]["max_depth"]) == (4, 5)
 
 
+@pytest.mark.thorough
 def test_a_preset_sweeps_and_the_command_line_has_the_last_word(hydra):
     line = sweep("experiment=fairlyuncertain/figure3", "dataset=german", "n_jobs=3")
     assert all("dataset=german" in job for job in line.jobs)
@@ -189,6 +191,7 @@ def test_what_hydra_refuses_is_said_in_one_line(words, message, capsys, monkeypa
     assert error.count("\n") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kept", "count"),
     [([0], 1), ([0, 2, 4], 1), ([0, 8], 2), ([1, 2, 3, 17], None), (range(18), 1)],
@@ -205,6 +208,7 @@ def test_failed_jobs_are_run_again_and_no_others(hydra, kept, count):
     assert sorted(result) == sorted(chosen)
 
 
+@pytest.mark.thorough
 def test_a_folder_of_experiments_is_every_one_of_its_sweeps(hydra):
     words = ("experiment=uncertainty_matters", "seed=3", "split.repeats=1")
     lines = command_lines(words, CONF, sweep=True)
@@ -223,6 +227,7 @@ def test_a_folder_of_experiments_needs_a_sweep(hydra):
     assert line.jobs
 
 
+@pytest.mark.thorough
 def test_one_run_of_an_experiment_that_sweeps_says_so(hydra, capsys):
     words = ["experiment=atlas/8_scores", "dataset=german"]
     command_lines(words, CONF, sweep=False)
@@ -235,6 +240,7 @@ def test_one_run_of_an_experiment_that_sweeps_says_so(hydra, capsys):
     assert not capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_choices_of_an_experiment_that_builds_on_another_are_composed_as_hydra_does(hydra):
     line = sweep("experiment=atlas/4_reweighing", "dataset=german,adult", "learner=lightgbm")
     for job in (line.jobs[0], line.jobs[-1]):

@@ -33,6 +33,7 @@ def unexplained(documents, but=()):
     return sorted(title for title in titles - numbers if not explained(title, terms))
 
 
+@pytest.mark.thorough
 def test_the_headings_of_an_audit_and_of_a_gate_are_explained(tmp_path, printed):
     frame = predictions(600, bias=0.2).assign(city=["north", "south"] * 300)
     path = str(written(frame, tmp_path))

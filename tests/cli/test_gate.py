@@ -148,6 +148,7 @@ def test_a_mistake(fairbench_gate):
 """
 
 
+@pytest.mark.thorough
 def test_the_fixture_ends_as_the_pipelines_should(folder):
     (folder / "test_models.py").write_text(IN_PYTEST)
     done = subprocess.run(
@@ -195,6 +196,7 @@ def test_the_action_hands_on_its_inputs_and_runs_this_script():
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_the_action_imports_nothing_of_the_folder_of_the_job(tmp_path):
     """Neither from the current folder, nor by PYTHONPATH, nor as a component of one's own."""
     _, judge = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]

@@ -37,6 +37,7 @@ def test_a_run_comes_back_finished_and_shows_itself(run, tmp_path):
     assert str(list(runs)) == f"[<run {first.id}: {first.name}>]"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "message"),
     [

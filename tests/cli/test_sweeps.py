@@ -1,11 +1,14 @@
 """Jobs of a sweep that fail: a mistake is told once, and a fault of the code with its traceback."""
 
+import pytest
+
 from fairbench.cli import jobs
 from fairbench.cli.main import main
 
 SWEEP = ["run", "-m", "dataset.n_samples=200", "method=baseline,binomial_nll", "tracking=none"]
 
 
+@pytest.mark.thorough
 def test_a_fault_of_the_code_that_every_job_meets_is_shown_with_its_traceback(
     tmp_path, monkeypatch, capsys
 ):

@@ -24,6 +24,7 @@ def test_the_sweeper_has_the_options_of_the_verb_and_their_defaults():
         assert stored[field.name] == (list(default) if isinstance(default, tuple) else default)
 
 
+@pytest.mark.thorough
 def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
     words = [*SMALL, SPACE, f"results={tmp_path}"]
     assert main(["tune", *words, "trials=2", "objectives=error_rate,statistical_parity"]) == 0
@@ -41,6 +42,7 @@ def test_both_doors_lead_to_the_same_answer(tmp_path, capsys):
     assert [run.purpose for run in Catalogue(tmp_path)] == ["tuning", "tuning"]
 
 
+@pytest.mark.thorough
 def test_a_space_that_was_tried_whole_ends_the_search(tmp_path, capsys):
     words = ["tune", *SMALL, f"results={tmp_path}", "learner.max_depth=2,3"]
     assert main([*words, "trials=1"]) == 0
@@ -102,6 +104,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
 def test_bad_input_is_refused_in_a_line(case, tmp_path, capsys):
     words, message = CASES[case]
@@ -111,6 +114,7 @@ def test_bad_input_is_refused_in_a_line(case, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_an_option_that_another_split_has_is_refused_in_words(tmp_path, capsys):
     words = ["experiment=atlas/9_tabm", "dataset=simulated", "learner.epochs=1,2"]
     assert main(["tune", *words, f"results={tmp_path}"]) == 2
@@ -139,6 +143,7 @@ def test_the_sweepers_options_are_refused_as_those_of_the_verb(word, message, tm
     assert error.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_a_study_is_of_whose_gaps_it_judges_and_of_how_its_method_reads(tmp_path):
     words = ["tune", *SMALL, "learner.max_depth=2,3", "trials=1", f"results={tmp_path}"]
     for other in (["method=ensemble"], ["method=self_consistency"]):  # of the same cells

@@ -72,6 +72,7 @@ def test_every_verb_takes_results_in_any_place(words):
         assert read(options, line).results == Path("elsewhere")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_verb_refuses_what_it_does_not_know(words, capsys):
     for mistaken in ("reslts=x", "--reslts"):
@@ -123,6 +124,7 @@ def test_a_mistake_is_one_line(words, message, capsys):
     assert message in printed.err
 
 
+@pytest.mark.thorough
 def test_help_works_without_what_runs_need():
     code = (
         "import sys\n"
@@ -135,6 +137,7 @@ def test_help_works_without_what_runs_need():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.thorough
 def test_a_paper_of_which_nothing_was_run_says_so(tmp_path, capsys):
     for words in (["fairlyuncertain"], ["fairlyuncertain", "table=1"]):
         assert main(["paper", *words, f"results={tmp_path}"]) == 0

@@ -90,13 +90,14 @@ def test_the_certificate_of_a_space_that_was_tried_whole_is_nothing():
     assert 0 < some.seen_gain(1) < some.gain(1) < some.gain(10) <= 0.1
 
 
+@pytest.mark.thorough
 def test_a_few_simulated_searches_are_covered():
     result = coverage(range(40), people=200, trials=40)
     assert (result.loc[["chance of better", "further gain"], "covered"] >= 0.95).all()
     assert (result["covered"] >= 0.85).all()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_two_hundred_simulated_searches_are_covered():
     result = coverage(range(200), people=400)
     assert (result.loc[["gap", "error", "gap in use", "change of gap"], "covered"] >= 0.94).all()

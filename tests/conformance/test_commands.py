@@ -50,6 +50,7 @@ fairbench.run()
     ]
 
 
+@pytest.mark.thorough
 def test_make_targets_exist():
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     asked = of("make")
@@ -61,6 +62,7 @@ def test_make_targets_exist():
             assert "=" in target or there, f"{command}: the Makefile has no target {target}"
 
 
+@pytest.mark.thorough
 def test_modules_exist_and_know_their_words():
     # Imported here: they import every benchmark, and collecting tests is to be quick.
     from benchmarks.__main__ import BENCHMARKS

@@ -36,6 +36,7 @@ def python(checkout, *words):
     return done.stdout
 
 
+@pytest.mark.thorough
 def test_they_run_together_and_their_metric_is_in_the_table(checkout):
     printed = python(
         checkout, "run.py", *CHOICES, "split.repeats=2", "tracking=none", "figures=false"
@@ -70,7 +71,7 @@ def test_make_test_one_finds_and_checks_each(checkout, group):
     assert any(NAMES[group] in line for line in passed)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_tests_of_the_whole_tree_take_them_as_they_are(checkout):
     files = ("test_architecture.py", "conformance/test_glossary.py")
     quiet = ("-q", "-n0", "-p", "no:cacheprovider")

@@ -48,7 +48,7 @@ def planned(words, results, monkeypatch, capsys):
     return outcomes, printed.err + printed.out
 
 
-@pytest.mark.parametrize("name", quick(EXPERIMENTS, EXPERIMENTS[::12]))
+@pytest.mark.parametrize("name", quick(EXPERIMENTS, EXPERIMENTS[::12], rest=pytest.mark.slow))
 def test_every_preset_is_planned_as_a_user_plans_it(name, results, monkeypatch, capsys):
     file = f"conf/experiment/{name}.yaml"
     outcomes, printed = planned([f"experiment={name}"], results, monkeypatch, capsys)
@@ -80,7 +80,7 @@ def own_options(name):
     return flat({key: own[key] for key in own if key not in ("defaults", "hydra")})
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["atlas"])
 def test_a_folder_of_presets_has_the_jobs_of_all_of_them(folder):
     with hydra_of(CONF):
@@ -92,6 +92,7 @@ def test_a_folder_of_presets_has_the_jobs_of_all_of_them(folder):
             assert line.compose(line.jobs[0])["hydra"]["runtime"]["choices"]["experiment"] == name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["sd1_3", "sequences", "figure4"])
 def test_runs_are_found_whose_experiment_sets_options_of_what_it_sweeps_over(name):
     experiment = f"uncertainty_fairness/{name}"
@@ -113,6 +114,7 @@ def test_presets_of_the_same_study_are_the_same_runs():
     assert digest(one, 12) == digest(other, 12)
 
 
+@pytest.mark.thorough
 def test_the_atlas_has_thirty_tasks_of_twenty_families_and_ten_thousand_fits():
     presets = Presets(CONF)
     sweeps = [presets.experiment(name) for name in experiments_in(CONF, "atlas")]

@@ -3,6 +3,8 @@
 import ast
 from collections import Counter
 
+import pytest
+
 from fairbench.metrics.registry import declared
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document, Section
@@ -46,6 +48,7 @@ def test_names_of_the_library_tell_what_they_are_of():
     assert not vague, "a name that tells what it is of, please"
 
 
+@pytest.mark.thorough
 def test_a_public_class_of_the_library_has_a_name_of_its_own():
     classes = Counter(
         node.name

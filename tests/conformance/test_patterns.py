@@ -207,6 +207,7 @@ def worst(use, pattern, more=()):
     return next((attack for attack in took if attack[0] >= SECONDS), (0, ()))
 
 
+@pytest.mark.thorough
 def test_no_pattern_takes_long_on_a_hundred_thousand_letters_of_its_worst_text():
     slow = []
     for place, pattern, uses in (found := list(patterns())):
@@ -218,6 +219,7 @@ def test_no_pattern_takes_long_on_a_hundred_thousand_letters_of_its_worst_text()
     assert not slow, "\n".join(slow)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("use, text", [
     ("search", "(a+)+$"), ("fullmatch", "(a|aa)+"), ("fullmatch", r"(\w+\s?)*x"),
     ("fullmatch", r"\s*(.*?)\s*<"), ("fullmatch", r"\d+\.?\d*"), ("search", "<b>.*?</b>"),

@@ -71,6 +71,7 @@ def modules():
     }
 
 
+@pytest.mark.thorough
 def test_text_becomes_code_words_and_commands_where_it_is_known_to():
     making = {name for name, tree in modules().items() if any(makes(tree))}
     assert making - GATE == set(ELSEWHERE)

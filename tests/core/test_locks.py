@@ -94,6 +94,7 @@ def test_another_persons_lock_is_waited_for_and_taken_once_it_is_free(tmp_path, 
     assert not path.exists()
 
 
+@pytest.mark.thorough
 def test_processes_that_remove_the_file_each_time_are_alone_each_time(tmp_path):
     number = tmp_path / "number"
     number.write_text("0")

@@ -157,6 +157,7 @@ def test_work_that_gets_on_may_take_longer_than_a_step():
     assert in_time(slowly, idle_s=0.5, total_s=30) == "done"
 
 
+@pytest.mark.thorough
 def test_work_that_hangs_is_given_up_and_does_nothing_afterwards():
     freed, after = threading.Event(), []
 

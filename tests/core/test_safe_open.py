@@ -231,6 +231,7 @@ def test_names_of_half_files_and_of_those_set_aside_are_nobody_elses(tmp_path, c
     assert not any(map(is_aside, ["a.damaged-by-rain", "a.damaged-1", "a"]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "columns",
     [

@@ -11,7 +11,7 @@ from benchmarks.coverage.simulate import Cell, count, simulate
 MUST_PRINT = ("rates", "differences", "ratios", "gaps", "smallest_ratios")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_no_cell_of_ours_fails(family):
     cells = list(simulate(family, short=True, construction="ours"))

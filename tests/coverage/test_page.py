@@ -114,6 +114,7 @@ def test_the_page_is_what_its_sections_make_of_it():
     assert page(sections_of(text), (DOCS / STATEMENTS).read_text()) == text
 
 
+@pytest.mark.thorough
 def test_rankings_stand_in_the_first_table(tmp_path):
     random = np.random.default_rng(0)
     tallies = []

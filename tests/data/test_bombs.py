@@ -117,6 +117,7 @@ def test_a_cell_far_off_in_a_sheet_is_refused_before_the_empty_ones_are_made(tmp
         read_any_table(tmp_path / "t.xlsx", ["a"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name, write", SHEETS, ids=[name for name, _ in SHEETS])
 def test_a_workbook_that_swells_is_refused_or_read_at_once(tmp_path, monkeypatch, name, write):
     monkeypatch.setenv(MEMORY, "0.3")

@@ -87,6 +87,7 @@ def audited(path, out, capsys, *words):
     return status, said, printed.err, data
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "words",
     [

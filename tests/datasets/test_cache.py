@@ -209,6 +209,7 @@ def skip_unless_found(archive, *sources):
             pytest.skip(f"raw file {source.path} is not found")
 
 
+@pytest.mark.thorough
 @pytest.mark.data
 @pytest.mark.parametrize("entry", entries(CONF), ids=lambda entry: entry.name)
 def test_every_data_set_is_the_same_from_the_cache_in_under_a_second(entry, tmp_path, monkeypatch):
@@ -255,6 +256,7 @@ print((peak() - start) / own)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.data
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_largest_table_and_its_onehot_take_at_most_four_times_their_size():

@@ -28,6 +28,7 @@ def written(tmp_path_factory):
     return catalogue.page(archive, catalogue.entries(CONF))
 
 
+@pytest.mark.thorough
 def test_every_task_is_on_the_page(written):
     for entry in catalogue.entries(CONF):
         assert f"`{entry.name}`" in written

@@ -112,6 +112,7 @@ def test_is_refused_in_one_sentence(case, tmp_path):
     assert not (tmp_path / "results" / "cells").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("date", ["abc", "", "-1", "1e9", "123456789012"])
 def test_a_date_that_is_no_number_is_refused_before_any_library_reads_it(date, tmp_path):
     said = f"error: SOURCE_DATE_EPOCH is '{date}'; it must be a whole number of seconds since 1970"
@@ -121,6 +122,7 @@ def test_a_date_that_is_no_number_is_refused_before_any_library_reads_it(date, t
         assert (done.returncode, done.stderr) == (2, f"{said}: unset it\n")
 
 
+@pytest.mark.thorough
 def test_a_name_that_is_no_utf_8_is_shown_escaped(tmp_path):
     """Of the results folder, of a file or a folder in it, and of a file that is written."""
     run_py(*TINY, "learner=gaussian_nb", cwd=tmp_path)
@@ -157,6 +159,7 @@ def test_data_missing_and_no_network(tmp_path):
     assert not list(tmp_path.rglob("german.data"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compressed", [False, True])
 def test_corrupted_file_is_refused_and_left(tmp_path, compressed):
     content, folder = b"A11 6 A34\n", tmp_path / "raw" / "german"
@@ -210,6 +213,7 @@ def test_a_run_of_unverified_files_is_marked_wherever_it_is_shown(tmp_path):
     assert "bit for bit" in again.stdout
 
 
+@pytest.mark.thorough
 def test_what_has_no_checksum_is_not_marked(tmp_path):
     for words in ((), ("data.verify=false",)):
         done = ran(*TINY, "figures=false", *words, cwd=tmp_path)

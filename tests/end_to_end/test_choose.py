@@ -51,6 +51,7 @@ def made(results, split, metric="equalized_odds", bounds=LOOSE, **options):
     return choose_run(runs, minimised_metric(metric), bounds, **options)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("metric", ["equalized_odds", "statistical_parity", "error_rate"])
 def test_the_smallest_is_chosen_and_every_interval_holds_its_value(results, split, metric):
@@ -66,6 +67,7 @@ def test_the_smallest_is_chosen_and_every_interval_holds_its_value(results, spli
     assert all(judged["at_once"][1] >= judged["value"] for judged in choice.judged)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("split", SPLITS)
 def test_values_and_plain_intervals_are_those_of_the_runs_tables(results, split):
     for metric in ("statistical_parity", "equalized_odds"):
@@ -81,6 +83,7 @@ def test_values_and_plain_intervals_are_those_of_the_runs_tables(results, split)
             np.testing.assert_allclose(judged["naive"], (row["lower"], row["upper"]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("split", SPLITS)
 def test_where_a_run_s_table_has_another_number_both_say_why(results, split, capsys):
     folder, ids = results
@@ -180,6 +183,7 @@ def test_other_formats_have_the_same_runs(results, kind, capsys):
         json.loads(printed)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -202,6 +206,7 @@ def test_a_wrong_command_is_refused(results, words, message):
         run_command(["choose", *words, f"results={results[0]}"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "chosen"),
     [

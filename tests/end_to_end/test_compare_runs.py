@@ -53,6 +53,7 @@ def load(results, name):
     return load_predictions(Catalogue(folder).one(ids[name]))
 
 
+@pytest.mark.thorough
 def test_predictions_read_back_are_those_the_metrics_were_made_of(results):
     run = load(results, "folds_lr")
     assert [len(folds) for folds in run.repeats.values()] == [5]

@@ -99,6 +99,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", SPOILT)
 def test_a_run_says_what_could_not_be_written(disk, kind):
     cwd = disk(kind)
@@ -159,6 +160,7 @@ def test_an_output_that_is_not_whole_is_an_error(finished):
     ]
 
 
+@pytest.mark.thorough
 def test_no_output_at_all_is_none(finished):
     words = ["sh", "-c", 'exec "$@" >&-', "sh", *verb("store", "ls")]
     done = subprocess.run(words, cwd=finished, env=HERE, stderr=-1, text=True)

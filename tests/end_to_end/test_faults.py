@@ -8,6 +8,7 @@ import pytest
 from benchmarks.faults import flips, kills, names, namespaces
 
 
+@pytest.mark.thorough
 def test_no_damage_is_believed_and_what_can_be_is_made_again():
     rows = flips.flips(60)
     assert sum(row[1] for row in rows) == 60

@@ -35,6 +35,7 @@ def results(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 def test_a_purpose_is_no_part_of_what_a_run_is(results, tmp_path):
     ids = {
         plan_run(configuration(*SMALL, f"purpose={purpose}")).id for purpose in ("demo", "study")
@@ -67,6 +68,7 @@ def test_runs_that_are_named_count_whatever_they_were_made_for(results, capsys):
     assert "The best of 4 runs" in printed.out and "left out" not in printed.err
 
 
+@pytest.mark.thorough
 def test_a_tradeoff_and_lists_know_purposes(results, capsys):
     run_command(["tradeoff", "simulated", f"results={results}"])
     printed = capsys.readouterr()
@@ -88,6 +90,7 @@ def test_a_leaderboard_of_demos_alone_says_what_takes_them_in(results, tmp_path)
         run_command(["leaderboard", f"results={tmp_path / 'demos'}"])
 
 
+@pytest.mark.thorough
 def test_what_is_asked_for_as_a_study_becomes_one_and_fits_nothing(tmp_path):
     demo = made(tmp_path, "gaussian_nb", "demo")
     metrics = (demo.path / "metrics.parquet").stat().st_mtime_ns
@@ -145,6 +148,7 @@ def files(folder):
     return {path: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.thorough
 def test_runs_are_removed_and_what_others_share_stays(removable, capsys):
     folder, ensemble, selective, alone = removable
     before, cells = files(folder), set(alone.cells())

@@ -151,6 +151,7 @@ def test_two_references_must_be_told_apart(results, tmp_path):
     np.testing.assert_allclose(named, ratios(results).ratios_of_rates(load(results, "lr")))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "message"),
     [(["rho=relatively"], "valid: average, 1/K, relative, relative_up, or a number"),

@@ -62,6 +62,7 @@ def test_second_time_nothing_is_fitted(finished, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in cells} == cells
 
 
+@pytest.mark.thorough
 def test_corrupt_cell_is_set_aside_and_computed_again(finished, tmp_path):
     cwd = tmp_path / "copy"
     shutil.copytree(finished[0], cwd)
@@ -147,6 +148,7 @@ def test_one_class_in_training_is_undefined_not_wrong(tmp_path):
     assert 0 < len(undefined) < 6
 
 
+@pytest.mark.thorough
 def test_your_own_table(tmp_path):
     frame = pd.DataFrame(
         {

@@ -57,6 +57,7 @@ def test_a_run_is_listed_and_shown(original):
     assert "unknown run" in store("show", "zz", cwd=original, status=2)
 
 
+@pytest.mark.thorough
 def test_a_run_is_exported_and_audited(original):
     run = run_folder(original / "results").name
     said = store("export", run, "run.csv", "repeat=1", cwd=original)

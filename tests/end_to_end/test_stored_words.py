@@ -92,6 +92,7 @@ LEFT_OUT = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attack", LEFT_OUT)
 def test_a_record_of_no_shape_is_left_out_and_named_whoever_reads_it(attack, place, capsys):
     run = stored(place, **LEFT_OUT[attack])
@@ -111,6 +112,7 @@ UNKNOWN = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attack", UNKNOWN)
 def test_what_is_not_installed_or_declared_makes_no_word(attack, place, capsys):
     changes, reason = UNKNOWN[attack]
@@ -138,6 +140,7 @@ TRIALS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attack", TRIALS)
 def test_a_trial_outside_of_the_space_is_judged_again(attack, place, capsys):
     assert said(capsys, "tune", *TUNE)[0] == 0
@@ -177,6 +180,7 @@ def test_an_option_that_a_component_refuses_is_one_line(place, capsys):
     assert f"run {run} cannot be computed again: InvalidParameterError: The 'tol' param" in text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", ["verify", "evaluate"])
 def test_a_file_is_read_where_the_command_names_it(verb, place, capsys):
     rows = "\n".join(f"{int(7 * i % 5 < 2)},{13 * i % 17},{'fm'[i // 60]}" for i in range(120))
@@ -190,6 +194,7 @@ def test_a_file_is_read_where_the_command_names_it(verb, place, capsys):
     assert said(capsys, "store", verb, run, "dataset.path=people.csv")[0] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("folder", ["data", "splits"])
 def test_verify_looks_at_all_that_a_run_names(folder, place, capsys):
     run = run_folder(place / "results").name

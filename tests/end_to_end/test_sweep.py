@@ -40,6 +40,7 @@ def cells_of(cwd):
     return {path.name: path.stat().st_mtime_ns for path in files}
 
 
+@pytest.mark.thorough
 def test_readings_share_one_bag(undisturbed):
     cwd, done = undisturbed
     assert "3 runs finished, 0 skipped, 0 failed; fitted 8 of 8 cells" in done.stdout
@@ -142,6 +143,7 @@ def test_incompatible_jobs_are_skipped_and_listed(tmp_path):
     assert "1 runs finished, 1 skipped, 0 failed" in done.stdout
 
 
+@pytest.mark.thorough
 def test_one_failed_job_does_not_lose_the_others(tmp_path):
     done = run_py(
         "-m", "split.train=2.0,0.8", "dataset.n_samples=200", "split.repeats=1",
@@ -216,7 +218,7 @@ def test_no_job_of_submitit_outlives_a_killed_command(tmp_path):
         time.sleep(0.1)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_fifty_runs_leave_no_lock(tmp_path):
     seeds = ",".join(map(str, range(50)))
     words = ("dataset.n_samples=100", "split.repeats=1", "learner=gaussian_nb", "figures=false")

@@ -194,6 +194,7 @@ def test_a_bad_server_costs_no_more_than_is_allowed(behaviour, folder):
         assert time.monotonic() - start < 8
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("behaviour", "said"),
@@ -427,6 +428,7 @@ def killed_in_a_batch(monkeypatch):
     monkeypatch.setattr(MlflowClient, "log_batch", half)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "broken", ["log_inputs", "log_artifact", "set_terminated", "log_batch", "half of log_batch"]
 )
@@ -474,6 +476,7 @@ def entry_of_the_version_before(path):
     return run.info.run_id
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cut_short", [False, True])
 def test_an_entry_of_the_version_before_is_completed(cwd, tmp_path, monkeypatch, cut_short):
     folder, path = Run(run_folder(cwd / "results")), tmp_path / "mlflow.db"

@@ -158,6 +158,7 @@ def test_tables_of_counts_are_those_of_labels():
     )
 
 
+@pytest.mark.thorough
 def test_weights_of_one_change_nothing_and_zeros_leave_rows_out():
     y, scores, g = drawn(200)
     plain, kept = evaluated(y, scores, g), np.arange(200) % 4 > 0

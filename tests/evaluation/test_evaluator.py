@@ -273,6 +273,7 @@ def test_the_order_of_the_rows_does_not_matter(drawn):
     assert_same(table_of(shuffled), table_of(columns), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.thorough
 @deterministic
 @given(inputs())
 def test_names_of_groups_in_the_same_order_change_labels_alone(drawn):
@@ -288,6 +289,7 @@ def test_names_of_groups_in_the_same_order_change_labels_alone(drawn):
     assert_same(table_of(renamed), expected, check_exact=True)
 
 
+@pytest.mark.thorough
 @deterministic
 @given(inputs(), st.permutations(["x", "y", "z"]))
 def test_names_of_groups_in_another_order_change_no_value(drawn, new):
@@ -339,6 +341,7 @@ def test_intervals_are_ordered_and_shares_are_within_zero_and_one(drawn):
     assert shares.between(0, 1).all()
 
 
+@pytest.mark.thorough
 @deterministic
 @given(inputs())
 def test_swapping_the_labels_swaps_the_error_rates(drawn):

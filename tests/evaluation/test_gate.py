@@ -281,6 +281,7 @@ def at_most(share, repeats):
     return share + 3.1 * np.sqrt(share * (1 - share) / repeats)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", AT_BOUND)
 def test_at_the_bound_a_gate_is_wrong_in_one_sample_of_twenty(name):
     condition, cells = AT_BOUND[name]
@@ -291,7 +292,7 @@ def test_at_the_bound_a_gate_is_wrong_in_one_sample_of_twenty(name):
         assert seen[FAILS] <= at_most(0.05, repeats), (rows, seen)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AT_BOUND)
 def test_at_the_bound_a_gate_is_wrong_in_one_sample_of_twenty_at_any_size(name):
     condition, cells = AT_BOUND[name]
@@ -358,6 +359,7 @@ def test_a_group_of_few_rows_leaves_what_is_sure_as_it_is():
     assert gate.outcome == OPEN and "under 10 rows in g1" in gate.line
 
 
+@pytest.mark.thorough
 def test_several_conditions_at_their_bounds_share_one_error_rate():
     cells = counts_of(0.5, np.array([0.3, 0.2]), np.array([0.7, 0.6]))
     low = accuracy(1000 * cells).min()

@@ -39,6 +39,7 @@ GAPS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_intersections_match_a_metric_frame_of_two_sensitive_features(seed):
     target, prediction, sensitive = random_labels(seed)

@@ -178,7 +178,7 @@ def pools(shape, labels, *, cut=0.5, wrong=0.0, inverted=False):
     return helped, CountIntervals(counts, np.empty((0, *counts.shape)), 0.95), truth
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "labels", "options"),
     [

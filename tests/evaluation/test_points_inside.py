@@ -66,6 +66,7 @@ def test_of_a_regression(seed):
     assert excluded(table).empty, excluded(table).to_string()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(8))
 def test_of_a_whole_run(seed):
     """Ten hold-outs of noise: few rows have no interval in a split, and R2 is negative."""

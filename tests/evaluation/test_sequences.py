@@ -69,6 +69,7 @@ TINY = (
 )
 
 
+@pytest.mark.thorough
 def test_a_run_says_what_its_learner_does_not_read(tmp_path):
     words = "method=deep_ensemble", "method.members=2", "split.validation=0.2"
     made = carry_out(configuration(*TINY, *words, results=tmp_path)).prepared

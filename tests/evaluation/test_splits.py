@@ -62,6 +62,7 @@ def assert_same(one, other):
     pd.testing.assert_frame_equal(one, other, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", list(Task))
 @pytest.mark.parametrize("interval", ["frequentist", "dirichlet"])
 def test_splits_together_have_the_rows_of_each_alone(task, interval):

@@ -187,6 +187,7 @@ def test_repeats_that_test_the_same_people_say_nothing_of_other_people():
     assert result.loc["selection_rate", "upper"] == pytest.approx(float(one.upper))
 
 
+@pytest.mark.thorough
 def test_runs_are_summarised_apart_and_intervals_may_be_left_out():
     tables = [splits_of(RATES), splits_of(RATES[:1])]
     table = pd.concat([table.assign(run=i) for i, table in enumerate(tables)], ignore_index=True)

@@ -71,6 +71,7 @@ def carried_out_once(plans, name, where):
     return [metrics(run) for run in runs]
 
 
+@pytest.mark.thorough
 def test_runs_that_share_a_bag_fit_it_once(plans):
     carried_out_once(plans, "here", InProcessExecutor())
 
@@ -117,6 +118,7 @@ class Scripted:
                 yield work(unit)
 
 
+@pytest.mark.thorough
 def test_a_cell_that_fails_fails_the_runs_that_need_it_and_no_others(plans):
     runs, ended = plans("r", *READINGS, "binomial_nll"), []
     where = Scripted(error="boom")
@@ -151,6 +153,7 @@ def test_one_run_is_carried_out_and_not_fitted_again(plans):
     assert metrics(first.plan).equals(metrics(again.plan))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("raised", "kind", "message"),
     [

@@ -144,6 +144,7 @@ def test_what_would_end_the_process_is_a_failed_run(where, how, executor, folder
     assert len(list((results / "runs").iterdir())) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("verb", "word"),
     [
@@ -171,6 +172,7 @@ def run_verb(*words, cwd):
     return warm.run(verb(*words)[1:], cwd=cwd, timeout=240, environment={})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["mute", "long", "lines", "signs"])
 @pytest.mark.parametrize("where", ["learner", "dataset"])
 def test_a_text_that_raises_or_is_endless_is_shown_and_kept_short(where, how, folder, tmp_path):

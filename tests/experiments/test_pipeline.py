@@ -1,5 +1,7 @@
 """Running a composed run: what it leaves behind, and when its figures are drawn."""
 
+import pytest
+
 from fairbench.core.files import token
 from fairbench.experiments.execute import carry_out
 from fairbench.reporting.figures import draw_figures
@@ -21,6 +23,7 @@ def test_figures_can_wait_and_are_then_drawn_without_fitting(tmp_path):
     assert [path.stat().st_mtime_ns for path in sorted(folder.figures.iterdir())] == times
 
 
+@pytest.mark.thorough
 def test_half_drawn_figures_of_a_killed_process_go_with_the_next_run(tmp_path):
     config = configuration(*TINY, results=tmp_path)
     folder = carry_out(config).prepared.folder
@@ -38,6 +41,7 @@ def test_half_drawn_figures_of_a_killed_process_go_with_the_next_run(tmp_path):
     assert (folder.figures / "reliability.png").exists()
 
 
+@pytest.mark.thorough
 def test_a_run_says_what_its_task_is(tmp_path):
     words = ("dataset=simulated", "dataset.n_samples=200", "split.repeats=2")
     run = carry_out(configuration(*TINY, *words, results=tmp_path)).prepared

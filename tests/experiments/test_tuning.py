@@ -66,6 +66,7 @@ def of_validation(gain):
     return {name: value for name, value in gain.items() if not name.startswith("test_")}
 
 
+@pytest.mark.thorough
 def test_test_rows_have_no_say_in_what_is_tried_and_chosen(search, tmp_path):
     one = search()
     test = prepared(one.default_plan).cells[0].fold.test
@@ -83,6 +84,7 @@ def test_test_rows_have_no_say_in_what_is_tried_and_chosen(search, tmp_path):
     assert wrong[1] == pytest.approx(1 - wrong[0])
 
 
+@pytest.mark.thorough
 def test_the_same_command_goes_on_and_fits_nothing_twice(search, tmp_path):
     whole = search(folder=tmp_path / "whole", trials=4)
     expected = found(whole.carry_out())
@@ -98,6 +100,7 @@ def test_the_same_command_goes_on_and_fits_nothing_twice(search, tmp_path):
     assert once_more.fitted == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("at", [0.1, 0.4, 0.7])
 def test_a_damaged_trial_and_those_after_it_are_judged_again(search, tmp_path, at):
     expected = found(search(folder=tmp_path / "whole", trials=3).carry_out())
@@ -125,6 +128,7 @@ def test_a_study_whose_note_is_damaged_is_refused_and_can_begin_anew(search, con
     again.carry_out()
 
 
+@pytest.mark.thorough
 def test_a_study_whose_space_has_changed_is_refused_and_another_may_stand_beside(search):
     search(trials=1).carry_out()
     wider = "learner.C=tag(log,interval(0.01,100))"
@@ -142,6 +146,7 @@ def test_a_search_ends_when_every_value_was_tried_or_its_seconds_are_spent(searc
         carry_out_search(spent)
 
 
+@pytest.mark.thorough
 def test_what_is_surely_worse_is_stopped(search, tmp_path):
     """A model that predicts one class for all errs more often: its last repeats are not made."""
     table(tmp_path / "one", n=1200)

@@ -4,6 +4,7 @@ import re
 import sys
 from collections import Counter
 
+import pytest
 from omegaconf import DictConfig
 
 from fairbench.cli import run
@@ -47,6 +48,7 @@ class Walk:
         return path if re.match("fairbench/(?!core/)", path) else ""
 
 
+@pytest.mark.thorough
 def test_the_way_of_a_run_is_the_one_on_the_map(tmp_path, monkeypatch, capsys):
     """At most fourteen files, none of which is entered more than three times."""
     monkeypatch.setattr(run, "set_up_process", lambda: None)

@@ -49,6 +49,7 @@ def test_a_group_that_is_not_among_the_first_has_an_interval():
     assert below[1] > 0.8
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("rows", "share", "shift", "top"), [(60, 0.5, 0, 10), (500, 0.2, 0.7, 50)])
 def test_intervals_of_one_list_hold(rows, share, shift, top):
     """The truth is what many such rankings have on average."""
@@ -86,6 +87,7 @@ def test_intervals_of_many_lists_hold():
         assert ((ends[:, 2 * k] <= at) & (at <= ends[:, 2 * k + 1])).mean() > 0.91
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [300, 1000])
 def test_a_small_groups_exposure_is_not_surely_unlike_its_rows(rows):
     """Of ten groups alike one had an interval without 1 on half of the pages at 99.75 %."""
@@ -99,6 +101,7 @@ def test_a_small_groups_exposure_is_not_surely_unlike_its_rows(rows):
     assert missed < 12
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("lists", [2, 3, 4, 6])
 def test_hardly_any_lists_say_hardly_anything(lists):
     generator = np.random.default_rng(5)

@@ -85,7 +85,7 @@ def test_more_groups_never_change_more_than_each_of_them():
             assert change.lower <= change.value <= change.upper
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("right", "other", "sizes"),
     [

@@ -139,7 +139,7 @@ def test_groups_of_thirty_rows_are_a_third_nearer_to_the_truth_than_raw_rates():
     assert inside.mean() > 0.91
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spread", "groups", "size", "saved"),
     [(0.3, 10, 30, 0.28), (0.3, 50, 30, 0.32), (0.5, 30, 30, 0.15), (0.15, 20, 200, 0.25)],
@@ -172,6 +172,7 @@ def test_the_predictive_check_finds_the_exception_and_little_else():
     assert np.mean(others) < 0.025
 
 
+@pytest.mark.thorough
 def test_ten_equal_groups_are_seen_to_be_close():
     rng = np.random.default_rng(8)
     for rate in (0.3, 0.5):
@@ -308,6 +309,7 @@ def special_rank(noise):
     return np.where(noise < 0.5, 2 * noise**2, 1 - 2 * (1 - noise) ** 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dependence", [False, True])
 def test_flags_of_overlapping_groups_and_dependent_metrics_hold(dependence):
     generator = np.random.default_rng(5)

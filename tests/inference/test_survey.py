@@ -311,7 +311,7 @@ def _scored(draw: np.random.Generator, rows: tuple[int, int], spread: float) -> 
     return losses, label, score, np.exp(spread * draw.standard_normal(rows) + 0.4 * (losses - 0.5))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [200, 500])
 @pytest.mark.parametrize("spread", [0.5, 0.8, 1.2])
 def test_coverage_of_weighted_losses_and_areas(rows: int, spread: float) -> None:

@@ -300,6 +300,7 @@ def test_what_the_text_counts_in_its_own_tables():
     assert [(gain > 0).sum(), (gain == 0).sum(), (gain < 0).sum()] == [3, 6, 7]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("table", ["3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8"])
 def test_every_table_is_computed_from_few_of_its_rows(released, table, tmp_path):
     paper = Paper.read("active_assessment", PAPERS)

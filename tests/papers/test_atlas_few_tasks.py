@@ -23,6 +23,7 @@ def findings():
     )
 
 
+@pytest.mark.thorough
 def test_it_is_part_of_claims_and_decides_none(plain, findings):
     before = {claim.name: claim.verdict for claim in plain.claims}
     assert {claim.name: claim.verdict for claim in findings.claims} == before

@@ -69,6 +69,7 @@ def test_as_many_agree_as_are_expected(same_rows):
     assert result.surely_apart.empty
 
 
+@pytest.mark.thorough
 def test_a_planted_disagreement_is_found_and_told():
     result = compared_seeds(*tables(same_rows=True, planted=0.4), ("error_rate",))
     (row,) = result.surely_apart.itertuples()
@@ -79,6 +80,7 @@ def test_a_planted_disagreement_is_found_and_told():
     assert "nan" not in text
 
 
+@pytest.mark.thorough
 def test_tasks_and_approaches_of_one_seed_alone_are_left_out():
     first, second = tables(same_rows=True)
     part = second[(second["dataset"] < "data 04") & (second["learner"] != "learner 05")]

@@ -52,6 +52,7 @@ def printed(table):
     return findings.claims[0], docs, row
 
 
+@pytest.mark.thorough
 def test_the_printed_verdict_changes_when_the_family_means_do():
     table = generated_atlas.table(learners=("xgboost",), repeats=4)
     families = sorted(set(table["family"]))

@@ -104,6 +104,7 @@ def test_names_of_scores_may_stand_alone():
     assert (result.scores, result.runs) == (("svhn",), 20)
 
 
+@pytest.mark.thorough
 def test_help_is_what_a_process_prints():
     name = "papers.fairlyuncertain.figures same_interval"
     words = [sys.executable, "-m", *name.split(), "--help"]

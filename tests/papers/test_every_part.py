@@ -25,7 +25,7 @@ from fairbench.components.papers.engine.pages import print_paper
 from fairbench.experiments import build
 from fairbench.experiments.configuration import REPEATS, Presets
 from tests.conformance import trees
-from tests.harness import CONF, ROOT, quick
+from tests.harness import CONF, ROOT
 from tests.papers import stand_ins
 
 PAPERS = ROOT / "papers"
@@ -87,6 +87,7 @@ def first_job(words, results, effort):
         assert status == 0, f"conf/experiment/{name}.yaml: its job {' '.join(job)} fails"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick(NAMES, []))
 @pytest.mark.filterwarnings("ignore")  # so few rows divide by 0 here and there
 def test_every_table_and_figure_of_a_paper(name, results, monkeypatch, capsys):
@@ -113,7 +114,7 @@ def test_every_table_and_figure_of_a_paper(name, results, monkeypatch, capsys):
     assert main(["paper", name, f"results={results}"]) == 0, mapping
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_all_papers_are_listed_and_recorded_in_the_checkout(tmp_path):
     tree = trees.clone(tmp_path / "clone")
     written = [Path("docs", "papers.md"), *(Path("docs", "papers", f"{name}.md") for name in NAMES)]

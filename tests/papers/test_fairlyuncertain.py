@@ -163,6 +163,7 @@ def test_the_two_densities_are_drawn_with_their_sds(tmp_path):
     np.testing.assert_allclose(sds, [1.08, 1.21], atol=0.1)
 
 
+@pytest.mark.thorough
 def test_distances_of_features_are_those_that_the_run_measures(tmp_path):
     drawn = only(figures.figure_17(tmp_path, Effort.FIRST))
     distances = drawn.axes[0]
@@ -195,6 +196,7 @@ def test_distributions_are_those_of_the_rows_kept():
     np.testing.assert_allclose(heights[2:], of_half)
 
 
+@pytest.mark.thorough
 def test_distances_of_distributions_are_the_parities(tmp_path):
     drawn = panels(only(figures.figure_6(tmp_path, Effort.FIRST)))
     methods = ("baseline", "normal_nll_reference")

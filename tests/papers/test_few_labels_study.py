@@ -590,7 +590,7 @@ def test_groups_with_one_label_are_undefined():
     assert np.isnan(estimate.value[1])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [1.0, None], ids=["full", "tuned"])
 @pytest.mark.parametrize("rate", [accuracy, true_positive_rate], ids=lambda rate: rate.name)
 @pytest.mark.parametrize(

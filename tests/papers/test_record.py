@@ -247,6 +247,7 @@ def is_a_test(name):
     return f"def {test.partition('[')[0]}(" in (ROOT / file).read_text()
 
 
+@pytest.mark.thorough
 def test_the_page_of_the_papers_is_current_and_opens_with_an_answer_for_each():
     papers = [Paper.read(name, PAPERS) for name in papers_in(PAPERS)]
     assert all(paper.brief["claims"] and paper.brief["found"] for paper in papers)

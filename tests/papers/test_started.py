@@ -48,7 +48,7 @@ def started(place, *words):
     return "" if works and "Traceback" not in done.stderr else said
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_TABLES)
 def test_the_first_table_of_a_paper_is_run(name, place):
     table = next(iter(Paper.read(name, ROOT / "papers").tables))

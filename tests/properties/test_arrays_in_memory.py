@@ -128,6 +128,7 @@ def test_a_gap_is_unknown_in_groups_and_refused_elsewhere(name, form):
         assert isinstance(changed, str) and name in changed and "row 7" in changed
 
 
+@pytest.mark.thorough
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(st.sampled_from([*INPUTS]), st.integers(0, 2**16), st.sampled_from([N - 1, N // 2, N + 1]))
 def test_series_belong_to_rows_by_their_index(name, seed, length):
@@ -214,6 +215,7 @@ def mlflow_answer(index: Any, predictions: str | None = "prediction", **config: 
     return table.drop(columns="attribute")
 
 
+@pytest.mark.thorough
 @settings(max_examples=4, deadline=None, derandomize=True)
 @given(st.sampled_from(["sensitive_features", "score", "uncertainty", *DESIGN]),
        st.integers(0, 2**16))  # fmt: skip

@@ -361,6 +361,7 @@ def said_in_all_forms(way, frame, options, folder):
             yield form, answer(way, TYPES[form](frame), options, folder)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_table_that_says_the_same_gets_the_same_answer(seed, tmp_path):
     people = People(seed)
@@ -385,6 +386,7 @@ def test_a_table_that_says_the_same_gets_the_same_answer(seed, tmp_path):
     assert tried >= 20
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_empty_cell_is_one_thing_in_any_type_and_file(seed, tmp_path):
     people = People(seed)

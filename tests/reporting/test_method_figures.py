@@ -70,6 +70,7 @@ def line(axes, label):
     return result
 
 
+@pytest.mark.thorough
 def test_every_figure_is_drawn_with_a_panel_for_each_data_set(drawn):
     assert list(drawn) == [
         "consistency:", "spread:groups4", "spread:groups40", "abstention:error_rate",
@@ -167,6 +168,7 @@ def test_boxes_of_variants_and_of_draws_alone(metrics, drawn):
     assert labels == ["one method", "another", "third"]
 
 
+@pytest.mark.thorough
 def test_labels_fit_a_single_panel(metrics):
     for kind, draw in method_figures.DRAWN.items():
         for name, figure in draw(metrics[metrics["dataset"] == "first"]):

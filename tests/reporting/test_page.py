@@ -93,6 +93,7 @@ class Reader(HTMLParser):
             self.anchors.append(attributes["href"])
 
 
+@pytest.mark.thorough
 def test_it_asks_for_nothing_outside_itself(page):
     reader = Reader(page)
     assert reader.fetched

@@ -365,6 +365,7 @@ def said(capsys, *words):
     return status, captured.out, captured.err
 
 
+@pytest.mark.thorough
 def test_lines_of_a_sweep_tell_its_runs_apart(swept):
     lines = [line for line in swept[1].splitlines() if line.startswith("  finished: ")]
     assert sorted(line.split(": ")[1] for line in lines) == [

@@ -283,6 +283,7 @@ def test_a_damaged_file_of_an_unpacked_folder_is_made_whole_by_unpacking_again(p
     assert set(after) - set(whole) == {name for name in after if ".damaged-" in name}
 
 
+@pytest.mark.thorough
 def test_a_kill_leaves_no_run_that_is_not_whole(folder, packed, tmp_path):
     words = [sys.executable, "-m", "fairbench", "store", "unpack", str(packed)]
     whole, partly = contents(folder), 0

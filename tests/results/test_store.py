@@ -247,6 +247,7 @@ def says_something(process, seconds):
     return bool(select.select([process.stdout], [], [], seconds)[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", ["freed", "killed"])
 def test_a_lock_is_one_processs_alone_until_it_ends(store, end):
     with holder(store, ID) as first, holder(store, OTHER) as elsewhere:

@@ -70,6 +70,7 @@ def _given(config: dict[str, Any], data: pd.DataFrame | None = None, **other: An
         )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_the_package_is_found_by_its_entry_point() -> None:
     (own,) = {point.value: point for point in entry_points(group=GROUP, name="fairbench")}.values()
     assert own.load() is FairnessEvaluator

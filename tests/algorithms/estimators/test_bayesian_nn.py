@@ -75,6 +75,7 @@ def test_its_gradient_is_a_finite_difference():
         assert float(parameter.grad[1, i]) == pytest.approx((steps[0] - steps[1]) / 2e-6, rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_a_member_is_one_network():
     ours = bayes.new_posterior(3, np.zeros(1), (5, 4), sd=0.1, seed=0, means="uniform")
     X = torch.randn(6, 3, generator=torch.Generator().manual_seed(1))
@@ -147,6 +148,7 @@ def test_without_spread_of_the_weights_nothing_is_epistemic(rows):
     assert (aleatoric > 0).all()
 
 
+@pytest.mark.thorough
 def test_the_posterior_of_a_logistic_regression_is_laplaces(monkeypatch):
     """With 1000 rows the normal approximation at the mode is good, and features independent."""
 

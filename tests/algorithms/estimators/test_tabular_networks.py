@@ -163,7 +163,7 @@ def test_settings_that_cannot_be_trained_are_refused(table):
             fit(TabM(device="cuda"), Binomial(), table)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_two_workers_give_the_bits_of_one(tmp_path):
     words = ("-m", "learner=tabm,ft_transformer", "learner.epochs=2", "split.repeats=2", *TINY[::2])
     cells = []

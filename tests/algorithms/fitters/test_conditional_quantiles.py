@@ -50,6 +50,7 @@ def test_thresholds_are_those_of_the_programme_with_an_imputed_score(seed):
     assert result == pytest.approx(bisected(scores, MEMBERS, own, level), abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_scores_far_from_the_cut_may_be_left_out():
     scores = drawn([900, 200, 30, 400, 90, 5])
     result = covering_threshold(scores, MEMBERS, MEMBERS[1], 0.8)

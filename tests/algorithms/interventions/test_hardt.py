@@ -112,6 +112,7 @@ def rate_gap(prediction, of):
     return max(gaps)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("source", ["labels", "scores"])
 def test_error_rates_are_equal_on_training_rows_in_expectation(source):
     train, _ = rows(base_rate_gap=2.0)

@@ -96,7 +96,7 @@ def test_labels_equal_fairlearn_called_directly(learner, constraints, n_groups):
     )
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("n_groups", [2, 3])
 @pytest.mark.parametrize("loss", ["SquareLoss", "AbsoluteLoss"])
 def test_values_equal_fairlearn_called_directly(loss, n_groups):
@@ -123,6 +123,7 @@ def test_values_equal_fairlearn_called_directly(loss, n_groups):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("intervention", [ExponentiatedGradient(max_iter=8), GridSearch()])
 @pytest.mark.parametrize("task", ["binary", "regression"])
 def test_whole_weights_are_repeated_rows(intervention, task):
@@ -259,6 +260,7 @@ def test_losses_too_large_for_the_bound_are_refused_in_one_line():
 # --- bounds that do nothing
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("bound", "active"), [(0.01, 1), (1e6, 0)])
 def test_a_run_reports_whether_its_bound_is_active(bound, active, tmp_path):
     cfg = configuration(

@@ -60,6 +60,7 @@ def gap(prediction, of):
     return max(rates) - min(rates)
 
 
+@pytest.mark.thorough
 def test_selection_rates_are_equal_on_training_rows_in_expectation():
     train, _ = rows(base_rate_gap=2.0)
     model = train.fit(ThresholdOptimizer().wrap(LogisticRegression().estimator(Binomial(), 0), 0))

@@ -62,6 +62,7 @@ def test_the_row_is_shown_without_what_would_sway(file, capsys):
     assert "score" not in out
 
 
+@pytest.mark.thorough
 def test_all_rows_can_be_answered(file, capsys):
     prompts = sitting(file, *"01" * 20)
     assert len(prompts) == 40

@@ -37,6 +37,7 @@ def labelled():
     return label_actively(session(table), label, 200, step=20)
 
 
+@pytest.mark.thorough
 def test_any_metric_that_needs_labels_can_be_asked_about(labelled):
     metrics = askable(labelled)
     assert {"accuracy", "f1_score", "base_rate", "brier_score", "roc_auc"} <= set(metrics)
@@ -143,6 +144,7 @@ def test_intervals_fit_how_labelling_stops(labelled):
         assert (other.lower, other.upper) == other.fixed == one.fixed
 
 
+@pytest.mark.thorough
 def test_the_report_s_own_intervals_fit_it_too(labelled):
     table = asked(labelled, stop=len(labelled.state.labels)).audited()
     options = labelled.state.options

@@ -177,6 +177,7 @@ def test_names_of_labels_are_learnt(tmp_path, state, capsys):
     assert "3 of 100" in " ".join(out.split())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", [["report"], ["report", "{table}"]])
 def test_report_has_the_labels_so_far(words, begun, tmp_path, capsys):
     rows = np.random.default_rng(0).permutation(np.arange(4, 301))[:30]

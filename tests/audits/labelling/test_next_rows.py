@@ -93,7 +93,7 @@ def test_rows_passed_over_are_noticed_and_come_first():
     assert mended.audited().sampling.notes == ()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_least_accurate_group_gets_the_labels():
     """Four groups, one of 9 % of the rows that is wrong 1.5 times as often as others."""
     shares = []

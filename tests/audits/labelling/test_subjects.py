@@ -140,7 +140,7 @@ def test_a_mean_residual_is_neither_better_nor_worse():
         question_of(session).reward()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_intervals_of_a_regression_hold_whoever_is_labelled():
     """Errors in the population: normal, so that the mean of their size is known.
 

@@ -95,6 +95,7 @@ def dossiers(folder):
     return {kind: made(folder, kind, formats=f"[{','.join(TEXTS)}]") for kind in KINDS}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_field_that_is_asked_for_is_there(dossiers, kind):
     """Fields, sources and answers are those of the file; a field that goes missing shows here."""

@@ -77,6 +77,7 @@ def of_the_rule(frame, selected, keep_small):
     return rule, unknown
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", range(4))
 def test_every_number_is_that_of_the_rule(part):
     """On 200 tables, half of tools that select and half of tools that score."""

@@ -215,6 +215,7 @@ def first_page(html):
     return re.sub(r"<[^>]+>", "", html.partition('id="asked"')[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", dossiers())
 def test_a_pack_past_its_date_says_so_on_the_first_page(people, kind, monkeypatch, capsys):
     late = pack_of(kind).review_by + timedelta(days=1)

@@ -31,6 +31,7 @@ def results(tmp_path_factory):
     return folder, path.name
 
 
+@pytest.mark.thorough
 def test_a_row_is_a_task_an_approach_a_setting_and_a_repeat(results):
     folder, plain = results
     table = approach_table(list(Catalogue(folder)))
@@ -128,6 +129,7 @@ def files(tmp_path_factory):
     return folder / "results"
 
 
+@pytest.mark.thorough
 def test_a_file_is_what_is_in_it_and_one_task_by_any_path(files):
     runs = list(Catalogue(files))
     assert len(runs) == 9

@@ -329,6 +329,7 @@ def test_odd_values_in_any_place_are_read_or_refused_in_a_line(tmp_path, name, c
             read_or_refused(copy)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     ["tabarena.csv", "amlb.csv"],

@@ -75,6 +75,7 @@ def test_the_interval_is_no_narrower_than_student_and_turns_with_the_sign():
     assert (wider.lower < result.lower).all() and (wider.upper > result.upper).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("population", "mean"),
     [
@@ -89,6 +90,7 @@ def test_intervals_of_twenty_families_hold(population, mean):
     assert np.mean((result.lower <= mean) & (mean <= result.upper)) >= 0.93
 
 
+@pytest.mark.thorough
 def test_they_hold_where_effects_grow_with_the_noise_and_the_model_does_not():
     """The mean over families is 0; the model weighs by precision, and is sure of another one."""
     of_size = growing_with_noise(150, rng(0, "growing"))

@@ -123,6 +123,7 @@ def test_what_families_differ_by_is_out_of_reach_and_what_splits_hide_is_not():
     assert plan["units_needed"] > 100
 
 
+@pytest.mark.thorough
 def test_the_best_is_seldom_dropped_in_a_quick_look():
     few = replace(RACES[2], families=8, rounds=4)
     assert measured(few, 8)[0] <= 0.25

@@ -27,7 +27,7 @@ def test_a_hundred_populations_are_of_all_kinds():
     assert {p.holes for p in several} == {"none", "random", "half"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("population", HARD, ids=lambda population: population.name)
 def test_ranks_the_best_and_intervals_hold_together(population):
     tally = run(population, 20.0, seed=1, most=150)
@@ -36,7 +36,7 @@ def test_ranks_the_best_and_intervals_hold_together(population):
         assert held_at_most(held, tally.runs) >= TARGET, f"{name}: {held} of {tally.runs}"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_probabilities_on_new_tasks_are_calibrated_over_many_populations():
     tallies = []
     small = [p for p in populations(200, seed=5) if p.tasks > 1 and p.methods * p.tasks <= 400]

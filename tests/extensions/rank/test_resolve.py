@@ -37,6 +37,7 @@ def resolved(folder, capsys, *more):
     return status, printed.out, json.loads(record.read_text())
 
 
+@pytest.mark.thorough
 def test_rounds_add_splits_and_the_page_says_what_they_bought(tmp_path, capsys):
     status, printed, record = resolved(tmp_path, capsys)
     assert status == 0

@@ -53,6 +53,7 @@ def content(state):
     return json.loads(state.read_text())
 
 
+@pytest.mark.thorough
 def test_a_file_that_grows_is_counted_on(look, state, tmp_path):
     frame = rows(900)
     assert "Watched: 600 rows, 600 of them with a label" in look(frame[:600], *USUAL)
@@ -81,6 +82,7 @@ def test_the_report_says_how_many_rows_came_again(look, tmp_path):
     assert json.loads((tmp_path / "page" / "watch.json").read_text())["repeats"] == 100
 
 
+@pytest.mark.thorough
 def test_a_gap_is_an_alarm_that_stays(look, state):
     out = look(rows(3000, against=0.4), *USUAL, status=1)
     assert "Female less Male, selection rate: the gap is beyond 0.05" in out
@@ -91,6 +93,7 @@ def test_a_gap_is_an_alarm_that_stays(look, state):
     assert content(state)["alarms"][0] == alarm
 
 
+@pytest.mark.thorough
 def test_every_sentence_of_the_page_words_a_finding(look, state):
     look(rows(6000, against=0.4), *USUAL, status=1)
     document = watch_document(WatchFile(state).read(), None)
@@ -104,6 +107,7 @@ def test_every_sentence_of_the_page_words_a_finding(look, state):
     assert "Female less Male, selection rate: the gap is at most 0.2 (" in out
 
 
+@pytest.mark.thorough
 def test_a_change_is_an_alarm(look, state):
     calm = rows(6000)
     assert look(calm, *USUAL, "metrics=[statistical_parity]")
@@ -115,6 +119,7 @@ def test_a_change_is_an_alarm(look, state):
     assert kinds["changed"]["upper"] < kinds["changed"]["before"][0]
 
 
+@pytest.mark.thorough
 def test_scores_that_drift_are_an_alarm(look, state):
     calm, other = rows(6000), rows(4000, seed=1)
     other["label"] = np.where(other["score"] < 0.5, "1", other["label"])
@@ -124,6 +129,7 @@ def test_scores_that_drift_are_an_alarm(look, state):
     assert {alarm["kind"] for alarm in content(state)["alarms"]} == {"drifted"}
 
 
+@pytest.mark.thorough
 def test_labels_that_come_late_are_counted_when_they_come(look, state):
     frame = rows(600)
     early = frame.assign(label=frame["label"].where(frame.index < 200, ""))
@@ -180,6 +186,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("edit", "sentence"), FAULTS.values(), ids=FAULTS)
 def test_a_file_that_is_not_what_was_watched_is_one_sentence_and_loses_nothing(
     edit, sentence, look, state
@@ -208,6 +215,7 @@ def test_what_cannot_be_watched_is_refused(words, sentence, look, state):
     assert not state.exists()
 
 
+@pytest.mark.thorough
 def test_a_state_is_of_its_own_options(look, state):
     look(rows(300), *USUAL)
     assert "started with another epsilon" in look(rows(300), *USUAL, "epsilon=0.1", status=2)
@@ -218,6 +226,7 @@ def test_no_state_is_named(capsys):
     assert "no state file is named, in which the watch is kept" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_groups_that_come_later_are_named(look):
     frame = rows(300)
     look(frame, *USUAL)
@@ -231,6 +240,7 @@ def test_without_labels_decisions_are_watched(look, state):
     assert list(content(state)["shares"]) == ["sex: Female less Male, selection rate"]
 
 
+@pytest.mark.thorough
 def test_labels_with_names_and_decisions_of_a_column(look, state):
     frame = rows(300)
     named = frame.assign(
@@ -275,6 +285,7 @@ def test_bands_of_a_column_are_combined(look, state):
     assert "Male x 30 to under 50" in content(state)["groups"]["sex x age"]
 
 
+@pytest.mark.thorough
 def test_scores_may_be_percents(look, state):
     frame = rows(900)
     percents = frame.assign(score=100 * frame["score"])

@@ -48,6 +48,7 @@ def counts(state):
     return np.array(state.marks[-1].counts["sex"]).round(9).tolist()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("chosen", [{"id": "person"}, {}], ids=["identifiers", "alike"])
 @pytest.mark.parametrize("order", ["adjacent", "again", "shuffled"])
 def test_rows_that_come_twice_are_counted_once(watch, chosen, order):
@@ -75,6 +76,7 @@ def test_repeats_of_a_later_look_are_no_news(watch):
     assert (more.repeats, more.marks[-1].row, more.marks[-1].labels) == (300, 650, 350)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("chosen", [{"id": "person"}, {}], ids=["identifiers", "alike"])
 def test_the_label_of_a_repeat_counts_where_the_first_had_none(watch, chosen):
     table = frame(300).astype({"label": str})
@@ -107,7 +109,7 @@ def test_a_blank_identifier_is_refused(watch):
         watch(frame(100).assign(person=""), id="person")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [True, False], ids=["identifiers", "alike"])
 def test_a_doubled_stream_gives_no_more_false_alarms_than_promised(named):
     """Gaps are 0.05 to the hair: each watch says what it says of rows that come once."""

@@ -85,6 +85,7 @@ def test_the_first_look_is_the_first_of_all_looks():
     assert first_beyond(pair, 0.05, 1000.0) is None
 
 
+@pytest.mark.thorough
 def test_intervals_hold_at_every_look():
     """Ville: of 300 streams at most 5 % ever exclude the truth, which is claimed to the hair."""
     generator, missed = np.random.default_rng(0), 0
@@ -97,7 +98,7 @@ def test_intervals_hold_at_every_look():
     assert missed <= 0.05 * 300
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rates", "share", "epsilon"),
     [

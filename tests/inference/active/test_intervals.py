@@ -33,6 +33,7 @@ def ever_missed(limits, rate, most, first=1):
     return missed
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rate", [0.05, 0.5, 0.8])
 def test_no_interval_of_a_growing_sample_misses(rate):
     """All samples of up to 200 rows are enumerated."""

@@ -26,6 +26,7 @@ SCORE = np.array([0.4, 0.95, 0.7])
 REWARDS = [Lowest(), Highest(), LeastCalibrated(SCORE), Estimation(np.array([0.2, 0.3, 0.5]))]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reward", REWARDS, ids=lambda r: type(r).__name__)
 def test_moments_are_those_of_the_reward_over_the_posterior(reward):
     mean, sd = reward.moments(ARMS)

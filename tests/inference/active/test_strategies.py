@@ -115,6 +115,7 @@ def simulated_pool():
     return (generator.random(2000) < rates[arm]).astype(int), arm
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", ["thompson", "top_two", "epsilon_greedy", "bayesian_ucb"])
 def test_the_worst_arm_is_found_sooner_than_at_random(strategy):
     success, arm = simulated_pool()

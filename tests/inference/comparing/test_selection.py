@@ -173,7 +173,7 @@ POPULATIONS = {
 }
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.0, 0.9])
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_the_chosen_one_is_covered_in_other_populations_and_within_a_bound(name, rho):
@@ -184,6 +184,7 @@ def test_the_chosen_one_is_covered_in_other_populations_and_within_a_bound(name,
         assert max(missed, of_error) < 0.11, cross  # by chance once in a thousand
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bound", [np.inf, 4.0])
 def test_the_best_is_among_those_not_told_from_it(bound):
     gaps, errors = np.linspace(4, 10, 12), np.resize([0.0, 9.0], 12)

@@ -39,7 +39,7 @@ def smallest(slopes, labels, repeats):
     return values.min(axis=1) * len(slopes)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "labels"), [(2, 20), (2, 200), (5, 100)])
 def test_scores_calibrated_alike_raise_few_alarms(groups, labels):
     """Of 150 audits 4.5 are allowed; 12 are more than 3 standard errors too many."""
@@ -47,7 +47,7 @@ def test_scores_calibrated_alike_raise_few_alarms(groups, labels):
     assert (values < ALARMS).sum() < 12
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "labels"), [(2, 100), (4, 200)])
 def test_an_inverted_group_of_fifty_labels_is_named(groups, labels):
     values = smallest([1.0] * (groups - 1) + [-1.0], labels, 60)

@@ -79,7 +79,7 @@ def test_means_and_sds_agree_with_nuts_within_monte_carlo_error(capsys):
     assert rms[1] < 2
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::Warning:numpyro|jax")
 @pytest.mark.parametrize("score", ["skewed", "extreme"])
 def test_means_agree_with_nuts(score):

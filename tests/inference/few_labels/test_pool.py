@@ -195,6 +195,7 @@ def test_one_group_agrees_with_quadrature(model, labels, slope):
     np.testing.assert_allclose(posterior.theta[:, 0].std(axis=0), exact[:, 1], rtol=0.12)
 
 
+@pytest.mark.thorough
 def test_chains_agree_with_quadrature(monkeypatch):
     monkeypatch.setattr("fairbench.inference.few_labels.calibration._SMALLEST_SHARE", 2.0)
     generator = np.random.default_rng(5)
@@ -225,7 +226,7 @@ def coverage(replications, *, shown, pool_noise, seed):
     return np.mean([covered(t, generator, shown=shown, pool_noise=pool_noise) for t in tables])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_intervals_cover_where_the_model_is_true():
     # The standard error of 400 replications is 1.1 %.
     assert 0.91 < coverage(400, shown=10, pool_noise=True, seed=10) < 0.99
@@ -294,6 +295,7 @@ def test_inverted_scores_are_drawn_without_chains():
     assert drawn.theta[:, 0].mean() < -1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("columns", "rows"), [(3, 64), (7, 2048)])
 def test_multiples_of_irrational_numbers_fill_the_cube_more_evenly_than_chance(columns, rows):
     fills = (kronecker, lambda width, count, generator: generator.random((count, width)))

@@ -30,7 +30,7 @@ def missed(run, construction):
     return {cell.metric: 1 - cell.coverage for cell in cells}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "run",
     [

@@ -140,6 +140,7 @@ def test_known_groups_leave_nothing_open():
         np.testing.assert_allclose(rows.weighted(rate), rate(counts))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("side", [1, -1, 0])
 def test_intervals_hold_the_truth_even_at_an_end(side):
     """The benchmark of coverage has more populations."""

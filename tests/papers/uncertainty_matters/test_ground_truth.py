@@ -148,6 +148,7 @@ def test_names_are_those_of_the_published_table():
     assert list(ALGORITHMS) == list(published.loc[published["table"] == "12.1", "method"].unique())
 
 
+@pytest.mark.thorough
 @pytest.mark.data
 def test_all_algorithms_are_of_one_data_set():
     if Archive.of(download=False).locate(german.GERMAN) is None:

@@ -50,6 +50,7 @@ def theirs(estimator, X, y, fold, weight=None):
     return margins
 
 
+@pytest.mark.thorough
 @each_solver
 def test_predictions_are_those_of_scikit_learn(name):
     """3000 held-out predictions, none of which differs."""

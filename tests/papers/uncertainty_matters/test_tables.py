@@ -314,8 +314,8 @@ def test_hardts_rule_does_not_err_more_than_calling_everybody_good():
         assert (right.mean() - 0.61) / right.std() > 6
 
 
+@pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.thorough
 def test_packed_counts_are_those_of_the_algorithms(monkeypatch):
     """One partition of each, and the first half of the first halving."""
     if Archive.of(download=False).locate(german.GERMAN) is None:

@@ -42,7 +42,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         registry = importlib.import_module("mlflow.models.evaluation.evaluator_registry")
         registry._model_evaluation_registry.register_entrypoints()
         before = mlflow.get_tracking_uri()
-        mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
+        uri = f"sqlite:///{folder}/mlflow.db"
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)  # MLflow sets it: no test after is to see it
+        mlflow.set_tracking_uri(uri)
         mlflow.set_experiment(experiment_id=mlflow.create_experiment("e", f"file://{folder}/files"))
         yield
         mlflow.set_tracking_uri(before)

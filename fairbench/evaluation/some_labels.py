@@ -110,7 +110,7 @@ def add_weighted_scores(
             level = (
                 float(lasting_level(table.level, len(labelled))) if anytime_valid else table.level
             )
-            of_group = MetricTable(level, minimum=table.minimum)
+            of_group = replace(table.without_rows(), level=level)
             whose = pd.Series(pd.Categorical([str(name)] * len(labelled)))
             data = Labelled(
                 label[labelled],

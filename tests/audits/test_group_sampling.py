@@ -75,6 +75,19 @@ def test_weighted_figures_are_unbiased_and_plain_ones_are_not(tmp_path):
     assert abs(np.mean(plain)) > 5 * np.std(plain) / np.sqrt(200)
 
 
+def test_the_papers_evaluation_has_normal_intervals_of_means_and_no_others():
+    pool = predictions(500, bias=0.25)
+    codes = pool["sex"].astype("category").cat.codes.to_numpy(np.int64)
+    table = MetricTable(frequentist=False)
+    label, score = pool["label"].to_numpy(float), pool["score"].to_numpy()
+    add_weighted_scores(table, label, score, codes, {"sex": pool["sex"].astype("category")}, 15)
+    rows = table.frame()
+    assert not rows.duplicated(["metric", "attribute", "group", "binning"]).any()
+    has_interval = rows["lower"].notna()
+    assert set(rows.loc[has_interval, "metric"]) == {"log_loss", "brier_score"}
+    assert has_interval.sum() == 2 * 3
+
+
 @pytest.mark.parametrize(
     "attribute", ["race", pytest.param("sex x race", marks=pytest.mark.thorough)]
 )

@@ -15,7 +15,7 @@ from fairbench.core import VERSION
 if TYPE_CHECKING:
     from fairbench.audits.gate import gate
     from fairbench.audits.pages.notebook import AuditReport, audit
-    from fairbench.cli.python import run
+    from fairbench.cli.verbs.run import run
     from fairbench.evaluation.arrays import evaluate
     from fairbench.evaluation.evaluator import Evaluator
     from fairbench.evaluation.gate import Gate, GateError
@@ -43,7 +43,7 @@ _PLACES = {
     "evaluate": "fairbench.evaluation.arrays",
     "gate": "fairbench.audits.gate",
     "pooled": "fairbench.evaluation.many_groups",
-    "run": "fairbench.cli.python",
+    "run": "fairbench.cli.verbs.run",
 }
 
 

@@ -29,7 +29,7 @@ from fairbench.core.errors import (
     note,
     unknown_name,
 )
-from fairbench.core.options import check_limits, declared_names, option
+from fairbench.core.options import check_limits, declared_names, option, value_word
 from fairbench.results.record import PURPOSES, refuse_pack
 
 if TYPE_CHECKING:
@@ -475,11 +475,23 @@ class Selection(Results):
         return selected
 
 
-def with_note(runs: Catalogue, left_out: str) -> Catalogue:
-    """Return the runs, after printing a note on those left out, if any, on the error stream."""
-    if left_out:
-        note(left_out)
-    return runs
+def counted_runs(
+    runs: Catalogue,
+    ids: Sequence[str],
+    keys: Sequence[tuple[str, str]],
+    purposes: Sequence[str] = (),
+) -> Catalogue:
+    """Return the runs that ids and ``key=value`` words select, of those that count as studies.
+
+    Demos and runs of tuning are left out, with a note on the error stream, unless they are asked
+    for by id or purpose.
+    """
+    selected = runs.matching([*ids, *(f"{name}={text}" for name, text in keys)])
+    if not ids and "purpose" not in dict(keys):
+        selected, left_out = selected.counted(purposes)
+        if left_out:
+            note(left_out)
+    return selected
 
 
 ALL = "all"  # the word after --help that explains every option
@@ -560,19 +572,19 @@ def components_folder(*, writing: str = "") -> Path:
     return CHECKOUT if writing else HOME
 
 
-def check_run_words(names: Sequence[str], own: Sequence[str], root: Path) -> None:
+def check_run_words(names: Sequence[str], own: Sequence[str], conf: Path) -> None:
     """Refuse words of a command that are no option of it, nor of a run.
 
     Parameters
     ----------
     own : the options of the command.
-    root : the folder that has ``conf``.
+    conf : the folder of the configurations.
 
     Raises
     ------
     UserError : an unknown name; the message has the nearest.
     """
-    valid = options_of_run(root / "conf")
+    valid = options_of_run(conf)
     for name in names:
         group = re.split("[./]", name)[0]
         if group not in (*valid, "hydra"):
@@ -720,15 +732,6 @@ def _described(option: Option) -> str:
     is_folder = option.name == "results"  # which is shown as it is in a checkout
     default = option.default.name if is_folder else value_word(option.default)
     return f"{sentence} (default: {default})"
-
-
-def value_word(value: Any) -> str:
-    """Return a value as it is typed on a command line."""
-    if isinstance(value, list | tuple):
-        return f"[{','.join(map(value_word, value))}]"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)
 
 
 def filled(text: str, first: str = "", then: str = "") -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairbench.cli.command import items, options_of_run
+from fairbench.cli.output import explain_hydra_errors
 from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, nearest, note, unknown_name
 from fairbench.core.text import shortened
@@ -58,11 +59,17 @@ class SweepSettings:
 
 @contextmanager
 def hydra_of(conf: Path) -> Iterator[None]:
-    """Return a context in which Hydra composes from a folder of configurations."""
+    """Return a context in which Hydra composes from a folder of configurations.
+
+    Raises
+    ------
+    UserError : one sentence on what Hydra finds wrong with a command line.
+    """
     from hydra import initialize_config_dir
 
     prefer_own_launchers(conf)
-    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+    place = str(conf.resolve())
+    with explain_hydra_errors(conf), initialize_config_dir(place, version_base="1.3"):
         yield
 
 

@@ -8,7 +8,7 @@ for, such as "0.1". One of the group `fairbench.functions` is a function or clas
 
 from __future__ import annotations
 
-import ast
+import re
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -67,36 +67,25 @@ def problem_of(verb: str) -> str:
     named = [point.dist.name if point.dist else point.value for point in points]
     if len(points) > 1:
         return f"{' and '.join(sorted(named))} both add it: uninstall one of them"
-    source = source_of(verb)
-    if source is None:
+    if (file := file_of(verb)) is None:
         return f"{named[0]} names {points[0].module}, which is not there: install it again"
-    made_for, own = declared(source, "MADE_FOR"), ".".join(VERSION.split(".")[:2])
-    if made_for != own:
+    made_for = re.search(r'^MADE_FOR = ["\'](.*)["\']$', file.read_text(encoding="utf-8"), re.M)
+    if not made_for or made_for[1] != ".".join(VERSION.split(".")[:2]):
+        version = made_for[1] if made_for else "of no version that it names"
         return (
-            f"{named[0]} was made for fairbench {made_for or 'of no version that it names'}, and "
+            f"{named[0]} was made for fairbench {version}, and "
             f"this is {VERSION}: install the {named[0]} that belongs to it"
         )
     return ""
 
 
-def source_of(verb: str) -> ast.Module | None:
-    """Return the source of the module that a verb is added by, None if there is none."""
+def file_of(verb: str) -> Path | None:
+    """Return the file of the module that a verb is added by, None if there is none."""
     try:
         spec = find_spec(added(VERBS)[verb][0].module)
     except ImportError:
         return None
-    if spec is None or not spec.origin:
-        return None
-    return ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-
-
-def declared(source: ast.Module, name: str) -> str:
-    """Return the text that a module gives a name, without importing it."""
-    for node in source.body:
-        match node:
-            case ast.Assign([ast.Name(id=found)], ast.Constant(value)) if found == name:
-                return str(value)
-    return ""
+    return Path(spec.origin) if spec and spec.origin else None
 
 
 def function(name: str) -> Any:

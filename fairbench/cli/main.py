@@ -14,7 +14,6 @@ from typing import Any
 from fairbench.cli import command as cli
 from fairbench.cli import extensions
 from fairbench.cli.command import Command
-from fairbench.cli.extensions import names
 from fairbench.cli.output import call_command, set_up_threads
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError, unknown_name
@@ -22,6 +21,16 @@ from fairbench.core.processes import check_address_space, limit_memory, source_d
 
 _HELP = ("--help", "-h", "help")
 _FOLDER = Path(__file__).resolve().parent / "verbs"
+# The verbs of fairbench itself, under the titles of the help; each is a file of `verbs`.
+EXTENSIONS = "Extensions"
+SECTIONS: Mapping[str, Sequence[str]] = {
+    "Audit predictions": ("alternative", "audit", "gate", "label"),
+    "Run and tune": ("data", "run", "tune"),
+    "Compare finished runs": ("choose", "compare", "paper", "report", "table", "tradeoff"),
+    "Results, MLflow and terms": ("explain", "store", "sync", "ui"),
+    EXTENSIONS: (),
+}
+OWN_VERBS = {verb for verbs_of_it in SECTIONS.values() for verb in verbs_of_it}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,32 +89,25 @@ def module_of(verb: str) -> ModuleType:
     ------
     UserError : there is no such verb; names the nearest.
     """
-    if verb in own_verbs():
-        return importlib.import_module(f"fairbench.cli.verbs.{verb.replace('-', '_')}")
-    if verb in (others := names(extensions.VERBS)):
+    if verb in OWN_VERBS:
+        return importlib.import_module(f"fairbench.cli.verbs.{verb}")
+    if verb in (others := extensions.names(extensions.VERBS)):
         return extensions.verb_module(verb)
-    raise unknown_name("verb", verb, sorted({*own_verbs(), *others}))
-
-
-def own_verbs() -> list[str]:
-    """Return the verbs of fairbench itself, one for each file of the package."""
-    names = (path.stem.replace("_", "-") for path in _FOLDER.glob("*.py"))
-    return sorted(name for name in names if not name.startswith("-"))
+    raise unknown_name("verb", verb, sorted({*OWN_VERBS, *others}))
 
 
 def verbs() -> list[str]:
     """Return the verbs that there are: those of fairbench itself, and of extensions."""
-    return sorted({*own_verbs(), *extensions.added(extensions.VERBS)})
+    return sorted({*OWN_VERBS, *extensions.added(extensions.VERBS)})
 
 
 def overview() -> str:
     """Return the text of ``fairbench --help``, without importing any verb."""
-    by_section: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
-    for verb in own_verbs():
-        source = ast.parse((_FOLDER / f"{verb.replace('-', '_')}.py").read_text(encoding="utf-8"))
-        by_section[extensions.declared(source, "SECTION")].append((verb, _sentence(source)))
-    for verb in extensions.added(extensions.VERBS):
-        by_section[EXTENSIONS].append((verb, _of_extension(verb)))
+    by_section = {
+        section: [(verb, _first_line(_FOLDER / f"{verb}.py")) for verb in verbs_of_it]
+        for section, verbs_of_it in SECTIONS.items()
+    }
+    by_section[EXTENSIONS] = [(v, _of_extension(v)) for v in extensions.added(extensions.VERBS)]
     widest = max(len(verb) for rows in by_section.values() for verb, _ in rows)
     return "\n\n".join(
         [
@@ -122,27 +124,18 @@ def overview() -> str:
     )
 
 
-# In the order of the help; each verb's file names its section, but those of extensions.
-EXTENSIONS = "Extensions"
-SECTIONS = (
-    "Audit predictions",
-    "Run and tune",
-    "Compare finished runs",
-    "Results, MLflow and terms",
-    EXTENSIONS,
-)
-
-
 def _of_extension(verb: str) -> str:
     """Return the first sentence on a verb that an extension adds, or why it cannot be used."""
-    if verb in own_verbs():
+    if verb in OWN_VERBS:
         return "(an extension adds this verb, too, which is not used)"
-    problem, source = extensions.problem_of(verb), extensions.source_of(verb)
-    return f"({problem})" if problem or not source else _sentence(source)
+    problem = extensions.problem_of(verb)
+    return f"({problem})" if problem else _first_line(extensions.file_of(verb))
 
 
-def _sentence(source: ast.Module) -> str:
-    return (ast.get_docstring(source) or "").partition("\n")[0]
+def _first_line(path: Path | None) -> str:
+    """Return the first line of a module's docstring, without importing it."""
+    source = path.read_text(encoding="utf-8") if path else ""
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 
 
 def run_verb(name: str, module: Any, words: list[str]) -> int:

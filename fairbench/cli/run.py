@@ -52,9 +52,7 @@ def run(arguments: Sequence[str], root: Path, carry_out: CarryOut | None = None)
     """
     set_up_process()
     interrupted = "interrupted: finished cells are kept; the same command goes on"
-    conf = root / "conf"
-    explained = explain_hydra_errors(conf)(_run)
-    return call_command(partial(explained, arguments, conf, carry_out), interrupted)
+    return call_command(partial(_run, arguments, root / "conf", carry_out), interrupted)
 
 
 def set_up_process() -> None:
@@ -86,6 +84,7 @@ def set_up_workers() -> str:
 
 def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> int:
     """Carry out what the words ask for (help, a run, a sweep, tuning); return the status."""
+    from fairbench.cli.command import options_of_run
     from fairbench.cli.command_line import choices_in_brackets, command_lines, hydra_of
 
     check_address_space()
@@ -100,7 +99,9 @@ def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> in
         return _show(arguments, conf)
     several = bool(set(options) & {"-m", "--multirun"})
     if unknown := set(options) - {"-m", "--multirun"}:
-        raise _dashed(min(unknown), conf)
+        name = min(unknown).lstrip("-").partition("=")[0].replace("-", "_")
+        hint = did_you_mean(name, options_of_run(conf), "{}=VALUE") or "--help lists them"
+        raise UserError(f"unknown option '{min(unknown)}': options of a run have no dashes; {hint}")
     words = [word for word in arguments if word not in options]
     several |= carry_out is not None
     several |= any(len(choices_in_brackets(word, conf)) > 1 for word in words)
@@ -109,21 +110,12 @@ def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> in
         if carry_out:
             return carry_out(lines, locks)
         if lines[0].tuned:
-            from fairbench.cli.tuning import tune
+            from fairbench.cli.verbs.tune import tune_line
 
             if len(lines) > 1:
                 raise UserError("a folder of sweeps cannot be tuned: name one experiment")
-            return tune(lines[0], locks)
+            return tune_line(lines[0], locks)
         return _sweep(lines, words, locks) if several else _single(lines[0], locks)
-
-
-def _dashed(word: str, conf: Path) -> UserError:
-    """Return the error for a word that begins with a dash and is no option of Hydra's."""
-    from fairbench.cli.command import options_of_run
-
-    name = word.lstrip("-").partition("=")[0].replace("-", "_")
-    hint = did_you_mean(name, options_of_run(conf), "{}=VALUE") or "--help lists them"
-    return UserError(f"unknown option '{word}': options of a run have no dashes; {hint}")
 
 
 def _show(arguments: Sequence[str], conf: Path) -> int:
@@ -136,7 +128,8 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
     sys.argv = ["run.py", *own_folders(), *arguments]
     path = str(conf.resolve())
     try:
-        hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda cfg: None)()
+        with explain_hydra_errors(conf):
+            hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda _: None)()
     except SystemExit as ended:  # its way to end after --version
         return int(ended.code or 0)
     return 0

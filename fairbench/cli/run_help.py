@@ -15,8 +15,9 @@ from typing import Any
 import yaml
 
 from fairbench.cli import command as choices
-from fairbench.cli.command import ALL, TERMS, filled, table, value_word
+from fairbench.cli.command import ALL, TERMS, filled, table
 from fairbench.components import HOME
+from fairbench.core.options import value_word
 from fairbench.results.catalogue import flat
 
 _SPACE = " " * 6

@@ -162,6 +162,15 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _CONSTANTS = ("true", "false", "null")
 
 
+def value_word(value: Any) -> str:
+    """Return a value as it is typed on a command line."""
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(value_word, value))}]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
+
+
 def hydra_word(value: Any) -> str:
     """Return the text that stands for a value in a word ``name=TEXT`` of a Hydra command line.
 
@@ -173,10 +182,6 @@ def hydra_word(value: Any) -> str:
     ------
     UserError : a text has an interpolation, or the key of a mapping is more than a name.
     """
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, Mapping):
         for key in value:
             if not _is_plain(str(key)):
@@ -185,7 +190,7 @@ def hydra_word(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{','.join(map(hydra_word, value))}]"
     if not isinstance(value, str):
-        return str(value)
+        return value_word(value)
     if "${" in value:
         raise UserError(f"{quoted(value)} has an interpolation, and is to stand for itself")
     return value if _is_plain(value) else _quoted(value)

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-SECTION = "Audit predictions"
-
-
 @dataclass(frozen=True)
 class AuditedOptions(Results, Options):
     """What is asked of predictions, and which of a run's repeats they are of."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from fairbench.cli.command import Selection, command, components_folder, with_note
+from fairbench.cli.command import Selection, command, components_folder, counted_runs
 from fairbench.cli.output import print_as
 from fairbench.comparison import runs as comparison
 from fairbench.comparison.choice import choose_run
@@ -31,8 +31,6 @@ from fairbench.reporting.comparisons import choice_document
 from fairbench.results.catalogue import KEYS, Catalogue
 
 _FROM, _PURPOSE = "from", "purpose"
-
-SECTION = "Compare finished runs"
 
 
 @dataclass(frozen=True)
@@ -78,9 +76,7 @@ def choose(options: ChooseOptions) -> None:
     metric = comparison.minimised_metric(options.minimise)
     bounds = tuple(comparison.Bound.read(text) for text in options.where)
     among = _candidates(options)
-    catalogue = among.matching([*options.ids, *_selection(options)])
-    if not options.ids and _PURPOSE not in dict(options.keys):
-        catalogue = with_note(*catalogue.counted())
+    catalogue = counted_runs(among, options.ids, options.keys_of_runs)
     try:
         choice = choose_run(list(catalogue), metric, bounds, level=options.level)
     except comparison.CannotChooseError as error:

@@ -45,8 +45,6 @@ from fairbench.reporting.page.tables import load_all
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
-SECTION = "Compare finished runs"
-
 EVERY_RUN = ("all",)
 
 

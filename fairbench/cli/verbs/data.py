@@ -13,8 +13,6 @@ from fairbench.core.options import option
 from fairbench.data.catalogue import DatasetEntry, check, entries, facts_of, page, sources_of
 from fairbench.data.download import Archive
 
-SECTION = "Run and tune"
-
 
 @dataclass(frozen=True)
 class DataOptions(Results):

@@ -20,8 +20,6 @@ from fairbench.core.errors import UserError, did_you_mean, unknown_name
 from fairbench.core.options import option
 from fairbench.core.text import shortened
 
-SECTION = "Results, MLflow and terms"
-
 _GLOSSARY_PATHS = (HOME / "docs" / "glossary.md", Path(__file__).parents[1] / "glossary.md")
 
 

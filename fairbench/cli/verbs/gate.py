@@ -18,8 +18,6 @@ from fairbench.cli.command import check_predictions, command, narrow_options
 from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
 from fairbench.core.errors import UserError
 
-SECTION = "Audit predictions"
-
 
 @dataclass(frozen=True)
 class _Options(GateFiles, Gating, JudgedOptions):

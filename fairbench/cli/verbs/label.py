@@ -95,8 +95,6 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
         return True
 
 
-SECTION = "Audit predictions"
-
 # What labelling does not take of the options of an audit.
 _OF_AUDITS = {
     "selected": "selected= is of an audit: to label, give a file of those who were selected",

@@ -10,5 +10,4 @@ from __future__ import annotations
 
 from fairbench.components import imported
 
-SECTION = "Compare finished runs"
 COMMAND = imported("papers.engine.verb").COMMAND

@@ -8,8 +8,6 @@ from fairbench.cli.command import Results, command, components_folder, formats
 from fairbench.cli.output import print_line
 from fairbench.core.options import option
 
-SECTION = "Compare finished runs"
-
 
 @dataclass(frozen=True)
 class ReportOptions(Results):

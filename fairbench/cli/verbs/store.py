@@ -34,8 +34,6 @@ from fairbench.results.runs import damaged_files
 if TYPE_CHECKING:
     from fairbench.experiments.verification import Difference
 
-SECTION = "Results, MLflow and terms"
-
 _WIDTH = 100
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from fairbench.cli.command import Results, command
 from fairbench.core.options import option
 
-SECTION = "Results, MLflow and terms"
-
 
 @dataclass(frozen=True)
 class SyncOptions(Results):

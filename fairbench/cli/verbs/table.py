@@ -20,8 +20,6 @@ from fairbench.reporting.document.writing import FORMS
 from fairbench.reporting.runs import document_of, runs_document, tidy
 from fairbench.results.catalogue import Catalogue
 
-SECTION = "Compare finished runs"
-
 _SUFFIXES = {".csv": "csv", ".tex": "latex", ".md": "markdown"}
 _TERMINAL = "terminal"
 

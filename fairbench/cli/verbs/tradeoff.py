@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairbench.cli.command import Results, command, purposes, with_note
+from fairbench.cli.command import Results, command, counted_runs, purposes
 from fairbench.cli.output import print_line
 from fairbench.comparison.runs import AVERAGED, SPREADS, TYPICAL, load_predictions
 from fairbench.comparison.tradeoff_runs import candidates, tradeoff
@@ -19,8 +19,6 @@ from fairbench.inference.comparing import METRICS, frontier
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import tradeoff_document
 from fairbench.results.catalogue import Catalogue
-
-SECTION = "Compare finished runs"
 
 _POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
 
@@ -60,7 +58,7 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     runs_of_data = catalogue.matching(words)
     if not runs_of_data.runs:
         raise UserError(f"{catalogue.why_none(words)}; a trade-off needs two runs or more")
-    counted = with_note(*runs_of_data.counted(options.purpose))
+    counted = counted_runs(runs_of_data, (), (), options.purpose)
     stored, names = candidates(options.dataset, options.protect, counted)
     protect = stored[0].protect
     runs = [load_predictions(run) for run in stored]

@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,6 +22,8 @@ from fairbench.cli.output import explain_hydra_errors
 from fairbench.components import conf_folders
 from fairbench.core.errors import UserError, nearest, note, unknown_name
 from fairbench.core.text import shortened
+from fairbench.experiments.configuration import Config, experiments_in
+from fairbench.experiments.execute import Executor, executor
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -37,24 +38,6 @@ _MOST_JOBS = 1_000_000  # of a sweep, whose configurations all are in memory
 
 # A configuration without Hydra's own part, as plain values, and each group's chosen option.
 Composed: TypeAlias = tuple[dict[str, Any], dict[str, str]]
-
-
-@dataclass(frozen=True)
-class SweepSettings:
-    """The settings of a sweep: its folder, its launcher, and how many jobs to plan at a time.
-
-    Attributes
-    ----------
-    folder : where the sweep leaves its outcomes and logs.
-    launcher : the options of the chosen file of ``conf/hydra/launcher``.
-    batch : the most jobs to plan and carry out at a time; None is all of them.
-    words : the words of the command line that are Hydra's.
-    """
-
-    folder: Path
-    launcher: Mapping[str, Any]
-    batch: int | None
-    words: tuple[str, ...]
 
 
 @contextmanager
@@ -97,8 +80,6 @@ def command_lines(words: Sequence[str], conf: Path, *, sweep: bool) -> list[Comm
     ------
     UserError : a folder, where not a sweep but one run is asked for.
     """
-    from fairbench.experiments.configuration import experiments_in
-
     folder = next((word for word in words if _is_folder(word, conf)), None)
     if folder is None:
         line = CommandLine(words, conf, sweep=sweep)
@@ -124,17 +105,19 @@ class CommandLine:
     def __init__(self, words: Sequence[str], conf: Path, *, sweep: bool) -> None:
         """Sort the words into those of Hydra, fixed choices and options, and compose them."""
         self.conf = conf
-        self._parsed: dict[str, Override] = {}
+        self.parse = cache(self._parse)
+        self._part = cache(self._find_part)
+        self._composed = lru_cache(_KEPT)(self._compose_choices)
         words = [_with_commas(word, conf) for word in words]
         hydra = [word for word in words if self.parse(word).is_hydra_override()]
         run_words = [word for word in words if word not in hydra]
         fixed = [
             w for w in run_words if self._is_choice(w) and not self.parse(w).is_sweep_override()
         ]
-        self._composer = _Composer([*hydra, *fixed])
-        presets = self._composer.sweeps if sweep else []
+        self._fixed = [*hydra, *fixed]
+        presets = self._presets if sweep else []
         self.hydra = tuple(hydra)
-        self.tuned = sweep and self._composer.sweeper == TUNE
+        self.tuned = sweep and self._whole.hydra.runtime.choices["hydra/sweeper"] == TUNE
         self.spaces: dict[str, Override] = {}  # what is tuned, by name
         self.jobs = self._applicable(list(self._jobs([*presets, *run_words])))
         if not sweep and len(self.jobs) > 1:
@@ -154,7 +137,7 @@ class CommandLine:
         UserError : an option that the configuration does not have.
         """
         choices = tuple(word for word in job if self._is_choice(word))
-        composed, chosen = self._composer.compose(choices)
+        composed, chosen = self._composed(choices)
         config = dict(composed)
         for word in job:
             if word not in choices:
@@ -171,32 +154,30 @@ class CommandLine:
     def swept(self) -> list[str]:
         """The options of the experiment with several values, which a sweep would run all."""
         set_names = {self.parse(word).get_key_element() for job in self.jobs for word in job}
-        presets = [self.parse(word) for word in self._composer.sweeps]
+        presets = map(self.parse, self._presets)
         swept_names = [preset.get_key_element() for preset in presets if preset.is_sweep_override()]
         return [name for name in swept_names if name not in set_names]
 
-    def settings(self) -> SweepSettings:
-        """Return the settings of the sweep, from Hydra's own part and the first job."""
+    def of_hydra(self, part: str) -> Any:
+        """Return Hydra's own settings of a part, such as ``launcher``, as the first job has them.
+
+        A part that is one value, such as ``sweep.dir``, is returned as it is.
+        """
         from omegaconf import OmegaConf, open_dict
 
-        config = deepcopy(self._composer.whole)
+        config, first = deepcopy(self._whole), self.compose(self.jobs[0])
         with open_dict(config):
-            first = self.compose(self.jobs[0])
             config.update({key: first[key] for key in first if key != "hydra"})
-        launcher: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
-        batch = config.hydra.sweeper.get("max_batch_size")
-        folder = Path(config.hydra.sweep.dir)
+        found: Any = OmegaConf.select(config.hydra, part)
+        return OmegaConf.to_container(found, resolve=True) if OmegaConf.is_config(found) else found
+
+    def executor(self, config: Config) -> Executor:
+        """Return the executor of the chosen launcher, for a job's configuration."""
+        launcher = self.of_hydra("launcher")
         launcher.pop("_target_", None)  # Hydra's own launchers are not used
-        return SweepSettings(folder, launcher, batch, self.hydra)
+        return executor(launcher, config["n_jobs"], config["timeout_min"])
 
-    def sweeper_options(self) -> dict[str, Any]:
-        """Return the options of the chosen file of ``conf/hydra/sweeper``."""
-        from omegaconf import OmegaConf
-
-        options: Any = OmegaConf.to_container(self._composer.whole.hydra.sweeper)
-        return dict(options)
-
-    def parse(self, word: str) -> Override:
+    def _parse(self, word: str) -> Override:
         """Return a word as Hydra reads it.
 
         Raises
@@ -206,18 +187,16 @@ class CommandLine:
         from hydra.core.global_hydra import GlobalHydra
         from hydra.core.override_parser.overrides_parser import OverridesParser
 
-        if word not in self._parsed:
-            parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-            try:
-                (parsed,) = parser.parse_overrides([word])
-            except ValueError as error:
-                raise UserError(
-                    f"'{shortened(word)}' was not understood: no number has so many digits"
-                ) from error
-            if parsed.is_add() or parsed.is_force_add() or parsed.is_delete():
-                raise UserError(f"'{word}': write name=value, without + or ~, for what there is")
-            self._parsed[word] = parsed
-        return self._parsed[word]
+        parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+        try:
+            (parsed,) = parser.parse_overrides([word])
+        except ValueError as error:
+            raise UserError(
+                f"'{shortened(word)}' was not understood: no number has so many digits"
+            ) from error
+        if parsed.is_add() or parsed.is_force_add() or parsed.is_delete():
+            raise UserError(f"'{word}': write name=value, without + or ~, for what there is")
+        return parsed
 
     def _is_choice(self, word: str) -> bool:
         """Return whether a word chooses an option of a group, and does not set a value."""
@@ -246,7 +225,16 @@ class CommandLine:
                     "tuned with fairbench tune, or fairbench run -m hydra/sweeper=tune"
                 )
         planned = any(self.parse(word).value() is True for word in options.get("plan", ()))
-        _check_number(prod(map(len, options.values())), planned=planned)
+        jobs = prod(map(len, options.values()))
+        if planned and jobs > _MOST_PLANNED:
+            raise UserError(
+                f"plan=true of {jobs:,} jobs would take long, as each is prepared: it takes up to "
+                f"{_MOST_PLANNED:,}; plan a part of them, such as one seed, and multiply"
+            )
+        if jobs > _MOST_JOBS:
+            raise UserError(
+                f"a sweep has up to {_MOST_JOBS:,} jobs, and this one has {jobs:,} or more"
+            )
         yield from itertools.product(*options.values())
 
     def _applicable(self, jobs: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -268,7 +256,7 @@ class CommandLine:
         valid: dict[str, set[str]] = {}
         applicable: dict[tuple[str, ...], None] = {}
         for job in jobs:
-            config, chosen = self._composer.compose(tuple(filter(self._is_choice, job)))
+            config, chosen = self._composed(tuple(filter(self._is_choice, job)))
             job_words = []
             for word in job:
                 name = str(self.parse(word).key_or_group)
@@ -292,16 +280,41 @@ class CommandLine:
             )
         return list(applicable)
 
+    # Configurations are composed once for every choice, and put together from its parts.
 
-def _check_number(jobs: int, *, planned: bool) -> None:
-    """Refuse a sweep of too many jobs before any is composed."""
-    if planned and jobs > _MOST_PLANNED:
-        raise UserError(
-            f"plan=true of {jobs:,} jobs would take long, as each is prepared: it takes up to "
-            f"{_MOST_PLANNED:,}; plan a part of them, such as one seed, and multiply"
-        )
-    if jobs > _MOST_JOBS:
-        raise UserError(f"a sweep has up to {_MOST_JOBS:,} jobs, and this one has {jobs:,} or more")
+    @cached_property
+    def _whole(self) -> DictConfig:
+        """The configuration of the shared words, with Hydra's own part."""
+        return _compose(self._fixed)
+
+    @cached_property
+    def _base(self) -> Composed:
+        """The configuration of the shared words."""
+        return _without_hydra(self._whole)
+
+    @property
+    def _presets(self) -> list[str]:
+        """The words that an experiment sweeps over, and those that a sweeper sets by default."""
+        params = self._whole.hydra.sweeper.get("params") or {}
+        return [f"{name}={value}" for name, value in params.items()]
+
+    def _compose_choices(self, choices: tuple[str, ...]) -> Composed:
+        """Compose the shared words and some choices."""
+        parts = [self._part(word) for word in choices if word not in self._fixed]
+        if None in parts:
+            return _without_hydra(_compose([*self._fixed, *choices]))
+        config, names = self._base
+        for part_config, part_names in filter(None, parts):
+            config, names = config | part_config, names | part_names
+        return config, names
+
+    def _find_part(self, word: str) -> Composed | None:
+        """Return a group's part and the option's name; None if the choice changes other parts."""
+        group = word.partition("=")[0]
+        alone = config, names = _without_hydra(_compose([*self._fixed, word]))
+        if group not in config or _rest(alone, group) != _rest(self._base, group):
+            return None
+        return {group: config[group]}, {group: names.get(group, "")}
 
 
 def choices_in_brackets(word: str, conf: Path) -> tuple[str, ...]:
@@ -375,63 +388,6 @@ def _options(config: Mapping[str, Any], name: str, conf: Path) -> set[str]:
     if dot and (near := nearest(part, parts, 1)):
         return _options(config, f"{near[0]}.", conf)
     return set(options_of_run(conf))
-
-
-class _Composer:
-    """Composes configurations of the shared words with a job's choices, caching their parts."""
-
-    def __init__(self, fixed: Sequence[str]) -> None:
-        self.fixed = fixed
-        self._parts: dict[str, tuple[str, Any, str] | None] = {}
-        self._composed: dict[tuple[str, ...], Composed] = {}
-
-    @cached_property
-    def whole(self) -> DictConfig:
-        """The configuration of the shared words, with Hydra's own part."""
-        return _compose(self.fixed)
-
-    @cached_property
-    def base(self) -> Composed:
-        """The configuration of the shared words."""
-        return _without_hydra(self.whole)
-
-    @property
-    def sweeper(self) -> str:
-        """The chosen file of ``conf/hydra/sweeper``; Hydra's own is basic."""
-        return str(self.whole.hydra.runtime.choices["hydra/sweeper"])
-
-    @property
-    def sweeps(self) -> list[str]:
-        """The words that an experiment sweeps over, and those that a sweeper sets by default."""
-        params = self.whole.hydra.sweeper.get("params") or {}
-        return [f"{name}={value}" for name, value in params.items()]
-
-    def compose(self, choices: tuple[str, ...]) -> Composed:
-        """Compose the shared words and some choices."""
-        if choices not in self._composed:
-            if len(self._composed) >= _KEPT:
-                self._composed.clear()
-            parts = [self._part(word) for word in choices if word not in self.fixed]
-            local = [part for part in parts if part is not None]
-            if len(local) == len(parts):
-                config, names = self.base
-                self._composed[choices] = (
-                    config | {group: node for group, node, _ in local},
-                    names | {group: name for group, _, name in local},
-                )
-            else:
-                self._composed[choices] = _without_hydra(_compose([*self.fixed, *choices]))
-        return self._composed[choices]
-
-    def _part(self, word: str) -> tuple[str, Any, str] | None:
-        """Return a group's part and the option's name; None if the choice changes other parts."""
-        if word not in self._parts:
-            group = word.partition("=")[0]
-            alone = _without_hydra(_compose([*self.fixed, word]))
-            config, names = alone
-            local = group in config and _rest(alone, group) == _rest(self.base, group)
-            self._parts[word] = (group, config[group], names.get(group, "")) if local else None
-        return self._parts[word]
 
 
 def _compose(words: Sequence[str]) -> DictConfig:

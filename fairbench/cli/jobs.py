@@ -19,6 +19,9 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rich import progress
+from rich.console import Console
+
 from fairbench.cli.output import FAILED, print_line
 from fairbench.core.errors import IncompatibleError, UserError, refused
 from fairbench.core.locks import using
@@ -28,7 +31,6 @@ from fairbench.experiments.execute import (
     Execution,
     Plan,
     UnitResult,
-    executor,
     plan_run,
     prices_of,
     seconds_of_fit,
@@ -42,9 +44,7 @@ from fairbench.results.runs import Run
 from fairbench.results.upkeep import Sweep, keep_sweep, sweep_name
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
-    from fairbench.cli.command_line import SweepSettings
+    from fairbench.cli.command_line import CommandLine
 
 Words = tuple[str, ...]  # the words of a job, such as "dataset=german", "method=ensemble"
 
@@ -182,7 +182,7 @@ def show_planned_sweep(outcomes: Sequence[Outcome]) -> int:
 def sum_up(
     outcomes: Sequence[Outcome],
     config: Mapping[str, Any],
-    settings: SweepSettings,
+    line: CommandLine,
     words: Sequence[str],
 ) -> int:
     """Print how a sweep's jobs ended, log its runs to MLflow, and return the exit status.
@@ -199,7 +199,7 @@ def sum_up(
         print_line(job.line)
     name = sweep_name(words, IDENTITY)
     try:
-        keep_sweep(settings.folder, name, [outcome.row for outcome in outcomes])
+        keep_sweep(Path(line.of_hydra("sweep.dir")), name, [outcome.row for outcome in outcomes])
     except OSError as error:
         print_line(f"warning: this list is not kept: {refused(error)}")
     ends = {job.plan.id: (job.plan, job.computed) for job in finished if job.plan}
@@ -215,7 +215,7 @@ def sum_up(
     if runs:
         show_table(runs)
     if failed:
-        _show_failures(failed, outcomes, settings.words)
+        _show_failures(failed, outcomes, line.hydra)
     return FAILED if failed else 0
 
 
@@ -361,6 +361,19 @@ class SweepProgress:
         self.counts: Counter[str] = Counter()
         self.total = 0
         self._started = time.perf_counter()
+        self._display = progress.Progress(
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("cells"),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("left; {task.description}"),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not self.shown,
+            redirect_stdout=sys.stdout.isatty(),
+            # The time left is judged by the last five minutes: cells may take one each.
+            speed_estimate_period=300,
+        )
+        self._task = self._display.add_task(name, total=None)
 
     @property
     def seconds(self) -> float:
@@ -369,8 +382,6 @@ class SweepProgress:
 
     def __enter__(self) -> SweepProgress:
         """Show the line."""
-        self._display = _display(shown=self.shown)
-        self._task = self._display.add_task(self.name, total=None)
         self._display.start()
         return self
 
@@ -423,25 +434,6 @@ class SweepProgress:
         )
 
 
-def _display(*, shown: bool) -> Progress:
-    """Return the progress bar of cells."""
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    return Progress(
-        MofNCompleteColumn(),
-        TextColumn("cells"),
-        TimeRemainingColumn(),
-        TextColumn("left; {task.description}"),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not shown,
-        redirect_stdout=sys.stdout.isatty(),
-        # The time left is judged by the last five minutes: cells may take one each.
-        speed_estimate_period=300,
-    )
-
-
 # Jobs of a command line: planned, carried out, and held while they last.
 
 Job = tuple[tuple[str, ...], dict[str, Any]]  # the words that make it, and its configuration
@@ -459,9 +451,9 @@ def protect_from_collection(folders: Iterable[str], locks: ExitStack, *, make: b
         locks.enter_context(using(folder, make=make))
 
 
-def figure_drawer(wanted: bool) -> Any:
+def figure_drawer(config: Mapping[str, Any]) -> Any:
     """Return the function that draws the figures of a run; None if none are wanted."""
-    return draw_figures if wanted else None
+    return draw_figures if config["figures"] else None
 
 
 def draw_figures(*arguments: Any) -> None:
@@ -473,7 +465,7 @@ def draw_figures(*arguments: Any) -> None:
 
 def carry_out_jobs(
     jobs: Sequence[Job],
-    settings: SweepSettings,
+    line: CommandLine,
     progress: SweepProgress,
     varied: Sequence[str],
     *,
@@ -495,8 +487,8 @@ def carry_out_jobs(
         return planned
     execution = Execution(
         [outcome.plan for outcome in planned if outcome.plan],
-        executor(settings.launcher, config["n_jobs"], config["timeout_min"]),
-        figure_drawer(config["figures"]),
+        line.executor(config),
+        figure_drawer(config),
         progress.cell,
         lambda end: progress.outcome(Outcome.of(end)),
     )

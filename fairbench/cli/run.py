@@ -150,7 +150,7 @@ def _single(line: CommandLine, locks: ExitStack) -> int:
         return 0
     executor = processes(config["n_jobs"], config["timeout_min"])
     with jobs.SweepProgress(planned.name) as progress:
-        draw = jobs.figure_drawer(config["figures"])
+        draw = jobs.figure_drawer(config)
         execution = Execution([planned], executor, draw, progress.cell)
         progress.add_planned(execution)
         (end,) = execution.carry_out()
@@ -174,7 +174,6 @@ def _sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitStack)
     """
     from fairbench.cli import jobs
 
-    settings = lines[0].settings()
     outcomes: list[Outcome] = []
     every = [(line, job) for line in lines for job in line.jobs]
     with jobs.SweepProgress(jobs=len(every)) as progress:
@@ -182,12 +181,12 @@ def _sweep(lines: Sequence[CommandLine], words: Sequence[str], locks: ExitStack)
         composed = [(job, line.compose(job)) for line, job in progress.show_composing(every)]
         folders = [config["results"] for _, config in composed]
         jobs.protect_from_collection(folders, locks, make=not composed[0][1]["plan"])
-        size = settings.batch or len(composed)
+        size = lines[0].of_hydra("sweeper.max_batch_size") or len(composed)
         varied = jobs.varied_names([job for job, _ in composed])
         for start in range(0, len(composed), size):
             part = composed[start : start + size]
             whole = len(part) == len(composed)
-            outcomes += jobs.carry_out_jobs(part, settings, progress, varied, whole=whole)
+            outcomes += jobs.carry_out_jobs(part, lines[0], progress, varied, whole=whole)
     if composed[0][1]["plan"]:
         return jobs.show_planned_sweep(outcomes)
-    return jobs.sum_up(outcomes, composed[0][1], settings, words)
+    return jobs.sum_up(outcomes, composed[0][1], lines[0], words)

@@ -8,7 +8,7 @@ import yaml
 
 from fairbench.cli.main import main
 from fairbench.cli.run import run
-from fairbench.cli.tuning import TuningOptions
+from fairbench.evaluation.tuning_goals import TuningOptions
 from fairbench.results.catalogue import Catalogue
 from tests.harness import CONF, ROOT
 

@@ -26,12 +26,12 @@ GATE = {"experiments/configuration.py", "experiments/verification.py"}
 ELSEWHERE = {
     "__init__.py": "the package's own names",
     "audits/gate.py": "a policy, of which texts and lists are read and nothing is made",
-    "cli/alternative.py": "the command line, and conf/alternative.yaml",
     "cli/command.py": "the command line, and conf",
     "cli/command_line.py": "the command line",
     "cli/jobs.py": "the command line",
     "cli/main.py": "the verbs",
     "cli/run_help.py": "conf",
+    "cli/verbs/alternative.py": "the command line, and conf/alternative.yaml",
     "cli/verbs/choose.py": "the command line",
     "cli/verbs/paper.py": "nothing: it names the engine",
     "cli/verbs/tune.py": "the command line",

@@ -126,7 +126,6 @@ def _resolve(lines: Sequence[CommandLine], locks: ExitStack, *, metric: str, sec
             "as method=baseline,ensemble"
         )
     deadline = time.monotonic() + seconds
-    settings = lines[0].settings()
     with SweepProgress(jobs=len(jobs)) as progress:
         composed: list[Job] = [
             (job, line.compose(job)) for line, job in progress.show_composing(jobs)
@@ -142,7 +141,7 @@ def _resolve(lines: Sequence[CommandLine], locks: ExitStack, *, metric: str, sec
         varied = varied_names([job for job, _ in composed])
 
         def run(part: Sequence[Job]) -> Sequence[Outcome]:
-            return carry_out_jobs(part, settings, progress, varied, whole=False)
+            return carry_out_jobs(part, lines[0], progress, varied, whole=False)
 
         return _Race(metric, jobs, composed, run, deadline).show()
 

@@ -55,7 +55,7 @@ from fairbench.core.text import digest, fixed
 from fairbench.data.dataset import Task
 from fairbench.evaluation.tuning_goals import Tuning
 from fairbench.experiments.configuration import Presets, check_files_named
-from fairbench.experiments.execute import Plan, executor, plan_run, prepared
+from fairbench.experiments.execute import Plan, plan_run, prepared
 from fairbench.experiments.tuning import DrawnSearch, Family, Trial
 from fairbench.reporting.document.writing import check_forms
 from fairbench.reporting.searches import alternative_document
@@ -420,7 +420,7 @@ class Asked:
                 "interventions, or give an option an interval, such as "
                 "'learner.C=tag(log,interval(0.01,10))'"
             )
-        base, options = self._compose({}), self.options
+        options = self.options
         tuning = Tuning(
             objectives=(options.gap, "error_rate"),
             trials=options.trials,
@@ -435,7 +435,7 @@ class Asked:
             tuning,
             [],
             self._compose,
-            executor(self.line.settings().launcher, base["n_jobs"], base["timeout_min"]),
+            self.line.executor(self._compose({})),
             families=families,
             within=options.within,
             worth=options.worth,

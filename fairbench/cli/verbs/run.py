@@ -57,7 +57,7 @@ def run(words: Sequence[str] = ()) -> Run:
             raise UserError("plan=true returns no run: leave it out, or use the command line")
         protect_from_collection([config["results"]], locks, make=True)
         executor = processes(config["n_jobs"], config["timeout_min"])
-        draw = figure_drawer(config["figures"])
+        draw = figure_drawer(config)
         planned = carry_out(config, executor=executor, draw=draw).plan
         log_runs([planned], config["tracking"])
     return Run(planned.store.run_path(planned.id))

@@ -32,7 +32,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.options import hydra_word, option, value_word
 from fairbench.core.text import fixed
 from fairbench.evaluation.tuning_goals import TuningOptions
-from fairbench.experiments.execute import Execution, Plan, executor, plan_run, prepared
+from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
 from fairbench.experiments.tuning import Dimension, Search, Trial
 from fairbench.reporting.searches import tuning_document, value_text
 from fairbench.results.record import TUNING
@@ -110,7 +110,7 @@ def tune_line(line: CommandLine, locks: ExitStack) -> int:
 def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOptions]:
     """Return the search that a command line asks for, and how its answer is printed."""
     # The sweeper's options are read as those of the verb are: with the same refusals.
-    values = line.sweeper_options()
+    values = line.of_hydra("sweeper")
     words = [f"{name}={value_word(values[name])}" for name in TuningOptions.__dataclass_fields__]
     options = read(TuningOptions, words)
     (fixed,) = line.jobs
@@ -122,7 +122,7 @@ def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOption
         options,
         [dimension(space, base) for space in line.spaces.values()],
         lambda values: line.compose([*fixed, *typed(values)]),
-        executor(line.settings().launcher, base["n_jobs"], base["timeout_min"]),
+        line.executor(base),
     )
     return search, options
 
@@ -139,7 +139,7 @@ def carry_out_search(search: Search) -> tuple[TuningResult, tuple[Plan, Plan]]:
 def judged(search: Search, chosen: Trial) -> tuple[Plan, Plan]:
     """Carry out the runs of the default and of the chosen trial, on all rows, and return them."""
     runs = search.default_plan, plan_run(search.compose(chosen.values))
-    drawer = figure_drawer(search.default_plan.config["figures"])
+    drawer = figure_drawer(search.default_plan.config)
     for end in Execution(runs, search.executor, drawer).carry_out():
         end.checked()
     return runs

@@ -13,7 +13,7 @@ import inspect
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields
@@ -572,7 +572,7 @@ def components_folder(*, writing: str = "") -> Path:
     return CHECKOUT if writing else HOME
 
 
-def check_run_words(names: Sequence[str], own: Sequence[str], conf: Path) -> None:
+def check_run_words(names: Iterable[str], own: Sequence[str], conf: Path) -> None:
     """Refuse words of a command that are no option of it, nor of a run.
 
     Parameters

@@ -19,22 +19,16 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich import progress
+from rich import progress as bars
 from rich.console import Console
 
 from fairbench.cli.output import FAILED, print_line
 from fairbench.core.errors import IncompatibleError, UserError, refused
 from fairbench.core.locks import using
 from fairbench.core.processes import failure
+from fairbench.experiments import execute
 from fairbench.experiments.configuration import IDENTITY
-from fairbench.experiments.execute import (
-    Execution,
-    Plan,
-    UnitResult,
-    plan_run,
-    prices_of,
-    seconds_of_fit,
-)
+from fairbench.experiments.execute import Plan
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.reporting.runs import runs_document
@@ -62,7 +56,7 @@ class Outcome:
     computed: int = 0
 
     @classmethod
-    def of(cls, end: UnitResult, words: Words = ()) -> Outcome:
+    def of(cls, end: execute.UnitResult, words: Words = ()) -> Outcome:
         """Return the outcome of a job that was carried out."""
         if end.error:
             return cls("failed", end.plan.name, words, end.error, end.trace, end.plan)
@@ -141,14 +135,14 @@ def _price(costs: Counter[str]) -> str:
 
 def _with_costs(runs: Sequence[Plan]) -> Iterator[tuple[Plan, dict[str, Any]]]:
     """Yield each run with the cells and CPU seconds that it adds to those of earlier runs."""
-    prices = {root: prices_of(Catalogue(root)) for root in {run.store.root for run in runs}}
+    prices = {root: execute.prices_of(Catalogue(root)) for root in {run.store.root for run in runs}}
     counted: set[str] = set()
     for run in runs:
         missing = {cell for cell in run.cells if not run.store.has(cell)}
         new = len(missing - counted)
         counted |= missing
         chosen, paid = run.config["hydra"]["runtime"]["choices"], prices[run.store.root]
-        each = seconds_of_fit(paid, run.cost_key, run.rows, chosen) if new else 0.0
+        each = execute.seconds_of_fit(paid, run.cost_key, run.rows, chosen) if new else 0.0
         costs = {"runs": 1, "cells": len(run.cells), "in the store": len(run.cells) - len(missing)}
         costs |= {"to compute": new, "unpriced": new if each is None else 0}
         yield run, {**costs, "seconds": new * (each or 0.0)}
@@ -361,11 +355,11 @@ class SweepProgress:
         self.counts: Counter[str] = Counter()
         self.total = 0
         self._started = time.perf_counter()
-        self._display = progress.Progress(
-            progress.MofNCompleteColumn(),
-            progress.TextColumn("cells"),
-            progress.TimeRemainingColumn(),
-            progress.TextColumn("left; {task.description}"),
+        self._display = bars.Progress(
+            bars.MofNCompleteColumn(),
+            bars.TextColumn("cells"),
+            bars.TimeRemainingColumn(),
+            bars.TextColumn("left; {task.description}"),
             console=Console(stderr=True),
             transient=True,
             disable=not self.shown,
@@ -395,7 +389,7 @@ class SweepProgress:
             self._show(f"composing job {number + 1} of {len(jobs)}")
             yield job
 
-    def add_planned(self, execution: Execution) -> None:
+    def add_planned(self, execution: execute.Execution) -> None:
         """Add the cells of a planned sweep, or of a part of one."""
         self.total += execution.cells
         self.counts["cached"] += len(execution.stored)
@@ -485,7 +479,7 @@ def carry_out_jobs(
         progress.outcome(outcome)
     if config["plan"]:
         return planned
-    execution = Execution(
+    execution = execute.Execution(
         [outcome.plan for outcome in planned if outcome.plan],
         line.executor(config),
         figure_drawer(config),
@@ -522,7 +516,7 @@ def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:
     words, config = job
     name = job_name(run_name(config["hydra"]["runtime"]["choices"]), words, varied)
     try:
-        planned: Plan = plan_run(config)
+        planned: Plan = execute.plan_run(config)
         named_plan = replace(planned, name=job_name(planned.name, words, varied))
         return Outcome("planned", named_plan.name, words, plan=named_plan)
     except IncompatibleError as error:

@@ -15,7 +15,7 @@ def test_a_fault_of_the_code_that_every_job_meets_is_shown_with_its_traceback(
     def broken(config):
         raise ZeroDivisionError("nobody foresaw this")
 
-    monkeypatch.setattr(jobs, "plan_run", broken)
+    monkeypatch.setattr(jobs.execute, "plan_run", broken)
     assert main([*SWEEP, f"results={tmp_path}"]) == 1
     printed = capsys.readouterr()
     text = printed.out + printed.err

@@ -30,16 +30,8 @@ from typing import Any
 
 import yaml
 
-from fairbench.cli.command import (
-    Results,
-    check_run_words,
-    command,
-    components_folder,
-    counted_runs,
-    formats,
-    options_of,
-    typed_command,
-)
+from fairbench.cli import command as cli
+from fairbench.cli.command import command
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, hydra_of
 from fairbench.cli.jobs import log_runs, protect_from_collection
 from fairbench.cli.output import print_line
@@ -74,7 +66,7 @@ USUAL = {
 
 
 @dataclass(frozen=True)
-class AlternativeOptions(Results):
+class AlternativeOptions(cli.Results):
     """What is searched, what the model in use is, and when the search ends."""
 
     ids: tuple[str, ...] = option(
@@ -109,7 +101,7 @@ class AlternativeOptions(Results):
     level: float = option(0.95, "How sure the intervals and the bound are.", share=True)
     stored: bool = option(False, "Search finished runs, and fit nothing.")
     study: str = option("", "A name, to begin another search beside the first.", shown="NAME")
-    formats: tuple[str, ...] = formats("html", "json")
+    formats: tuple[str, ...] = cli.formats("html", "json")
     out: str = option("", "Where the page and the log are written.", shown="FOLDER")
 
     def __post_init__(self) -> None:
@@ -140,7 +132,7 @@ def alternative(options: AlternativeOptions) -> int:
     check_forms(options.formats)
     answer, folder, last_line = (_search_stored if options.stored else _search_drawn)(options)
     if answer is not None:
-        document = alternative_document(answer, typed_command())
+        document = alternative_document(answer, cli.typed_command())
         folder = Path(options.out) if options.out else folder
         print_and_write(document, lambda: folder, "alternative", options.formats)
     if last_line:
@@ -151,7 +143,7 @@ def alternative(options: AlternativeOptions) -> int:
 def _search_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
     """Search the finished runs that the words select."""
     catalogue = Catalogue(options.results)
-    selected = counted_runs(catalogue, options.ids, options.words)
+    selected = cli.counted_runs(catalogue, options.ids, options.words)
     in_use = []
     if options.in_use:
         if len(options.in_use) > 1 or "=" in options.in_use[0]:
@@ -175,8 +167,8 @@ def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path
     """Draw candidates until the search ends, and judge the chosen one on the test rows."""
     from fairbench.cli.run import set_up_process
 
-    conf = components_folder() / "conf"
-    check_run_words([name for name, _ in options.words], list(options_of(type(options))), conf)
+    conf = cli.components_folder() / "conf"
+    cli.check_run_words(dict(options.words), list(cli.options_of(type(options))), conf)
     set_up_process()
     with hydra_of(conf), ExitStack() as locks:
         request = Asked(options, conf)

@@ -15,20 +15,8 @@ from numpy.typing import NDArray
 
 from fairbench.cli.command import Results, command, components_folder
 from fairbench.cli.output import print_line
-from fairbench.comparison.runs import (
-    TYPICAL,
-    Ratios,
-    RunPredictions,
-    Settings,
-    VarianceRatios,
-    compare_pair,
-    effective_sample_fraction,
-    load_predictions,
-    observed_values,
-    outperformance,
-    typical_repeat,
-    without_copies,
-)
+from fairbench.comparison import runs as comparing
+from fairbench.comparison.runs import RunPredictions
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
@@ -49,7 +37,7 @@ EVERY_RUN = ("all",)
 
 
 @dataclass(frozen=True)
-class CompareOptions(Results, Settings):
+class CompareOptions(Results, comparing.Settings):
     """The options of a comparison, and which runs are compared."""
 
     runs: tuple[str, ...] = option(
@@ -94,23 +82,23 @@ def compare(options: CompareOptions) -> None:
     if len(folders) > 2:
         _matrix(folders, options)
         return
-    first, second = map(load_predictions, folders)
+    first, second = map(comparing.load_predictions, folders)
     _pair(first, second, options)
 
 
 def _told_once(folders: list[Run]) -> list[Run]:
     """Return runs without copies of one another, and say which are left out."""
-    distinct, notes = without_copies(folders)
+    distinct, notes = comparing.without_copies(folders)
     for note in notes:
         print_line(f"left out: {note}")
     return distinct
 
 
-def _ratios(runs: Sequence[RunPredictions], options: CompareOptions) -> Ratios | None:
+def _ratios(runs: Sequence[RunPredictions], options: CompareOptions) -> comparing.Ratios | None:
     """Return the variance ratios behind a relative rho; all half-split runs must be there."""
     if not options.relative:
         return None
-    ratios = VarianceRatios(
+    ratios = comparing.VarianceRatios(
         components_folder() / "conf",
         Catalogue(options.results),
         options.objectives,
@@ -125,16 +113,16 @@ def _ratios(runs: Sequence[RunPredictions], options: CompareOptions) -> Ratios |
 def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOptions) -> None:
     """Print the comparison of two runs, and write its page, its probabilities and its figure."""
     ratios = _ratios([first, second], settings)
-    compared = compare_pair(first, second, settings, ratios)
+    compared = comparing.compare_pair(first, second, settings, ratios)
     regions = compared.regions(settings.level)
     everywhere, inside = compared.events(), compared.events(regions)
-    shown_repeat = typical_repeat(inside)
+    shown_repeat = comparing.typical_repeat(inside)
     repeats = compared.repeats[shown_repeat]
     page = partial(
         pair_document,
         [f"{run.name} ({run.id})" for run in (first, second)],
         compared.comparisons[shown_repeat],
-        np.stack([observed_values(run, settings, repeats) for run in (first, second)]),
+        np.stack([comparing.observed_values(run, settings, repeats) for run in (first, second)]),
         everywhere=everywhere,
         inside=inside,
         level=settings.level,
@@ -147,7 +135,7 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOption
     region = f"The {settings.level:.0%} region{where} has the size {size}."
     computed = " ".join([*_pooled([first, second], settings, ratios), region])
     stem = settings.results / "report" / "comparison" / f"{first.id}_{second.id}"
-    probabilities = inside if settings.repeats == TYPICAL else inside.set_axis(["all"])
+    probabilities = inside if settings.repeats == comparing.TYPICAL else inside.set_axis(["all"])
     write_document(page(computed=computed), stem.parent, stem.name, ["html"])
     write_text(stem.with_suffix(".csv"), csv_text(probabilities, index_label="repeat"))
     written = [f"{stem}.html", f"{stem}.csv"]
@@ -166,9 +154,9 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOption
     print_line(f"all of it, and how it was computed, is written: {', '.join(written)}")
 
 
-def _tested(run: RunPredictions, settings: Settings) -> str:
+def _tested(run: RunPredictions, settings: comparing.Settings) -> str:
     """Say how many rows a comparison rests on; nothing if each repeat is compared by itself."""
-    if settings.repeats == TYPICAL:
+    if settings.repeats == comparing.TYPICAL:
         return ""
     folds = next(iter(run.repeats.values()))
     repeats = len(run.repeats)
@@ -177,12 +165,16 @@ def _tested(run: RunPredictions, settings: Settings) -> str:
     return f"like the {len(run.people)} rows of the data, {tested} of which are tested in {times}"
 
 
-def _pooled(runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None) -> list[str]:
+def _pooled(
+    runs: Sequence[RunPredictions], settings: comparing.Settings, ratios: comparing.Ratios | None
+) -> list[str]:
     """Say how far pooled folds count as independent rows, and by which variance ratios."""
     folds = len(next(iter(runs[0].repeats.values())))
     if folds == 1:
         return []
-    fractions = [_numbers(effective_sample_fraction(run, settings, ratios)) for run in runs]
+    fractions = [
+        _numbers(comparing.effective_sample_fraction(run, settings, ratios)) for run in runs
+    ]
     counted, lesser = fractions[0], ""
     if ratios is not None:
         counted = " and ".join(
@@ -206,7 +198,7 @@ def _matrix(folders: Sequence[Run], options: CompareOptions) -> None:
         print_line(f"left out: {reason}")
     if len(runs) < 2:
         return
-    outperforms = outperformance(runs, options, _ratios(runs, options))
+    outperforms = comparing.outperformance(runs, options, _ratios(runs, options))
     ranks = ranking(outperforms, options.certainty)
     by = " x ".join(options.protect or runs[0].protect)
     names, ids = [run.name for run in runs], [run.id for run in runs]

@@ -16,13 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from fairbench.audits.labelling import page, questions
-from fairbench.audits.labelling.session import (
-    CANNOT_TELL,
-    Session,
-    StateFile,
-    check_labels,
-    open_session,
-)
+from fairbench.audits.labelling import session as sessions
+from fairbench.audits.labelling.session import CANNOT_TELL, Session, StateFile
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
 from fairbench.cli.command import EXPORTED, Results, check_predictions, command, narrow_options
@@ -58,7 +53,7 @@ def label_in_turn(
         print_document(page.row_document(session, position, row))
         answered = _ask_until_stored(file, session, position + 1, ask)
         # As it is now, with the labels of others.
-        session = open_session(replace(file.read(), options=options), frame)
+        session = sessions.open_session(replace(file.read(), options=options), frame)
         if not answered:
             ended = "Stopped"
             break
@@ -79,7 +74,7 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
         if text.lower() in STOP and text not in session.table.labels + session.classes:
             return False
         try:
-            if not questions.store(file, session, check_labels(session, {row: text})):
+            if not questions.store(file, session, sessions.check_labels(session, {row: text})):
                 print(f"Row {row} had this label by now, from another person: it counts once.")
         except UserError as error:
             stored_labels = file.read().labels
@@ -88,9 +83,8 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
                 continue
             print_line(
                 f"Row {row} was given {stored_labels[row] or CANNOT_TELL} meanwhile, by another "
-                "person, "
-                f"which stays: your {text} was not stored. To replace it: fairbench label ask "
-                f"state={file.path} {row}=LABEL overwrite=true"
+                f"person, which stays: your {text} was not stored. To replace it: fairbench label "
+                f"ask state={file.path} {row}=LABEL overwrite=true"
             )
         return True
 
@@ -269,8 +263,10 @@ def ask(options: AskOptions) -> None:
         return
     in_file = questions.pairs_in(Path(options.labels), session) if options.labels else []
     pairs = questions.row_labels([*options.answers, *in_file], session)
-    new = questions.store(file, session, check_labels(session, pairs), overwrite=options.overwrite)
-    session = open_session(replace(file.read(), options=session.state.options))
+    new = questions.store(
+        file, session, sessions.check_labels(session, pairs), overwrite=options.overwrite
+    )
+    session = sessions.open_session(replace(file.read(), options=session.state.options))
     again = f", {len(pairs) - len(new)} were there already" if len(new) < len(pairs) else ""
     print_line(f"{len(new)} stored{again}: {session.progress}.")
 

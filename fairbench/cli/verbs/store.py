@@ -9,14 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbench.cli.command import (
-    Results,
-    Selection,
-    check_folder,
-    command,
-    components_folder,
-    default_results,
-)
+from fairbench.cli import command as cli
+from fairbench.cli.command import command
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.locks import alone, using
@@ -38,7 +32,7 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True)
-class ShowOptions(Results):
+class ShowOptions(cli.Results):
     """Which run is shown."""
 
     run: str = option("", "The beginning of the run's id.", argument="RUN")
@@ -62,14 +56,14 @@ class _Cleaning:
 
 
 @dataclass(frozen=True)
-class GarbageOptions(_Cleaning, Results):
+class GarbageOptions(_Cleaning, cli.Results):
     """Which files are kept although no run refers to them."""
 
     hours: float = option(24.0, "Spare what was written in the last so many hours.")
 
 
 @dataclass(frozen=True)
-class RemoveOptions(_Cleaning, Selection):
+class RemoveOptions(_Cleaning, cli.Selection):
     """Which runs are removed."""
 
     ids: tuple[str, ...] = option((), "Runs whose ids begin so.", argument="RUN")
@@ -88,12 +82,12 @@ class VerifyOptions(ShowOptions):
 
 
 @dataclass(frozen=True)
-class PackOptions(Selection):
+class PackOptions(cli.Selection):
     """Which runs are packed, and what of each."""
 
     ids: tuple[str, ...] = ()  # the word that has no name is the folder
 
-    results: Path = option(default_results, "The results folder.", argument="FOLDER")
+    results: Path = option(cli.default_results, "The results folder.", argument="FOLDER")
     out: Path = option(Path(), "The pack that is written; by default FOLDER.zip.", shown="FILE")
     cells: bool = option(True, "Pack the cells: without them no run is computed again.")
     people: bool = option(
@@ -109,7 +103,7 @@ class UnpackOptions:
     out: Path = option(Path(), "A results folder, which may be there.", shown="FOLDER")
 
 
-def ls(options: Selection) -> None:
+def ls(options: cli.Selection) -> None:
     """List the finished runs that match.
 
     Examples
@@ -258,7 +252,7 @@ def rm(options: RemoveOptions) -> None:
     print_line(f"{verb} {runs_text} and {freed} {size / 1e6:.2f} MB ({size:,} bytes)")
 
 
-def evaluate(options: Selection) -> int:
+def evaluate(options: cli.Selection) -> int:
     """Evaluate runs again with the code as it is, such as a new metric; fit nothing.
 
     The exit status is 1 if some cannot be.
@@ -271,7 +265,7 @@ def evaluate(options: Selection) -> int:
     from fairbench.cli.jobs import draw_figures
     from fairbench.experiments.verification import evaluate_again
 
-    conf = components_folder() / "conf"
+    conf = cli.components_folder() / "conf"
     runs = list(options.selected())
     evaluated = failed = 0
     for run in runs:
@@ -308,7 +302,7 @@ def verify(options: VerifyOptions) -> int:
         )
     store = Store(options.results)
     folder = Catalogue(options.results).one(options.run)
-    conf = components_folder() / "conf"
+    conf = cli.components_folder() / "conf"
     has_list = "cells.txt" not in damaged_files(folder)
     if has_list and (damaged := verification.damaged_cells(folder, store)):
         for line in damaged:
@@ -358,7 +352,7 @@ def pack(options: PackOptions) -> None:
     runs = list(options.selected())
     folder = options.results.resolve()
     out = options.out if options.out != Path() else folder.with_name(f"{folder.name}.zip")
-    check_folder(out, new=True)
+    cli.check_folder(out, new=True)
     if out.exists():
         raise UserError(f"out={out} is there already: name another place, or remove it first")
     cells, missing, left_out = packs.pack(runs, out, cells=options.cells, people=options.people)
@@ -384,7 +378,7 @@ def unpack(options: UnpackOptions) -> None:
     """
     if Path() in (options.file, options.out):
         raise UserError("name the pack and the folder: fairbench store unpack FILE out=FOLDER")
-    check_folder(options.out)
+    cli.check_folder(options.out)
     with using(options.out):
         runs, cells = packs.unpack(options.file, options.out)
     print_line(f"{runs} runs and {cells} cells of {options.file} were written to {options.out}")

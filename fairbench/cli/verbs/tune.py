@@ -73,7 +73,7 @@ def tune(options: TuneOptions) -> int:
 
     root = components_folder()
     tuning_options = tuple(TuningOptions.__dataclass_fields__)
-    check_run_words([name for name, _ in options.words], tuning_options, root / "conf")
+    check_run_words(dict(options.words), tuning_options, root / "conf")
     texts = {
         **{f"hydra.sweeper.{name}": hydra_word(getattr(options, name)) for name in tuning_options},
         "results": hydra_word(str(options.results)),

@@ -593,6 +593,7 @@ def check_run_words(names: Iterable[str], own: Sequence[str], conf: Path) -> Non
 
 _WIDTH = 100
 _COLUMN = 30
+_NO_VALUE = (None, "", (), Path())
 TERMS = "fairbench explain TERM says what a term means; docs/glossary.md has all of them."
 
 
@@ -619,11 +620,15 @@ class Command:
         """Do what the options ask for, and return the exit status."""
         from fairbench.core.locks import using
 
+        for declared in fields(options):
+            needed = declared.metadata.get("needed")
+            if needed and getattr(options, declared.name) in _NO_VALUE:
+                raise UserError(needed)
         folder = getattr(options, "results", None)
-        if folder is not None:
-            refuse_pack(folder)
-        holding = using(folder, make=False) if folder is not None and self.holds else nullcontext()
-        with holding:
+        if folder is None:
+            return self.run(options) or 0
+        refuse_pack(folder)
+        with using(folder, make=False) if self.holds else nullcontext():
             return self.run(options) or 0
 
 
@@ -727,7 +732,7 @@ def parts_help(name: str, text: str, commands: Mapping[str, Command]) -> str:
 
 def _described(option: Option) -> str:
     sentence = str(option.metadata["sentence"])
-    if option.default in (None, "", (), Path()):
+    if option.default in _NO_VALUE:
         return sentence
     is_folder = option.name == "results"  # which is shown as it is in a checkout
     default = option.default.name if is_folder else value_word(option.default)

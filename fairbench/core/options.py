@@ -26,7 +26,9 @@ def option(
     argument: str = "",
     choices: Sequence[str] = (),
     least: float | None = None,
+    above: float | None = None,
     share: bool = False,
+    needed: str = "",
     several: str = "",
     pairs: Callable[[str], bool] | None = None,
     applies: Sequence[str] = (),
@@ -41,7 +43,9 @@ def option(
     argument : what ``--help`` calls the value if it may be given without ``name=``.
     choices : the only values that are accepted beside the default, if they can be listed.
     least : the smallest number that is accepted.
-    share : whether the value must be between 0 and 1.
+    above : the largest number that is not accepted.
+    share : whether the value must be between 0 and 1; it may be 0 if that is the `least`.
+    needed : what a command says where the option has no value, if it does nothing without one.
     several : the field that gets the value if it is a list of two or more.
     pairs : a function of the name in any other ``name=value`` that says whether this field collects
         the pair.
@@ -64,7 +68,7 @@ def check_declared(options: Any) -> None:
 
     Raises
     ------
-    UserError : it is none of the choices, under the least, or no share.
+    UserError : it is none of the choices, too small, or no share.
     """
     for declared in fields(options):
         name, value = declared.name, getattr(options, declared.name)
@@ -75,11 +79,14 @@ def check_declared(options: Any) -> None:
 
 
 def check_limits(name: str, value: Any, declared: Mapping[str, Any]) -> None:
-    """Refuse a number that is under the least, or no share, as an option is declared."""
-    if (least := declared.get("least")) is not None and value is not None:
-        check_minimum(name, value, least)
+    """Refuse a number that is too small, or no share, as an option is declared."""
+    least, above = declared.get("least"), declared.get("above")
     if declared.get("share"):
-        check_share(name, value)
+        check_share(name, value, zero=least == 0)
+    elif least is not None and value is not None:
+        check_minimum(name, value, least)
+    if above is not None and value is not None and not value > above:
+        raise UserError(f"{name} is {value:g}; it must be above {above:g}")
 
 
 def typed_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:

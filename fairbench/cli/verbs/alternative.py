@@ -41,7 +41,7 @@ from fairbench.comparison import alternative as comparison
 from fairbench.comparison.alternative import Alternative, Row
 from fairbench.comparison.runs import read_shared, shared_rows
 from fairbench.components import conf_folders
-from fairbench.core.errors import IncompatibleError, UserError, check_share, unknown_name
+from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word, option
 from fairbench.core.text import digest, fixed
 from fairbench.data.dataset import Task
@@ -77,8 +77,9 @@ class AlternativeOptions(cli.Results):
         argument="NAME=VALUE", pairs=lambda name: True,
     )  # fmt: skip
     within: float = option(
-        0.005, "By how much the error rate may be above that of the model in use."
-    )
+        0.005, "By how much the error rate may be above that of the model in use.",
+        least=0, share=True,
+    )  # fmt: skip
     gap: str = option(
         "statistical_parity", "The gap between groups that is to be smaller.", shown="METRIC"
     )
@@ -91,7 +92,7 @@ class AlternativeOptions(cli.Results):
     without_group: bool = option(False, "Leave out what needs a person's group at prediction time.")
     trials: int = option(100, "How many candidates are drawn at most.", least=1)
     cpu_seconds: float | None = option(
-        None, "After how many CPU seconds of fitting no further candidate is begun."
+        None, "After how many CPU seconds of fitting no further candidate is begun.", above=0
     )
     worth: float = option(
         0.005,
@@ -103,12 +104,6 @@ class AlternativeOptions(cli.Results):
     study: str = option("", "A name, to begin another search beside the first.", shown="NAME")
     formats: tuple[str, ...] = cli.formats("html", "json")
     out: str = option("", "Where the page and the log are written.", shown="FOLDER")
-
-    def __post_init__(self) -> None:
-        """Refuse values that mean nothing, before anything is composed or read."""
-        check_share("within", self.within, zero=True)
-        if self.cpu_seconds is not None and not self.cpu_seconds > 0:
-            raise UserError(f"cpu_seconds is {self.cpu_seconds:g}; it must be above 0")
 
 
 def alternative(options: AlternativeOptions) -> int:

@@ -43,6 +43,7 @@ class CompareOptions(Results, comparing.Settings):
     runs: tuple[str, ...] = option(
         (), "The runs, by id, the beginning of one, or name; all ranks all that can be compared.",
         argument="RUN", shown="[RUN,RUN,...]|all",
+        needed="nothing to compare: name runs=[A,B], or runs=all",
     )  # fmt: skip
     certainty: float = option(0.95, "From which probability on one run ranks above another.")
 
@@ -56,8 +57,6 @@ def compare(options: CompareOptions) -> None:
     fairbench compare runs=all results=elsewhere/results
     fairbench compare 3f2a b71c rho=relative
     """
-    if not options.runs:
-        raise UserError("nothing to compare: name runs=[A,B], or runs=all")
     catalogue = Catalogue(options.results)
     if options.runs == EVERY_RUN:
         if not (sets := catalogue.comparable()):

@@ -105,24 +105,18 @@ _PART = "Which rows are yours where several people label at once, such as 1/2 an
 class _State(Results):
     """The options that every part of the verb has."""
 
-    state: str = option("", "The file in which everything is kept.", shown="FILE.json")
+    state: str = option(
+        "", "The file in which everything is kept.", shown="FILE.json",
+        needed="no state file is named, in which labels are kept: give state=audit.json, or "
+        "another name, with every command of fairbench label",
+    )  # fmt: skip
     path: Path = option(
         Path, "The file of predictions, to start, or where it has moved.", argument="PREDICTIONS"
     )
 
     @property
     def file(self) -> StateFile:
-        """The state file.
-
-        Raises
-        ------
-        UserError : none is named.
-        """
-        if not self.state:
-            raise UserError(
-                "no state file is named, in which labels are kept: give state=audit.json, or "
-                "another name, with every command of fairbench label"
-            )
+        """The state file."""
         return StateFile(Path(self.state))
 
 
@@ -167,24 +161,6 @@ class NextOptions(_State, Options):
 
     def __post_init__(self) -> None:
         """Check no column yet: the state may have them."""
-
-    def audit(self) -> Options:
-        """Return the options of the audit that is started.
-
-        Raises
-        ------
-        UserError : no file of predictions is named, or something that labelling does not take.
-        """
-        if self.path == Path():
-            raise UserError(
-                f"{self.file.path} does not exist yet: to start it, give a file of predictions, "
-                "and its columns as score=, target= and group="
-            )
-        check_predictions(self.path, EXPORTED)
-        for name, refusal in _OF_AUDITS.items():
-            if getattr(self, name):
-                raise UserError(refusal)
-        return narrow_options(self, Options)
 
 
 @dataclass(frozen=True)
@@ -231,15 +207,20 @@ def label_next(options: NextOptions) -> None:
     """
     part = _part(options.part)
     file = options.file
-    stated = {
-        name: getattr(options, name)
-        for name in questions.ASKED
-        if getattr(options, name) is not None
-    }
+    asked = {name: getattr(options, name) for name in questions.ASKED}
+    stated = {name: value for name, value in asked.items() if value is not None}
     if file.exists():
         session = questions.go_on(file, options, options.given, stated, options.by)
+    elif options.path == Path():
+        raise UserError(
+            f"{file.path} does not exist yet: to start it, give a file of predictions, and its "
+            "columns as score=, target= and group="
+        )
     else:
-        session = questions.begin(file, options.audit(), stated, options.by)
+        check_predictions(options.path, EXPORTED)
+        for name in filter(partial(getattr, options), _OF_AUDITS):
+            raise UserError(_OF_AUDITS[name])
+        session = questions.begin(file, narrow_options(options, Options), stated, options.by)
     print_document(
         page.next_rows_document(session, questions.next_rows(session, options.n, part), file.path)
     )

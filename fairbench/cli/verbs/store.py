@@ -95,12 +95,17 @@ class PackOptions(cli.Selection):
     )
 
 
+_UNPACKED = "name the pack and the folder: fairbench store unpack FILE out=FOLDER"
+
+
 @dataclass(frozen=True)
 class UnpackOptions:
     """Which pack is made a results folder again."""
 
-    file: Path = option(Path(), "The pack.", argument="FILE")
-    out: Path = option(Path(), "A results folder, which may be there.", shown="FOLDER")
+    file: Path = option(Path(), "The pack.", argument="FILE", needed=_UNPACKED)
+    out: Path = option(
+        Path(), "A results folder, which may be there.", shown="FOLDER", needed=_UNPACKED
+    )
 
 
 def ls(options: cli.Selection) -> None:
@@ -376,8 +381,6 @@ def unpack(options: UnpackOptions) -> None:
     --------
     fairbench store unpack mine.zip out=mine
     """
-    if Path() in (options.file, options.out):
-        raise UserError("name the pack and the folder: fairbench store unpack FILE out=FOLDER")
     cli.check_folder(options.out)
     with using(options.out):
         runs, cells = packs.unpack(options.file, options.out)

@@ -27,7 +27,10 @@ _POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
 class TradeoffOptions(Results):
     """Which runs are drawn."""
 
-    dataset: str = option("", "The data set whose runs are drawn.", argument="DATASET")
+    dataset: str = option(
+        "", "The data set whose runs are drawn.", argument="DATASET",
+        needed="no data set is named, such as dataset=german",
+    )  # fmt: skip
     protect: str = option(
         "", "Runs that protect this attribute (sex, or sex x race); what most do by default.",
         shown="ATTRIBUTE",
@@ -51,8 +54,6 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     """
     from fairbench.reporting.comparison_figures import tradeoff_figure  # help does without
 
-    if not options.dataset:
-        raise UserError("no data set is named, such as dataset=german")
     results = options.results
     catalogue, words = Catalogue(results), [f"dataset={options.dataset}"]
     runs_of_data = catalogue.matching(words)

@@ -48,16 +48,9 @@ class TuneOptions(Results, TuningOptions):
     words: tuple[tuple[str, str], ...] = option(
         (), "What is run and what is tuned, as for fairbench run.",
         argument="NAME=VALUE", pairs=lambda name: True,
+        needed="nothing to tune is named, such as dataset=german learner=xgboost "
+        "'learner.max_depth=interval(2,8)'",
     )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        """Refuse what is no option here or of a run, before anything is composed."""
-        super().__post_init__()
-        if not self.words:
-            raise UserError(
-                "nothing to tune is named, such as dataset=german learner=xgboost "
-                "'learner.max_depth=interval(2,8)'"
-            )
 
 
 def tune(options: TuneOptions) -> int:

@@ -664,7 +664,7 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
         if argument.argument
     }
     words = [*(f"[{word}]" for word in arguments), *["[OPTION=VALUE ...]"] * bool(all_options)]
-    parts = [" ".join([name, *words]), text.strip().replace("``", "")]
+    parts = [" ".join([name, *words]), _paragraphs(text)]
     if arguments:
         rows = []
         for word, argument in arguments.items():
@@ -727,7 +727,12 @@ def parts_help(name: str, text: str, commands: Mapping[str, Command]) -> str:
     hint = f"{name} PART --help lists the options of a part."
     examples_text = "Examples\n" + "\n".join(f"  {line}" for line in examples)
     usage = f"{name} {'|'.join(filter(None, commands))} [OPTION=VALUE ...]"
-    return "\n\n".join([usage, text.strip(), table(rows), hint, examples_text, TERMS])
+    return "\n\n".join([usage, _paragraphs(text), table(rows), hint, examples_text, TERMS])
+
+
+def _paragraphs(text: str) -> str:
+    """Return the paragraphs of a docstring, each filled."""
+    return "\n\n".join(map(filled, inspect.cleandoc(text).replace("``", "").split("\n\n")))
 
 
 def _described(option: Option) -> str:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from fairbench.cli import command as cli
@@ -21,7 +20,7 @@ from fairbench.core.processes import check_address_space, limit_memory, source_d
 
 _HELP = ("--help", "-h", "help")
 _FOLDER = Path(__file__).resolve().parent / "verbs"
-# The verbs of fairbench itself, under the titles of the help; each is a file of `verbs`.
+# The verbs of fairbench itself, under the titles of the help.
 EXTENSIONS = "Extensions"
 SECTIONS: Mapping[str, Sequence[str]] = {
     "Audit predictions": ("alternative", "audit", "gate", "label"),
@@ -31,6 +30,10 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     EXTENSIONS: (),
 }
 OWN_VERBS = {verb for verbs_of_it in SECTIONS.values() for verb in verbs_of_it}
+# Those that are a class in the file of another.
+_BESIDE = {
+    "gate": "audit", "choose": "compare", "table": "compare", "tradeoff": "compare", "ui": "sync",
+}  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,18 +85,24 @@ def _plain(words: Sequence[str]) -> list[str]:
     return [word for word in words if not ("=" in word or word in _HELP or word[:1] == "-")]
 
 
-def module_of(verb: str) -> ModuleType:
-    """Import the module of a verb: one of our own, or of an extension.
+def module_of(verb: str) -> Any:
+    """Import the module of a verb, or the class beside another: our own, or of an extension.
 
     Raises
     ------
     UserError : there is no such verb; names the nearest.
     """
     if verb in OWN_VERBS:
-        return importlib.import_module(f"fairbench.cli.verbs.{verb}")
+        module = importlib.import_module(f"fairbench.cli.verbs.{_file(verb)}")
+        return getattr(module, verb) if verb in _BESIDE else module
     if verb in (others := extensions.names(extensions.VERBS)):
         return extensions.verb_module(verb)
     raise unknown_name("verb", verb, sorted({*OWN_VERBS, *others}))
+
+
+def _file(verb: str) -> str:
+    """Return the name of the file that has a verb of ours."""
+    return _BESIDE.get(verb, verb)
 
 
 def verbs() -> list[str]:
@@ -104,7 +113,10 @@ def verbs() -> list[str]:
 def overview() -> str:
     """Return the text of ``fairbench --help``, without importing any verb."""
     by_section = {
-        section: [(verb, _first_line(_FOLDER / f"{verb}.py")) for verb in verbs_of_it]
+        section: [
+            (verb, _first_line(_FOLDER / f"{_BESIDE.get(verb, verb)}.py", verb))
+            for verb in verbs_of_it
+        ]
         for section, verbs_of_it in SECTIONS.items()
     }
     by_section[EXTENSIONS] = [(v, _of_extension(v)) for v in extensions.added(extensions.VERBS)]
@@ -132,10 +144,12 @@ def _of_extension(verb: str) -> str:
     return f"({problem})" if problem else _first_line(extensions.file_of(verb))
 
 
-def _first_line(path: Path | None) -> str:
-    """Return the first line of a module's docstring, without importing it."""
-    source = path.read_text(encoding="utf-8") if path else ""
-    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+def _first_line(path: Path | None, verb: str = "") -> str:
+    """Return the first line of the docstring on a verb in a file, without importing it."""
+    node: Any = ast.parse(path.read_text(encoding="utf-8") if path else "")
+    if verb in _BESIDE:
+        (node,) = (part for part in node.body if getattr(part, "name", "") == verb)
+    return (ast.get_docstring(node) or "").partition("\n")[0]
 
 
 def run_verb(name: str, module: Any, words: list[str]) -> int:

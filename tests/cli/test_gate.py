@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from fairbench.audits.question import GatedOptions
-from fairbench.cli import gate as action
 from fairbench.cli.main import main
+from fairbench.cli.verbs import audit as action
 from tests.harness import ROOT
 
 STATUS = {"passes": 0, "fails": 1, "open": 3}

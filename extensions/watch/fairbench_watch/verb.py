@@ -22,8 +22,13 @@ import numpy as np
 
 from fairbench.audits.question import Gating
 from fairbench.cli.command import EXPORTED, Command, Results, check_predictions, narrow_options
-from fairbench.cli.gate import GateFiles, check_asked, settle, with_policy
-from fairbench.cli.verbs.audit import print_and_write
+from fairbench.cli.verbs.audit import (
+    GateFiles,
+    check_asked,
+    print_and_write,
+    settle,
+    with_policy,
+)
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
 from fairbench.core.text import count

@@ -6,31 +6,45 @@ each metric. Three runs or more are ranked.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.cli.command import Results, command, components_folder
-from fairbench.cli.output import print_line
+from fairbench.cli.command import (
+    Results,
+    Selection,
+    command,
+    components_folder,
+    counted_runs,
+    purposes,
+)
+from fairbench.cli.output import print_as, print_line
 from fairbench.comparison import runs as comparing
+from fairbench.comparison import tradeoff_runs
+from fairbench.comparison.choice import choose_run
 from fairbench.comparison.runs import RunPredictions
-from fairbench.core.errors import UserError
+from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
-from fairbench.core.text import csv_text
+from fairbench.core.text import csv_text, file_name
+from fairbench.inference.comparing import METRICS, frontier
 from fairbench.inference.selection import ranking
 from fairbench.reporting.comparisons import (
+    choice_document,
     pair_document,
     ranking_document,
     ranking_title,
 )
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.document.writing import write_document
+from fairbench.reporting.document.writing import FORMS, write_document
 from fairbench.reporting.page.tables import load_all
-from fairbench.results.catalogue import Catalogue
+from fairbench.reporting.runs import document_of, runs_document, tidy, tradeoff_document
+from fairbench.results.catalogue import KEYS, Catalogue
 from fairbench.results.runs import Run
 
 EVERY_RUN = ("all",)
@@ -208,3 +222,297 @@ def _matrix(folders: Sequence[Run], options: CompareOptions) -> None:
 
 
 COMMAND = command(compare)
+
+
+_FROM, _PURPOSE = "from", "purpose"
+
+
+@dataclass(frozen=True)
+class ChooseOptions(Selection):
+    """Among which runs is chosen, and by what."""
+
+    minimise: str = option(
+        "equalized_odds", "What is to be small: a gap between groups, or a rate better low.",
+        shown="METRIC",
+    )  # fmt: skip
+    where: tuple[str, ...] = option(
+        (), "What a run must keep to: rates compared by <=, <, >= or > with a number, in quotes.",
+        shown="'[RATE<=NUMBER,...]'",
+    )  # fmt: skip
+    level: float = option(0.95, "How sure the intervals are.", share=True)
+    format: str = option(
+        "text", "How the result is printed.", choices=("text", "json", "html", "markdown", "latex")
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse unknown keys, before any run is read."""
+        for name, text in self.keys:
+            if name.rstrip("<>") != name:
+                raise UserError(f"'{name}={text}' is a comparison: write where='{name}={text}'")
+            if name != _FROM and name not in KEYS and "." not in name:
+                available = ("minimise", "where", "level", "format", "results", _FROM, *KEYS)
+                raise unknown_name("option", name, available)
+
+
+def _choose(options: ChooseOptions) -> None:
+    """Choose a run, and print what is known of it.
+
+    Raises
+    ------
+    UserError : none can be chosen; the message has a command that chooses, if any does.
+
+    Examples
+    --------
+    fairbench choose dataset=adult where='error_rate<=0.15' minimise=equalized_odds
+    fairbench choose from=fairlyuncertain/table8_13 dataset=german minimise=equalized_odds
+    fairbench choose 3f2a b71c 90cd where='[error_rate<=0.2,true_positive_rate>=0.6]'
+    """
+    metric = comparing.minimised_metric(options.minimise)
+    bounds = tuple(comparing.Bound.read(text) for text in options.where)
+    among = _candidates(options)
+    catalogue = counted_runs(among, options.ids, options.keys_of_runs)
+    try:
+        choice = choose_run(list(catalogue), metric, bounds, level=options.level)
+    except comparing.CannotChooseError as error:
+        raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
+    print_as(choice_document(choice, catalogue.only(list(choice.runs)).label()), options.format)
+
+
+def _candidates(options: ChooseOptions) -> Catalogue:
+    """Return the runs from which words select: those of an experiment, where one is named."""
+    from fairbench.experiments.configuration import Presets
+
+    catalogue = Catalogue(options.results)
+    for name in (text for key, text in options.keys if key == _FROM):
+        presets = Presets(components_folder() / "conf")
+        catalogue = catalogue.only(presets.runs_of_all(name, catalogue.runs))
+    return catalogue
+
+
+def _selection(options: ChooseOptions) -> list[str]:
+    return [f"{name}={text}" for name, text in options.keys if name != _FROM]
+
+
+def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> str:
+    """Return the command that chooses from the most of these runs that can be, or of all."""
+    if _PURPOSE not in dict(options.keys):
+        among = among.counted()[0]
+    chosen = comparing.works(catalogue.runs, list(among))
+    if len(chosen) < 2:
+        return f"no two finished runs of {options.results} can be; run another on the same splits"
+    words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
+    typed = [f"{_FROM}={text}" for name, text in options.keys if name == _FROM]
+    typed += [f"where=[{','.join(options.where)}]"] * bool(options.where)
+    defaults = vars(ChooseOptions())
+    stated = {name: getattr(options, name) for name in ("minimise", "level", "results")}
+    typed += [f"{name}={value}" for name, value in stated.items() if value != defaults[name]]
+    line = shlex.join(
+        ["fairbench", "choose", *comparing.selection_words(chosen, among, words), *typed]
+    )
+    return f"{len(chosen)} runs can be chosen from: {line}"
+
+
+class choose:
+    """Choose the fairest of many finished runs, and say what its gap is after having been chosen.
+
+    The run with the smallest gap among the accurate ones was chosen for its luck as well: its gap
+    looks smaller than it is, the more so the more runs there were. choose prints the gap and the
+    error of the chosen run as they look and as they are corrected for the choice, and names the
+    runs that cannot be told from the best.
+
+    All runs must predict the same rows of one data set for the same groups. Demos and what was run
+    while tuning are left out, unless purpose= or ids name them. Words such as dataset=adult,
+    method=baseline,ensemble or learner.max_depth=6 select runs, as in "fairbench store ls";
+    from=EXPERIMENT takes those of an experiment in conf/experiment. With one hold-out split that
+    has validation rows (split.repeats=1 split.validation=0.2), the validation rows choose and the
+    test rows judge, and nothing needs to be corrected. Over several hold-outs or folds, the means
+    over all of them are compared. Every row counts as one: runs that weigh their rows are refused,
+    and rows that belong together count as independent. A comparison needs quotes, or the shell
+    takes < for a file.
+    """
+
+    COMMAND = command(_choose)
+
+
+_POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
+
+
+@dataclass(frozen=True)
+class TradeoffOptions(Results):
+    """Which runs are drawn."""
+
+    dataset: str = option(
+        "", "The data set whose runs are drawn.", argument="DATASET",
+        needed="no data set is named, such as dataset=german",
+    )  # fmt: skip
+    protect: str = option(
+        "", "Runs that protect this attribute (sex, or sex x race); what most do by default.",
+        shown="ATTRIBUTE",
+    )  # fmt: skip
+    purpose: tuple[str, ...] = purposes()
+    repeats: str = option(
+        comparing.AVERAGED,
+        "The spread is that of the mean of all repeats; or, as the paper has it, of the typical "
+        "repeat's test rows.",
+        choices=(comparing.AVERAGED, comparing.TYPICAL),
+    )
+
+
+def _draw_tradeoff(options: TradeoffOptions) -> None:
+    """Print, draw and write the trade-offs of a data set's finished runs.
+
+    Examples
+    --------
+    fairbench tradeoff dataset=german
+    fairbench tradeoff adult protect=sex
+    """
+    from fairbench.reporting.comparison_figures import tradeoff_figure  # help does without
+
+    results = options.results
+    catalogue, words = Catalogue(results), [f"dataset={options.dataset}"]
+    runs_of_data = catalogue.matching(words)
+    if not runs_of_data.runs:
+        raise UserError(f"{catalogue.why_none(words)}; a trade-off needs two runs or more")
+    counted = counted_runs(runs_of_data, (), (), options.purpose)
+    stored, names = tradeoff_runs.candidates(options.dataset, options.protect, counted)
+    protect = stored[0].protect
+    runs = [comparing.load_predictions(run) for run in stored]
+    plain = [i for i, name in enumerate(names) if name["intervention"] == "none"]
+    curve = frontier([stored[i].all_metrics() for i in plain], protect)
+    base = ""
+    if len(curve):
+        name_of_base = names[plain[curve["base"].iloc[0]]]
+        base = f"{name_of_base['learner']}, {name_of_base['method']}"
+    table = tradeoff_runs.tradeoff(runs, names, curve, runs[0].protect, repeats=options.repeats)
+    title = f"{options.dataset} by {protect}, {len(runs)} runs"
+    print_document(
+        tradeoff_document(
+            table, METRICS, title=title, base=base, spread=comparing.SPREADS[options.repeats]
+        )
+    )
+    name = file_name(f"{options.dataset}_{protect.replace(' ', '')}")
+    stem = results / "report" / "tradeoff" / name
+    write_text(stem.with_suffix(".csv"), csv_text(table))
+    figure = tradeoff_figure(table, curve, title, base, spread)
+    with atomic(stem.with_suffix(".png")) as file:
+        figure.savefig(file, format="png")
+    if curve.empty:
+        print(
+            "no score was postprocessed: run the ones without intervention with "
+            f"split.validation=0.2 'evaluator.relaxations={_POSTPROCESS}'"
+        )
+    print_line(f"files: {stem}.csv, {stem}.png")
+
+
+class tradeoff:
+    """Draw error against unfairness of a data set's finished runs, with posterior ellipses.
+
+    Runs of one split are set beside one another, and beside what thresholds for each group would
+    give.
+    """
+
+    COMMAND = command(_draw_tradeoff)
+
+
+_SUFFIXES = {".csv": "csv", ".tex": "latex", ".md": "markdown"}
+_TERMINAL = "terminal"
+
+
+@dataclass(frozen=True)
+class TableOptions(Selection):
+    """Which runs are in the table, and how it is written."""
+
+    ids: tuple[str, ...] = option(
+        (), "Runs whose ids begin so, or all; the run that finished last by default.",
+        argument="RUN",
+    )  # fmt: skip
+    metrics: tuple[str, ...] = option(
+        (), "What is shown of each run; error, log loss and gap by default.",
+        shown="[METRIC,...]",
+    )  # fmt: skip
+    format: str = option(
+        "", "How it is written; by default as out= ends, and otherwise for the terminal.",
+        choices=("", _TERMINAL, *_SUFFIXES.values()),
+    )  # fmt: skip
+    out: Path = option(
+        Path, "A file that ends in .csv, .tex or .md; printed by default.", shown="FILE"
+    )
+
+    @property
+    def written_as(self) -> str:
+        """The format, given or by the file's name.
+
+        Raises
+        ------
+        UserError : the file's name ends otherwise, and no format is given.
+        """
+        if self.format or self.out == Path():
+            return self.format or _TERMINAL
+        if self.out.suffix not in _SUFFIXES:
+            raise UserError(f"out={self.out}: end it in .csv, .tex or .md, or give format=")
+        return _SUFFIXES[self.out.suffix]
+
+
+def _print_table(options: TableOptions) -> None:
+    """Print or write the table of the runs that are asked for.
+
+    Examples
+    --------
+    fairbench table
+    fairbench table 3f2a
+    fairbench table dataset=german method=ensemble,baseline
+    fairbench table all out=runs.csv
+    fairbench table dataset=german 'metrics=[accuracy,statistical_parity]' format=latex
+    """
+    written_as = options.written_as
+    runs = _selected(options)
+    is_single = len(runs) == 1 and not options.metrics
+    if written_as == "csv":
+        text = csv_text(tidy(runs, options.metrics))
+    else:
+        one = next(iter(runs))
+        document = document_of(one) if is_single else runs_document(runs, options.metrics)
+        if written_as == _TERMINAL and options.out == Path():
+            print_document(document)
+            if is_single:
+                print_line(f"files: {one.path}")
+            return
+        text = str(FORMS[written_as][1](document))
+    if options.out == Path():
+        print(text, end="")
+        return
+    write_text(options.out, text)
+    print_line(f"{len(runs)} run{'s' if len(runs) != 1 else ''} in {options.out}")
+
+
+def _selected(options: TableOptions) -> Catalogue:
+    """Return the runs that are asked for; the last one where none is.
+
+    Raises
+    ------
+    UserError : there is none.
+    """
+    ids = () if options.ids == ("all",) else options.ids
+    words = [*ids, *options.key_words]
+    catalogue = Catalogue(options.results)
+    if not catalogue.runs:
+        raise UserError(f"{options.results} has no finished run")
+    if not options.ids and not options.keys:
+        return catalogue.only([max(catalogue, key=lambda run: run.finished)])
+    for run_id in ids:
+        if not any(id_.startswith(run_id) for id_ in catalogue.runs):
+            catalogue.one(run_id)  # refused, with the nearest
+    matching = catalogue.matching(words)
+    if not matching.runs:
+        raise UserError(catalogue.why_none(words))
+    return matching
+
+
+class table:
+    """Print the table of a finished run, or one table of several, also as CSV, LaTeX or Markdown.
+
+    Of one run the table is that printed when the run ended. Several runs have a row each, with
+    error, log loss and the gap between groups; a CSV file has a row for each metric of each run.
+    """
+
+    COMMAND = command(_print_table)

@@ -475,19 +475,14 @@ class Selection(Results):
         return selected
 
 
-def counted_runs(
-    runs: Catalogue,
-    ids: Sequence[str],
-    keys: Sequence[tuple[str, str]],
-    purposes: Sequence[str] = (),
-) -> Catalogue:
+def counted_runs(runs: Catalogue, words: Sequence[str], purposes: Sequence[str] = ()) -> Catalogue:
     """Return the runs that ids and ``key=value`` words select, of those that count as studies.
 
     Demos and runs of tuning are left out, with a note on the error stream, unless they are asked
     for by id or purpose.
     """
-    selected = runs.matching([*ids, *(f"{name}={text}" for name, text in keys)])
-    if not ids and "purpose" not in dict(keys):
+    selected = runs.matching(words)
+    if not any("=" not in word or word.startswith("purpose=") for word in words):
         selected, left_out = selected.counted(purposes)
         if left_out:
             note(left_out)

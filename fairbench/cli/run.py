@@ -110,11 +110,11 @@ def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> in
         if carry_out:
             return carry_out(lines, locks)
         if lines[0].tuned:
-            from fairbench.cli.verbs.tune import tune_line
+            from fairbench.cli.tuning import tune
 
             if len(lines) > 1:
                 raise UserError("a folder of sweeps cannot be tuned: name one experiment")
-            return tune_line(lines[0], locks)
+            return tune(lines[0], locks)
         return _sweep(lines, words, locks) if several else _single(lines[0], locks)
 
 

@@ -32,7 +32,7 @@ ELSEWHERE = {
     "cli/main.py": "the verbs",
     "cli/run_help.py": "conf",
     "cli/verbs/alternative.py": "the command line, and conf/alternative.yaml",
-    "cli/verbs/choose.py": "the command line",
+    "cli/verbs/compare.py": "the command line",
     "cli/verbs/paper.py": "nothing: it names the engine",
     "cli/verbs/tune.py": "the command line",
     "comparison/runs.py": "conf/reference.yaml",

@@ -8,7 +8,7 @@ import pytest
 from hydra.core.global_hydra import GlobalHydra
 
 from fairbench.cli.command_line import CommandLine, hydra_of
-from fairbench.cli.verbs.tune import carry_out_search, search_of
+from fairbench.cli.tuning import carry_out_search, search_of
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import prepared
 from tests.harness import CONF, quick

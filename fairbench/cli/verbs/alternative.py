@@ -35,8 +35,8 @@ from fairbench.cli.command import command
 from fairbench.cli.command_line import CommandLine, choices_in_brackets, hydra_of
 from fairbench.cli.jobs import log_runs, protect_from_collection
 from fairbench.cli.output import print_line
+from fairbench.cli.tuning import dimension, judged, options_shown, show_end, typed
 from fairbench.cli.verbs.audit import print_and_write
-from fairbench.cli.verbs.tune import dimension, judged, options_shown, show_end, typed
 from fairbench.comparison import alternative as comparison
 from fairbench.comparison.alternative import Alternative, Row
 from fairbench.comparison.runs import read_shared, shared_rows
@@ -138,7 +138,7 @@ def alternative(options: AlternativeOptions) -> int:
 def _search_stored(options: AlternativeOptions) -> tuple[Alternative, Path, str]:
     """Search the finished runs that the words select."""
     catalogue = Catalogue(options.results)
-    selected = cli.counted_runs(catalogue, options.ids, options.words)
+    selected = cli.counted_runs(catalogue, [*options.ids, *typed(dict(options.words))])
     in_use = []
     if options.in_use:
         if len(options.in_use) > 1 or "=" in options.in_use[0]:

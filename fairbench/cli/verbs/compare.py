@@ -32,6 +32,7 @@ from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option
 from fairbench.core.text import csv_text, file_name
+from fairbench.experiments.configuration import Presets
 from fairbench.inference.comparing import METRICS, frontier
 from fairbench.inference.selection import ranking
 from fairbench.reporting.comparisons import (
@@ -269,24 +270,16 @@ def _choose(options: ChooseOptions) -> None:
     """
     metric = comparing.minimised_metric(options.minimise)
     bounds = tuple(comparing.Bound.read(text) for text in options.where)
-    among = _candidates(options)
-    catalogue = counted_runs(among, options.ids, options.keys_of_runs)
+    among = Catalogue(options.results)
+    for name in (text for key, text in options.keys if key == _FROM):
+        presets = Presets(components_folder() / "conf")
+        among = among.only(presets.runs_of_all(name, among.runs))
+    catalogue = counted_runs(among, [*options.ids, *_selection(options)])
     try:
         choice = choose_run(list(catalogue), metric, bounds, level=options.level)
     except comparing.CannotChooseError as error:
         raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
     print_as(choice_document(choice, catalogue.only(list(choice.runs)).label()), options.format)
-
-
-def _candidates(options: ChooseOptions) -> Catalogue:
-    """Return the runs from which words select: those of an experiment, where one is named."""
-    from fairbench.experiments.configuration import Presets
-
-    catalogue = Catalogue(options.results)
-    for name in (text for key, text in options.keys if key == _FROM):
-        presets = Presets(components_folder() / "conf")
-        catalogue = catalogue.only(presets.runs_of_all(name, catalogue.runs))
-    return catalogue
 
 
 def _selection(options: ChooseOptions) -> list[str]:
@@ -373,7 +366,7 @@ def _draw_tradeoff(options: TradeoffOptions) -> None:
     runs_of_data = catalogue.matching(words)
     if not runs_of_data.runs:
         raise UserError(f"{catalogue.why_none(words)}; a trade-off needs two runs or more")
-    counted = counted_runs(runs_of_data, (), (), options.purpose)
+    counted = counted_runs(runs_of_data, (), options.purpose)
     stored, names = tradeoff_runs.candidates(options.dataset, options.protect, counted)
     protect = stored[0].protect
     runs = [comparing.load_predictions(run) for run in stored]
@@ -385,11 +378,8 @@ def _draw_tradeoff(options: TradeoffOptions) -> None:
         base = f"{name_of_base['learner']}, {name_of_base['method']}"
     table = tradeoff_runs.tradeoff(runs, names, curve, runs[0].protect, repeats=options.repeats)
     title = f"{options.dataset} by {protect}, {len(runs)} runs"
-    print_document(
-        tradeoff_document(
-            table, METRICS, title=title, base=base, spread=comparing.SPREADS[options.repeats]
-        )
-    )
+    spread = comparing.SPREADS[options.repeats]
+    print_document(tradeoff_document(table, METRICS, title=title, base=base, spread=spread))
     name = file_name(f"{options.dataset}_{protect.replace(' ', '')}")
     stem = results / "report" / "tradeoff" / name
     write_text(stem.with_suffix(".csv"), csv_text(table))

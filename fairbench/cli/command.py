@@ -22,13 +22,7 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from fairbench.components import CHECKOUT, HOME, conf_folders, is_installed
-from fairbench.core.errors import (
-    UserError,
-    did_you_mean,
-    nearest,
-    note,
-    unknown_name,
-)
+from fairbench.core.errors import UserError, did_you_mean, nearest, note, unknown_name
 from fairbench.core.options import check_limits, declared_names, option, value_word
 from fairbench.results.record import PURPOSES, refuse_pack
 

@@ -470,11 +470,17 @@ def carry_out_jobs(
     Parameters
     ----------
     whole : whether these are all jobs of the sweep.
+
+    Raises
+    ------
+    UserError : the reason why all jobs of the sweep fail, if it is one.
     """
     config = jobs[0][1]
     planned = [_plan_job(job, varied) for job in jobs]
-    if whole:
-        _refuse_common_failure(planned)
+    reasons = {(outcome.status, outcome.message, outcome.trace) for outcome in planned}
+    (status, message, trace), *other_reasons = reasons
+    if whole and planned[1:] and not other_reasons and status == "failed" and not trace:
+        raise UserError(f"all {len(planned)} jobs of this sweep: {message}")
     for outcome in planned:
         progress.outcome(outcome)
     if config["plan"]:
@@ -491,19 +497,6 @@ def carry_out_jobs(
     return [
         Outcome.of(next(ends), outcome.words) if outcome.plan else outcome for outcome in planned
     ]
-
-
-def _refuse_common_failure(planned: Sequence[Outcome]) -> None:
-    """Refuse a sweep if all of its jobs fail for the same reason, with one message.
-
-    Raises
-    ------
-    UserError : the reason.
-    """
-    reasons = {(outcome.status, outcome.message, outcome.trace) for outcome in planned}
-    (status, message, trace), *other_reasons = reasons
-    if len(planned) > 1 and not other_reasons and status == "failed" and not trace:
-        raise UserError(f"all {len(planned)} jobs of this sweep: {message}")
 
 
 def _plan_job(job: Job, varied: Sequence[str]) -> Outcome:

@@ -10,13 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fairbench.cli.output import (
-    call_command,
-    explain_hydra_errors,
-    print_failure,
-    print_line,
-    set_up_threads,
-)
+from fairbench.cli import output
 from fairbench.components import FOLDER
 from fairbench.core.errors import UserError, did_you_mean
 from fairbench.core.processes import check_address_space, source_date
@@ -52,7 +46,7 @@ def run(arguments: Sequence[str], root: Path, carry_out: CarryOut | None = None)
     """
     set_up_process()
     interrupted = "interrupted: finished cells are kept; the same command goes on"
-    return call_command(partial(_run, arguments, root / "conf", carry_out), interrupted)
+    return output.call_command(partial(_run, arguments, root / "conf", carry_out), interrupted)
 
 
 def set_up_process() -> None:
@@ -60,7 +54,7 @@ def set_up_process() -> None:
 
     Called before numpy is imported.
     """
-    set_up_threads()
+    output.set_up_threads()
     source_folder = set_up_workers()  # which comes before the current folder on the path
     os.environ["PYTHONSAFEPATH"] = "1"
     sys.path[:] = [source_folder, *(path for path in sys.path if path not in ("", source_folder))]
@@ -93,7 +87,7 @@ def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> in
     if {*arguments} & {"-h", "--help", "help"}:
         from fairbench.cli.run_help import run_help
 
-        print_line(run_help(arguments))
+        output.print_line(run_help(arguments))
         return 0
     if set(options) & set(_HYDRA_SHOWS):
         return _show(arguments, conf)
@@ -128,7 +122,7 @@ def _show(arguments: Sequence[str], conf: Path) -> int:
     sys.argv = ["run.py", *own_folders(), *arguments]
     path = str(conf.resolve())
     try:
-        with explain_hydra_errors(conf):
+        with output.explain_hydra_errors(conf):
             hydra.main(version_base="1.3", config_path=path, config_name="config")(lambda _: None)()
     except SystemExit as ended:  # its way to end after --version
         return int(ended.code or 0)
@@ -155,11 +149,13 @@ def _single(line: CommandLine, locks: ExitStack) -> int:
         progress.add_planned(execution)
         (end,) = execution.carry_out()
     if end.error:
-        return print_failure(end.error, end.trace)
+        return output.print_failure(end.error, end.trace)
     ready = prepared(planned)
     print_document(document_of(ready.folder))
     did = end.describe(progress.seconds)
-    print_line(f"{did}; files: {ready.folder.path}; {jobs.log_runs([planned], config['tracking'])}")
+    output.print_line(
+        f"{did}; files: {ready.folder.path}; {jobs.log_runs([planned], config['tracking'])}"
+    )
     return 0
 
 

@@ -15,7 +15,7 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from fairbench.core.errors import UserError, check_choice, check_minimum, check_share
-from fairbench.core.text import quoted
+from fairbench.core.text import is_number, quoted
 
 
 def option(
@@ -167,6 +167,7 @@ _SCALARS: Mapping[Any, tuple[type, ...]] = MappingProxyType(
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _CONSTANTS = ("true", "false", "null")
+_BACKSLASH = "\\"
 
 
 def value_word(value: Any) -> str:
@@ -205,21 +206,12 @@ def hydra_word(value: Any) -> str:
 
 def _is_plain(text: str) -> bool:
     """Say whether Hydra reads a text as itself, rather than as a number or a constant."""
-    if not _PLAIN.fullmatch(text) or text.lower() in _CONSTANTS:
-        return False
-    try:
-        float(text)
-    except ValueError:
-        return True
-    return False
+    is_word = _PLAIN.fullmatch(text) and text.lower() not in _CONSTANTS
+    return bool(is_word) and not is_number(text)
 
 
 def _quoted(text: str) -> str:
     """Return a text in quotes; Hydra takes a backslash for one that escapes before a quote only."""
     runs = text.split("'")
-    doubled = (f"{run}{_ending_backslashes(run)}" for run in runs)
+    doubled = (f"{run}{run[len(run.rstrip(_BACKSLASH)) :]}" for run in runs)
     return "'" + "\\'".join(doubled) + "'"
-
-
-def _ending_backslashes(text: str) -> str:
-    return text[len(text.rstrip("\\")) :]

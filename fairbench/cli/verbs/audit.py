@@ -17,18 +17,14 @@ from functools import partial
 from io import StringIO
 from os.path import realpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
+
+import pandas as pd
 
 from fairbench.audits.question import GatedOptions, Gating, JudgedOptions, Options, PlanOptions
 from fairbench.audits.table import read_frame
-from fairbench.cli.command import (
-    Results,
-    check_predictions,
-    command,
-    formats,
-    narrow_options,
-    typed_command,
-)
+from fairbench.cli import command as cli
+from fairbench.cli.command import command
 from fairbench.cli.output import USER_ERROR, print_line
 from fairbench.core.errors import UserError, note, refused
 from fairbench.core.files import make_folder
@@ -36,14 +32,10 @@ from fairbench.core.options import option
 from fairbench.core.processes import keep_freed_memory
 from fairbench.core.text import markdown, quoted
 from fairbench.data.tables import check_file, names_in, near_files
+from fairbench.evaluation.gate import Gate
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import check_forms, write_document
 from fairbench.results.catalogue import Catalogue
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from fairbench.evaluation.gate import Gate
 
 
 @dataclass(frozen=True)
@@ -122,7 +114,7 @@ def settle(gate: Gate, options: Any, path: Path) -> int:
 
 
 @dataclass(frozen=True)
-class AuditedOptions(Results, Options):
+class AuditedOptions(cli.Results, Options):
     """What is asked of predictions, and which of a run's repeats they are of."""
 
     path: Path = option(
@@ -132,7 +124,7 @@ class AuditedOptions(Results, Options):
         argument="PREDICTIONS|RUN",
     )
     repeat: int = option(0, "Of a run: which repeat of its split.")
-    formats: tuple[str, ...] = formats("html", "json")
+    formats: tuple[str, ...] = cli.formats("html", "json")
     given: frozenset[str] = frozenset()  # the options that the command line has
 
     def __post_init__(self) -> None:
@@ -219,7 +211,7 @@ def read_input(
             raise UserError(_which_columns(options.path))
     else:
         options, run = _input_of_run(options)
-    asked = narrow_options(options, kind)
+    asked = cli.narrow_options(options, kind)
     frame = read_frame(asked, source=run, distinct=distinct)
     frame.attrs["part"] = "" if run is None else run.attrs.get("part", "")
     return asked, frame
@@ -289,7 +281,7 @@ def print_and_write(
     from fairbench.reporting.document.terminal import print_document
 
     if document.made is not None:
-        document = replace(document, made=replace(document.made, command=typed_command()))
+        document = replace(document, made=replace(document.made, command=cli.typed_command()))
     print_document(document)
     try:
         report_folder = folder()
@@ -303,7 +295,7 @@ def print_and_write(
 
 
 @dataclass(frozen=True)
-class PlannedOptions(Results, PlanOptions):
+class PlannedOptions(cli.Results, PlanOptions):
     """The options of a plan."""
 
 
@@ -421,8 +413,8 @@ def judge(options: GateOptions) -> int:
     from fairbench.audits.gate import gate_of
     from fairbench.audits.table import read_frame
 
-    check_predictions(options.path, "fairbench audit {} 'fail_if=impact_ratio<0.8'")
-    gate_options = narrow_options(options, GatedOptions)
+    cli.check_predictions(options.path, "fairbench audit {} 'fail_if=impact_ratio<0.8'")
+    gate_options = cli.narrow_options(options, GatedOptions)
     verdict = gate_of(gate_options, read_frame(gate_options))
     return settle(verdict, options, options.path)
 

@@ -15,14 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.cli.command import (
-    Results,
-    Selection,
-    command,
-    components_folder,
-    counted_runs,
-    purposes,
-)
+from fairbench.cli import command as cli
+from fairbench.cli.command import command
 from fairbench.cli.output import print_as, print_line
 from fairbench.comparison import runs as comparing
 from fairbench.comparison import tradeoff_runs
@@ -35,12 +29,7 @@ from fairbench.core.text import csv_text, file_name
 from fairbench.experiments.configuration import Presets
 from fairbench.inference.comparing import METRICS, frontier
 from fairbench.inference.selection import ranking
-from fairbench.reporting.comparisons import (
-    choice_document,
-    pair_document,
-    ranking_document,
-    ranking_title,
-)
+from fairbench.reporting import comparisons
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import FORMS, write_document
 from fairbench.reporting.page.tables import load_all
@@ -52,7 +41,7 @@ EVERY_RUN = ("all",)
 
 
 @dataclass(frozen=True)
-class CompareOptions(Results, comparing.Settings):
+class CompareOptions(cli.Results, comparing.Settings):
     """The options of a comparison, and which runs are compared."""
 
     runs: tuple[str, ...] = option(
@@ -113,7 +102,7 @@ def _ratios(runs: Sequence[RunPredictions], options: CompareOptions) -> comparin
     if not options.relative:
         return None
     ratios = comparing.VarianceRatios(
-        components_folder() / "conf",
+        cli.components_folder() / "conf",
         Catalogue(options.results),
         options.objectives,
         options.reference,
@@ -133,7 +122,7 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOption
     shown_repeat = comparing.typical_repeat(inside)
     repeats = compared.repeats[shown_repeat]
     page = partial(
-        pair_document,
+        comparisons.pair_document,
         [f"{run.name} ({run.id})" for run in (first, second)],
         compared.comparisons[shown_repeat],
         np.stack([comparing.observed_values(run, settings, repeats) for run in (first, second)]),
@@ -216,9 +205,11 @@ def _matrix(folders: Sequence[Run], options: CompareOptions) -> None:
     ranks = ranking(outperforms, options.certainty)
     by = " x ".join(options.protect or runs[0].protect)
     names, ids = [run.name for run in runs], [run.id for run in runs]
-    title = ranking_title(runs[0].people.name, by, options.objectives)
+    title = comparisons.ranking_title(runs[0].people.name, by, options.objectives)
     print_document(
-        ranking_document(outperforms, ranks, names, ids, title, certainty=options.certainty)
+        comparisons.ranking_document(
+            outperforms, ranks, names, ids, title, certainty=options.certainty
+        )
     )
 
 
@@ -229,7 +220,7 @@ _FROM, _PURPOSE = "from", "purpose"
 
 
 @dataclass(frozen=True)
-class ChooseOptions(Selection):
+class ChooseOptions(cli.Selection):
     """Among which runs is chosen, and by what."""
 
     minimise: str = option(
@@ -272,14 +263,17 @@ def _choose(options: ChooseOptions) -> None:
     bounds = tuple(comparing.Bound.read(text) for text in options.where)
     among = Catalogue(options.results)
     for name in (text for key, text in options.keys if key == _FROM):
-        presets = Presets(components_folder() / "conf")
+        presets = Presets(cli.components_folder() / "conf")
         among = among.only(presets.runs_of_all(name, among.runs))
-    catalogue = counted_runs(among, [*options.ids, *_selection(options)])
+    catalogue = cli.counted_runs(among, [*options.ids, *_selection(options)])
     try:
         choice = choose_run(list(catalogue), metric, bounds, level=options.level)
     except comparing.CannotChooseError as error:
         raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
-    print_as(choice_document(choice, catalogue.only(list(choice.runs)).label()), options.format)
+    print_as(
+        comparisons.choice_document(choice, catalogue.only(list(choice.runs)).label()),
+        options.format,
+    )
 
 
 def _selection(options: ChooseOptions) -> list[str]:
@@ -331,7 +325,7 @@ _POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
 
 
 @dataclass(frozen=True)
-class TradeoffOptions(Results):
+class TradeoffOptions(cli.Results):
     """Which runs are drawn."""
 
     dataset: str = option(
@@ -342,7 +336,7 @@ class TradeoffOptions(Results):
         "", "Runs that protect this attribute (sex, or sex x race); what most do by default.",
         shown="ATTRIBUTE",
     )  # fmt: skip
-    purpose: tuple[str, ...] = purposes()
+    purpose: tuple[str, ...] = cli.purposes()
     repeats: str = option(
         comparing.AVERAGED,
         "The spread is that of the mean of all repeats; or, as the paper has it, of the typical "
@@ -366,7 +360,7 @@ def _draw_tradeoff(options: TradeoffOptions) -> None:
     runs_of_data = catalogue.matching(words)
     if not runs_of_data.runs:
         raise UserError(f"{catalogue.why_none(words)}; a trade-off needs two runs or more")
-    counted = counted_runs(runs_of_data, (), options.purpose)
+    counted = cli.counted_runs(runs_of_data, (), options.purpose)
     stored, names = tradeoff_runs.candidates(options.dataset, options.protect, counted)
     protect = stored[0].protect
     runs = [comparing.load_predictions(run) for run in stored]
@@ -409,7 +403,7 @@ _TERMINAL = "terminal"
 
 
 @dataclass(frozen=True)
-class TableOptions(Selection):
+class TableOptions(cli.Selection):
     """Which runs are in the table, and how it is written."""
 
     ids: tuple[str, ...] = option(

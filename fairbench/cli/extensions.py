@@ -69,7 +69,8 @@ def problem_of(verb: str) -> str:
         return f"{' and '.join(sorted(named))} both add it: uninstall one of them"
     if (file := file_of(verb)) is None:
         return f"{named[0]} names {points[0].module}, which is not there: install it again"
-    made_for = re.search(r'^MADE_FOR = ["\'](.*)["\']$', file.read_text(encoding="utf-8"), re.M)
+    text = file.read_text(encoding="utf-8")
+    made_for = re.search(r"""^MADE_FOR *= *["'](.*?)["']""", text, re.M)
     if not made_for or made_for[1] != ".".join(VERSION.split(".")[:2]):
         version = made_for[1] if made_for else "of no version that it names"
         return (

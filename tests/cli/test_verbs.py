@@ -210,6 +210,7 @@ def test_verbs_are_listed_by_what_they_are_for():
     assert [block.partition("\n")[0] for block in blocks] == list(SECTIONS)
     listed = [re.findall(r"(?m)^  (\S+)  +\S", block) for block in blocks]
     assert sorted(sum(listed, [])) == verbs() and "watch" in listed[-1]
+    assert {path.stem for path in (ROOT / "fairbench/cli/verbs").glob("[a-z]*.py")} <= {*verbs()}
 
 
 def test_help_explains_what_is_usual_and_names_the_rest(capsys):

@@ -520,8 +520,8 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
         raise DataError(f"{file}: not UTF-8 text, but {kind}")
     if (position := content.find(b"\0")) >= 0:
         raise DataError(
-            f"{file}: line {contents.line_of(content, position)} holds a byte of value 0, as UTF-16 "
-            "text does"
+            f"{file}: line {contents.line_of(content, position)} holds a byte of value 0, as "
+            "UTF-16 text does"
         )
     ends = [len(content) - len(content.lstrip(b"\r\n"))]  # of the empty lines, and of those read
 

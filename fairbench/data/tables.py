@@ -321,33 +321,20 @@ def text_table(
     if separator_line := _SEPARATOR_LINE.match(data):  # Excel's own line that says so
         data = data[separator_line.end() :]
     usual = "\t" if path.suffix == ".tsv" else ","
-    separator, names = _separator(data, path.name, named, usual)
+    separator, names = usual, {usual: header(data, path.name, usual)}
+    if not {*named} <= {*names[usual]} or not (named or len(names[usual]) > 1):
+        for sign in _SEPARATORS:
+            with suppress(DataError):
+                names[sign] = header(data, path.name, sign)
+        # The one that gives most of the columns that are asked for; of several, most columns.
+        separator = max(names, key=lambda sign: (len({*named} & {*names[sign]}), len(names[sign])))
     if separator != usual:
         guessed = (*guessed, f"separated by {_SEPARATORS[separator]}")
-    return data, guessed, separator, names
+    return data, guessed, separator, names[separator]
 
 
 _SEPARATOR_LINE = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-
-
-def _separator(
-    data: bytes, file: str, named: Sequence[str], usual: str
-) -> tuple[str, Sequence[str]]:
-    """Return the separator and the names of the header.
-
-    It is the usual one if the header then has the columns that are asked for. Otherwise it is the
-    one that gives most of these; of several, the one that gives most columns.
-    """
-    names = {usual: header(data, file, usual)}
-    if {*named} <= {*names[usual]} and (named or len(names[usual]) > 1):
-        return usual, names[usual]
-    for sign in _SEPARATORS:
-        if sign != usual:
-            with suppress(DataError):
-                names[sign] = header(data, file, sign)
-    best = max(names, key=lambda sign: (len({*named} & {*names[sign]}), len(names[sign])))
-    return best, names[best]
 
 
 def check_text(path: Path) -> None:
@@ -401,10 +388,9 @@ def read_table(
     columns = unique_names(names)
     kept = columns if only is None else list(only)
     of_columns.require_columns(pd.DataFrame(columns=columns), kept, file)
-    wrong: list[tuple[int, int]] = []
     convert = dict.fromkeys(kept, "large_string")  # as pandas holds texts: nothing is copied
     try:
-        table = _parse(content, columns, separator, convert, start=start, wrong=wrong)
+        table, wrong = _parse(content, columns, separator, convert, start)
     except (ArrowInvalid, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
@@ -427,15 +413,9 @@ def read_table(
 
 
 def _parse(
-    content: bytes,
-    columns: Sequence[str],
-    separator: str,
-    convert: Mapping[str, str],
-    *,
-    start: int,
-    wrong: list[tuple[int, int]],
-) -> Any:
-    """Return an Arrow table of typed columns; rows of another width go to `wrong` with it.
+    content: bytes, columns: Sequence[str], separator: str, convert: Mapping[str, str], start: int
+) -> tuple[Any, list[tuple[int, int]]]:
+    """Return an Arrow table of typed columns, and which rows are of another width, and of which.
 
     Parameters
     ----------
@@ -443,8 +423,9 @@ def _parse(
     """
     from pyarrow import csv
 
+    wrong: list[tuple[int, int]] = []
     if start and _NO_ROWS.match(content, start):
-        return pa.schema(list(convert.items())).empty_table()
+        return pa.schema(list(convert.items())).empty_table(), wrong
 
     def note(row: csv.InvalidRow) -> str:
         wrong.append((row.number, row.actual_columns))
@@ -458,7 +439,7 @@ def _parse(
     types = csv.ConvertOptions(
         column_types=dict(convert), include_columns=list(convert), null_values=[]
     )
-    return csv.read_csv(rows, read, parse, types)
+    return csv.read_csv(rows, read, parse, types), wrong
 
 
 def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.DataFrame:
@@ -481,9 +462,8 @@ def read_typed(
     no number are they read as such, to say where it is.
     """
     given, start = (names, 0) if names is not None else _header(content, file, separator)
-    wrong = list[tuple[int, int]]()
     try:
-        table = _parse(content, unique_names(given), separator, types, start=start, wrong=wrong)
+        table, wrong = _parse(content, unique_names(given), separator, types, start)
         if not wrong:
             frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
             return frame

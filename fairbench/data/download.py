@@ -25,16 +25,8 @@ from typing import IO, Any
 import pandas as pd
 import pyarrow as pa
 
+from fairbench.core import files
 from fairbench.core.errors import DataError, UserError
-from fairbench.core.files import (
-    DamagedError,
-    check_memory,
-    most_memory,
-    read_table,
-    set_aside,
-    write_bytes,
-    write_table,
-)
 from fairbench.core.fingerprint import code_digest, versions
 from fairbench.core.processes import GivenUpError, Progress, in_time
 from fairbench.core.text import digest
@@ -139,7 +131,7 @@ class Archive:
             except (OSError, ValueError, DataError) as error:
                 reasons.append(f"{url}: {_reason(error)}")
             else:
-                write_bytes(self.store / source.path, content)
+                files.write_bytes(self.store / source.path, content)
                 return self.store / source.path
         raise self._missing(source, "; ".join(reasons))
 
@@ -169,7 +161,7 @@ def unpack(path: Path, member: str = "", size: int = 0) -> bytes:
     ------
     DataError : a damaged archive, or one without `member`.
     """
-    check_memory(path.stat().st_size, str(path))
+    files.check_memory(path.stat().st_size, str(path))
     content = path.read_bytes()
     try:
         if path.suffix == ".gz":
@@ -194,7 +186,7 @@ _LEAST, _RATIO = 1 << 26, 100
 
 def _within(packed: gzip.GzipFile | IO[bytes], path: Path, size: int) -> bytes:
     """Return the unpacked content of a file; refuse one that unfolds to too much."""
-    most = size or min(_LEAST + _RATIO * path.stat().st_size, most_memory())
+    most = size or min(_LEAST + _RATIO * path.stat().st_size, files.most_memory())
     with packed:
         content = packed.read(most + 1)
     if len(content) <= most:
@@ -334,13 +326,12 @@ def cache_path(archive: Archive, options: Mapping[str, Any]) -> Path:
 
 def _add_checksums(data: Dataset, archive: Archive) -> Dataset:
     """Give sources that were not verified the checksum of what was read: results depend on it."""
-    known = {source for source in data.sources if archive.verify and source.sha256}
-    sources = (
-        source
-        if source in known
-        else replace(source, sha256=_sha256(source, archive) or source.sha256)
+    sources = [
+        replace(source, sha256=_sha256(source, archive) or source.sha256)
+        if not (archive.verify and source.sha256)
+        else source
         for source in data.sources
-    )
+    ]
     return replace(data, sources=tuple(sources))
 
 
@@ -391,7 +382,7 @@ def _write(path: Path, data: Dataset) -> None:
     }
     table = pa.table(arrays).replace_schema_metadata({_META: json.dumps(meta).encode()})
     try:
-        write_table(path, table, mode=0o600)
+        files.write_table(path, table, mode=0o600)
     except OSError:
         # A full or read-only disk costs time at the next start, and no result.
         return
@@ -400,19 +391,19 @@ def _write(path: Path, data: Dataset) -> None:
 def _read(path: Path, archive: Archive) -> Dataset | None:
     """Return the cached data set, or None if there is none, or none that can be used."""
     try:
-        table = read_table(path, private=True)
+        table = files.read_table(path, private=True)
         meta = json.loads(table.schema.metadata[_META])
         if meta["of"] != path.stem:
-            raise DamagedError("the content is that of another data set, or of other options")
+            raise files.DamagedError("the content is that of another data set, or of other options")
         sources = tuple(
             Source(**{**source, "urls": tuple(source["urls"])}) for source in meta["sources"]
         )
         if any(_sha256(source, archive) != source.sha256 for source in sources):
             return None
         return _restore(table, meta, sources)
-    except DamagedError:
+    except files.DamagedError:
         with contextlib.suppress(OSError):  # on a read-only disk
-            set_aside(path, "the data set is read anew")
+            files.set_aside(path, "the data set is read anew")
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException, UserError):
         pass
     return None

@@ -725,7 +725,11 @@ def read_class_scores(
         names = tuple(classes) or tuple(sorted(present, key=int if numeric else str))
     else:
         _check_sums(pd.DataFrame(shares, frame.index, list(columns)), file, "classes", _SLACK)
-        names = tuple(classes) or _classes(columns, labels)
+        # The classes are the names of the columns without their shared beginning.
+        start = len(os.path.commonprefix(list(columns)))
+        ends = tuple(name[start:] for name in columns)
+        plain = all(ends) and not {*labels} - {""} <= {*columns}
+        names = tuple(classes) or (ends if plain else tuple(columns))
     targets = _codes(labels, names, ColumnRef(file, target), optional=True)
     chosen = shares.argmax(axis=1).astype(np.int64)
     if prediction:
@@ -753,13 +757,6 @@ def _codes(
     expected = f"one of the {len(classes)} classes ({listed})"
     column.refuse(names, (codes < 0) & ~(missing & optional), expected)
     return np.where(missing, UNKNOWN, codes)
-
-
-def _classes(columns: Sequence[str], labels: pd.Series) -> tuple[str, ...]:
-    """Return the classes of columns of probabilities: their names without the shared beginning."""
-    start = len(os.path.commonprefix(list(columns)))
-    suffixes = tuple(name[start:] for name in columns)
-    return suffixes if all(suffixes) and not {*labels} - {""} <= {*columns} else tuple(columns)
 
 
 def read_group_shares(
@@ -816,15 +813,11 @@ def are_numbers(target: pd.Series, prediction: pd.Series) -> bool:
     if target.nunique() <= _MOST_CLASSES:
         return False
     values, predicted = to_numbers(target), to_numbers(prediction)
-    if not np.isfinite(values[is_given(target)]).all() or not np.isfinite(predicted).all():
+    known = ~are_missing(target.astype(str))
+    if not np.isfinite(values[known]).all() or not np.isfinite(predicted).all():
         return False
     whole = (predicted == np.round(predicted)).all()
     return not (whole and np.isin(predicted, values).all())
-
-
-def is_given(text: pd.Series) -> Mask:
-    """Return which values (n,) are present."""
-    return np.array([spelled(str(value)) != "" for value in text])
 
 
 def are_classes(target: pd.Series, prediction: pd.Series) -> bool:

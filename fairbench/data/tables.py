@@ -286,12 +286,11 @@ def with_decimal_points(
         if not fits.all():
             continue  # what reads numbers refuses it, with its row
         if written[commas].str.fullmatch(_GROUPED).all():
-            first = int(commas.to_numpy().argmax())
-            raise DataError(
-                f"{file}: column '{name}', row {text.index[first] + 1}: {quoted(text.iloc[first])} "
+            reason = (
                 "has a comma that may be a decimal one or mark thousands: write numbers with a "
                 "point, or without the comma"
             )
+            of_columns.ColumnRef(file, name).refuse_as(text, commas.to_numpy(bool), reason)
         changed[name] = text.str.replace(",", ".", regex=False)
     if not changed:
         return frame, ()

@@ -377,7 +377,7 @@ def scores_of(frame: pd.DataFrame, column: ColumnRef, *, ratings: bool = False) 
     shares = (score > 0) & (score < 1)
     if are_percents and (score > 2).any() and (mixed or shares.mean() >= _MANY_SHARES):
         hint = "" if mixed else "; if all are percents, give scale=percent"
-        raise _mixed_scales(shares, score > 1, text, column, hint)
+        raise mixed_scales(shares, score > 1, text, column, hint)
     hint = "; of percents give scale=percent" if are_percents else ""
     if are_ratings and ratings:
         hint = (
@@ -413,9 +413,9 @@ def shares_of(percents: pd.Series, column: ColumnRef) -> pd.Series:
         has_sign = text.str.endswith("%").to_numpy(bool)
         is_bare = (text != "").to_numpy(bool) & ~has_sign
         if has_sign.any() and is_bare.any():
-            raise _mixed_scales(is_bare, has_sign, text, column)
+            raise mixed_scales(is_bare, has_sign, text, column)
     if mixes_scales(values):
-        raise _mixed_scales((values > 0) & (values < 1), values > 1, text, column)
+        raise mixed_scales((values > 0) & (values < 1), values > 1, text, column)
     if is_numeric:
         return percents / 100
     shares = pd.Series(values / 100, percents.index)
@@ -441,7 +441,7 @@ def mixes_scales(values: Floats) -> bool:
     return bool(percents and under >= _FEWEST_APART and under > _FEWEST_APART * above)
 
 
-def _mixed_scales(
+def mixed_scales(
     shares: Mask, percents: Mask, text: pd.Series, column: ColumnRef, hint: str = ""
 ) -> UserError:
     """Return the error that names the first row with a share, and the first with a percent."""
@@ -813,11 +813,15 @@ def are_numbers(target: pd.Series, prediction: pd.Series) -> bool:
     if target.nunique() <= _MOST_CLASSES:
         return False
     values, predicted = to_numbers(target), to_numbers(prediction)
-    known = ~are_missing(target.astype(str))
-    if not np.isfinite(values[known]).all() or not np.isfinite(predicted).all():
+    if not np.isfinite(values[is_given(target)]).all() or not np.isfinite(predicted).all():
         return False
     whole = (predicted == np.round(predicted)).all()
     return not (whole and np.isin(predicted, values).all())
+
+
+def is_given(text: pd.Series) -> Mask:
+    """Return which values (n,) are present."""
+    return ~are_missing(text.astype(str))
 
 
 def are_classes(target: pd.Series, prediction: pd.Series) -> bool:

@@ -16,7 +16,7 @@ from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.table import design_of_options
 from fairbench.core.errors import UserError
 from fairbench.core.text import count, number
-from fairbench.data.columns import ColumnRef, are_missing, marks_of, numbers_of
+from fairbench.data.columns import ColumnRef, is_given, marks_of, numbers_of
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, cross_columns, notes_on_groups, read_groups
 from fairbench.evaluation.by_group import GroupScores, group_means, score_distributions
@@ -66,7 +66,7 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
     """
     file = options.path.name
     percent = f"{100 * options.nominal:g}"
-    known = ~are_missing(frame[options.target].astype(str))
+    known = is_given(frame[options.target])
     if options.labelled:
         known &= marks_of(frame[options.labelled], ColumnRef(file, options.labelled))
     if not known.any():

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 ROWS = 300
 WORDS = ("target=label", "score=score", "group=[sex,region]")
@@ -74,9 +75,7 @@ def text(frame: pd.DataFrame | None = None, **how: Any) -> str:
 
 def zstandard(content: bytes) -> bytes:
     """Return bytes packed with zstandard."""
-    from zstandard import ZstdCompressor
-
-    return bytes(ZstdCompressor().compress(content))
+    return bytes(pa.compress(content, "zstd"))
 
 
 def kinds() -> list[Kind]:

@@ -99,7 +99,7 @@ def groups_with(choice: str) -> Iterator[str]:
 
 def _data_sets() -> list[tuple[str, str]]:
     """Return every data set with the title of its datasheet, or with the comment of its file."""
-    from fairbench.data.catalogue import entries
+    from fairbench.data.download import entries
 
     titles = {entry.name: entry.title for entry in entries(HOME / "conf")}
     return [(name, titles.get(name) or sentence("dataset", name)) for name in names("dataset")]

@@ -234,14 +234,11 @@ def remove_folder(folder: Path, ours: Callable[[str], bool]) -> bool:
     ----------
     ours : says by its name whether a file is one that fairbench writes there.
     """
-    if entry(folder) is None:
-        return True
-    if not holds_only(folder, ours):
-        return False
-    for name in names_in(folder)[0]:
-        remove(folder / name)
-    with contextlib.suppress(OSError), within(folder.parent) as above:
-        os.rmdir(folder.name, dir_fd=above)
+    if holds_only(folder, ours):
+        for name in names_in(folder)[0]:
+            remove(folder / name)
+        with contextlib.suppress(OSError), within(folder.parent) as above:
+            os.rmdir(folder.name, dir_fd=above)
     return entry(folder) is None
 
 
@@ -259,13 +256,9 @@ def within(folder: Path, *, make: int | None = None) -> Iterator[int]:
     OSError : it is not there, or cannot be made.
     """
     start, inner_names = _guard_of(os.path.abspath(folder))
-    try:
-        handle = os.open(start, _FOLDER)
-    except FileNotFoundError:
-        if make is None:
-            raise
+    if make is not None and not os.path.exists(start):
         Path(start).mkdir(0o777 if inner_names else make, parents=True, exist_ok=True)
-        handle = os.open(start, _FOLDER)
+    handle = os.open(start, _FOLDER)
     try:
         place = start
         for depth, name in enumerate(inner_names, 1):

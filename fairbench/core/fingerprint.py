@@ -5,17 +5,16 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
-import hashlib
 import importlib.metadata
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from fairbench.core.files import sealed_json, unsealed_json, write_text
+from fairbench.core.files import sha256, unsealed_json, write_cache
 from fairbench.core.text import digest
 
 _DECLARATIONS = ("Capabilities", "Metric")
@@ -163,7 +162,7 @@ def _parts_of(module: str) -> Mapping[str, Sequence[Any]] | None:
     if path is None:
         return None
     source = path.read_bytes()
-    key = hashlib.sha256(source).hexdigest()
+    key = sha256(source)
     notes = _noted(_notes_path())
     if key not in notes:
         notes[key] = _new[key] = _parts(computing_tree(ast.parse(source)))
@@ -182,7 +181,8 @@ def _parts(tree: ast.Module) -> dict[str, Any]:
         if not _own_import(node)
         for alias in node.names
     }
-    names = _imported_names(imports)
+    own = [*_own_imports(imports)]
+    names = {here: (module, name) for here, module, name in own if here}
     defined: dict[str, list[ast.stmt]] = {RUN: []}
     for node in tree.body:
         for name in _defined_by(node):
@@ -198,7 +198,7 @@ def _parts(tree: ast.Module) -> dict[str, Any]:
         if known.keys() & {n.id for n in ast.walk(decorator) if isinstance(n, ast.Name)}
     }
     parts[RUN][1] += [("", name) for name in sorted(decorated)]
-    parts[RUN][1] += _whole_modules(imports)
+    parts[RUN][1] += [(module, name) for _, module, name in own if name == ALL]
     others = sorted({ast.dump(node) for node in imports if not _own_import(node)})
     passed_on = {name: ["", [place]] for name, place in names.items() if name not in parts}
     return {**passed_on, **parts, IMPORTS: [digest(others) if others else "", []]}
@@ -220,24 +220,17 @@ def _defined_by(node: ast.stmt) -> list[str]:
     return [RUN]
 
 
-def _imported_names(imports: Iterable[ast.stmt]) -> dict[str, tuple[str, str]]:
-    """Return the module and name, there, of each name that is imported from this project."""
-    names = {}
-    for node in imports:
-        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
-            if not _own_import(node):
-                continue
+def _own_imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str, str]]:
+    """Yield what is imported from this project: its name here, if any, its module, its name there.
+
+    Of a module that is imported itself the latter is `ALL`.
+    """
+    for node in filter(_own_import, nodes):
+        for alias in node.names:
             if isinstance(node, ast.ImportFrom):
-                names[alias.asname or alias.name] = (str(node.module), alias.name)
-            elif alias.asname:
-                names[alias.asname] = (alias.name, ALL)
-    return names
-
-
-def _whole_modules(imports: Iterable[ast.stmt]) -> list[tuple[str, str]]:
-    """Return the modules of this project that are imported themselves, all of each."""
-    whole = (node for node in imports if isinstance(node, ast.Import) and _own_import(node))
-    return [(alias.name, ALL) for node in whole for alias in node.names]
+                yield alias.asname or alias.name, str(node.module), alias.name
+            else:
+                yield alias.asname or "", alias.name, ALL
 
 
 def _part(
@@ -246,10 +239,10 @@ def _part(
     """Return the digest of a definition, and what it uses."""
     walked = [inner for node in nodes for inner in ast.walk(node)]
     words = {inner.id for inner in walked if isinstance(inner, ast.Name)}
-    local = [inner for inner in walked if isinstance(inner, ast.Import | ast.ImportFrom)]
-    names = {**known, **_imported_names(local)}
+    local = [*_own_imports(walked)]
+    names = {**known, **{here: (module, name) for here, module, name in local if here}}
     used = {names[word] for word in words if word in names}
-    used |= {*_whole_modules(local)}
+    used |= {(module, name) for _, module, name in local if name == ALL}
     renamed = sorted(
         (word, names[word][1]) for word in words if word in names and names[word][1] != word
     )
@@ -295,8 +288,7 @@ def own_cache() -> Path:
 @cache
 def _notes_path() -> Path:
     """Return the file of notes, which are good for this very code and version of Python."""
-    own_source = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    name = digest([own_source, sys.version, PACKAGES], 12)
+    name = digest([sha256(Path(__file__).read_bytes()), sys.version, PACKAGES], 12)
     return own_cache() / f"code-{name}.json"
 
 
@@ -314,8 +306,7 @@ def _note_modules() -> None:
         return
     notes = _noted(_notes_path())
     kept = dict(_new) if len(notes) > _MOST_NOTES else notes
-    with contextlib.suppress(OSError):
-        write_text(_notes_path(), sealed_json(kept))
+    write_cache(_notes_path(), kept)
     _new.clear()
 
 

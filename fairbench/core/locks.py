@@ -28,25 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from fairbench.core import files
 from fairbench.core.errors import UserError, note, refused, warn
-from fairbench.core.files import (
-    TEXT,
-    UNREADABLE,
-    DamagedError,
-    StrangeFileError,
-    entry,
-    guard,
-    half_of,
-    make_folder,
-    names_in,
-    opened,
-    read_bytes,
-    read_text,
-    remove,
-    sealed_json,
-    token,
-    write_text,
-)
+from fairbench.core.files import StrangeFileError, opened
 from fairbench.core.text import visible
 
 _NONE = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP}
@@ -83,14 +67,25 @@ def locked(
     OSError : the file cannot be made.
     """
     handle = _locked_handle(path, shared, _pauses(path, seconds, silence))
+    over = threading.Event()
+    showing = threading.Thread(target=_show_life, args=(handle, over), daemon=True)
     try:
         if not shared:
             _note(handle)
-            _alive.add(handle)
+            showing.start()
         yield
     finally:
-        _alive.discard(handle)
+        over.set()
+        if showing.ident:
+            showing.join()  # before another file can have the handle
         _free(handle, path, shared)
+
+
+def _show_life(handle: int, over: threading.Event) -> None:
+    """Update the time of a held lock every few seconds, to show that this process is alive."""
+    while not over.wait(_SIGN):
+        with contextlib.suppress(OSError):
+            os.utime(handle)
 
 
 def _pauses(path: Path, seconds: float | None, silence: float) -> Iterator[None]:
@@ -107,7 +102,7 @@ def _pauses(path: Path, seconds: float | None, silence: float) -> Iterator[None]
     sign = 0  # the time of the lock file when its holder last showed a sign of life
     while True:
         now = time.monotonic()
-        about = entry(path)
+        about = files.entry(path)
         if about and about.st_mtime_ns != sign:
             sign, heard = about.st_mtime_ns, now
         if seconds is not None and now - began >= seconds:
@@ -120,40 +115,6 @@ def _pauses(path: Path, seconds: float | None, silence: float) -> Iterator[None]
             print(visible(f"waiting for {holder(path)}"), file=sys.stderr, flush=True)
         time.sleep(min(_LONGEST_PAUSE, _PAUSE + (now - began) / 100))
         yield
-
-
-class _SignsOfLife:
-    """A thread that shows that this process is alive: it updates the times of the held locks."""
-
-    def __init__(self) -> None:
-        self._held: set[int] = set()
-        self._guard = threading.Lock()
-        self._thread: threading.Thread | None = None
-
-    def add(self, handle: int) -> None:
-        """Start showing that this handle is held; a forked process starts its own thread."""
-        with self._guard:
-            self._held.add(handle)
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._show, daemon=True)
-                self._thread.start()
-
-    def discard(self, handle: int) -> None:
-        """Stop showing that this handle is held."""
-        with self._guard:
-            self._held.discard(handle)
-
-    def _show(self) -> None:
-        """Update the times of all held locks every few seconds, for ever."""
-        while True:
-            time.sleep(_SIGN)
-            with self._guard:
-                for handle in self._held:
-                    with contextlib.suppress(OSError):
-                        os.utime(handle)
-
-
-_alive = _SignsOfLife()
 
 
 def _locked_handle(path: Path, shared: bool, pauses: Iterator[None]) -> int:
@@ -173,10 +134,8 @@ def _locked_handle(path: Path, shared: bool, pauses: Iterator[None]) -> int:
 
 def _opened(path: Path) -> int:
     """Open a lock file, creating it and its folder; one of another user is opened for reading."""
+    files.make_folder(path.parent)
     try:
-        handle = opened(path, os.O_RDWR | os.O_CREAT)
-    except FileNotFoundError:
-        make_folder(path.parent)
         handle = opened(path, os.O_RDWR | os.O_CREAT)
     except PermissionError:
         handle = opened(path)  # which is enough to lock it
@@ -213,7 +172,7 @@ def _take(handle: int, path: Path, *, shared: bool) -> bool:
 
 def _is(handle: int, path: Path) -> bool:
     """Say whether an open file is still the one of this name."""
-    about = entry(path)
+    about = files.entry(path)
     return about is not None and os.path.samestat(os.fstat(handle), about)
 
 
@@ -231,7 +190,7 @@ def _free(handle: int, path: Path, shared: bool) -> None:
     try:
         with contextlib.suppress(OSError):
             if (not shared or _take(handle, path, shared=False)) and _is(handle, path):
-                remove(path)
+                files.remove(path)
     finally:
         os.close(handle)
 
@@ -239,7 +198,7 @@ def _free(handle: int, path: Path, shared: bool) -> None:
 def holder(path: Path) -> str:
     """Return who holds an exclusive lock, as its file says; else "another process"."""
     try:
-        return read_text(path, _LARGEST) or "another process"
+        return files.read_text(path, _LARGEST) or "another process"
     except OSError:
         return "another process"
 
@@ -277,7 +236,7 @@ def using(folder: Path, *, make: bool = True) -> Iterator[None]:
     ------
     UserError : garbage is being collected, for ten minutes by now; or its locks are no folder.
     """
-    guard(folder)
+    files.guard(folder)
     locks = folder / "locks"
     if not make and not folder.is_dir():
         yield
@@ -291,7 +250,7 @@ def using(folder: Path, *, make: bool = True) -> Iterator[None]:
                 raise UserError(f"{folder} is held by {error}: try again when it is done") from None
             except StrangeFileError as error:
                 raise UserError(_strange(error)) from error
-            stack.enter_context(locked(locks / f"{_COMMAND}{token()}.lock"))
+            stack.enter_context(locked(locks / f"{_COMMAND}{files.token()}.lock"))
             working(folder)
         yield
 
@@ -309,7 +268,7 @@ def working(folder: Path) -> bool:
 def _locks(folder: Path) -> list[Path]:
     """Return the locks of a results folder."""
     locks = folder / "locks"
-    return [locks / name for name in names_in(locks)[0] if name.endswith(".lock")]
+    return [locks / name for name in files.names_in(locks)[0] if name.endswith(".lock")]
 
 
 @contextlib.contextmanager
@@ -326,7 +285,7 @@ def alone(folder: Path, seconds: float) -> Iterator[None]:
     UserError : other commands still use it after so many seconds; the message names them. Or its
         ``locks`` is no folder.
     """
-    guard(folder)
+    files.guard(folder)
     locks = folder / "locks"
     if not folder.is_dir():
         yield
@@ -419,17 +378,17 @@ class JsonFile(ABC, Generic[State]):
         UserError : no such file, or not one that this version wrote.
         """
         try:
-            return self.parse(read_bytes(self.place, TEXT, private=True))
+            return self.parse(files.read_bytes(self.place, files.TEXT, private=True))
         except FileNotFoundError as error:
             raise UserError(
                 f"{self.path} does not exist: start it with {self.start} state={self.path} ..."
             ) from error
-        except DamagedError as error:
+        except files.DamagedError as error:
             raise UserError(
                 f"{self.path} is not the state of {self.of}, or is damaged: {error}; put a copy of "
                 f"it back, {self.otherwise}"
             ) from error
-        except UNREADABLE as error:
+        except files.UNREADABLE as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             reason = error.strerror or reason if isinstance(error, OSError) else reason
             raise UserError(f"{self.path} is not the state of {self.of}: {reason}") from error
@@ -480,7 +439,7 @@ class JsonFile(ABC, Generic[State]):
         return state
 
     def _text(self, state: State | None) -> str:
-        return "" if state is None else sealed_json(self.values(state), indent=1)
+        return "" if state is None else files.sealed_json(self.values(state), indent=1)
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
@@ -506,9 +465,9 @@ class JsonFile(ABC, Generic[State]):
         """Write the state in place of the one before, with its owner and its permissions."""
         # Whoever holds the lock is alone: what others left half written was left by a kill.
         try:
-            for name in names_in(self.place.parent)[0]:
-                if half_of(name) == self.place.name:
-                    remove(self.place.with_name(name))
+            for name in files.names_in(self.place.parent)[0]:
+                if files.half_of(name) == self.place.name:
+                    files.remove(self.place.with_name(name))
             about = self.place.stat() if self.exists() else None
             mode = about.st_mode & 0o777 if about else 0o600
             if about and about.st_nlink > 1:
@@ -516,7 +475,7 @@ class JsonFile(ABC, Generic[State]):
                     f"{self.path} has other names, which are hard links: they keep what was there "
                     "before; to share a state, give it a symbolic link"
                 )
-            write_text(self.place, self._text(state), mode=mode)
+            files.write_text(self.place, self._text(state), mode=mode)
             if about:
                 self._share_as(about)
         except OSError as error:
@@ -524,11 +483,9 @@ class JsonFile(ABC, Generic[State]):
 
     def _share_as(self, before: os.stat_result) -> None:
         """Give a new file the owner, group and mode of the one before it, as far as is allowed."""
-        now = self.place.stat()
         for owner, group in ((-1, before.st_gid), (before.st_uid, -1)):
-            if owner not in (-1, now.st_uid) or group not in (-1, now.st_gid):
-                with contextlib.suppress(PermissionError):
-                    os.chown(self.place, owner, group)
-        if (now.st_mode ^ before.st_mode) & 0o777:
+            with contextlib.suppress(PermissionError):
+                os.chown(self.place, owner, group)
+        if (self.place.stat().st_mode ^ before.st_mode) & 0o777:
             with open(opened(self.place), "rb") as file:
                 os.fchmod(file.fileno(), before.st_mode & 0o777)

@@ -16,13 +16,12 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires
 from math import inf, isinf
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairbench.core.errors import UserError, refused
@@ -291,15 +290,13 @@ def resident_bytes() -> int:
 _OWN = "fairbench-harness"
 _CHECKOUT = Path(__file__).resolve().parents[2] / "requirements.lock"
 # Distributions whose modules have another name.
-_MODULES: Mapping[str, str] = MappingProxyType(
-    {
-        "docx": "python-docx",
-        "hydra": "hydra-core",
-        "resvg_py": "resvg-py",
-        "sklearn": "scikit-learn",
-        "yaml": "pyyaml",
-    }
-)
+_MODULES = {
+    "docx": "python-docx",
+    "hydra": "hydra-core",
+    "resvg_py": "resvg-py",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
 
 
 def missing_package(error: ModuleNotFoundError) -> str:

@@ -295,11 +295,7 @@ def _guarded(text: str) -> str:
 
 def _unguarded(text: str) -> str:
     text = text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
-    return _CODE.sub(_sign_of, text) if "\\" in text else text
-
-
-def _sign_of(code: re.Match[str]) -> str:
-    return "\\" if code[1] == "\\" else chr(int(code[1][1:], 16))
+    return _CODE.sub(lambda c: c[1] if c[1] == "\\" else chr(int(c[1][1:], 16)), text)
 
 
 def is_number(text: str) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Codes, Floats
+from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import DataError, UserError, check_choice
 from fairbench.core.text import count, is_number, quoted, shortened
 
@@ -88,7 +88,7 @@ _MISSING = {"", "nan", "na", "n/a", "null", "none", "<na>"}
 _PLAIN = (("0", "1"), ("false", "true"), ("-1", "1"), ("no", "yes"), ("n", "y"), ("f", "t"))
 
 
-def are_missing(texts: pd.Series) -> NDArray[np.bool_]:
+def are_missing(texts: pd.Series) -> Mask:
     """Return which texts (n,) stand for no value, such as nothing, NA or null."""
     return np.asarray(texts.str.strip().str.lower().isin(_MISSING), bool)
 
@@ -117,20 +117,15 @@ def plain_pair(present: Collection[str]) -> tuple[str, str] | None:
     ----------
     present : one or two labels as they are written, such as ``No`` and ``Yes``.
     """
-    for pair in _PLAIN:
-        if {value.lower() for value in present} <= set(pair):
-            return _as_written(pair, present)
-    return None
-
-
-def _as_written(pair: tuple[str, str], present: Collection[str]) -> tuple[str, str]:
-    """Return a pair of plain labels as a file has them, such as ``No`` and ``Yes``."""
-    change = str.upper if any(len(value) > 1 and value.isupper() for value in present) else str
-    if any(value[:1].isupper() for value in present) and change is str:
-        change = str.capitalize
     written = {value.lower(): value for value in present}
-    negative, positive = (written.get(label, change(label)) for label in pair)
-    return negative, positive
+    change = str.capitalize if any(value[:1].isupper() for value in present) else str
+    if any(len(value) > 1 and value.isupper() for value in present):
+        change = str.upper
+    for pair in _PLAIN:
+        if {*written} <= {*pair}:
+            negative, positive = (written.get(label, change(label)) for label in pair)
+            return negative, positive
+    return None
 
 
 Times = NDArray[np.int64]
@@ -324,7 +319,7 @@ class ColumnRef:
         """Return an error about the column; its message ends with a sentence on what it holds."""
         return UserError(f"{self.file}: column '{self.name}' {sentence}")
 
-    def refuse(self, text: pd.Series, is_refused: NDArray[np.bool_], expected: str) -> None:
+    def refuse(self, text: pd.Series, is_refused: Mask, expected: str) -> None:
         """Raise an error on the first value that is refused, if any; rows count from 1.
 
         Parameters
@@ -337,7 +332,7 @@ class ColumnRef:
         """
         self.refuse_as(text, is_refused, f"is not {expected}")
 
-    def refuse_as(self, text: pd.Series, is_refused: NDArray[np.bool_], reason: str) -> None:
+    def refuse_as(self, text: pd.Series, is_refused: Mask, reason: str) -> None:
         """Raise an error as :meth:`refuse` does, which says `reason` of the value."""
         if is_refused.any():
             index = int(np.flatnonzero(is_refused)[0])
@@ -379,10 +374,10 @@ def scores_of(frame: pd.DataFrame, column: ColumnRef, *, ratings: bool = False) 
     are_ratings = not (score % 1).any() and not 10 < score.max() <= 100
     are_percents = not are_ratings and score.min() >= 0 and 1 < score.max() <= 100
     mixed = mixes_scales(score)
-    if are_percents and (score > 2).any() and (mixed or within_one(score).mean() >= _MANY_SHARES):
-        raise mixed_scales(
-            score, text, column, "" if mixed else "; if all are percents, give scale=percent"
-        )
+    shares = (score > 0) & (score < 1)
+    if are_percents and (score > 2).any() and (mixed or shares.mean() >= _MANY_SHARES):
+        hint = "" if mixed else "; if all are percents, give scale=percent"
+        raise mixed_scales(shares, score > 1, text, column, hint)
     hint = "; of percents give scale=percent" if are_percents else ""
     if are_ratings and ratings:
         hint = (
@@ -410,18 +405,19 @@ def shares_of(percents: pd.Series, column: ColumnRef) -> pd.Series:
     ------
     UserError : some values are percents and others shares; names a row of each kind.
     """
-    if percents.dtype.kind in "iuf":
-        if mixes_scales(percents.to_numpy(np.float64)):
-            raise mixed_scales(percents.to_numpy(np.float64), percents, column)
-        return percents / 100
-    text = percents.astype(str)
-    values = to_numbers(text.str.rstrip("% \u00a0"))
-    has_sign = text.str.endswith("%").to_numpy(bool)
-    is_bare = (text != "").to_numpy(bool) & ~has_sign
-    if has_sign.any() and is_bare.any():
-        raise _mixed_scales_error(is_bare, has_sign, text, column)
+    if is_numeric := percents.dtype.kind in "iuf":
+        text, values = percents, percents.to_numpy(np.float64)
+    else:
+        text = percents.astype(str)
+        values = to_numbers(text.str.rstrip("% \u00a0"))
+        has_sign = text.str.endswith("%").to_numpy(bool)
+        is_bare = (text != "").to_numpy(bool) & ~has_sign
+        if has_sign.any() and is_bare.any():
+            raise mixed_scales(is_bare, has_sign, text, column)
     if mixes_scales(values):
-        raise mixed_scales(values, text, column)
+        raise mixed_scales((values > 0) & (values < 1), values > 1, text, column)
+    if is_numeric:
+        return percents / 100
     shares = pd.Series(values / 100, percents.index)
     is_number = np.isfinite(shares)
     return shares if is_number.all() else percents.where(~is_number, shares.astype(str))
@@ -431,11 +427,6 @@ def shares_of(percents: pd.Series, column: ColumnRef) -> pd.Series:
 _MANY_SHARES = 0.2
 # With this many values just under 1, it is no accident that few or none lie just above 1.
 _FEWEST_APART = 8
-
-
-def within_one(values: Floats) -> NDArray[np.bool_]:
-    """Return which values (n,) lie strictly between 0 and 1."""
-    return (values > 0) & (values < 1)
 
 
 def mixes_scales(values: Floats) -> bool:
@@ -450,17 +441,8 @@ def mixes_scales(values: Floats) -> bool:
     return bool(percents and under >= _FEWEST_APART and under > _FEWEST_APART * above)
 
 
-def mixed_scales(values: Floats, text: pd.Series, column: ColumnRef, hint: str = "") -> UserError:
-    """Return the error of a column that holds both shares and percents."""
-    return _mixed_scales_error(within_one(values), values > 1, text, column, hint)
-
-
-def _mixed_scales_error(
-    shares: NDArray[np.bool_],
-    percents: NDArray[np.bool_],
-    text: pd.Series,
-    column: ColumnRef,
-    hint: str = "",
+def mixed_scales(
+    shares: Mask, percents: Mask, text: pd.Series, column: ColumnRef, hint: str = ""
 ) -> UserError:
     """Return the error that names the first row with a share, and the first with a percent."""
     first, other = (
@@ -542,7 +524,7 @@ def _label_names(present: Sequence[str], column: ColumnRef, positive: str) -> tu
     return next(label for label in [*other_labels, *pair] if label != positive), positive
 
 
-def marks_of(text: pd.Series, column: ColumnRef) -> NDArray[np.bool_]:
+def marks_of(text: pd.Series, column: ColumnRef) -> Mask:
     """Return a column of true and false.
 
     Raises
@@ -737,17 +719,23 @@ def read_class_scores(
     shares = np.column_stack([scores_of(frame, ColumnRef(file, name)) for name in columns])
     labels = class_names(frame[target])
     predicted = class_names(frame[prediction]) if prediction else labels
-    names = tuple(classes) or _sort_names({*labels, *predicted} - {""})
-    if len(columns) > 1:
+    if lone := len(columns) == 1:
+        present = {*labels, *predicted} - {""}
+        numeric = all(name.lstrip("-").isdigit() for name in present)
+        names = tuple(classes) or tuple(sorted(present, key=int if numeric else str))
+    else:
         _check_sums(pd.DataFrame(shares, frame.index, list(columns)), file, "classes", _SLACK)
-        names = tuple(classes) or _classes(columns, labels)
+        # The classes are the names of the columns without their shared beginning.
+        start = len(os.path.commonprefix(list(columns)))
+        ends = tuple(name[start:] for name in columns)
+        plain = all(ends) and not {*labels} - {""} <= {*columns}
+        names = tuple(classes) or (ends if plain else tuple(columns))
     targets = _codes(labels, names, ColumnRef(file, target), optional=True)
-    most_probable = shares.argmax(axis=1).astype(np.int64)
-    chosen = _codes(predicted, names, ColumnRef(file, prediction)) if prediction else most_probable
-    if len(columns) == 1:
-        return MulticlassScores(targets, chosen, shares[:, 0], names)
-    confidence = shares[np.arange(len(shares)), chosen]
-    return MulticlassScores(targets, chosen, confidence, names, shares)
+    chosen = shares.argmax(axis=1).astype(np.int64)
+    if prediction:
+        chosen = _codes(predicted, names, ColumnRef(file, prediction))
+    confidence = shares[np.arange(len(shares)), 0 if lone else chosen]
+    return MulticlassScores(targets, chosen, confidence, names, None if lone else shares)
 
 
 def class_names(column: pd.Series) -> pd.Series:
@@ -757,12 +745,6 @@ def class_names(column: pd.Series) -> pd.Series:
     value = pd.to_numeric(text, errors="coerce")
     whole = np.isfinite(value) & (value % 1 == 0) & (value.abs() < 1e15)
     return text.mask(whole, value.where(whole, 0).astype(np.int64).astype(str))
-
-
-def _sort_names(names: set[str]) -> tuple[str, ...]:
-    """Return names sorted as numbers if all are numbers, else alphabetically."""
-    numeric = all(name.lstrip("-").isdigit() for name in names)
-    return tuple(sorted(names, key=int if numeric else str))
 
 
 def _codes(
@@ -775,13 +757,6 @@ def _codes(
     expected = f"one of the {len(classes)} classes ({listed})"
     column.refuse(names, (codes < 0) & ~(missing & optional), expected)
     return np.where(missing, UNKNOWN, codes)
-
-
-def _classes(columns: Sequence[str], labels: pd.Series) -> tuple[str, ...]:
-    """Return the classes of columns of probabilities: their names without the shared beginning."""
-    start = len(os.path.commonprefix(list(columns)))
-    suffixes = tuple(name[start:] for name in columns)
-    return suffixes if all(suffixes) and not {*labels} - {""} <= {*columns} else tuple(columns)
 
 
 def read_group_shares(
@@ -844,9 +819,9 @@ def are_numbers(target: pd.Series, prediction: pd.Series) -> bool:
     return not (whole and np.isin(predicted, values).all())
 
 
-def is_given(text: pd.Series) -> NDArray[np.bool_]:
+def is_given(text: pd.Series) -> Mask:
     """Return which values (n,) are present."""
-    return np.array([spelled(str(value)) != "" for value in text])
+    return ~are_missing(text.astype(str))
 
 
 def are_classes(target: pd.Series, prediction: pd.Series) -> bool:

@@ -15,13 +15,15 @@ import re
 import string
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
 from xml.etree.ElementTree import iterparse
+
+from pyarrow import CompressedInputStream
 
 from fairbench.core.errors import DataError, check_choice
 from fairbench.core.files import FIELD, check_memory
@@ -52,10 +54,12 @@ def content_of(path: Path) -> Content:
         if kind in (PARQUET, ARROW):
             return b"", kind, ()
         file.seek(0)
-        if not packing:
+        if packing:
+            data = _unpack(file, packing, path.name)
+        else:
             check_memory(3 * path.stat().st_size, path.name)
-        data = _unpack(file, packing, path.name) if packing else file.read()
-    kind, encoding = _kind_of(data[:_START]), ""
+            data = file.read()
+    kind, encoding = _kind_of(data), ""
     if kind in (PARQUET, ARROW):
         raise DataError(f"{path.name}: a {kind} file that is packed once more: unpack it first")
     if kind == TEXT:
@@ -72,6 +76,12 @@ _PACKINGS = {
     b"\x28\xb5\x2f\xfd": "zstandard",
 }
 _BROKEN = (EOFError, OSError, lzma.LZMAError, zlib.error)
+_UNPACKING: dict[str, Callable[[Any], Any]] = {
+    "gzip": gzip.open,
+    "bzip2": bz2.open,
+    "xz": lzma.open,
+    "zstandard": lambda file: CompressedInputStream(file, "zstd"),
+}
 
 
 def _unpack(file: IO[bytes], packing: str, name: str) -> bytes:
@@ -79,48 +89,17 @@ def _unpack(file: IO[bytes], packing: str, name: str) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
-        for part in _unpack_blocks(file, packing):
-            parts.append(part)
-            size += len(part) * 3 + part.count(b"\n") * FIELD
-            check_memory(size, name)
+        with _UNPACKING[packing](file) as unpacking:
+            while part := unpacking.read(_BLOCK):
+                parts.append(part)
+                size += len(part) * 3 + part.count(b"\n") * FIELD
+                check_memory(size, name)
     except _BROKEN as error:
         raise DataError(
             f"{name}: the {packing} file is damaged or not whole ({str(error) or 'it ends early'}):"
             " get it again"
         ) from error
     return b"".join(parts)
-
-
-def _unpack_blocks(file: IO[bytes], packing: str) -> Iterator[bytes]:
-    """Yield the content of a packed file, block by block."""
-    if packing == "zstandard":
-        yield from _unpack_zstandard(file)
-        return
-    kinds: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
-    with kinds[packing](file, "rb") as unpacking:
-        while part := unpacking.read(_BLOCK):
-            yield part
-
-
-_LITTLE = 4096  # of zstandard, which may unfold some ten thousand times
-
-
-def _unpack_zstandard(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the content of a zstandard file, frame by frame."""
-    from zstandard import ZstdDecompressor, ZstdError
-
-    frame = None
-    try:
-        while block := file.read(_LITTLE):
-            while block:
-                frame = frame or ZstdDecompressor().decompressobj()
-                yield frame.decompress(block)
-                block = frame.unused_data
-                frame = None if frame.eof else frame
-    except ZstdError as error:
-        raise EOFError(str(error)) from error
-    if frame is not None:
-        raise EOFError("it ends early")
 
 
 def _kind_of(start: bytes) -> str:
@@ -131,33 +110,33 @@ def _kind_of(start: bytes) -> str:
     return EXCEL if start.startswith(b"PK\x03\x04") else TEXT
 
 
-_OTHERS = {
-    b"\xd0\xcf\x11\xe0": "an old Excel file: save it as .xlsx or as CSV",
-    b"%PDF": "a PDF: export the table as CSV",
-    b"SQLite format 3": "a database of SQLite: export the table as CSV",
-    b"\x89HDF": "HDF5: save the table as CSV or Parquet",
-    b"\x93NUMPY": "an array of NumPy: save a table with named columns as CSV or Parquet",
-    b"\x80": "a pickle, which is never opened, as it may hold a program: save it as Parquet",
-    b"\x89PNG": "a picture",
-    b"\x7fELF": "a program",
-    **{mark: f"{name} within a packed file: unpack it once" for mark, name in _PACKINGS.items()},
+_OTHERS = {  # of what is no table: a pattern of its first bytes
+    rb"\xd0\xcf\x11\xe0": "an old Excel file: save it as .xlsx or as CSV",
+    rb"%PDF": "a PDF: export the table as CSV",
+    rb"SQLite format 3": "a database of SQLite: export the table as CSV",
+    rb"\x89HDF": "HDF5: save the table as CSV or Parquet",
+    rb"\x93NUMPY": "an array of NumPy: save a table with named columns as CSV or Parquet",
+    rb"\x80": "a pickle, which is never opened, as it may hold a program: save it as Parquet",
+    rb"\x89PNG": "a picture",
+    rb"\x7fELF": "a program",
+    **{
+        re.escape(mark): f"{packing} within a packed file: unpack it once"
+        for mark, packing in _PACKINGS.items()
+    },
+    rb"(?s).{257}ustar": "a tar archive: unpack it",
+    rb"\s*(\{\s*[\"}]|\[\s*[\[{\]\"0-9-])": (
+        "JSON: write the table as CSV, such as pandas.read_json(...).to_csv(...)"
+    ),
+    rb"(?i)\s*<(!doctype html|html|head|\?xml)": "a web page or XML: save the table as CSV",
 }
-_JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[\[{\]\"0-9-])")
-_PAGE = (b"<!doctype html", b"<html", b"<head", b"<?xml")
 
 
 def _refuse_other_kinds(data: bytes, name: str) -> None:
     """Refuse what is no delimited text by its first bytes."""
     start = data[:_START].removeprefix(b"\xef\xbb\xbf")
-    kind = next((other for mark, other in _OTHERS.items() if start.startswith(mark)), "")
-    if not kind and data[257:262] == b"ustar":
-        kind = "a tar archive: unpack it"
-    if not kind and _JSON.match(start):
-        kind = "JSON: write the table as CSV, such as pandas.read_json(...).to_csv(...)"
-    if not kind and start.lstrip().lower().startswith(_PAGE):
-        kind = "a web page or XML: save the table as CSV"
-    if kind:
-        raise DataError(f"{name} is not a table but {kind}")
+    for mark, kind in _OTHERS.items():
+        if re.match(mark, start):
+            raise DataError(f"{name} is not a table but {kind}")
 
 
 # The longer marks first: that of UTF-32 begins as that of UTF-16 does.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -130,12 +130,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         """Refuse what no later stage could mend."""
-        _check_lengths(self)
-        _check_features(self.name, self.features)
-        _check_target(self.name, self.task, self.target)
-        _check_classes(self)
-        _check_sensitive(self)
-        _check_weight(self.name, self.weight)
+        if fault := next(_faults(self), ""):
+            raise DataError(f"{self.name}: {fault}")
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -259,114 +255,86 @@ def combine(columns: Sequence[pd.Series]) -> pd.Series:
     return combined
 
 
-def _check_lengths(data: Dataset) -> None:
-    for name in ("features", "sensitive", "partition", "clusters", "weight", "truth"):
-        column = getattr(data, name)
+def _faults(data: Dataset) -> Iterator[str]:
+    """Yield what is wrong; what comes after a fault may rest on there being none."""
+    for part in ("features", "sensitive", "partition", "clusters", "weight", "truth"):
+        column = getattr(data, part)
         if column is not None and len(column) != len(data.target):
-            raise DataError(
-                f"{data.name}: {name} has {len(column)} rows, the target {len(data.target)}"
-            )
-
-
-def _check_features(name: str, features: Features) -> None:
-    if isinstance(features, Sequences):
-        return  # which were checked when they were made
-    for column in features.columns:
-        values = features[column]
-        if not (
-            isinstance(values.dtype, pd.CategoricalDtype)
-            or pd.api.types.is_numeric_dtype(values.dtype)
-        ):
-            raise DataError(
-                f"{name}: column '{column}' is {values.dtype}; a feature is numeric, boolean or "
-                f"categorical (first value: {values.iloc[0] if len(values) else None!r})"
-            )
-        if len(values) and values.isna().all():
-            raise DataError(f"{name}: column '{column}' has no value in any of {len(values)} rows")
-        if pd.api.types.is_float_dtype(values.dtype):
-            numbers = values.to_numpy(np.float64, na_value=np.nan)
-            _check_size(f"{name}: column '{column}'", numbers, "leave the cell empty")
-
-
-def _check_size(what: str, values: NDArray[np.float64], remedy: str) -> None:
-    """Refuse what single precision cannot hold, in which most learners compute."""
-    large = np.flatnonzero(np.abs(values) > np.finfo(np.float32).max)
-    if not len(large):
-        return
-    row = int(large[0])
-    if np.isinf(values[row]):
-        raise DataError(f"{what} is infinite in row {row}")
-    raise DataError(
-        f"{what} is {values[row]:g} in row {row}; learners take numbers up to 3.4e+38: {remedy} "
-        "if it stands for a missing value"
-    )
-
-
-def _check_target(name: str, task: Task, target: pd.Series) -> None:
-    values = target.to_numpy()
-    if values.dtype == object or not np.isfinite(values.astype(float)).all():
-        raise DataError(f"{name}: target '{target.name}' has missing or non-numeric values")
-    _check_size(f"{name}: target '{target.name}'", values.astype(float), "leave the row out")
-    if task is Task.BINARY and (other := ~np.isin(values, (0, 1))).any():
-        row = int(other.argmax())
-        raise DataError(
-            f"{name}: target '{target.name}' is {values[row]:g} in row {row}; a binary target is "
-            "0 or 1"
-        )
-
-
-def _check_classes(data: Dataset) -> None:
-    """Refuse codes without a name, and names without a use: of one or two classes, of values."""
-    if data.task is not Task.MULTICLASS:
-        if data.classes or data.ordered:
-            raise DataError(f"{data.name}: classes are named, and the task is {data.task}")
-        return
-    names, values = data.classes, data.target.to_numpy(float)
-    if len(names) < 3 or len(set(names)) < len(names) or not all(names):
-        raise DataError(
-            f"{data.name}: classes are {', '.join(map(repr, names)) or 'not named'}; several "
-            "classes are three or more names, each given once (of two, the task is binary)"
-        )
-    wrong = np.flatnonzero(~np.isin(values, range(len(names))))
-    if wrong.size:
-        raise DataError(
-            f"{data.name}: target '{data.target.name}' is {values[wrong[0]]:g} in row {wrong[0]}; "
-            f"the codes of {len(names)} classes are 0 .. {len(names) - 1}"
-        )
-    if data.favourable is not None and data.favourable not in range(len(names)):
-        raise DataError(f"{data.name}: favourable is {data.favourable}, the code of no class")
-
-
-def _check_sensitive(data: Dataset) -> None:
-    for column in data.sensitive.columns:
-        labels = data.sensitive[column]
+            yield f"{part} has {len(column)} rows, the target {len(data.target)}"
+    if not isinstance(data.features, Sequences):  # which were checked when they were made
+        for name, values in data.features.items():
+            yield from _faults_of_feature(f"column '{name}'", values)
+    yield from _faults_of_target(data, f"target '{data.target.name}'")
+    for name in data.sensitive.columns:
+        labels = data.sensitive[name]
+        attribute = f"sensitive attribute '{name}'"
         if not isinstance(labels.dtype, pd.CategoricalDtype):
-            raise DataError(f"{data.name}: sensitive attribute '{column}' is not categorical")
+            yield f"{attribute} is not categorical"
         if labels.isna().any():
-            raise DataError(
-                f"{data.name}: sensitive attribute '{column}' has missing labels; give them a "
-                "label of their own"
-            )
-        privileged = data.privileged.get(column)
+            yield f"{attribute} has missing labels; give them a label of their own"
+        privileged = data.privileged.get(name)
         if privileged not in labels.cat.categories:
-            raise DataError(
-                f"{data.name}: privileged label {privileged!r} of '{column}' is not one of "
-                f"{', '.join(map(str, labels.cat.categories))}"
-            )
+            listed = ", ".join(map(str, labels.cat.categories))
+            yield f"privileged label {privileged!r} of '{name}' is not one of {listed}"
+    if data.weight is not None:
+        weight = f"weight '{data.weight.name}'"
+        values = pd.to_numeric(data.weight, errors="coerce").to_numpy(float)
+        for row in np.flatnonzero(~np.isfinite(values) | (values < 0)):
+            value = data.weight.iloc[row]
+            yield f"{weight} is {value} in row {row}; a weight is a number of 0 or more"
+        if not values.any():
+            yield f"{weight} is 0 in every row"
 
 
-def _check_weight(name: str, weight: pd.Series | None) -> None:
-    if weight is None:
-        return
-    values = pd.to_numeric(weight, errors="coerce").to_numpy(float)
-    if (bad := ~np.isfinite(values) | (values < 0)).any():
-        row = int(bad.argmax())
-        raise DataError(
-            f"{name}: weight '{weight.name}' is {weight.iloc[row]} in row {row}; a weight is a "
-            "number of 0 or more"
+def _faults_of_feature(column: str, values: pd.Series) -> Iterator[str]:
+    categorical = isinstance(values.dtype, pd.CategoricalDtype)
+    if not (categorical or pd.api.types.is_numeric_dtype(values.dtype)):
+        yield (
+            f"{column} is {values.dtype}; a feature is numeric, boolean or categorical (first "
+            f"value: {values.iloc[0] if len(values) else None!r})"
         )
-    if not values.any():
-        raise DataError(f"{name}: weight '{weight.name}' is 0 in every row")
+    if len(values) and values.isna().all():
+        yield f"{column} has no value in any of {len(values)} rows"
+    if pd.api.types.is_float_dtype(values.dtype):
+        numbers = values.to_numpy(np.float64, na_value=np.nan)
+        yield from _too_large(column, numbers, "leave the cell empty")
+
+
+def _too_large(what: str, values: NDArray[np.float64], remedy: str) -> Iterator[str]:
+    """Yield what single precision cannot hold, in which most learners compute."""
+    for row in np.flatnonzero(np.abs(values) > np.finfo(np.float32).max):
+        if np.isinf(values[row]):
+            yield f"{what} is infinite in row {row}"
+        yield (
+            f"{what} is {values[row]:g} in row {row}; learners take numbers up to 3.4e+38: "
+            f"{remedy} if it stands for a missing value"
+        )
+
+
+def _faults_of_target(data: Dataset, target: str) -> Iterator[str]:
+    """Yield what is wrong with the target, and names of classes that it has not."""
+    values, names = data.target.to_numpy(), data.classes
+    if values.dtype == object or not np.isfinite(values.astype(float)).all():
+        yield f"{target} has missing or non-numeric values"
+    values = values.astype(float)
+    yield from _too_large(target, values, "leave the row out")
+    if data.task is Task.BINARY:
+        for row in np.flatnonzero(~np.isin(values, (0, 1))):
+            yield f"{target} is {values[row]:g} in row {row}; a binary target is 0 or 1"
+    if data.task is not Task.MULTICLASS:
+        if names or data.ordered:
+            yield f"classes are named, and the task is {data.task}"
+        return
+    if len(names) < 3 or len(set(names)) < len(names) or not all(names):
+        yield (
+            f"classes are {', '.join(map(repr, names)) or 'not named'}; several classes are three "
+            "or more names, each given once (of two, the task is binary)"
+        )
+    for row in np.flatnonzero(~np.isin(values, range(len(names)))):
+        codes = f"the codes of {len(names)} classes are 0 .. {len(names) - 1}"
+        yield f"{target} is {values[row]:g} in row {row}; {codes}"
+    if data.favourable is not None and data.favourable not in range(len(names)):
+        yield f"favourable is {data.favourable}, the code of no class"
 
 
 def check_combinable(sensitive: pd.DataFrame, source: str) -> None:
@@ -381,20 +349,14 @@ def check_combinable(sensitive: pd.DataFrame, source: str) -> None:
     """
     if len(sensitive.columns) < 2:
         return
-    for column in sensitive.columns:
-        if _has_x(column):
-            raise UserError(
-                f"{source}: column '{column}' has an x between spaces, which joins the names of "
-                "combined attributes: rename it"
-            )
-        for label in sensitive[column].cat.categories:
-            if _has_x(label):
+    for column, labels in sensitive.items():
+        called = f"column '{column}'"
+        of_column = [(f"label '{label}' of {called}", label) for label in labels.cat.categories]
+        for what, name in ((called, column), *of_column):
+            # At an end too: 'a x' with 'b' is 'a x x b', and so is 'a' with 'x b'. 'x' is not.
+            if name != "x" and " x " in f" {name} ":
+                joined = "names" if what == called else "labels"
                 raise UserError(
-                    f"{source}: label '{label}' of column '{column}' has an x between spaces, "
-                    "which joins the labels of combined attributes: rename it"
+                    f"{source}: {what} has an x between spaces, which joins the {joined} of "
+                    "combined attributes: rename it"
                 )
-
-
-def _has_x(name: object) -> bool:
-    # At an end too: 'a x' with 'b' is 'a x x b', and so is 'a' with 'x b'. 'x' itself is not.
-    return name != "x" and " x " in f" {name} "

@@ -267,14 +267,10 @@ def references_of(groups: Mapping[str, pd.Series], asked: Sequence[str]) -> dict
 def codes_of(groups: pd.Series) -> tuple[NDArray[np.intp], list[str]]:
     """Return the codes (n,) of categorical labels, and the names of the groups that have rows."""
     codes = groups.cat.codes.to_numpy(np.intp)
-    names = list(map(str, groups.cat.categories))
-    present = np.bincount(codes + 1, minlength=len(names) + 1)[1:] > 0  # -1 is no group
-    if present.all():
-        return codes, names
-    places = np.r_[np.cumsum(present) - 1, -1]
-    return places[codes], [
-        name for name, is_present in zip(names, present, strict=True) if is_present
-    ]
+    sizes = np.bincount(codes + 1, minlength=len(groups.cat.categories) + 1)[1:]  # -1 is no group
+    if not sizes.all():
+        return codes_of(groups.cat.remove_unused_categories())
+    return codes, list(map(str, groups.cat.categories))
 
 
 def group_columns(

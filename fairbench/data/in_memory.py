@@ -262,7 +262,12 @@ def _align(value: Any, option: str, frame: pd.DataFrame, file: str) -> pd.Series
     """Return a column given by value in the order of a table's rows."""
     if isinstance(value, pd.Series):
         return _align_by_index(value, option, frame, file)
-    array = _array(value)
+    try:
+        array = as_array(value)
+    except ValueError:  # lists of several lengths
+        array = np.empty((len(value), 0), object)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
     if array.ndim != 1:
         shape = " x ".join(map(str, array.shape))
         raise UserError(
@@ -274,14 +279,6 @@ def _align(value: Any, option: str, frame: pd.DataFrame, file: str) -> pd.Series
             f"{option}= has {count(len(array))} values, and {file} has {count(len(frame))} rows"
         )
     return pd.Series(array, index=frame.index)
-
-
-def _array(value: Any) -> NDArray[Any]:
-    try:
-        array = as_array(value)
-    except ValueError:  # lists of several lengths
-        array = np.empty((len(value), 0), object)
-    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def _align_by_index(column: pd.Series, option: str, frame: pd.DataFrame, file: str) -> pd.Series:

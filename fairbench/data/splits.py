@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
-from typing import Protocol
 
 import numpy as np
 
@@ -28,16 +25,6 @@ class Fold:
     def rows(self) -> int:
         """The number of rows of all parts together."""
         return len(self.train) + len(self.validation) + len(self.test)
-
-
-class Split(Protocol):
-    """A way to draw folds: a frozen dataclass, hashable by its options."""
-
-    def __hash__(self) -> int:
-        """Return the hash of the options."""
-
-    def folds(self, dataset: Dataset, seed: int) -> list[Fold]:
-        """Return every fold of `dataset`."""
 
 
 @dataclass(frozen=True)
@@ -123,25 +110,23 @@ class KFold:
             raise UserError(
                 f"split.n_folds is {self.n_folds}, but {dataset.name} has {len(dataset)} rows"
             )
-        by_repeat = (self._folds_of_repeat(dataset, seed, i) for i in range(self.repeats))
-        return list(chain.from_iterable(by_repeat))
-
-    def _folds_of_repeat(self, dataset: Dataset, seed: int, repeat: int) -> Iterator[Fold]:
-        """Yield the folds of one repeat."""
-        generator = rng(seed, "split", dataset.name, repeat)
+        folds = []
         units = _units(dataset)
-        order = generator.permutation(units.max() + 1)
         labels = dataset.task is not Task.REGRESSION
-        if self.stratified and labels and dataset.clusters is None:
-            # A stable sort of a random order by label deals every label out evenly.
-            order = order[np.argsort(dataset.target.to_numpy()[order], kind="stable")]
-        fold_of_unit = np.empty(len(order), np.intp)
-        fold_of_unit[order] = np.arange(len(order)) % self.n_folds
-        fold_of_row = fold_of_unit[units]
-        for fold in range(self.n_folds):
-            test = fold_of_row == fold
-            parts = np.flatnonzero(~test), np.flatnonzero(test)
-            yield _make_fold(dataset, (repeat, fold), parts, self.validation, generator)
+        for repeat in range(self.repeats):
+            generator = rng(seed, "split", dataset.name, repeat)
+            order = generator.permutation(units.max() + 1)
+            if self.stratified and labels and dataset.clusters is None:
+                # A stable sort of a random order by label deals every label out evenly.
+                order = order[np.argsort(dataset.target.to_numpy()[order], kind="stable")]
+            fold_of_unit = np.empty(len(order), np.intp)
+            fold_of_unit[order] = np.arange(len(order)) % self.n_folds
+            for fold in range(self.n_folds):
+                test = fold_of_unit[units] == fold
+                parts = np.flatnonzero(~test), np.flatnonzero(test)
+                place = repeat, fold
+                folds.append(_make_fold(dataset, place, parts, self.validation, generator))
+        return folds
 
 
 @dataclass(frozen=True)
@@ -177,8 +162,8 @@ class Predefined:
         folds = []
         for repeat in range(self.repeats):
             generator = rng(seed, "split", dataset.name, repeat)
-            fold = _make_fold(dataset, (repeat, 0), (train, test), self.validation, generator)
-            folds.append(fold)
+            parts = train, test
+            folds.append(_make_fold(dataset, (repeat, 0), parts, self.validation, generator))
         return folds
 
 
@@ -210,6 +195,10 @@ class SameTest(RepeatedHoldout):
             )
             folds.append(Fold(repeat, 0, not_tested[~validates], not_tested[validates], first.test))
         return folds
+
+
+# A way to draw folds, by `folds`: hashable by its options.
+Split = RepeatedHoldout | KFold | Predefined
 
 
 def _units(dataset: Dataset) -> Rows:

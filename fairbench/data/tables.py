@@ -16,6 +16,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,37 +26,16 @@ import pyarrow as pa
 from pyarrow import ArrowException, ArrowInvalid, OSFile, types
 from pyarrow import compute as pc
 
+from fairbench.core import files
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import DataError, UserError, did_you_mean, note
-from fairbench.core.files import (
-    COLUMN,
-    FIELD,
-    check_memory,
-    check_parquet,
-    is_text,
-    table_within,
-    written_out,
-)
+from fairbench.core.files import check_memory
 from fairbench.core.options import option
 from fairbench.core.text import quoted
-from fairbench.data.columns import (
-    TIMES,
-    are_missing,
-    class_names,
-    numbers,
-    to_numbers,
-    unique_names,
-)
-from fairbench.data.contents import (
-    ARROW,
-    END_OF_LINE,
-    EXCEL,
-    PARQUET,
-    Content,
-    content_of,
-    line_of,
-    sheet_as_text,
-)
+from fairbench.data import columns as of_columns
+from fairbench.data import contents
+from fairbench.data.columns import are_missing, numbers, to_numbers, unique_names
+from fairbench.data.contents import ARROW, EXCEL, PARQUET
 
 _BLOCK = 1 << 20
 
@@ -145,7 +125,7 @@ def read_any_table(
     """
     check_file(path)
     try:
-        content = data, kind, guessed = content_of(path)
+        content = data, kind, guessed = contents.content_of(path)
         if part.sheet and kind != EXCEL:
             raise UserError(f"sheet={part.sheet}: {path.name} is no Excel file, and has no sheets")
         if kind in (PARQUET, ARROW):
@@ -227,7 +207,7 @@ def names_in(path: Path, named: Sequence[str], part: TablePart = ALL_ROWS) -> Se
     ----------
     named : columns that it may have, by which the separator of fields is recognised.
     """
-    content = _, kind, _ = content_of(path)
+    content = _, kind, _ = contents.content_of(path)
     if kind in (PARQUET, ARROW):
         return list(read_arrow(path, kind, (), every=True).column_names)
     return unique_names(text_table(path, content, named, part.sheet)[-1])
@@ -306,12 +286,11 @@ def with_decimal_points(
         if not fits.all():
             continue  # what reads numbers refuses it, with its row
         if written[commas].str.fullmatch(_GROUPED).all():
-            first = int(commas.to_numpy().argmax())
-            raise DataError(
-                f"{file}: column '{name}', row {text.index[first] + 1}: {quoted(text.iloc[first])} "
+            reason = (
                 "has a comma that may be a decimal one or mark thousands: write numbers with a "
                 "point, or without the comma"
             )
+            of_columns.ColumnRef(file, name).refuse_as(text, commas.to_numpy(bool), reason)
         changed[name] = text.str.replace(",", ".", regex=False)
     if not changed:
         return frame, ()
@@ -320,7 +299,7 @@ def with_decimal_points(
 
 
 def text_table(
-    path: Path, content: Content, named: Sequence[str], sheet: str = ""
+    path: Path, content: contents.Content, named: Sequence[str], sheet: str = ""
 ) -> tuple[bytes, tuple[str, ...], str, Sequence[str]]:
     """Return a text or the sheet of an Excel file, what separates its fields, and the header.
 
@@ -334,40 +313,27 @@ def text_table(
     """
     data, kind, guessed = content
     if kind == EXCEL:
-        data, of_sheet = sheet_as_text(data, path.name, named, sheet)
+        data, of_sheet = contents.sheet_as_text(data, path.name, named, sheet)
         return data, guessed + of_sheet, ",", header(data, path.name)
     if not guessed:
         check_text(path)
     if separator_line := _SEPARATOR_LINE.match(data):  # Excel's own line that says so
         data = data[separator_line.end() :]
     usual = "\t" if path.suffix == ".tsv" else ","
-    separator, names = _separator(data, path.name, named, usual)
+    separator, names = usual, {usual: header(data, path.name, usual)}
+    if not {*named} <= {*names[usual]} or not (named or len(names[usual]) > 1):
+        for sign in _SEPARATORS:
+            with suppress(DataError):
+                names[sign] = header(data, path.name, sign)
+        # The one that gives most of the columns that are asked for; of several, most columns.
+        separator = max(names, key=lambda sign: (len({*named} & {*names[sign]}), len(names[sign])))
     if separator != usual:
         guessed = (*guessed, f"separated by {_SEPARATORS[separator]}")
-    return data, guessed, separator, names
+    return data, guessed, separator, names[separator]
 
 
 _SEPARATOR_LINE = re.compile(rb"sep=[,;|\t]\r?\n", re.IGNORECASE)
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-
-
-def _separator(
-    data: bytes, file: str, named: Sequence[str], usual: str
-) -> tuple[str, Sequence[str]]:
-    """Return the separator and the names of the header.
-
-    It is the usual one if the header then has the columns that are asked for. Otherwise it is the
-    one that gives most of these; of several, the one that gives most columns.
-    """
-    names = {usual: header(data, file, usual)}
-    if {*named} <= {*names[usual]} and (named or len(names[usual]) > 1):
-        return usual, names[usual]
-    for sign in _SEPARATORS:
-        if sign != usual:
-            with suppress(DataError):
-                names[sign] = header(data, file, sign)
-    best = max(names, key=lambda sign: (len({*named} & {*names[sign]}), len(names[sign])))
-    return best, names[best]
 
 
 def check_text(path: Path) -> None:
@@ -378,7 +344,7 @@ def check_text(path: Path) -> None:
         first_line = file.readline()
         columns = 1 + max(first_line.count(sign) for sign in (b",", b"\t", b";"))
         fields = sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK), b""))
-    check_memory(3 * size + fields * columns * FIELD + columns * COLUMN, path.name)
+    check_memory(3 * size + fields * columns * files.FIELD + columns * files.COLUMN, path.name)
 
 
 def read_table(
@@ -420,13 +386,10 @@ def read_table(
         names, start = _header(content, file, separator)
     columns = unique_names(names)
     kept = columns if only is None else list(only)
-    for name in kept:
-        if name not in columns:
-            raise DataError(f"{file}: no column '{name}' (found {', '.join(columns[:8])} ...)")
-    wrong: list[tuple[int, int]] = []
+    of_columns.require_columns(pd.DataFrame(columns=columns), kept, file)
     convert = dict.fromkeys(kept, "large_string")  # as pandas holds texts: nothing is copied
     try:
-        table = _parse(content, columns, separator, convert, start=start, wrong=wrong)
+        table, wrong = _parse(content, columns, separator, convert, start)
     except (ArrowInvalid, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         if "UTF8" in reason or isinstance(error, UnicodeDecodeError):
@@ -449,15 +412,9 @@ def read_table(
 
 
 def _parse(
-    content: bytes,
-    columns: Sequence[str],
-    separator: str,
-    convert: Mapping[str, str],
-    *,
-    start: int,
-    wrong: list[tuple[int, int]],
-) -> Any:
-    """Return an Arrow table of typed columns; rows of another width go to `wrong` with it.
+    content: bytes, columns: Sequence[str], separator: str, convert: Mapping[str, str], start: int
+) -> tuple[Any, list[tuple[int, int]]]:
+    """Return an Arrow table of typed columns, and which rows are of another width, and of which.
 
     Parameters
     ----------
@@ -465,8 +422,9 @@ def _parse(
     """
     from pyarrow import csv
 
+    wrong: list[tuple[int, int]] = []
     if start and _NO_ROWS.match(content, start):
-        return pa.schema(list(convert.items())).empty_table()
+        return pa.schema(list(convert.items())).empty_table(), wrong
 
     def note(row: csv.InvalidRow) -> str:
         wrong.append((row.number, row.actual_columns))
@@ -480,7 +438,7 @@ def _parse(
     types = csv.ConvertOptions(
         column_types=dict(convert), include_columns=list(convert), null_values=[]
     )
-    return csv.read_csv(rows, read, parse, types)
+    return csv.read_csv(rows, read, parse, types), wrong
 
 
 def read_codes(content: bytes, file: str, wide: Collection[str] = ()) -> pd.DataFrame:
@@ -503,9 +461,8 @@ def read_typed(
     no number are they read as such, to say where it is.
     """
     given, start = (names, 0) if names is not None else _header(content, file, separator)
-    wrong = list[tuple[int, int]]()
     try:
-        table = _parse(content, unique_names(given), separator, types, start=start, wrong=wrong)
+        table, wrong = _parse(content, unique_names(given), separator, types, start)
         if not wrong:
             frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
             return frame
@@ -542,21 +499,16 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
         raise DataError(f"{file}: not UTF-8 text, but {kind}")
     if (position := content.find(b"\0")) >= 0:
         raise DataError(
-            f"{file}: line {line_of(content, position)} holds a byte of value 0, as UTF-16 text "
-            "does"
+            f"{file}: line {contents.line_of(content, position)} holds a byte of value 0, as "
+            "UTF-16 text does"
         )
-    read = start = len(content) - len(content.lstrip(b"\r\n"))
+    ends = [len(content) - len(content.lstrip(b"\r\n"))]  # of the empty lines, and of those read
 
     def lines() -> Iterator[str]:
-        """Yield the lines of the content, and keep in `read` how far they reach."""
-        nonlocal read
-        for end in END_OF_LINE.finditer(content, start):
-            line = content[read : end.end()]
-            read = end.end()
-            yield line.decode("utf-8")
-        line = content[read:]
-        read = len(content)
-        yield line.decode("utf-8")
+        found = (end.end() for end in contents.END_OF_LINE.finditer(content, ends[0]))
+        for end in chain(found, [len(content)]):
+            ends.append(end)
+            yield content[ends[-2] : end].decode("utf-8")
 
     try:
         names = next(plain_csv.reader(lines(), delimiter=separator))
@@ -566,7 +518,7 @@ def _header(content: bytes, file: str, separator: str) -> tuple[list[str], int]:
         raise DataError(f"{file}: the header cannot be read: {error}") from error
     if not any(name.strip() for name in names):
         raise DataError(f"{file}: no header line: is the file empty?")
-    return [name.strip() for name in names], read
+    return [name.strip() for name in names], ends[-1]
 
 
 _KINDS = {
@@ -583,7 +535,7 @@ def _not_text(content: bytes) -> str:
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
-        return f"not UTF-8 text (line {line_of(content, error.start)}, byte {error.start})"
+        return f"not UTF-8 text (line {contents.line_of(content, error.start)}, byte {error.start})"
     return "not UTF-8 text"
 
 
@@ -599,7 +551,7 @@ def read_costs(path: str, classes: Sequence[str]) -> Floats:
     except OSError as error:
         raise UserError(f"cost={path} cannot be read: {error}") from error
     label_column, *columns = frame.columns
-    rows = list(class_names(frame[label_column]))
+    rows = list(of_columns.class_names(frame[label_column]))
     for kind, names in (("column", columns), ("row", rows)):
         for name in classes:
             if names.count(name) != 1:
@@ -667,13 +619,13 @@ def _read_ipc(path: Path) -> pa.Table:
 
 def _within_memory(table: pa.Table, file: str) -> pa.Table:
     """Return a table of Arrow; refuse one that takes too much memory as strings."""
-    check_memory(3 * table.nbytes + table.num_rows * table.num_columns * FIELD, file)
+    check_memory(3 * table.nbytes + table.num_rows * table.num_columns * files.FIELD, file)
     for name in table.column_names:
         kind = table[name].type
         if str(kind).startswith("run_end_encoded"):
             raise DataError(f"{file}: column '{name}' is run-end encoded: write each value out")
-        if is_text(table[name]) and types.is_dictionary(kind):
-            check_memory(sum(map(written_out, table[name].chunks)), file)
+        if files.is_text(table[name]) and types.is_dictionary(kind):
+            check_memory(sum(map(files.written_out, table[name].chunks)), file)
     return table
 
 
@@ -693,10 +645,10 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         schema = parquet.read_schema(source)
         names = unique_names(schema.names)
         if names == schema.names:
-            texts = [field.name for field in schema if is_text(field)]
-            table = table_within(source, path.name, columns, texts)
+            texts = [field.name for field in schema if files.is_text(field)]
+            table = files.table_within(source, path.name, columns, texts)
         else:  # which cannot be told apart by name before all are read
-            table = table_within(source, path.name).rename_columns(names)
+            table = files.table_within(source, path.name).rename_columns(names)
     return table.select(list(columns)) if columns else table
 
 
@@ -803,19 +755,17 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
     UserError : a part of it takes more memory than is allowed, or a column has no text in each row.
     ArrowException, OSError : it is not such a file.
     """
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import ParquetFile, read_schema
 
     names = list(columns)
     keys = [str(place) for place in range(len(names))]
     found: list[pd.DataFrame] = []
     rows_read = 0
     with OSFile(os.fsencode(path)) as source:
-        with ParquetFile(source) as file:
-            texts = [field.name for field in file.schema_arrow if is_text(field)]
+        texts = [field.name for field in read_schema(source) if files.is_text(field)]
+        with ParquetFile(source, read_dictionary=texts) as file:
             for group in range(file.metadata.num_row_groups):
-                check_parquet(file, path.name, columns=names, groups=[group])
-            metadata = file.metadata
-        with ParquetFile(source, metadata=metadata, read_dictionary=texts) as file:
+                files.check_parquet(file, path.name, columns=names, groups=[group])
             for batch in file.iter_batches(_BATCH, columns=names):
                 rows = pa.Table.from_batches([batch]).select(names).rename_columns(keys)
                 numbered = rows.append_column("row", pa.array(np.arange(len(rows)) + rows_read))
@@ -836,5 +786,5 @@ def distinct_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
         return None
     distinct = found[0].sort_values("first").set_index("first").rename_axis(None)
     frame = distinct[keys].set_axis(names, axis=1)
-    frame.attrs[TIMES] = distinct["times"].tolist()
+    frame.attrs[of_columns.TIMES] = distinct["times"].tolist()
     return frame

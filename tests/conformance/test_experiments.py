@@ -13,8 +13,8 @@ from fairbench.cli.command_line import command_lines, hydra_of
 from fairbench.cli.run import run
 from fairbench.core.errors import UserError
 from fairbench.core.text import digest
-from fairbench.data.catalogue import entries
 from fairbench.data.dataset import family_of
+from fairbench.data.download import entries
 from fairbench.experiments import build
 from fairbench.experiments.configuration import (
     Presets,

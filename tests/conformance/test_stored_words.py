@@ -39,7 +39,7 @@ ELSEWHERE = {
     "components/__init__.py": "a composed configuration",
     "core/fingerprint.py": "the names of modules",
     "core/options.py": "any value, which it makes a word of",
-    "data/catalogue.py": "conf",
+    "data/download.py": "conf",
     "experiments/build.py": "a composed configuration",
     "metrics/registry.py": "the modules of metrics",
     "reporting/page/write.py": "the folder of a run, to which a page links",

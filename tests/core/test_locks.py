@@ -151,7 +151,6 @@ def test_without_locks_the_command_says_so_once_and_goes_on(tmp_path, monkeypatc
 @pytest.mark.thorough
 def test_who_lives_is_waited_for_and_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(locks, "_SIGN", 0.05)
-    monkeypatch.setattr(locks, "_alive", locks._SignsOfLife())
     monkeypatch.setattr(locks, "_FIRST", 0.2)
     path, held, over = tmp_path / "a.lock", threading.Event(), threading.Event()
 

@@ -12,12 +12,12 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from fairbench.components import CHECKOUT
 from fairbench.components.datasets import acs, adult, german, simulated
 from fairbench.core.errors import DataError
 from fairbench.data import download as dataset_cache
-from fairbench.data.catalogue import entries
 from fairbench.data.dataset import Dataset
-from fairbench.data.download import CHECKOUT, Archive
+from fairbench.data.download import Archive, entries
 from fairbench.data.features import Sequences
 from tests.datasets.raw_files import RAW
 from tests.harness import CONF

@@ -6,7 +6,7 @@ import pytest
 
 from fairbench.cli.main import main
 from fairbench.components.datasets import german
-from fairbench.data import catalogue
+from fairbench.data import download as catalogue
 from fairbench.data.dataset import Source
 from fairbench.data.download import Archive
 from tests.datasets.raw_desk import PARQUET

@@ -5,9 +5,8 @@ import inspect
 import pytest
 import yaml
 
-from fairbench.components import imported
+from fairbench.components import CHECKOUT, imported
 from fairbench.data.dataset import Datasheet, family_of
-from fairbench.data.download import CHECKOUT
 
 FILES = sorted((CHECKOUT / "conf/dataset").glob("*.yaml"))
 

@@ -5,9 +5,9 @@ import functools
 import pytest
 import yaml
 
-from fairbench.components import imported
+from fairbench.components import CHECKOUT, imported
 from fairbench.core.errors import DataError
-from fairbench.data.download import CHECKOUT, Archive, MissingFileError
+from fairbench.data.download import Archive, MissingFileError
 from fairbench.data.features import onehot_names
 
 # task: rows, one-hot columns, base rate (or mean of the target), and the groups' sizes.

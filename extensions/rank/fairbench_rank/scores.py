@@ -346,7 +346,9 @@ class _Reading:
                 ColumnRef(self.file, name).refuse_as(text, is_text, "is no number")
         epsilon = self.declared.get(name, Score(name)).epsilon
         if epsilon is None and _mixes_units(row_values[finite]):
-            raise mixed_scales(row_values, column.astype(str), ColumnRef(self.file, name))
+            shares = (row_values > 0) & (row_values < 1)
+            place = ColumnRef(self.file, name)
+            raise mixed_scales(shares, row_values > 1, column.astype(str), place)
         better = self._direction(name, number)
         values = self._cell_means(row_values)
         if not finite.all():

@@ -10,7 +10,7 @@ from fairbench.cli.output import print_line
 from fairbench.core.errors import unknown_name
 from fairbench.core.files import write_text
 from fairbench.core.options import option
-from fairbench.data.catalogue import DatasetEntry, check, entries, facts_of, page, sources_of
+from fairbench.data import download as raw
 from fairbench.data.download import Archive
 
 
@@ -59,7 +59,7 @@ def list_data_sets(options: DatasheetOptions) -> None:
     fairbench data german
     """
     archive = options.archive(download=False)
-    data_sets = {entry.name: entry for entry in entries(components_folder() / "conf")}
+    data_sets = {entry.name: entry for entry in raw.entries(components_folder() / "conf")}
     if not options.name:
         titles = {n: f"{_missing(entry, archive)}{entry.title}" for n, entry in data_sets.items()}
         print(table(sorted(titles.items())))
@@ -72,7 +72,7 @@ def list_data_sets(options: DatasheetOptions) -> None:
     sheet = entry.datasheet
     rows = [
         ("data set", f"{_missing(entry, archive)}{entry.title}"),
-        *facts_of(entry, archive),
+        *raw.facts_of(entry, archive),
         ("source", sheet.source),
         ("licence", sheet.licence),
         ("in the papers, and here", sheet.paper_differences),
@@ -82,9 +82,9 @@ def list_data_sets(options: DatasheetOptions) -> None:
     print(table([(name, text) for name, text in rows if text]))
 
 
-def _missing(entry: DatasetEntry, archive: Archive) -> str:
+def _missing(entry: raw.DatasetEntry, archive: Archive) -> str:
     """Return how many of a data set's raw files are not here; empty if all are."""
-    sources = sources_of(entry.module)
+    sources = raw.sources_of(entry.module)
     missing = sum(archive.locate(source) is None for source in sources)
     return f"{missing} of {len(sources)} files missing; " if missing else ""
 
@@ -98,11 +98,11 @@ def check_files(options: DataOptions) -> int:
     --------
     fairbench data check download=false
     """
-    data_entries = entries(components_folder() / "conf")
+    data_entries = raw.entries(components_folder() / "conf")
     modules = dict.fromkeys(entry.module for entry in data_entries)
-    sources = dict.fromkeys(source for module in modules for source in sources_of(module))
+    sources = dict.fromkeys(source for module in modules for source in raw.sources_of(module))
     archive = options.archive(download=options.download)
-    return int("wrong" in check(archive, list(sources)))
+    return int("wrong" in raw.check(archive, list(sources)))
 
 
 def write_page(options: PageOptions) -> None:
@@ -114,7 +114,7 @@ def write_page(options: PageOptions) -> None:
     """
     root = components_folder(writing="" if options.output else "the page of data sets")
     page_path = Path(options.output) if options.output else root / "docs" / "datasets.md"
-    write_text(page_path, page(options.archive(download=False), entries(root / "conf")))
+    write_text(page_path, raw.page(options.archive(download=False), raw.entries(root / "conf")))
     print_line(f"wrote {page_path}")
 
 

@@ -154,8 +154,7 @@ class LeastCalibrated:
     def _sum(self, values: Floats, *, power: int = 1) -> Floats:
         if self.weight is None:
             return values
-        total: Floats = (self.weight**power * values).sum(axis=-1)
-        return total
+        return (self.weight**power * values).sum(axis=-1)
 
 
 class _LinearReward:

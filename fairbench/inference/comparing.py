@@ -318,8 +318,7 @@ class Comparison:
         """
         lower, upper = np.quantile(self.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
         power = NormalDist().inv_cdf(0.8) / NormalDist().inv_cdf((1 + level) / 2)
-        distance: Floats = self.rope + (1 + power) * (upper - lower) / 2
-        return distance
+        return self.rope + (1 + power) * (upper - lower) / 2
 
 
 A_BETTER, B_BETTER, PRACTICALLY_EQUAL = "A >> B", "B >> A", "A ~ B"
@@ -415,8 +414,7 @@ class Density:
         corner = np.minimum(position.astype(np.intp), _GRID - 2)
         indices, weights = _corners(corner, position - corner)
         density = (self.values.ravel()[indices] * weights).sum(axis=0)
-        inside: NDArray[np.bool_] = on_grid & (density >= self.threshold)
-        return inside
+        return on_grid & (density >= self.threshold)
 
 
 @dataclass(frozen=True, eq=False)

@@ -311,8 +311,7 @@ def probability_below(
     above, under = np.asarray(lower) > epsilon, np.asarray(upper) < epsilon
     least = np.where(under, 1 - risk, np.where(above, 0.0, risk))
     most = np.where(above, risk, np.where(under, 1.0, 1 - risk))
-    probability: Floats = np.clip(np.asarray(posterior, float), least, most)
-    return probability
+    return np.clip(np.asarray(posterior, float), least, most)
 
 
 _BLOCK = 1 << 16  # pairs that are compared at once
@@ -539,8 +538,7 @@ def _below_any(rates: Limits, compared: Mask, level: float, correlation: Floats 
     probabilities = probability_ratio_below(
         *pairs(rates), FOUR_FIFTHS, level=level, correlation=correlation
     )
-    below: Floats = np.where(compared, probabilities, 0.0).max(axis=-1)
-    return below
+    return np.where(compared, probabilities, 0.0).max(axis=-1)
 
 
 # Two classifiers on the same rows: differences of their rates, and of their gaps between groups.
@@ -643,8 +641,7 @@ def correlation(cells: Floats, rate: Rate) -> Floats:
     variance, other_variance, covariance = (
         (counts * a * b).sum(axis=1) for a, b in ((first, first), (second, second), (first, second))
     )
-    joint: Floats = covariance / np.sqrt(variance * other_variance)
-    return joint
+    return covariance / np.sqrt(variance * other_variance)
 
 
 def gap_change(cells: Floats, rate: Rate, *, level: float = 0.95) -> Limits:

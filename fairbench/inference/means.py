@@ -648,8 +648,7 @@ def _combine(means: Floats, share: Floats, correlation: Floats | None) -> Floats
     if correlation is not None:
         products = means[..., 0] * means[..., 1], means[..., 0] * share, means[..., 1] * share
         squares = squares + 2 * (correlation * np.stack(products, axis=-1)).sum(axis=-1)
-    half_width: Floats = np.sqrt(np.maximum(squares, 0))
-    return half_width
+    return np.sqrt(np.maximum(squares, 0))
 
 
 @dataclass(frozen=True, eq=False)

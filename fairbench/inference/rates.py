@@ -339,8 +339,7 @@ def probability_ratio_below(
     with np.errstate(invalid="ignore", divide="ignore"):
         error = _combine(of_first, ratio * of_second, correlation) / quantile(level)
         z = difference / error
-    below: Floats = special.ndtr(-np.where(difference == 0, 0, z))
-    return below
+    return special.ndtr(-np.where(difference == 0, 0, z))
 
 
 @lru_cache(maxsize=64)

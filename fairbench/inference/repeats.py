@@ -83,8 +83,7 @@ def no_narrower(draws: Floats, counted: Floats) -> Floats:
 def _spread(draws: Floats) -> Floats:
     """Return half the distance between the 16 % and the 84 % quantile, (T, m) -> (m,)."""
     lower, upper = np.quantile(draws, (0.16, 0.84), axis=0)
-    half: Floats = (upper - lower) / 2
-    return half
+    return (upper - lower) / 2
 
 
 REPEATS, FOLDS, SAME, ONE = "repeats", "folds", "same", "one"

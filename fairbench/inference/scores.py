@@ -152,8 +152,7 @@ def _units(cells: Sampled, sample: Sampled, scores: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         of_labels = part**2 / np.maximum(cells.size.reshape(-1, 2) - 1, 0)
         freedom = part.sum(axis=1) ** 2 / of_labels.sum(axis=1)
-    units: Floats = np.fmin(freedom + 1, sample.size)
-    return units
+    return np.fmin(freedom + 1, sample.size)
 
 
 def area_limits(estimates: Areas, *, level: Level = 0.95) -> Limits:
@@ -229,8 +228,7 @@ class Bins:
         if self.share is not None:
             return self.share
         total = self.size.sum(axis=-1, keepdims=True)
-        weight: Floats = self.size / np.maximum(total, 1)
-        return weight
+        return self.size / np.maximum(total, 1)
 
     @cached_property
     def away(self) -> Floats:
@@ -269,8 +267,7 @@ def debiased_error(bins: Bins) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         strength = np.where(bins.error > 0, (bins.away / bins.error) ** 2, 0.0).sum(axis=-1)
         share = np.fmin(1, ((used + np.sqrt(2 * used)) / strength) ** 2)
-    error: Floats = plug_in(bins) - share * bias
-    return error
+    return plug_in(bins) - share * bias
 
 
 def calibration_limits(bins: Bins, *, level: Level = 0.95) -> Limits:
@@ -297,8 +294,7 @@ def calibration_limits(bins: Bins, *, level: Level = 0.95) -> Limits:
 def _between(bins: Bins, error: Floats) -> Floats:
     """Return the variance of errors due to the random numbers of rows in the bins."""
     variance = (bins.weight * bins.away**2).sum(axis=-1) - error**2
-    between: Floats = variance.clip(0) / np.maximum(bins.size.sum(axis=-1), 1)
-    return between
+    return variance.clip(0) / np.maximum(bins.size.sum(axis=-1), 1)
 
 
 def _largest(bins: Bins, error: Floats, level: Level) -> Floats:
@@ -324,8 +320,7 @@ def _largest(bins: Bins, error: Floats, level: Level) -> Floats:
     def allowed(k: Floats) -> Floats:
         added = _folded_bias(k)
         less = (k + added) ** 2 - k**2  # of the variance of 1
-        total: Floats = error - noise * added + unseen + reach * np.sqrt(fixed - normal * less)
-        return total
+        return error - noise * added + unseen + reach * np.sqrt(fixed - normal * less)
 
     low, high = np.zeros_like(error), np.full_like(error, 40.0)
     for _ in range(30):
@@ -347,8 +342,7 @@ def _folded_bias(distance: Floats) -> Floats:
     """Return E|d + Z| - d of a standard normal Z: the bias of an absolute value."""
     distance = np.minimum(distance, 40.0)  # beyond which nothing is left of the noise
     density = np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi)
-    bias: Floats = 2 * (density - distance * special.ndtr(-distance))
-    return bias
+    return 2 * (density - distance * special.ndtr(-distance))
 
 
 def _or_undefined(bins: Bins, values: Floats) -> Floats:

@@ -391,8 +391,7 @@ def ranking(outperforms: NDArray[np.float64], certainty: float = 0.95) -> NDArra
     """
     beats = outperforms >= certainty
     np.fill_diagonal(beats, False)
-    ranks: NDArray[np.int64] = 1 + beats.sum(axis=0)
-    return ranks
+    return 1 + beats.sum(axis=0)
 
 
 def in_order(ranks: NDArray[np.int64], outperforms: Floats) -> NDArray[np.intp]:

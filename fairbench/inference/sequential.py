@@ -28,8 +28,7 @@ def log_evidence_of_rate(successes: ArrayLike, size: ArrayLike, rate: ArrayLike)
     """
     x, n, p = (np.asarray(array, float) for array in (successes, size, rate))
     averaged = betaln(x + 0.5, n - x + 0.5) - betaln(0.5, 0.5)
-    evidence: Floats = averaged - xlogy(x, p) - xlog1py(n - x, -p)
-    return evidence
+    return averaged - xlogy(x, p) - xlog1py(n - x, -p)
 
 
 def rate_sequence(successes: ArrayLike, size: ArrayLike, needed: ArrayLike) -> Limits:
@@ -99,8 +98,7 @@ def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:
         np.asarray(array, float)[..., None] for array in (*sums, np.asarray(mean, float))
     )
     won = _BETS * (total - n * claimed) - _COST * squares
-    evidence: Floats = np.logaddexp.reduce(won, axis=-1) - np.log(len(_BETS))
-    return evidence
+    return np.logaddexp.reduce(won, axis=-1) - np.log(len(_BETS))
 
 
 def mean_sequence(sums: Sums, needed: ArrayLike) -> Limits:

@@ -160,8 +160,7 @@ def _spread(x: Floats, n: Floats) -> Floats:
     q = (x + x.sum(axis=-1, keepdims=True) / total) / (n + 1)
     kept = 1 - (n + 1 / total + 2 * n / total) / (n + 1) ** 2
     correction = np.where(kept > 0, (1 - 1 / total) / kept, 1.0)
-    spread: Floats = correction * q * (1 - q)
-    return spread
+    return correction * q * (1 - q)
 
 
 def _effective_rows(value: Floats, variance: Floats, row_weight: Floats, n: Floats) -> Floats:
@@ -180,8 +179,7 @@ def _effective_rows(value: Floats, variance: Floats, row_weight: Floats, n: Floa
     )
     heaviest = row_weight.max(axis=-1)
     as_stratified = (value * (1 - value) + share) / (variance + heaviest**2)
-    effective: Floats = np.maximum(as_weighted, as_stratified)
-    return effective
+    return np.maximum(as_weighted, as_stratified)
 
 
 def _pairs(limits: Limits) -> tuple[Limits, Limits]:

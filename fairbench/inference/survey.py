@@ -34,8 +34,7 @@ def effective_counts(fold_counts: NDArray[Any], shrinkage: float | Floats) -> Fl
     ----------
     shrinkage : one number, or an array that broadcasts against the sum (per group: (G, 1)).
     """
-    summed: Floats = np.asarray(fold_counts, float).sum(axis=0) * shrinkage
-    return summed
+    return np.asarray(fold_counts, float).sum(axis=0) * shrinkage
 
 
 def shrinkage(rho: float | Floats, folds: int) -> Floats:
@@ -63,8 +62,7 @@ def overestimated_variance(halves: Floats) -> Floats:
     ``halves[j]`` are the metric's estimates from the two disjoint halves of split j;
     Var_over = (1 / 2J) sum_j (theta_j - theta_j^c)^2.
     """
-    variance: Floats = ((halves[:, 0] - halves[:, 1]) ** 2).mean(axis=0) / 2
-    return variance
+    return ((halves[:, 0] - halves[:, 1]) ** 2).mean(axis=0) / 2
 
 
 def variance_ratio(halves: Floats, reference: Floats, *, pooled: bool = False) -> Floats:
@@ -259,8 +257,7 @@ def _checked_weight(weight: ArrayLike, rows: int) -> Floats:
         raise UserError(f"sample_weight is {values[row]:g} in row {row}; it must be 0 or more")
     if not values.any():
         raise UserError("sample_weight is 0 in every row: nobody is left to speak of")
-    relative: Floats = values / values.max()
-    return relative
+    return values / values.max()
 
 
 def _checked_clusters(clusters: ArrayLike, rows: int) -> tuple[Codes, int]:
@@ -508,8 +505,7 @@ class SurveyCounts:
         scale = np.divide(
             size, total_weight, out=np.zeros_like(total_weight), where=total_weight > 0
         )
-        counts: Floats = self.weighted * scale[:, None]
-        return counts
+        return self.weighted * scale[:, None]
 
 
 def design_of(
@@ -536,8 +532,7 @@ def strata_sizes(group: Codes, stratum: Codes) -> Codes:
 def weights(sizes: Codes, labels: Codes) -> Floats:
     """Return how many rows a label of each stratum stands for, 0 where there is none."""
     rows = np.asarray(sizes, float)
-    stands_for: Floats = np.divide(rows, labels, out=np.zeros_like(rows), where=labels > 0)
-    return stands_for
+    return np.divide(rows, labels, out=np.zeros_like(rows), where=labels > 0)
 
 
 def stratified_error(

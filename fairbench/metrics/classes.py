@@ -66,8 +66,7 @@ def average_gaps(form: str, gaps: Floats, shares: Floats) -> Floats:
     ``weighted``: Barrainkua et al., AISTATS 2024, section 8, equations (9) and (11).
     """
     if form == "largest":
-        largest: Floats = np.fmax.reduce(gaps)
-        return largest
+        return np.fmax.reduce(gaps)
     weight = np.where(np.isnan(gaps), 0.0, shares if form == "weighted" else 1.0)
     with np.errstate(invalid="ignore"):
         mean: Floats = (weight * np.nan_to_num(gaps)).sum(axis=0) / weight.sum(axis=0)
@@ -86,8 +85,7 @@ def group_weighted(tables: Counts) -> Floats:
     It is how often a row's label and the prediction of another row of its group, drawn at random,
     are the same class; NaN of an empty group.
     """
-    sums: Floats = (base_rate(tables) * selection_rate(tables)).sum(axis=0)
-    return sums
+    return (base_rate(tables) * selection_rate(tables)).sum(axis=0)
 
 
 def group_weighted_gap(counts: Counts) -> Floats:
@@ -101,8 +99,7 @@ def micro_gap(counts: Counts) -> Floats:
 
 
 def _widest(values: Floats) -> Floats:
-    widest: Floats = values.max(axis=-1) - values.min(axis=-1)
-    return widest
+    return values.max(axis=-1) - values.min(axis=-1)
 
 
 def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15) -> Floats:
@@ -117,8 +114,7 @@ def class_log_loss(target: ArrayLike, scores: ArrayLike, *, floor: float = 1e-15
     if p.shape[1] == 2:
         return log_loss_rows(code, p[:, 1], floor=floor)
     of_label = np.take_along_axis(p, code[:, None], axis=1)[:, 0]
-    losses: Floats = -np.log(np.clip(of_label, floor, 1 - floor))
-    return losses
+    return -np.log(np.clip(of_label, floor, 1 - floor))
 
 
 def class_brier(target: ArrayLike, scores: ArrayLike) -> Floats:
@@ -134,8 +130,7 @@ def class_brier(target: ArrayLike, scores: ArrayLike) -> Floats:
     code, p = np.asarray(target, np.intp), np.asarray(scores, float)
     if p.shape[1] == 2:
         return brier_rows(code, p[:, 1])
-    losses: Floats = ((p - (code[:, None] == np.arange(p.shape[1]))) ** 2).sum(axis=1) / 2
-    return losses
+    return ((p - (code[:, None] == np.arange(p.shape[1]))) ** 2).sum(axis=1) / 2
 
 
 def error_of_classes(counts: Counts) -> Floats:

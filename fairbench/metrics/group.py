@@ -19,8 +19,7 @@ from fairbench.metrics.registry import FN, FP, Counts, Rate
 def gap(rate: Rate, counts: Counts) -> Floats:
     """Return the largest difference of `rate` between two groups; NaN if any group's is NaN."""
     values = rate(counts)
-    largest: Floats = values.max(axis=-1) - values.min(axis=-1)
-    return largest
+    return values.max(axis=-1) - values.min(axis=-1)
 
 
 def difference(rate: Rate, counts: Counts) -> Floats:
@@ -76,8 +75,7 @@ def debiased(metric: Callable[[Counts], Floats], counts: Counts, resampled: Coun
     defined = ~np.isnan(samples)
     with np.errstate(invalid="ignore"):
         mean = np.where(defined, samples, 0.0).sum(axis=0) / defined.sum(axis=0)
-    corrected: Floats = np.maximum(0.0, 2 * metric(counts) - mean)
-    return corrected
+    return np.maximum(0.0, 2 * metric(counts) - mean)
 
 
 # Thresholds for each group: the least error of a score at every distance from parity.

@@ -66,14 +66,12 @@ def log_loss_rows(target: ArrayLike, score: ArrayLike, *, floor: float = 1e-15) 
     """Return each row's -[y log p + (1 - y) log(1 - p)], p clipped to [floor, 1 - floor]."""
     y = np.asarray(target, float)
     p = np.clip(np.asarray(score, float), floor, 1 - floor)
-    losses: Floats = -(y * np.log(p) + (1 - y) * np.log1p(-p))
-    return losses
+    return -(y * np.log(p) + (1 - y) * np.log1p(-p))
 
 
 def brier_rows(target: ArrayLike, score: ArrayLike) -> Floats:
     """Return each row's squared difference of label and probability."""
-    losses: Floats = (np.asarray(target, float) - np.asarray(score, float)) ** 2
-    return losses
+    return (np.asarray(target, float) - np.asarray(score, float)) ** 2
 
 
 @dataclass(frozen=True)

@@ -155,8 +155,7 @@ def _total_variation(codes: NDArray[np.int64], kept: Floats) -> Floats:
     everyone = np.bincount(codes) / len(codes)
     counts = np.stack([np.bincount(codes, weights=row, minlength=len(everyone)) for row in kept])
     shares = counts / counts.sum(axis=1, keepdims=True)
-    distance: Floats = np.abs(shares - everyone).sum(axis=1) / 2
-    return distance
+    return np.abs(shares - everyone).sum(axis=1) / 2
 
 
 def _standardised_wasserstein(values: Floats, kept: Floats) -> Floats:
@@ -172,8 +171,7 @@ def _standardised_wasserstein(values: Floats, kept: Floats) -> Floats:
     everyone = np.arange(1, len(values)) / len(values)
     with np.errstate(invalid="ignore"):
         gap = np.abs(below / total[:, None] - everyone)
-    distance: Floats = gap @ np.diff(values[order]) / sd
-    return distance
+    return gap @ np.diff(values[order]) / sd
 
 
 # Uncertainty: its parts, its means by group, and how alike like people's predictions are.
@@ -237,8 +235,7 @@ def entropy_decomposition(members: ArrayLike) -> Decomposition:
 
 def _mean(members: Floats) -> Floats:
     """Return the members' mean, exact where they are identical."""
-    mean: Floats = members[0] + (members - members[0]).mean(axis=0)
-    return mean
+    return members[0] + (members - members[0]).mean(axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -98,13 +98,11 @@ class Calibration:
         """
         shape = (*z.shape[:-1], n_groups, self.size)
         if self.spread_sd is None:
-            scaled: Floats = z.reshape(shape) * np.array(self.mean_sd)
-            return scaled
+            return z.reshape(shape) * np.array(self.mean_sd)
         means, spreads, groups = np.split(z, [self.size, 2 * self.size], axis=-1)
         centre = (means * np.array(self.mean_sd))[..., None, :]
         spread = (np.abs(spreads) * np.array(self.spread_sd))[..., None, :]
-        theta: Floats = centre + spread * groups.reshape(shape)
-        return theta
+        return centre + spread * groups.reshape(shape)
 
     def to_normals(self, theta: Floats, spread: Floats, generator: np.random.Generator) -> Floats:
         """Draw the normals behind parameters (C, G, D) and spreads (C, D): the means are drawn."""
@@ -221,8 +219,7 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
     """
     shift = generator.random(columns)
     points = shift + np.outer(np.arange(1, rows + 1), kronecker_steps(columns))
-    inside: Floats = np.clip(points % 1, 1e-12, 1 - 1e-12)
-    return inside
+    return np.clip(points % 1, 1e-12, 1 - 1e-12)
 
 
 def _precisions(model: Calibration, n_groups: int, spread: Floats) -> Floats:

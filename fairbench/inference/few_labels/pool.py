@@ -578,5 +578,4 @@ def population_draws(
     merged = np.einsum("ag,tgc->tac", union, counts)
     if len(merged) == 1:
         return posterior_draws(merged[0], draws, generator)
-    drawn: Floats = posterior_draws(merged, 1, generator)[0]
-    return drawn
+    return posterior_draws(merged, 1, generator)[0]

@@ -32,9 +32,9 @@ from fairbench.inference.rates import (
     probability_ratio_below,
     rate_limits,
     ratio_limits,
+    sequence_limits,
     weighted_share,
 )
-from fairbench.inference.sequential import sequence_limits
 from fairbench.inference.survey import SurveyCounts
 from fairbench.metrics.registry import BINARY, Counts, Metric, Rate, metrics_of, shares_of
 

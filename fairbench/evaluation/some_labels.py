@@ -55,8 +55,7 @@ from fairbench.inference.posterior import (
     centred,
     posterior_draws,
 )
-from fairbench.inference.rates import Limits, quantile
-from fairbench.inference.sequential import lasting_level
+from fairbench.inference.rates import Limits, lasting_level, quantile
 from fairbench.inference.survey import Design, strata_sizes, weights
 from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom, binom
 
-from fairbench.inference.sequential import (
+from fairbench.inference.rates import (
     Sums,
     log_evidence_above,
     log_evidence_of_rate,

@@ -18,21 +18,6 @@ from fairbench.core.arrays import Codes, Floats
 from fairbench.core.errors import unknown_name
 from fairbench.inference.posterior import Beta, Normal
 
-
-class Arms(Protocol):
-    """The arms that strategies choose from: posterior draws, and rows that can be labelled."""
-
-    @property
-    def unlabelled(self) -> Codes:
-        """Return the rows of each arm without a label, (R, A)."""
-
-    def draw(self, generator: np.random.Generator) -> Floats:
-        """Draw every arm's parameters once from its posterior."""
-
-    def take(self, rows: Codes) -> Arms:
-        """Return some of the replications."""
-
-
 AnyPosterior = TypeVar("AnyPosterior", Beta, Normal)
 
 
@@ -85,6 +70,7 @@ class PosteriorArms(Generic[AnyPosterior]):
 
 BetaArms: TypeAlias = PosteriorArms[Beta]
 NormalArms: TypeAlias = PosteriorArms[Normal]
+Arms: TypeAlias = PosteriorArms[Any]
 
 
 # The expected reward of a label: how much it would teach (Ji et al., 2021, AAAI, section 4).
@@ -598,7 +584,7 @@ def _or_none(arms: Arms, chosen: Codes) -> Codes:
 
 
 def next_arms(
-    arms: BetaArms | NormalArms,
+    arms: Arms,
     reward: Reward,
     strategy: str,
     generator: np.random.Generator,

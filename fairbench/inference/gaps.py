@@ -22,6 +22,7 @@ from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.inference.rates import (
     Limits,
     difference_limits,
+    last_holding,
     probability_ratio_below,
     quantile,
     quick_limits,
@@ -151,40 +152,17 @@ def range_quantile(level: float, groups: int) -> float:
     if groups < 2 or not 0 < level < 1:
         raise ValueError(f"no studentised range of {groups} groups at level {level:g}")
 
-    def excess(logarithm: float) -> float:
-        """Return the log of the upper tail at a log quantile, less that of 1 - level."""
+    def is_less(logarithm: Floats) -> NDArray[np.bool_]:
+        """Return whether the upper tail at a log quantile is larger than 1 - level."""
         between = _BELOW - ndtr(_NORMALS - np.exp(logarithm))
-        over = 1 - between ** (groups - 1) @ (groups * _DENSITY)
-        return float(np.log(max(over, 1e-300) / (1 - level)))
+        return 1 - between ** (groups - 1) @ (groups * _DENSITY) > 1 - level
 
-    low, high = -2.0, 2.0
-    while excess(high) > 0:
-        low, high = high, high + 2
-    while excess(low) <= 0:
-        low, high = low - 2, low
-    return float(np.exp(_root(excess, low, high)))
+    return float(np.exp(last_holding(is_less, -40.0, 5.0, 60)))
 
 
 _NORMALS, _STEP = np.linspace(-8.5, 8.5, 171, retstep=True)
 _BELOW = ndtr(_NORMALS)
 _DENSITY = _STEP * np.exp(-(_NORMALS**2) / 2) / np.sqrt(2 * np.pi)
-
-
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a falling function crosses zero between two points (the Illinois method)."""
-    above, below = function(low), function(high)
-    value = np.inf
-    kept = 0  # 1 if the upper point was kept in the last step, -1 if the lower one
-    while abs(value) > 1e-14 and high - low > 1e-15 * max(1, high):
-        point = (low * below - high * above) / (below - above)
-        value = function(point)
-        if value > 0:
-            low, above = point, value
-            below, kept = (below / 2 if kept > 0 else below), 1
-        else:
-            high, below = point, value
-            above, kept = (above / 2 if kept < 0 else above), -1
-    return point
 
 
 def pairs(limits: Limits) -> tuple[Limits, Limits]:

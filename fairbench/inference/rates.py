@@ -350,9 +350,26 @@ def quantile(level: float) -> float:
     return float(special.ndtri((1 + level) / 2))
 
 
+def last_holding(
+    holds: Callable[[Floats], NDArray[np.bool_]],
+    start: ArrayLike,
+    end: ArrayLike,
+    halvings: int = 40,
+) -> Floats:
+    """Return the last values on the way from `start` to `end` of which something holds.
+
+    By bisection: it holds of the start and of all values up to one, and of none behind that.
+    """
+    holding, failing = np.asarray(start, float), np.asarray(end, float)
+    for _ in range(halvings):
+        middle = (holding + failing) / 2
+        further = holds(middle)
+        holding, failing = np.where(further, middle, holding), np.where(further, failing, middle)
+    return holding
+
+
 # Intervals of a rate, and of a mean of bounded values, that hold at every look.
 
-_HALVINGS = 40
 # Sizes of the bets on a mean, each half of the one before; all bets have the same stake.
 _BETS = 0.5 ** np.arange(1, 11)
 _COST = -np.log1p(-_BETS) - _BETS  # per squared value (Fan, Grama and Liu 2015)
@@ -389,8 +406,8 @@ def rate_sequence(successes: ArrayLike, size: ArrayLike, needed: ArrayLike) -> L
         return log_evidence_of_rate(x, n, rate) >= reach
 
     inside = np.where(n > 0, value, 0.5)
-    lower = _last_excluded(excluded, np.zeros(x.shape), inside)
-    upper = _last_excluded(excluded, np.ones(x.shape), inside)
+    lower = last_holding(excluded, np.zeros(x.shape), inside)
+    upper = last_holding(excluded, np.ones(x.shape), inside)
     return Limits(value, lower, upper)
 
 
@@ -460,20 +477,9 @@ def mean_sequence(sums: Sums, needed: ArrayLike) -> Limits:
 
     inside = np.where(n > 0, value, 0.0)
     outermost = -np.ones(n.shape)
-    lower = _last_excluded(excludes(total), outermost, inside)
-    upper = -_last_excluded(excludes(-total), outermost, -inside)
+    lower = last_holding(excludes(total), outermost, inside)
+    upper = -last_holding(excludes(-total), outermost, -inside)
     return Limits(value, lower, upper)
-
-
-def _last_excluded(
-    excluded: Callable[[Floats], NDArray[np.bool_]], out: Floats, inside: Floats
-) -> Floats:
-    """Return the last excluded value on the way from `out` to `inside`, by bisection."""
-    for _ in range(_HALVINGS):
-        middle = (out + inside) / 2
-        further = excluded(middle)
-        out, inside = np.where(further, middle, out), np.where(further, inside, middle)
-    return out
 
 
 def labels_until_above(mean: float, square: float, bound: float, needed: float) -> float:

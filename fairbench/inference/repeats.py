@@ -28,7 +28,7 @@ from scipy import special
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, pairs, simultaneous_level, smallest_ratio
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
-from fairbench.inference.selection import posterior_draws, student_draws
+from fairbench.inference.selection import inflation, posterior_draws, student_draws
 
 
 def mean_table_draws(
@@ -138,18 +138,6 @@ class Splits:
             return self.repeats / splits * cross_fold_inflation(1.0)
         return np.ones_like(splits)
 
-    def corrected_variance(self, splits: Floats) -> Floats:
-        """Return the variance of a mean over `splits` splits, relative to that between splits.
-
-        Notes
-        -----
-        It is Nadeau and Bengio's factor 1/J + s / (1 - s), for J splits and the share s of test
-        rows that two hold-outs have in common: the variance of the mean is 1/J + (1 - 1/J) s times
-        that of one split, and the variance between splits is 1 - s times that of one split. It is
-        conservative, as the variance between splits also contains that of their fits.
-        """
-        return 1 / splits + self.test_share / (1 - self.test_share)
-
 
 def cross_fold_inflation(crossed_pairs: float) -> float:
     """Return the factor by which the variance of a mean over folds grows through shared rows.
@@ -242,7 +230,7 @@ def _corrected_half_widths(values: Floats, splits: Splits, level: float) -> Floa
     count = np.isfinite(values).sum(axis=-1).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         squared = np.where(np.isfinite(values), values - finite_mean(values)[..., None], 0.0) ** 2
-        variance = squared.sum(axis=-1) / (count - 1) * splits.corrected_variance(count)
+        variance = squared.sum(axis=-1) / (count - 1) * inflation(count, splits.test_share)
         quantile = special.stdtrit(np.maximum(count - 1, 1), (1 + level) / 2)
         varies = (count > 1) & (variance > 0)  # equal values say nothing of their spread
         return np.where(varies, quantile * np.sqrt(variance), np.nan)

@@ -20,7 +20,7 @@ from fairbench.inference.means import (
     unseen_distance,
     with_one_more,
 )
-from fairbench.inference.rates import Limits, quantile
+from fairbench.inference.rates import Limits, last_holding, quantile
 from fairbench.inference.survey import Design, Sampled, sums
 from fairbench.metrics.regression import ERROR_ROWS
 
@@ -194,15 +194,14 @@ def _newcombe(estimates: Areas, level: Level) -> Floats:
     Both ends, (2, ...), are found by bisection, to seven digits.
     """
     m, n, area = estimates.positives, estimates.negatives, estimates.area
-    inner, outer = np.stack([area, area]), np.stack([np.zeros_like(area), np.ones_like(area)])
     rows, many = _quantile(level, estimates.units) ** 2 / np.maximum(m * n, 1), (m + n) / 2 - 1
-    for _ in range(24):
-        middle = (inner + outer) / 2
-        spread = (1 - middle) / (2 - middle) + middle / (1 + middle)
-        variance = middle * (1 - middle) * (1 + many * spread) * rows
-        reached = (area - middle) ** 2 <= variance
-        inner, outer = np.where(reached, middle, inner), np.where(reached, outer, middle)
-    return inner
+
+    def reached(p: Floats) -> NDArray[np.bool_]:
+        spread = (1 - p) / (2 - p) + p / (1 + p)
+        return (area - p) ** 2 <= p * (1 - p) * (1 + many * spread) * rows
+
+    outermost = np.stack([np.zeros_like(area), np.ones_like(area)])
+    return last_holding(reached, np.stack([area, area]), outermost, 24)
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,12 +321,8 @@ def _largest(bins: Bins, error: Floats, level: Level) -> Floats:
         less = (k + added) ** 2 - k**2  # of the variance of 1
         return error - noise * added + unseen + reach * np.sqrt(fixed - normal * less)
 
-    low, high = np.zeros_like(error), np.full_like(error, 40.0)
-    for _ in range(30):
-        middle = (low + high) / 2
-        possible = noise * middle <= allowed(middle)
-        low, high = np.where(possible, middle, low), np.where(possible, high, middle)
-    return allowed(low)
+    most = np.full_like(error, 40.0)
+    return allowed(last_holding(lambda k: noise * k <= allowed(k), np.zeros_like(error), most, 30))
 
 
 def _wilson(bins: Bins, z: Floats) -> tuple[Floats, Floats]:

@@ -493,8 +493,16 @@ def posterior_draws(values: Floats, test_share: float, draws: StudentDraws) -> F
     return drawn.T
 
 
-def inflation(splits: int, test_share: float) -> float:
-    """Return the factor from the variance over overlapping splits to that of their mean."""
+def inflation(splits: Any, test_share: float) -> Any:
+    """Return the factor from the variance over overlapping splits to that of their mean.
+
+    Notes
+    -----
+    It is Nadeau and Bengio's factor 1/J + s / (1 - s), for J splits and the share s of test rows
+    that two hold-outs have in common: the variance of the mean is 1/J + (1 - 1/J) s times that of
+    one split, and the variance between splits is 1 - s times that of one split. It is conservative,
+    as the variance between splits also contains that of their fits.
+    """
     return 1 / splits + test_share / (1 - test_share)
 
 

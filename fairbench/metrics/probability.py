@@ -105,8 +105,12 @@ def reliability(
         bin).
     """
     y, p = np.asarray(target, float), np.asarray(score, float)
-    everyone = np.zeros(len(y), np.int64)
-    return reliabilities(y, p, everyone, 1, bins=bins, equal_mass=equal_mass)[0]
+    one_group = np.zeros(len(y), np.int64)
+    cell = bins_of_mass(p, one_group, 1, bins) if equal_mass else bins_of_width(p, bins)
+    size = np.bincount(cell, minlength=bins)
+    used = size > 0
+    mean_score, base_rate = (np.bincount(cell, w, bins)[used] / size[used] for w in (p, y))
+    return Reliability(size[used], mean_score, base_rate)
 
 
 def bins_of_mass(
@@ -148,25 +152,6 @@ def bins_of_mass(
     index = np.empty(len(codes), np.int64)
     index[order] = np.repeat(bin_of_block, np.diff(first, append=len(order)))
     return index
-
-
-def reliabilities(
-    target: Floats,
-    score: Floats,
-    codes: NDArray[np.integer],
-    groups: int,
-    *,
-    bins: int = 15,
-    equal_mass: bool = False,
-) -> list[Reliability]:
-    """Return the reliability diagrams of rows (n,) in groups 0 .. G - 1."""
-    index = bins_of_mass(score, codes, groups, bins) if equal_mass else bins_of_width(score, bins)
-    cell = bins * codes + index
-    size = np.bincount(cell, minlength=bins * groups)
-    with np.errstate(invalid="ignore"):
-        shares = [np.bincount(cell, w, minlength=bins * groups) / size for w in (score, target)]
-    of_groups = zip(*(array.reshape(groups, bins) for array in (size, *shares)), strict=True)
-    return [Reliability(*(column[row[0] > 0] for column in row)) for row in of_groups]
 
 
 def expected_calibration_error(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from fairbench.core.arrays import Codes, Floats, Mask
+from fairbench.core.arrays import Codes, Floats, Mask, divide
 from fairbench.inference.rates import (
     Limits,
     difference_limits,
@@ -346,8 +346,7 @@ def smallest_ratio(rates: GroupLimits) -> Limits:
     )
     is_pair = ~np.eye(wide.value.shape[-1], dtype=bool)
     smallest, largest = rates.pointwise.value.min(axis=-1), rates.pointwise.value.max(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.where(largest > 0, smallest / largest, np.nan)
+    value = divide(smallest, largest)
     upper = np.where(is_pair, wide.upper, np.inf).min(axis=(-2, -1))
     lower = np.where(is_pair, pointwise.lower, np.inf).min(axis=(-2, -1))
     return Limits(value, np.fmin(lower, np.fmin(value, 1)), np.fmax(np.fmin(upper, 1), value))
@@ -498,8 +497,7 @@ def ratios_to_highest(
     upper = ratio_limits(*pairs(wider), correlation).upper
     among = np.where(highest, rates.value, -np.inf)
     top = among.max(axis=-1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.where(top > 0, rates.value / top, np.nan)
+    value = divide(rates.value, top)
     most = np.where(highest, 1.0, np.inf)
     smallest_limits = (
         np.where(compared, pointwise.lower, np.inf).min(axis=-1),

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from scipy.special import betaln, xlog1py, xlogy
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, divide
 
 # Rows up to which a rate's limits are halfway to the exact ones, and from which on Jeffreys'.
 _FEW, _MANY = 30, 90
@@ -87,8 +87,7 @@ def rate_limits(successes: ArrayLike, size: ArrayLike, *, level: ArrayLike = 0.9
     x, n, tail = np.broadcast_arrays(
         np.asarray(successes, float), np.asarray(size, float), (1 - levels) / 2
     )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.where(n > 0, x / n, np.nan)
+    value = divide(x, n)
     # The upper limits are the mirror image of the lower ones of n - x.
     lower, mirrored = _lower_limit(*np.broadcast_arrays(np.stack([x, n - x]), n, tail))
     # Rounding must not put a rate outside its interval.
@@ -300,7 +299,7 @@ def ratio_limits(first: Limits, second: Limits, correlation: ArrayLike = 0.0) ->
     b_lower = p * q - r * (p - first.lower) * (second.upper - q)
     b_upper = p * q - r * (first.upper - p) * (q - second.lower)
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.where(q > 0, p / q, np.nan)
+        value = divide(p, q)
         c_lower = first.lower * (2 * p - first.lower)
         a_lower = second.upper * (2 * q - second.upper)
         root = b_lower + np.sqrt(np.maximum(b_lower**2 - a_lower * c_lower, 0))
@@ -398,8 +397,7 @@ def rate_sequence(successes: ArrayLike, size: ArrayLike, needed: ArrayLike) -> L
     x, n, reach = np.broadcast_arrays(
         *(np.asarray(array, float) for array in (successes, size, needed))
     )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.where(n > 0, x / n, np.nan)
+    value = divide(x, n)
 
     def excluded(rate: Floats) -> NDArray[np.bool_]:
         """Return whether the evidence excludes rates."""
@@ -468,8 +466,7 @@ def mean_sequence(sums: Sums, needed: ArrayLike) -> Limits:
     n, total, squares, reach = np.broadcast_arrays(
         *(np.asarray(array, float) for array in (*sums, needed))
     )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.where(n > 0, total / n, np.nan)
+    value = divide(total, n)
 
     def excludes(signed_total: Floats) -> Callable[[Floats], NDArray[np.bool_]]:
         """Return the function that tells whether values with this total exclude lower means."""

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, divide
 from fairbench.metrics.probability import brier_rows, expected_calibration_error, log_loss_rows
 from fairbench.metrics.registry import (
     FN,
@@ -42,7 +42,7 @@ def difference(rate: Rate, counts: Counts) -> Floats:
 def ratio(rate: Rate, counts: Counts) -> Floats:
     """Return `rate` of every other group over the reference's; NaN where the reference's is 0."""
     values = rate(counts)
-    return _divide(values[..., 1:], values[..., :1])
+    return divide(values[..., 1:], values[..., :1])
 
 
 def mean_rate(first: Rate, second: Rate, counts: Counts) -> Floats:
@@ -62,13 +62,8 @@ def extreme_ratio(rate: Rate, counts: Counts) -> Floats:
     """
     values = rate(counts)
     if values.shape[-1] == 2:
-        return _divide(values[..., 1], values[..., 0])
-    return _divide(values.min(axis=-1), values.max(axis=-1))
-
-
-def _divide(top: Floats, bottom: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(bottom > 0, top / bottom, np.nan)
+        return divide(values[..., 1], values[..., 0])
+    return divide(values.min(axis=-1), values.max(axis=-1))
 
 
 def debiased(metric: Callable[[Counts], Floats], counts: Counts, resampled: Counts) -> Floats:

@@ -284,7 +284,7 @@ class WidestGap:
     def expected(self, arms: BetaArms, theta: Floats) -> Floats:
         """Return the expected gain, (R, A), if these rates tell which arms are furthest apart."""
         pair = _furthest(theta)
-        gain = self._comparison.expected(
+        gain = ComparisonReward(self.margin).expected(
             _arms_of_pair(arms, pair), np.take_along_axis(theta, pair, axis=1)
         )
         return _spread(gain, pair, theta.shape, _OTHERS)
@@ -292,13 +292,9 @@ class WidestGap:
     def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
         """Return mean and sd of the gain, (R, A) each, for the arms whose means are furthest."""
         pair = _furthest(arms.posterior.mean)
-        mean, sd = self._comparison.moments(_arms_of_pair(arms, pair))
+        mean, sd = ComparisonReward(self.margin).moments(_arms_of_pair(arms, pair))
         shape = arms.unlabelled.shape
         return _spread(mean, pair, shape, _OTHERS), _spread(sd, pair, shape, 0.0)
-
-    @property
-    def _comparison(self) -> ComparisonReward:
-        return ComparisonReward(self.margin)
 
 
 @dataclass(frozen=True, eq=False)

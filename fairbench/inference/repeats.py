@@ -171,8 +171,8 @@ def mean_limits(
     splits: Splits,
     *,
     level: float = 0.95,
-    ratio: NDArray[np.bool_] | None = None,
-    chance: Floats | None = None,
+    ratio: NDArray[np.bool_] | bool = False,
+    chance: Floats | float = np.nan,
 ) -> Limits:
     """Return means over the S splits of a run with intervals.
 
@@ -194,10 +194,10 @@ def mean_limits(
     -------
     Limits (...); NaN where neither repeats nor the splits' own intervals say anything.
     """
+    is_ratio = np.broadcast_to(ratio, values.shape[:-1])
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled_values, *scaled_limits = (
-            array if ratio is None else np.where(ratio[..., None], np.log(array), array)
-            for array in (values, lower, upper)
+            np.where(is_ratio[..., None], np.log(array), array) for array in (values, lower, upper)
         )
         mean = finite_mean(scaled_values)
         count = np.isfinite(scaled_values).sum(axis=-1)
@@ -208,17 +208,13 @@ def mean_limits(
         )
         half = _corrected_half_widths(scaled_values, splits, level)
         if splits.kind != REPEATS:
-            distance_from_chance = np.nan if chance is None else np.abs(mean - chance)
-            may_be_chance = distance_from_chance <= half
+            may_be_chance = np.abs(mean - chance) <= half
             is_near = (splits.kind == FOLDS) & may_be_chance & np.isfinite(below)
             half = np.where(is_near, half, np.nan)
         limits = Limits(mean, mean - np.fmax(half, below), mean + np.fmax(half, above))
-        if ratio is None:
-            return limits
         # Only ratios are on the log scale: the exponential of another value could be infinite.
-        logs = (np.where(ratio, limit, 0.0) for limit in limits)
-        return Limits(
-            *(np.where(ratio, np.exp(log), limit) for log, limit in zip(logs, limits, strict=True))
+        return limits.apply(
+            lambda limit: np.where(is_ratio, np.exp(np.where(is_ratio, limit, 0.0)), limit)
         )
 
 

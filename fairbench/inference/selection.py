@@ -39,6 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from fairbench.core.arrays import Floats, Mask, rng
+from fairbench.inference.survey import sums
 
 # By how many standard errors candidates are supposed to be nearer to the chosen one, or to a bound.
 _AS_OBSERVED, _MODERATE, _FAR = 0.0, 1.5, 3.0
@@ -664,25 +665,18 @@ class JudgingRows:
         influence : the contribution of each row to each error.
         fresh : whether the sampling variance of the fresh rows is added.
         """
-        unit_sums = _sums(self.unit, influence, int(self.unit.max()) + 1)
-        covariance = unit_sums.T @ unit_sums
+        by_unit = sums(influence.T, self.unit, int(self.unit.max()) + 1)
+        covariance = by_unit @ by_unit.T
         if fresh:
             code = self._unit_and_fold
-            sums = _sums(code, influence, int(code.max()) + 1)
-            covariance = covariance + sums.T @ sums * self.rows_per_fresh_row
-        return np.asarray(covariance)
+            by_pair = sums(influence.T, code, int(code.max()) + 1)
+            covariance = covariance + by_pair @ by_pair.T * self.rows_per_fresh_row
+        return covariance
 
     @property
     def rows_per_fresh_row(self) -> float:
         """The number of rows judged on, divided by that of fresh rows."""
         return len(self.unit) / self.fresh
-
-
-def _sums(code: NDArray[np.int64], values: Floats, count: int) -> Floats:
-    """Return the sums over rows with the same code, (n, ...) -> (count, ...)."""
-    flat = np.asarray(values, float).reshape(len(values), -1)
-    sums = [np.bincount(code, column, count) for column in flat.T]
-    return np.asarray(np.stack(sums, axis=1), float).reshape(count, *values.shape[1:])
 
 
 def value_limits(estimate: GoalEstimate, rows: JudgingRows, tails: Tails) -> Interval:
@@ -809,7 +803,7 @@ def stack_noise(
     """
     return np.stack(
         [
-            np.stack([_sums(judging.unit, metric.linear, units) for metric in metrics])
+            np.stack([sums(metric.linear, judging.unit, units) for metric in metrics])
             for metrics, judging in zip(estimates, rows, strict=True)
         ]
     )

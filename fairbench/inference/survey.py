@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from fairbench.core.arrays import Codes, Floats
+from fairbench.core.arrays import Codes, Floats, divide
 from fairbench.core.errors import UserError
 from fairbench.data.in_memory import as_array, check_exact
 from fairbench.inference.rates import Limits, rate_limits
@@ -501,10 +501,7 @@ class SurveyCounts:
         is that of its accuracy or of its selection rate, whichever is smaller.
         """
         size = np.minimum(self.size(accuracy), self.size(selection_rate))
-        total_weight = self.weighted.sum(axis=1)
-        scale = np.divide(
-            size, total_weight, out=np.zeros_like(total_weight), where=total_weight > 0
-        )
+        scale = np.nan_to_num(divide(size, self.weighted.sum(axis=1)))
         return self.weighted * scale[:, None]
 
 
@@ -531,8 +528,7 @@ def strata_sizes(group: Codes, stratum: Codes) -> Codes:
 
 def weights(sizes: Codes, labels: Codes) -> Floats:
     """Return how many rows a label of each stratum stands for, 0 where there is none."""
-    rows = np.asarray(sizes, float)
-    return np.divide(rows, labels, out=np.zeros_like(rows), where=labels > 0)
+    return np.nan_to_num(divide(sizes, labels))
 
 
 def stratified_error(

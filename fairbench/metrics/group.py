@@ -126,7 +126,9 @@ class RocHull:
         rows_below, fn = (
             np.concatenate([[0], sums.cumsum()])[block_starts] for sums in (size, positives)
         )
-        counts = _counts_of_negatives(rows_below - fn, fn)
+        tn = rows_below - fn
+        # The last threshold is above all scores.
+        counts = np.stack([tn, tn[-1] - tn, fn, fn[-1] - fn], axis=1)
         return cls(np.concatenate([[-np.inf], between, [np.inf]]), counts)
 
     def counts_of(self, target: Floats, score: Floats) -> Floats:
@@ -164,11 +166,6 @@ def counts_at(
     by_decision = np.stack([negative, all_rows - negative], axis=2)  # (G, label, decision, K)
     counts = by_decision.reshape(groups, 4, steps - 1).take(threshold_index, axis=-1)
     return np.moveaxis(counts, -1, 0)
-
-
-def _counts_of_negatives(tn: Floats, fn: Floats) -> Floats:
-    """Return the counts (V, 4) at thresholds from TN and FN; the last is above all scores."""
-    return np.stack([tn, tn[-1] - tn, fn, fn[-1] - fn], axis=1)
 
 
 Weights = list[Floats]  # of one sample: for each group (E, V), of its V thresholds at E relaxations
@@ -356,18 +353,13 @@ def _unconstrained_optimum(
     another threshold that is about as good, so that a solver has to choose.
     """
     thresholds = [int(hull.costs.argmin()) for hull in hulls]
-    if any(not _is_clear(hull.costs) for hull in hulls):
+    # Whether the least cost is clearly less than the second.
+    if any(np.diff(np.partition(hull.costs, 1)[:2]) < _CLEARLY for hull in hulls):
         return thresholds, np.inf
     counts = np.stack(
         [hull.counts[threshold] for hull, threshold in zip(hulls, thresholds, strict=True)]
     )
     return thresholds, float(np.max([gap(rate, counts) for rate in rates]))
-
-
-def _is_clear(costs: Floats) -> bool:
-    """Say whether the least cost is clearly less than the second."""
-    least, second = np.partition(costs, 1)[:2]
-    return bool(second - least >= _CLEARLY)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ among similar people (:func:`variance_decomposition`, :class:`GroupMeans`,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from scipy.special import ndtr
 
 from fairbench.core.arrays import Floats
 from fairbench.metrics.probability import mean_over_ties, spearman, tie_blocks
+from fairbench.metrics.regression import normal_quantile
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ class GroupMeans:
     def difference(self, level: float) -> tuple[Floats, Floats, Floats]:
         """Return every mean less the reference's, with the ends of its interval, (..., G, V)."""
         value = self.mean - self.mean[..., :1, :]
-        half = _quantile(level) * np.hypot(self.error, self.error[..., :1, :])
+        half = normal_quantile(level) * np.hypot(self.error, self.error[..., :1, :])
         return value, value - half, value + half
 
     def ratio(self, level: float) -> tuple[Floats, Floats, Floats]:
@@ -314,12 +314,8 @@ def _sums(values: Floats, group: NDArray[np.integer], groups: int) -> Floats:
 
 
 def _log_interval(value: Floats, log_error: Floats, level: float) -> tuple[Floats, Floats]:
-    factor = np.exp(_quantile(level) * log_error)
+    factor = np.exp(normal_quantile(level) * log_error)
     return value / factor, value * factor
-
-
-def _quantile(level: float) -> float:
-    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 @dataclass(frozen=True, eq=False)

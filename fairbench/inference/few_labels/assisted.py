@@ -225,7 +225,7 @@ class LabelledRows:
         6. Leave the variance of labelled rows as it is: their labels are known.
         """
         group, weight, n_labels = self.group[self.rows], self._weights, self._labels
-        rows = np.maximum(self._group_sizes, 1)
+        rows = np.maximum(self._sum_all(np.ones(len(self.group))), 1)
         mean_of_all = self._sum_all(expected) / rows
         squares_of_all = (expected - mean_of_all[self.group]) ** 2
         if self.spread is not None:
@@ -293,11 +293,6 @@ class LabelledRows:
         pairs = np.unique(np.stack([self.group[self.rows], self.weight]), axis=1)
         n_weights = np.bincount(pairs[0].astype(np.int64), minlength=self.groups)
         return np.asarray((n_labels - np.maximum(n_weights - 1, 0)) / np.maximum(n_labels, 1))
-
-    @property
-    def _group_sizes(self) -> Floats:
-        """The numbers of rows (G,) of the groups."""
-        return self._sum_all(np.ones(len(self.group)))
 
     def _sum(self, values: Floats) -> Floats:
         """Return the sums (G,) of values (n,) of labelled rows."""

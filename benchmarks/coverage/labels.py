@@ -20,7 +20,6 @@ from fairbench.audits.labelling.questions import LEAST_SHARE
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.intervals import LabelledIntervals
 from fairbench.inference.active import BetaArms, Lowest, choose
-from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import centred
 from fairbench.inference.rates import (
@@ -32,6 +31,7 @@ from fairbench.inference.rates import (
     sequence_limits,
     together,
 )
+from fairbench.inference.survey import LabelledRows
 from fairbench.metrics import registry as rates
 from fairbench.metrics.registry import (
     BINARY,

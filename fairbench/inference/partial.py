@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Codes, Floats, Mask
-from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import simultaneous_level
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import FN, FP, TN, TP, Rate, binary_confusion
 
 

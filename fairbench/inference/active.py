@@ -70,7 +70,7 @@ class PosteriorArms(Generic[AnyPosterior]):
 
 BetaArms: TypeAlias = PosteriorArms[Beta]
 NormalArms: TypeAlias = PosteriorArms[Normal]
-Arms: TypeAlias = PosteriorArms[Any]
+Arms: TypeAlias = Any  # these, or others with `unlabelled`, `draw` and `take`
 
 
 # The expected reward of a label: how much it would teach (Ji et al., 2021, AAAI, section 4).
@@ -96,11 +96,11 @@ class Highest:
 
     sign = 1
 
-    def expected(self, arms: BetaArms | NormalArms, theta: Floats) -> Floats:
+    def expected(self, arms: Arms, theta: Floats) -> Floats:
         """Return theta, or its negative where the lowest are sought."""
         return self.sign * theta
 
-    def moments(self, arms: BetaArms | NormalArms) -> tuple[Floats, Floats]:
+    def moments(self, arms: Arms) -> tuple[Floats, Floats]:
         """Return the moments of that."""
         return self.sign * arms.posterior.mean, np.sqrt(arms.posterior.variance)
 

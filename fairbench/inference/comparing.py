@@ -394,8 +394,7 @@ class Density:
         position = (points - low) / [self.x[1] - self.x[0], self.y[1] - self.y[0]]
         on_grid = ((position >= 0) & (position <= _GRID - 1)).all(axis=1)
         position = np.where(on_grid[:, None], position, 0)
-        corner = np.minimum(position.astype(np.intp), _GRID - 2)
-        indices, weights = _corners(corner, position - corner)
+        indices, weights = _corners(position)
         density = (self.values.ravel()[indices] * weights).sum(axis=0)
         return on_grid & (density >= self.threshold)
 
@@ -478,8 +477,7 @@ def _planar_region(draws: Floats, level: float) -> tuple[NDArray[np.bool_], floa
     low, high = draws.min(axis=0) - pad, draws.max(axis=0) + pad
     step = (high - low) / (_GRID - 1)
     position = (draws - low) / step
-    corner = np.minimum(position.astype(np.intp), _GRID - 2)
-    indices, weights = _corners(corner, position - corner)
+    indices, weights = _corners(position)
     # A kernel narrower than the grid, of two almost equal objectives, would ring.
     covariance = bandwidth / np.outer(step, step) + 2 * np.eye(2)
     counts: Floats = np.bincount(indices.ravel(), weights.ravel(), _GRID**2).astype(np.float64)
@@ -493,10 +491,11 @@ def _planar_region(draws: Floats, level: float) -> tuple[NDArray[np.bool_], floa
     return at_draws >= threshold, area, density
 
 
-def _corners(corner: NDArray[np.intp], fraction: Floats) -> tuple[NDArray[np.intp], Floats]:
-    """Return flat indices and bilinear weights (4, T) of the grid points around each draw."""
+def _corners(position: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """Return flat indices and bilinear weights (4, T) of the grid points around positions."""
+    corner = np.minimum(position.astype(np.intp), _GRID - 2)
     i = corner[:, 0] * _GRID + corner[:, 1]
-    fx, fy = fraction[:, 0], fraction[:, 1]
+    fx, fy = (position - corner).T
     weights = np.stack([(1 - fx) * (1 - fy), (1 - fx) * fy, fx * (1 - fy), fx * fy])
     return np.stack([i, i + 1, i + _GRID, i + _GRID + 1]), weights
 

@@ -87,14 +87,11 @@ class Calibration:
         columns[group, :, np.arange(len(score))] = self.features(score).T
         return columns.reshape(n_groups * self.size, len(score))
 
-    def normals(self, n_groups: int) -> int:
-        """Return the number of standard normals that the whole prior is made from."""
-        return (n_groups + 2 * (self.spread_sd is not None)) * self.size
-
     def from_normals(self, z: Floats, n_groups: int) -> Floats:
         """Return parameters from independent standard normals, (..., Z) -> (..., G, D).
 
-        They are means, spreads (by their absolute value) and groups; groups alone without spreads.
+        They are Z = (2 + G) D means, spreads (by their absolute value) and groups; groups alone
+        without spreads.
         """
         shape = (*z.shape[:-1], n_groups, self.size)
         if self.spread_sd is None:

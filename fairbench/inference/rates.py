@@ -428,8 +428,27 @@ class Sums(NamedTuple):
         return Sums(*(np.asarray(array)[index] for array in self))
 
     def limits(self, needed: ArrayLike) -> Limits:
-        """Return the means with intervals that hold at every look; see :func:`mean_sequence`."""
-        return mean_sequence(self, needed)
+        """Return means of values between -1 and 1 with intervals that hold at every look.
+
+        Parameters
+        ----------
+        needed : the logarithm of the evidence that excludes a mean on either side: log(2 / a) for a
+            confidence of 1 - a at all looks together.
+        """
+        n, total, squares, reach = np.broadcast_arrays(
+            *(np.asarray(array, float) for array in (*self, needed))
+        )
+        value = divide(total, n)
+
+        def excludes(signed_total: Floats) -> Callable[[Floats], NDArray[np.bool_]]:
+            """Return the function that tells whether values with this total exclude lower means."""
+            return lambda mean: log_evidence_above(Sums(n, signed_total, squares), mean) >= reach
+
+        inside = np.where(n > 0, value, 0.0)
+        outermost = -np.ones(n.shape)
+        lower = last_holding(excludes(total), outermost, inside)
+        upper = -last_holding(excludes(-total), outermost, -inside)
+        return Limits(value, lower, upper)
 
     def outside(self, lower: Floats, upper: Floats, needed: Floats) -> NDArray[np.bool_]:
         """Return whether the evidence that the mean is outside the bounds reaches `needed`."""
@@ -455,30 +474,6 @@ def log_evidence_above(sums: Sums, mean: ArrayLike) -> Floats:
     return np.logaddexp.reduce(won, axis=-1) - np.log(len(_BETS))
 
 
-def mean_sequence(sums: Sums, needed: ArrayLike) -> Limits:
-    """Return means of values between -1 and 1 with intervals that hold at every look.
-
-    Parameters
-    ----------
-    needed : the logarithm of the evidence that excludes a mean on either side: log(2 / a) for a
-        confidence of 1 - a at all looks together.
-    """
-    n, total, squares, reach = np.broadcast_arrays(
-        *(np.asarray(array, float) for array in (*sums, needed))
-    )
-    value = divide(total, n)
-
-    def excludes(signed_total: Floats) -> Callable[[Floats], NDArray[np.bool_]]:
-        """Return the function that tells whether values with this total exclude lower means."""
-        return lambda mean: log_evidence_above(Sums(n, signed_total, squares), mean) >= reach
-
-    inside = np.where(n > 0, value, 0.0)
-    outermost = -np.ones(n.shape)
-    lower = last_holding(excludes(total), outermost, inside)
-    upper = -last_holding(excludes(-total), outermost, -inside)
-    return Limits(value, lower, upper)
-
-
 def labels_until_above(mean: float, square: float, bound: float, needed: float) -> float:
     """Return the number of values after which a mean above a bound is found, with expected sums.
 
@@ -487,7 +482,7 @@ def labels_until_above(mean: float, square: float, bound: float, needed: float) 
     mean : the mean of the values.
     square : the mean of their squares.
     bound : the bound.
-    needed : the logarithm of the evidence, as in :func:`mean_sequence`.
+    needed : the logarithm of the evidence, as in :meth:`Sums.limits`.
     """
     size = np.geomspace(1, 1e8, 4000)
     evidence = log_evidence_above(Sums(size, size * mean, size * square), bound)

@@ -250,11 +250,6 @@ class _LeastCost:
         vertices = order[isotonic_regression(slopes, weights=steps).blocks]
         return cls(vertices, values[vertices], costs[vertices], len(costs))
 
-    @property
-    def best(self) -> float:
-        """The rate at which it costs least."""
-        return float(self.rate[self.cost.argmin()])
-
     def weights(self, rate: Floats) -> Floats:
         """Return the mixtures (E, V) of least cost at values (E,) of the rate.
 
@@ -287,7 +282,7 @@ def _at_one_rate(hulls: Sequence[RocHull], rate: Rate, relaxations: Floats) -> W
     at_vertices = np.broadcast_to(vertices, (len(relaxations), len(vertices)))
     low = np.hstack([at_vertices, at_vertices - window])
     high = np.hstack([at_vertices + window, at_vertices])
-    group_rates = [np.clip(group.best, low, high) for group in groups]
+    group_rates = [np.clip(group.rate[group.cost.argmin()], low, high) for group in groups]
     group_costs = [
         np.interp(rates, group.rate, group.cost)
         for group, rates in zip(groups, group_rates, strict=True)

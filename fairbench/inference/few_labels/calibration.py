@@ -219,21 +219,6 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
     return np.clip(points % 1, 1e-12, 1 - 1e-12)
 
 
-def _precisions(model: Calibration, n_groups: int, spread: Floats) -> Floats:
-    """Return the inverse of sigma^2 I + mean_sd^2 11' for each parameter, interleaved."""
-    mean_variance = np.array(model.mean_sd) ** 2
-    if model.spread_sd is None:
-        return np.diag(np.tile(1 / mean_variance, n_groups))[None]
-    within = 1 / spread**2
-    shared = within**2 * mean_variance / (1 + n_groups * mean_variance * within)
-    size = n_groups * model.size
-    precision = np.zeros((len(spread), n_groups, model.size, n_groups, model.size))
-    for k in range(model.size):
-        precision[:, :, k, :, k] = -shared[:, k, None, None]
-        precision[:, range(n_groups), k, range(n_groups), k] += within[:, k, None]
-    return precision.reshape(len(spread), size, size)
-
-
 def modes(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
     """Return the posterior mode and precision at every node, by Fisher scoring.
 
@@ -385,8 +370,21 @@ class Proposal:
 
     @cached_property
     def precision(self) -> Floats:
-        """The prior precisions (J, P, P) of the P = G D parameters, group by group."""
-        return _precisions(self.model, self.n_groups, self.nodes)
+        """The prior precisions (J, P, P) of the P = G D parameters, group by group.
+
+        They are the inverse of sigma^2 I + mean_sd^2 11' for each parameter, interleaved.
+        """
+        model, n_groups, nodes = self.model, self.n_groups, len(self.nodes)
+        mean_variance = np.array(model.mean_sd) ** 2
+        if model.spread_sd is None:
+            return np.diag(np.tile(1 / mean_variance, n_groups))[None]
+        within = 1 / self.nodes**2
+        shared = within**2 * mean_variance / (1 + n_groups * mean_variance * within)
+        precision = np.zeros((nodes, n_groups, model.size, n_groups, model.size))
+        for k in range(model.size):
+            precision[:, :, k, :, k] = -shared[:, k, None, None]
+            precision[:, range(n_groups), k, range(n_groups), k] += within[:, k, None]
+        return precision.reshape(nodes, n_groups * model.size, -1)
 
     @cached_property
     def log_determinant(self) -> Floats:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fairbench.comparison.alternative import Searched, compare_models, gap_named
 from fairbench.comparison.runs import SharedRows
 from fairbench.core.arrays import Floats, rng
-from fairbench.inference.tuned_gain import is_enough, least_gap
+from fairbench.inference.selection import is_enough, least_gap
 
 LEVEL, RISK = 0.95, 0.025
 TRULY = 20_000  # people of whom the truth is taken

@@ -20,11 +20,18 @@ from fairbench.audits.labelling.questions import LEAST_SHARE
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.intervals import LabelledIntervals
 from fairbench.inference.active import BetaArms, Lowest, choose
-from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import centred
-from fairbench.inference.rates import Limits, difference_limits, mean_limits, rate_limits
-from fairbench.inference.sequential import found_limits, sequence_limits, together
+from fairbench.inference.rates import (
+    Limits,
+    difference_limits,
+    found_limits,
+    mean_limits,
+    rate_limits,
+    sequence_limits,
+    together,
+)
+from fairbench.inference.survey import LabelledRows
 from fairbench.metrics import registry as rates
 from fairbench.metrics.registry import (
     BINARY,

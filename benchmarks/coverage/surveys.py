@@ -14,10 +14,16 @@ from scipy import special
 from benchmarks.coverage.counts import thinned, varied
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample, bounded
 from fairbench.core.arrays import Floats
-from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
+from fairbench.inference.gaps import (
+    GroupLimits,
+    StandardisedRates,
+    largest_difference,
+    largest_gap,
+    simultaneous_level,
+    smallest_standardised_ratio,
+)
 from fairbench.inference.means import Moments, around, loss_limits
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
-from fairbench.inference.standardised import StandardisedRates, largest_difference, smallest_ratio
 from fairbench.inference.survey import Design, Sampled, SurveyCounts
 from fairbench.metrics.registry import selection_rate
 
@@ -381,7 +387,7 @@ def _ours_standardised(counts: Counts, _: np.random.Generator) -> Mapping[str, I
     rates = StandardisedRates.of(counts.successes, counts.size)
     among = counts.among
     largest, _ahead = largest_difference([rates], [among], level=LEVEL)
-    smallest = smallest_ratio(rates, among, level=LEVEL)
+    smallest = smallest_standardised_ratio(rates, among, level=LEVEL)
     two = (counts.successes[:, [-1, 0]], counts.size[:, [-1, 0]])
     of_own = StandardisedRates.of(*two, mix=counts.size[:, -1]).ratios(level=LEVEL)
     there = among[:, -1, 0]

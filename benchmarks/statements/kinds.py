@@ -34,8 +34,7 @@ from fairbench.data.groups import group_columns
 from fairbench.evaluation.by_group import shares_of_places
 from fairbench.evaluation.findings import GAP, SHARE, ErrorBudget, Finding
 from fairbench.evaluation.predictions import Labelled
-from fairbench.inference.exposure import exposure_weights, top_weights
-from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.gaps import GroupLimits, exposure_weights, largest_gap, top_weights
 from fairbench.metrics.registry import label
 
 

@@ -50,7 +50,6 @@ from fairbench.evaluation.findings import (
 )
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
-from fairbench.inference.few_labels.assisted import needs_no_label
 from fairbench.inference.few_labels.calibration import SIGNED, calibration_p_values
 from fairbench.inference.few_labels.pool import (
     CalibrationPosterior,
@@ -61,6 +60,7 @@ from fairbench.inference.few_labels.pool import (
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.posterior import DIRICHLET
 from fairbench.inference.rates import Limits
+from fairbench.inference.survey import needs_no_label
 from fairbench.metrics.registry import BINARY, metrics_of
 
 ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way

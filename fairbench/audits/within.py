@@ -23,9 +23,8 @@ from fairbench.evaluation.intervals import GapInterval
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.stratified import Stratified, evaluate_within
 from fairbench.evaluation.table import MetricTable
-from fairbench.inference.gaps import GroupLimits, largest_gap
+from fairbench.inference.gaps import GroupLimits, StandardisedRates, largest_difference, largest_gap
 from fairbench.inference.rates import difference_limits
-from fairbench.inference.standardised import StandardisedRates, largest_difference
 from fairbench.metrics.registry import BINARY, Rate, metrics_of, shares_of
 
 

@@ -21,10 +21,10 @@ from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, together
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.tuning import Family, Trial, label_rows
 from fairbench.inference.rates import rate_limits
-from fairbench.inference.selection import Tails, verdict_of
-from fairbench.inference.tuned_gain import (
+from fairbench.inference.selection import (
     GoalEstimate,
     JudgingRows,
+    Tails,
     chance_of_better,
     chosen_tails,
     further_gain,
@@ -32,6 +32,7 @@ from fairbench.inference.tuned_gain import (
     least_gap,
     stack_noise,
     value_limits,
+    verdict_of,
 )
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
 from fairbench.results.predictions import TEST

@@ -810,7 +810,7 @@ def _compare_repeats(
     fractions : the effective sample fractions of both runs' pooled rows.
     """
     objectives = [objective(name) for name in settings.objectives]
-    rope = settings.rope or tuple(goal.epsilon for goal in objectives)
+    rope = settings.rope or tuple(goal.metric.epsilon for goal in objectives)
     counts = _effective_counts(runs, repeats, fractions, settings)
     generator = rng(settings.seed, "comparison", runs[0].people.name, repeats[0])
     averaged = [np.mean(count, axis=0) for count in counts]

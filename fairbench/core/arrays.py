@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,12 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.int64]  # of groups, classes or cells, from 0
 Rows = NDArray[np.int64]  # positions of rows, from 0
+
+
+def divide(top: NDArray[Any], bottom: NDArray[Any]) -> Floats:
+    """Return top / bottom; NaN where `bottom` is not above 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(bottom > 0, top / bottom, np.nan)
 
 
 Key = str | int

@@ -24,13 +24,15 @@ from fairbench.data.columns import MulticlassScores, tally
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.predictions import AllGroups
 from fairbench.evaluation.table import records
-from fairbench.inference.exposure import exposure_weights, top_weights, weighted_shares
 from fairbench.inference.gaps import (
     GroupLimits,
+    exposure_weights,
     leads,
     ratios_to_group,
     ratios_to_highest,
     simultaneous_level,
+    top_weights,
+    weighted_shares,
     wider_level,
 )
 from fairbench.inference.means import Moments, around, by_group, loss_limits, outcome_limits
@@ -48,8 +50,7 @@ from fairbench.inference.posterior import (
     uniform,
     uninformative_prior,
 )
-from fairbench.inference.rates import Limits, difference_limits, rate_limits
-from fairbench.inference.sequential import lasting_level
+from fairbench.inference.rates import Limits, difference_limits, lasting_level, rate_limits
 from fairbench.inference.survey import Design, SurveyCounts, strata_sizes, stratified_error, weights
 from fairbench.metrics.group import counts_at
 from fairbench.metrics.registry import FN, FP, TN, TP, Rate, selection_rate

@@ -25,7 +25,7 @@ from fairbench.evaluation.scores import calibration_batch, ordered_bins
 from fairbench.evaluation.table import NAN, Block, MetricTable, Statuses, Where
 from fairbench.inference.pooled import Generators
 from fairbench.inference.rates import Limits
-from fairbench.metrics.classes import FORMS, average_gaps, group_weighted
+from fairbench.metrics.group import FORMS, average_gaps, group_weighted
 from fairbench.metrics.registry import BINARY, MULTICLASS, base_rate, metrics_of, total
 
 EvaluateLabels = Callable[[MetricTable, Labelled, Generators], None]

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Floats, Mask
-from fairbench.inference.few_labels.assisted import FEWEST, LabelledRows, needs_no_label
 from fairbench.inference.gaps import (
     GroupLimits,
     largest_gap,
@@ -32,10 +31,10 @@ from fairbench.inference.rates import (
     probability_ratio_below,
     rate_limits,
     ratio_limits,
+    sequence_limits,
     weighted_share,
 )
-from fairbench.inference.sequential import sequence_limits
-from fairbench.inference.survey import SurveyCounts
+from fairbench.inference.survey import FEWEST, LabelledRows, SurveyCounts, needs_no_label
 from fairbench.metrics.registry import BINARY, Counts, Metric, Rate, metrics_of, shares_of
 
 LimitPair = tuple[Floats, Floats]

@@ -38,7 +38,6 @@ from fairbench.evaluation.table import (
     undefined,
     without_interval,
 )
-from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.few_labels.calibration import BETA, Calibration
 from fairbench.inference.few_labels.pool import (
     Completion,
@@ -55,9 +54,8 @@ from fairbench.inference.posterior import (
     centred,
     posterior_draws,
 )
-from fairbench.inference.rates import Limits, quantile
-from fairbench.inference.sequential import lasting_level
-from fairbench.inference.survey import Design, strata_sizes, weights
+from fairbench.inference.rates import Limits, lasting_level, quantile
+from fairbench.inference.survey import Design, LabelledRows, strata_sizes, weights
 from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
 
 _CALIBRATION = "expected_calibration_error"

@@ -2,7 +2,7 @@
 
 Two kinds of rows are added to the long table: every rate, difference, ratio and gap in each stratum
 (``in_stratum``), and standardised to everyone's mix of strata (``standardised``). The column
-``within`` names the columns that make the strata. See :mod:`fairbench.inference.standardised` for
+``within`` names the columns that make the strata. See :mod:`fairbench.inference.gaps` for
 the estimator and its estimand.
 """
 
@@ -36,13 +36,13 @@ from fairbench.evaluation.table import (
     Statuses,
     Where,
 )
-from fairbench.inference.pooled import Generators
-from fairbench.inference.rates import Limits
-from fairbench.inference.standardised import (
+from fairbench.inference.gaps import (
     StandardisedRates,
     largest_difference,
-    smallest_ratio,
+    smallest_standardised_ratio,
 )
+from fairbench.inference.pooled import Generators
+from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import (
     BINARY,
     Counts,
@@ -251,7 +251,7 @@ class _Standardising:
             elif len(groups) == 2:
                 limits = _take_pairs(rates[0].ratios(level=self.level), [1], [0])
             else:
-                limits = smallest_ratio(rates[0], among[0], level=self.level)
+                limits = smallest_standardised_ratio(rates[0], among[0], level=self.level)
             all_pairs = [(group, other) for group in groups for other in groups if group < other]
             one_value = Limits(*(np.reshape(limit, 1) for limit in limits))
             self._add(metric, where, one_value, [all_pairs])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.options import option
-from fairbench.inference.tuned_gain import GoalEstimate, JudgingRows
+from fairbench.inference.selection import GoalEstimate, JudgingRows
 from fairbench.metrics.registry import Metric, Rate, metrics_of, unknown_metric
 
 _COLUMNS = {"prediction", "score", "uncertainty", "sd"}

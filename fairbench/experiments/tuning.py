@@ -47,7 +47,7 @@ from fairbench.experiments.configuration import Config
 from fairbench.experiments.contracts import Cell
 from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun, ensure
-from fairbench.inference.tuned_gain import GoalEstimate, is_enough, least_gap
+from fairbench.inference.selection import GoalEstimate, is_enough, least_gap
 from fairbench.results.cells import CorruptCellError, StoredCell
 from fairbench.results.predictions import VALIDATION
 from fairbench.results.upkeep import note_begun
@@ -586,7 +586,7 @@ class Search:
 # A search whose candidates are drawn: independently, from one distribution that is stated.
 #
 # Tuning proposes what looks promising after the trials so far. Here no draw depends on another,
-# which is what the bound on further gain rests on (`inference/tuned_gain.py`). All
+# which is what the bound on further gain rests on (`inference/selection.py`). All
 # else is tuning's: cells that are fitted once whoever asks, validation rows that judge alone, and
 # a study in the results folder, with which the same command goes on after a kill.
 

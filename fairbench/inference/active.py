@@ -18,21 +18,6 @@ from fairbench.core.arrays import Codes, Floats
 from fairbench.core.errors import unknown_name
 from fairbench.inference.posterior import Beta, Normal
 
-
-class Arms(Protocol):
-    """The arms that strategies choose from: posterior draws, and rows that can be labelled."""
-
-    @property
-    def unlabelled(self) -> Codes:
-        """Return the rows of each arm without a label, (R, A)."""
-
-    def draw(self, generator: np.random.Generator) -> Floats:
-        """Draw every arm's parameters once from its posterior."""
-
-    def take(self, rows: Codes) -> Arms:
-        """Return some of the replications."""
-
-
 AnyPosterior = TypeVar("AnyPosterior", Beta, Normal)
 
 
@@ -85,6 +70,7 @@ class PosteriorArms(Generic[AnyPosterior]):
 
 BetaArms: TypeAlias = PosteriorArms[Beta]
 NormalArms: TypeAlias = PosteriorArms[Normal]
+Arms: TypeAlias = Any  # these, or others with `unlabelled`, `draw` and `take`
 
 
 # The expected reward of a label: how much it would teach (Ji et al., 2021, AAAI, section 4).
@@ -110,11 +96,11 @@ class Highest:
 
     sign = 1
 
-    def expected(self, arms: BetaArms | NormalArms, theta: Floats) -> Floats:
+    def expected(self, arms: Arms, theta: Floats) -> Floats:
         """Return theta, or its negative where the lowest are sought."""
         return self.sign * theta
 
-    def moments(self, arms: BetaArms | NormalArms) -> tuple[Floats, Floats]:
+    def moments(self, arms: Arms) -> tuple[Floats, Floats]:
         """Return the moments of that."""
         return self.sign * arms.posterior.mean, np.sqrt(arms.posterior.variance)
 
@@ -154,8 +140,7 @@ class LeastCalibrated:
     def _sum(self, values: Floats, *, power: int = 1) -> Floats:
         if self.weight is None:
             return values
-        total: Floats = (self.weight**power * values).sum(axis=-1)
-        return total
+        return (self.weight**power * values).sum(axis=-1)
 
 
 class _LinearReward:
@@ -299,7 +284,7 @@ class WidestGap:
     def expected(self, arms: BetaArms, theta: Floats) -> Floats:
         """Return the expected gain, (R, A), if these rates tell which arms are furthest apart."""
         pair = _furthest(theta)
-        gain = self._comparison.expected(
+        gain = ComparisonReward(self.margin).expected(
             _arms_of_pair(arms, pair), np.take_along_axis(theta, pair, axis=1)
         )
         return _spread(gain, pair, theta.shape, _OTHERS)
@@ -307,13 +292,9 @@ class WidestGap:
     def moments(self, arms: BetaArms) -> tuple[Floats, Floats]:
         """Return mean and sd of the gain, (R, A) each, for the arms whose means are furthest."""
         pair = _furthest(arms.posterior.mean)
-        mean, sd = self._comparison.moments(_arms_of_pair(arms, pair))
+        mean, sd = ComparisonReward(self.margin).moments(_arms_of_pair(arms, pair))
         shape = arms.unlabelled.shape
         return _spread(mean, pair, shape, _OTHERS), _spread(sd, pair, shape, 0.0)
-
-    @property
-    def _comparison(self) -> ComparisonReward:
-        return ComparisonReward(self.margin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -599,7 +580,7 @@ def _or_none(arms: Arms, chosen: Codes) -> Codes:
 
 
 def next_arms(
-    arms: BetaArms | NormalArms,
+    arms: Arms,
     reward: Reward,
     strategy: str,
     generator: np.random.Generator,

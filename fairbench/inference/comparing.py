@@ -25,15 +25,7 @@ from fairbench.core.errors import UserError
 from fairbench.inference.posterior import kronecker_steps, table_draws
 from fairbench.inference.repeats import mean_table_draws
 from fairbench.inference.survey import effective_counts, mean_shrinkage
-from fairbench.metrics.registry import (
-    BINARY,
-    Counts,
-    Metric,
-    error_rate,
-    metrics_of,
-    total,
-    unknown_metric,
-)
+from fairbench.metrics import registry
 
 
 @dataclass(frozen=True)
@@ -45,29 +37,19 @@ class Objective:
     metric : a rate of everyone, what compares the rates of groups, or a signed difference.
     """
 
-    metric: Metric
+    metric: registry.Metric
 
     @property
-    def name(self) -> str:
-        """The name of the metric."""
-        return self.metric.name
-
-    @property
-    def epsilon(self) -> float:
-        """The largest difference that makes none in practice."""
-        return self.metric.epsilon
-
-    @property
-    def rates(self) -> tuple[Callable[[Counts], Floats], ...]:
+    def rates(self) -> tuple[Callable[[registry.Counts], Floats], ...]:
         """The rates, (..., G, 4) -> (..., G), that it compares or takes of everyone."""
         of_everyone = self.metric.interval == "rate"
         return (self.metric.function,) if of_everyone else self.metric.rates
 
-    def __call__(self, tables: Counts) -> Floats:
+    def __call__(self, tables: registry.Counts) -> Floats:
         """Return the objective of every set of group tables."""
         metric = self.metric
         if metric.interval == "rate":
-            return metric.larger_is_better(metric(total(tables))[..., 0])
+            return metric.larger_is_better(metric(registry.total(tables))[..., 0])
         values = metric(tables)
         if metric.interval == "widest":
             return metric.larger_is_better(values)
@@ -83,7 +65,8 @@ class Objective:
 def objectives() -> Mapping[str, Objective]:
     """Return every objective by name: rates with a direction, gaps and signed differences."""
     rates, gaps, differences = (
-        metrics_of(BINARY, kind).values() for kind in ("rate", "widest", "difference")
+        registry.metrics_of(registry.BINARY, kind).values()
+        for kind in ("rate", "widest", "difference")
     )
     directed = [metric for metric in rates if metric.direction]
     return MappingProxyType(
@@ -101,7 +84,7 @@ def objective(name: str) -> Objective:
     the other group counts as better than none.
     """
     if name not in objectives():
-        raise unknown_metric("objective", name, objectives())
+        raise registry.unknown_metric("objective", name, objectives())
     return objectives()[name]
 
 
@@ -157,7 +140,7 @@ def points(
         draws = mean_table_draws(shares, test_share, draws=DRAWS, generator=generator)
     values = {}
     for name in METRICS:
-        metric = metrics_of(BINARY, "widest")[name]
+        metric = registry.metrics_of(registry.BINARY, "widest")[name]
         gaps = metric(observed)
         gap = float(gaps[~np.isnan(gaps)].mean()) if not np.isnan(gaps).all() else np.nan
         drawn = np.stack([_error(draws), metric(draws)])
@@ -195,7 +178,7 @@ def point_table(
 
 
 def _error(tables: Floats) -> Floats:
-    return error_rate(total(tables))[..., 0]
+    return registry.error_rate(registry.total(tables))[..., 0]
 
 
 def is_dominated(values: Floats) -> NDArray[np.bool_]:
@@ -318,8 +301,7 @@ class Comparison:
         """
         lower, upper = np.quantile(self.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
         power = NormalDist().inv_cdf(0.8) / NormalDist().inv_cdf((1 + level) / 2)
-        distance: Floats = self.rope + (1 + power) * (upper - lower) / 2
-        return distance
+        return self.rope + (1 + power) * (upper - lower) / 2
 
 
 A_BETTER, B_BETTER, PRACTICALLY_EQUAL = "A >> B", "B >> A", "A ~ B"
@@ -367,7 +349,7 @@ def compare(
     -----
     Barrainkua et al., AISTATS 2024, section 5. Fairness gaps enter with a minus sign.
     """
-    names = tuple(objective.name for objective in objectives)
+    names = tuple(objective.metric.name for objective in objectives)
     epsilon = np.asarray(rope, float)
     if epsilon.shape != (len(names),) or not (epsilon >= 0).all():
         raise UserError(
@@ -412,11 +394,9 @@ class Density:
         position = (points - low) / [self.x[1] - self.x[0], self.y[1] - self.y[0]]
         on_grid = ((position >= 0) & (position <= _GRID - 1)).all(axis=1)
         position = np.where(on_grid[:, None], position, 0)
-        corner = np.minimum(position.astype(np.intp), _GRID - 2)
-        indices, weights = _corners(corner, position - corner)
+        indices, weights = _corners(position)
         density = (self.values.ravel()[indices] * weights).sum(axis=0)
-        inside: NDArray[np.bool_] = on_grid & (density >= self.threshold)
-        return inside
+        return on_grid & (density >= self.threshold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,8 +477,7 @@ def _planar_region(draws: Floats, level: float) -> tuple[NDArray[np.bool_], floa
     low, high = draws.min(axis=0) - pad, draws.max(axis=0) + pad
     step = (high - low) / (_GRID - 1)
     position = (draws - low) / step
-    corner = np.minimum(position.astype(np.intp), _GRID - 2)
-    indices, weights = _corners(corner, position - corner)
+    indices, weights = _corners(position)
     # A kernel narrower than the grid, of two almost equal objectives, would ring.
     covariance = bandwidth / np.outer(step, step) + 2 * np.eye(2)
     counts: Floats = np.bincount(indices.ravel(), weights.ravel(), _GRID**2).astype(np.float64)
@@ -512,10 +491,11 @@ def _planar_region(draws: Floats, level: float) -> tuple[NDArray[np.bool_], floa
     return at_draws >= threshold, area, density
 
 
-def _corners(corner: NDArray[np.intp], fraction: Floats) -> tuple[NDArray[np.intp], Floats]:
-    """Return flat indices and bilinear weights (4, T) of the grid points around each draw."""
+def _corners(position: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """Return flat indices and bilinear weights (4, T) of the grid points around positions."""
+    corner = np.minimum(position.astype(np.intp), _GRID - 2)
     i = corner[:, 0] * _GRID + corner[:, 1]
-    fx, fy = fraction[:, 0], fraction[:, 1]
+    fx, fy = (position - corner).T
     weights = np.stack([(1 - fx) * (1 - fy), (1 - fx) * fy, fx * (1 - fy), fx * fy])
     return np.stack([i, i + 1, i + _GRID, i + _GRID + 1]), weights
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from fairbench.core.arrays import Floats
-from fairbench.inference.rates import Limits, rate_limits
+from fairbench.inference.rates import Limits, last_holding, rate_limits
 from fairbench.inference.survey import Design, Sampled, SurveyCounts
 from fairbench.metrics.registry import selection_rate
 from fairbench.metrics.regression import ERROR_ROWS
@@ -62,29 +62,7 @@ class Moments:
     def of(cls, values: ArrayLike) -> Moments:
         """Return the moments over the last axis of (..., n) values."""
         x = np.asarray(values, float)
-        n = x.shape[-1]
-        mean = x.mean(axis=-1)
-        deviation = x - mean[..., None]
-        squares, cubes = ((deviation**power).sum(axis=-1) for power in (2, 3))
-        size, ends = np.full(mean.shape, float(n)), (x.min(axis=-1), x.max(axis=-1))
-        return cls._of_sums(size, mean, squares, cubes, *ends)
-
-    @classmethod
-    def _of_sums(
-        cls,
-        size: Floats,
-        mean: Floats,
-        squares: Floats,
-        cubes: Floats,
-        lowest: Floats,
-        highest: Floats,
-    ) -> Moments:
-        """Return the moments from sums of powers of distances from the mean."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            sd = np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
-            skewness = np.where(squares > 0, cubes / size / (squares / size) ** 1.5, 0.0)
-        unknown = np.full(mean.shape, np.nan)
-        return cls(size, mean, sd, skewness, lowest, highest, least=unknown, most=unknown)
+        return cls.of_groups(x, np.zeros(x.shape[-1], np.intp), 1).take(0)
 
     @classmethod
     def of_groups(cls, values: Floats, codes: NDArray[np.integer], groups: int) -> Moments:
@@ -109,9 +87,13 @@ class Moments:
             rows = slice(start, start + _AT_ONCE)
             others = _sums_of(values[..., rows], codes[rows], groups)
             size, sums = _joined((size, sums), others)
-        sizes = np.broadcast_to(size, sums[0].shape)
-        moments = cls._of_sums(sizes, *sums)
-        return replace(moments, skewness=np.where(sizes > 0, moments.skewness, np.nan))
+        mean, squares, cubes, lowest, highest = sums
+        size = np.broadcast_to(size, mean.shape)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sd = np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
+            skewness = np.where(squares > 0, cubes / size / (squares / size) ** 1.5, 0.0)
+        skewness, unknown = np.where(size > 0, skewness, np.nan), np.full(mean.shape, np.nan)
+        return cls(size, mean, sd, skewness, lowest, highest, least=unknown, most=unknown)
 
     @classmethod
     def by_label(
@@ -187,7 +169,7 @@ class Moments:
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(m, name) for m in several], -1) for name in names))
 
-    def take(self, index: NDArray[np.integer]) -> Moments:
+    def take(self, index: NDArray[np.integer] | int) -> Moments:
         """Return these moments at some positions of the last axis."""
         return Moments(*(getattr(self, field.name)[..., index] for field in fields(self)))
 
@@ -508,11 +490,11 @@ def divide_by_scale(
     return values / scale[codes], scale
 
 
-def _power_of_two(size: Floats, *, beyond: float = 0.0) -> Floats:
-    """Return the powers of two over sizes; 1 of 0 and where the exponent is at most `beyond`."""
+def _power_of_two(size: Floats) -> Floats:
+    """Return the powers of two over sizes; 1 of 0 and where the exponent is 0."""
     finite = (size > 0) & np.isfinite(size)
     exponent = np.frexp(np.where(finite, size, 1.0))[1]
-    return np.where(finite & (np.abs(exponent) > beyond), np.ldexp(1.0, exponent), 1.0)
+    return np.where(finite & (exponent != 0), np.ldexp(1.0, exponent), 1.0)
 
 
 def unseen_distance(index: Floats, usual: float) -> Floats:
@@ -648,8 +630,7 @@ def _combine(means: Floats, share: Floats, correlation: Floats | None) -> Floats
     if correlation is not None:
         products = means[..., 0] * means[..., 1], means[..., 0] * share, means[..., 1] * share
         squares = squares + 2 * (correlation * np.stack(products, axis=-1)).sum(axis=-1)
-    half_width: Floats = np.sqrt(np.maximum(squares, 0))
-    return half_width
+    return np.sqrt(np.maximum(squares, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -759,11 +740,10 @@ def _least_if_shown(count: Floats, total: Floats, tail: float) -> Floats:
 
     That is the share p at which P(X >= count | X >= RARE_ROWS) is `tail`, of a binomial X.
     """
-    low, high = np.zeros_like(count), count / total
-    for _ in range(24):
-        middle = (low + high) / 2
-        is_shown = special.betainc(RARE_ROWS, total - RARE_ROWS + 1, middle)
-        at_least_count = special.betainc(count, total - count + 1, middle)
-        too_small = at_least_count < tail * is_shown
-        low, high = np.where(too_small, middle, low), np.where(too_small, high, middle)
-    return np.where(count > RARE_ROWS, low, 0.0)
+
+    def too_small(p: Floats) -> NDArray[np.bool_]:
+        is_shown = special.betainc(RARE_ROWS, total - RARE_ROWS + 1, p)
+        return special.betainc(count, total - count + 1, p) < tail * is_shown
+
+    least = last_holding(too_small, np.zeros_like(count), count / total, 24)
+    return np.where(count > RARE_ROWS, least, 0.0)

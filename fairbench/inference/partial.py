@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairbench.core.arrays import Codes, Floats, Mask
-from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import simultaneous_level
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
+from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import FN, FP, TN, TP, Rate, binary_confusion
 
 
@@ -221,18 +221,10 @@ class SelectedLabels:
         """
         corners = [self._corner(rate, odds, high) for high in product((False, True), repeat=2)]
         values, rows = (np.stack(arrays) for arrays in zip(*corners, strict=True))
-        unknown = np.isnan(values).all(axis=0)
-
-        def extreme(sign: int) -> tuple[Floats, Floats]:
-            """Return the corner of the least value (sign 1) or of the largest (-1), by group."""
-            ranked = np.where(np.isnan(values), np.inf, sign * values)
-            corner = ranked.argmin(axis=0)[None]
-            value, effective_rows = (
-                np.take_along_axis(array, corner, 0)[0] for array in (values, rows)
-            )
-            return np.where(unknown, np.nan, value), effective_rows
-
-        return RateBounds(*map(np.stack, zip(extreme(1), extreme(-1), strict=True)))
+        # The corners of the least and of the largest value (2, G); NaN where there is none.
+        ranked = np.where(np.isnan(values), np.inf, np.stack([values, -values]))
+        extreme = ranked.argmin(axis=1), np.arange(values.shape[1])
+        return RateBounds(values[extreme], rows[extreme])
 
     def _corner(self, rate: Rate, odds: float, largest: Sequence[bool]) -> tuple[Floats, Floats]:
         """Return a rate (G,) where the unknown labels are as extreme as the odds allow.
@@ -424,25 +416,15 @@ class ProxyRows:
             return RateBounds(np.full((2, n_groups), np.nan), np.zeros((2, n_groups)))
         success = numerator[self.cell].astype(float)
         failure = (denominator & ~numerator)[self.cell].astype(float)
-        bounds = [self._group_bounds(g, success, failure) for g in range(n_groups)]
+        bounds = []
+        for g in range(n_groups):
+            most_success, most_failure = self._at_most(g, success), self._at_most(g, failure)
+            # What belongs to the group and is not in a set is at most what is not in the set.
+            least_success = self.group[:, g] - self._at_most(g, 1 - success)
+            least_failure = self.group[:, g] - self._at_most(g, 1 - failure)
+            of_group = _share(least_success, most_failure), _share(most_success, least_failure)
+            bounds.append(of_group)
         return RateBounds(*np.array(bounds).transpose(2, 1, 0))
-
-    def _group_bounds(
-        self, g: int, success: Floats, failure: Floats
-    ) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the lower and the upper bound of the rate of group `g`.
-
-        Parameters
-        ----------
-        g : the group.
-        success, failure : (n,) 1 of rows in the rate's numerator, and of rows that are only in its
-            denominator.
-        """
-        most_success, most_failure = self._at_most(g, success), self._at_most(g, failure)
-        # What belongs to the group and is not in a set is at most what is not in the set.
-        least_success = self.group[:, g] - self._at_most(g, 1 - success)
-        least_failure = self.group[:, g] - self._at_most(g, 1 - failure)
-        return _share(least_success, most_failure), _share(most_success, least_failure)
 
     def _at_most(self, g: int, in_set: Floats) -> Floats:
         """Return (n,) numbers whose mean is at least the share of rows in group `g` and a set."""

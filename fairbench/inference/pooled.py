@@ -84,8 +84,7 @@ def _mid_p(y: Floats, n: Floats, z: Floats, m: Floats, start: Floats) -> Floats:
     at = weight * (count == y[:, None]) / 2
     lower = (weight * (count < y[:, None]) + at).sum(axis=1)
     upper = (weight * (count > y[:, None]) + at).sum(axis=1)
-    p_values: Floats = np.minimum(1, 2 * np.minimum(lower, upper) / (lower + upper))
-    return p_values
+    return np.minimum(1, 2 * np.minimum(lower, upper) / (lower + upper))
 
 
 def differs_from_rest(successes: ArrayLike, sizes: ArrayLike) -> Floats:

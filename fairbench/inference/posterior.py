@@ -74,13 +74,11 @@ class Beta(_WithQuantiles):
     def below(self, share: ArrayLike) -> Floats:
         """Return P(theta < share)."""
         inside = np.clip(share, 0, 1)
-        probability: Floats = special.betainc(self.successes, self.failures, inside)
-        return probability
+        return special.betainc(self.successes, self.failures, inside)
 
     def quantile(self, probability: ArrayLike) -> Floats:
         """Return the shares under which theta lies with a probability."""
-        share: Floats = special.betaincinv(self.successes, self.failures, probability)
-        return share
+        return special.betaincinv(self.successes, self.failures, probability)
 
     def absolute_error(self, point: ArrayLike) -> Floats:
         """Return E|theta - point| for points in [0, 1]; at least |E theta - point|.
@@ -92,8 +90,7 @@ class Beta(_WithQuantiles):
         partial = self.mean * special.betainc(self.successes + 1, self.failures, point)
         distance = 2 * (point * self.below(point) - partial) + self.mean - point
         # Rounding must not leave less than Jensen's inequality allows.
-        error: Floats = np.maximum(distance, np.abs(self.mean - point))
-        return error
+        return np.maximum(distance, np.abs(self.mean - point))
 
     def draw_once(self, generator: np.random.Generator) -> Floats:
         """Draw every share once, (...)."""
@@ -145,8 +142,7 @@ class Normal(_WithQuantiles):
 
     def quantile(self, probability: ArrayLike) -> Floats:
         """Return the values under which the means lie with a probability."""
-        value: Floats = self.mean + np.sqrt(self.variance) * special.ndtri(probability)
-        return value
+        return self.mean + np.sqrt(self.variance) * special.ndtri(probability)
 
 
 def uniform(shape: int | tuple[int, ...], strength: float = 2.0) -> Beta:
@@ -176,8 +172,7 @@ def kronecker_steps(dimensions: int) -> Floats:
     root = 2.0
     for _ in range(40):  # a contraction, which converges to the root
         root = (1 + root) ** (1 / (dimensions + 1))
-    steps: Floats = root ** -np.arange(1.0, dimensions + 1)
-    return steps
+    return root ** -np.arange(1.0, dimensions + 1)
 
 
 # Posteriors of confusion counts: of one classifier, group by group, or of two on the same rows.
@@ -378,15 +373,13 @@ class ConfusionPosterior:
     @property
     def mean(self) -> Floats:
         """The expected probabilities, (C, C)."""
-        mean: Floats = self.alpha / self.alpha.sum(axis=1, keepdims=True)
-        return mean
+        return self.alpha / self.alpha.sum(axis=1, keepdims=True)
 
     @property
     def variance(self) -> Floats:
         """The variances of the probabilities, (C, C)."""
         strength = self.alpha.sum(axis=1, keepdims=True)
-        variance: Floats = self.mean * (1 - self.mean) / (strength + 1)
-        return variance
+        return self.mean * (1 - self.mean) / (strength + 1)
 
     @property
     def accuracy(self) -> Beta:

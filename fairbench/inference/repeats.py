@@ -28,7 +28,7 @@ from scipy import special
 from fairbench.core.arrays import Floats
 from fairbench.inference.gaps import GroupLimits, pairs, simultaneous_level, smallest_ratio
 from fairbench.inference.rates import Limits, difference_limits, rate_limits, ratio_limits
-from fairbench.inference.selection import posterior_draws, student_draws
+from fairbench.inference.selection import inflation, posterior_draws, student_draws
 
 
 def mean_table_draws(
@@ -83,8 +83,7 @@ def no_narrower(draws: Floats, counted: Floats) -> Floats:
 def _spread(draws: Floats) -> Floats:
     """Return half the distance between the 16 % and the 84 % quantile, (T, m) -> (m,)."""
     lower, upper = np.quantile(draws, (0.16, 0.84), axis=0)
-    half: Floats = (upper - lower) / 2
-    return half
+    return (upper - lower) / 2
 
 
 REPEATS, FOLDS, SAME, ONE = "repeats", "folds", "same", "one"
@@ -139,18 +138,6 @@ class Splits:
             return self.repeats / splits * cross_fold_inflation(1.0)
         return np.ones_like(splits)
 
-    def corrected_variance(self, splits: Floats) -> Floats:
-        """Return the variance of a mean over `splits` splits, relative to that between splits.
-
-        Notes
-        -----
-        It is Nadeau and Bengio's factor 1/J + s / (1 - s), for J splits and the share s of test
-        rows that two hold-outs have in common: the variance of the mean is 1/J + (1 - 1/J) s times
-        that of one split, and the variance between splits is 1 - s times that of one split. It is
-        conservative, as the variance between splits also contains that of their fits.
-        """
-        return 1 / splits + self.test_share / (1 - self.test_share)
-
 
 def cross_fold_inflation(crossed_pairs: float) -> float:
     """Return the factor by which the variance of a mean over folds grows through shared rows.
@@ -184,8 +171,8 @@ def mean_limits(
     splits: Splits,
     *,
     level: float = 0.95,
-    ratio: NDArray[np.bool_] | None = None,
-    chance: Floats | None = None,
+    ratio: NDArray[np.bool_] | bool = False,
+    chance: Floats | float = np.nan,
 ) -> Limits:
     """Return means over the S splits of a run with intervals.
 
@@ -207,10 +194,10 @@ def mean_limits(
     -------
     Limits (...); NaN where neither repeats nor the splits' own intervals say anything.
     """
+    is_ratio = np.broadcast_to(ratio, values.shape[:-1])
     with np.errstate(invalid="ignore", divide="ignore"):
         scaled_values, *scaled_limits = (
-            array if ratio is None else np.where(ratio[..., None], np.log(array), array)
-            for array in (values, lower, upper)
+            np.where(is_ratio[..., None], np.log(array), array) for array in (values, lower, upper)
         )
         mean = finite_mean(scaled_values)
         count = np.isfinite(scaled_values).sum(axis=-1)
@@ -221,17 +208,13 @@ def mean_limits(
         )
         half = _corrected_half_widths(scaled_values, splits, level)
         if splits.kind != REPEATS:
-            distance_from_chance = np.nan if chance is None else np.abs(mean - chance)
-            may_be_chance = distance_from_chance <= half
+            may_be_chance = np.abs(mean - chance) <= half
             is_near = (splits.kind == FOLDS) & may_be_chance & np.isfinite(below)
             half = np.where(is_near, half, np.nan)
         limits = Limits(mean, mean - np.fmax(half, below), mean + np.fmax(half, above))
-        if ratio is None:
-            return limits
         # Only ratios are on the log scale: the exponential of another value could be infinite.
-        logs = (np.where(ratio, limit, 0.0) for limit in limits)
-        return Limits(
-            *(np.where(ratio, np.exp(log), limit) for log, limit in zip(logs, limits, strict=True))
+        return limits.apply(
+            lambda limit: np.where(is_ratio, np.exp(np.where(is_ratio, limit, 0.0)), limit)
         )
 
 
@@ -243,7 +226,7 @@ def _corrected_half_widths(values: Floats, splits: Splits, level: float) -> Floa
     count = np.isfinite(values).sum(axis=-1).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         squared = np.where(np.isfinite(values), values - finite_mean(values)[..., None], 0.0) ** 2
-        variance = squared.sum(axis=-1) / (count - 1) * splits.corrected_variance(count)
+        variance = squared.sum(axis=-1) / (count - 1) * inflation(count, splits.test_share)
         quantile = special.stdtrit(np.maximum(count - 1, 1), (1 + level) / 2)
         varies = (count > 1) & (variance > 0)  # equal values say nothing of their spread
         return np.where(varies, quantile * np.sqrt(variance), np.nan)

@@ -10,17 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from fairbench.core.arrays import Codes, Floats
-from fairbench.inference.means import (
-    MOST_HEAVY,
-    UNSEEN,
-    Level,
-    Moments,
-    divide_by_scale,
-    tail_index,
-    unseen_distance,
-    with_one_more,
-)
-from fairbench.inference.rates import Limits, quantile
+from fairbench.inference import means
+from fairbench.inference.rates import Limits, last_holding, quantile
 from fairbench.inference.survey import Design, Sampled, sums
 from fairbench.metrics.regression import ERROR_ROWS
 
@@ -152,11 +143,10 @@ def _units(cells: Sampled, sample: Sampled, scores: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         of_labels = part**2 / np.maximum(cells.size.reshape(-1, 2) - 1, 0)
         freedom = part.sum(axis=1) ** 2 / of_labels.sum(axis=1)
-    units: Floats = np.fmin(freedom + 1, sample.size)
-    return units
+    return np.fmin(freedom + 1, sample.size)
 
 
-def area_limits(estimates: Areas, *, level: Level = 0.95) -> Limits:
+def area_limits(estimates: Areas, *, level: means.Level = 0.95) -> Limits:
     """Return areas with their intervals, NaN under :data:`RARE_ROWS` rows of a label.
 
     Notes
@@ -181,7 +171,7 @@ def area_limits(estimates: Areas, *, level: Level = 0.95) -> Limits:
     return Limits(area, np.where(enough, lower, np.nan), np.where(enough, upper, np.nan))
 
 
-def _quantile(level: Level, units: Floats | None = None) -> Floats:
+def _quantile(level: means.Level, units: Floats | None = None) -> Floats:
     """Return the normal quantiles of two-sided intervals, or Student's of so many clusters."""
     tail = (1 + np.asarray(level)) / 2
     if units is None:
@@ -189,21 +179,20 @@ def _quantile(level: Level, units: Floats | None = None) -> Floats:
     return np.asarray(special.stdtrit(np.maximum(units - 1, 1), tail))
 
 
-def _newcombe(estimates: Areas, level: Level) -> Floats:
+def _newcombe(estimates: Areas, level: means.Level) -> Floats:
     """Return the furthest areas on either side whose own normal interval would reach the one found.
 
     Both ends, (2, ...), are found by bisection, to seven digits.
     """
     m, n, area = estimates.positives, estimates.negatives, estimates.area
-    inner, outer = np.stack([area, area]), np.stack([np.zeros_like(area), np.ones_like(area)])
     rows, many = _quantile(level, estimates.units) ** 2 / np.maximum(m * n, 1), (m + n) / 2 - 1
-    for _ in range(24):
-        middle = (inner + outer) / 2
-        spread = (1 - middle) / (2 - middle) + middle / (1 + middle)
-        variance = middle * (1 - middle) * (1 + many * spread) * rows
-        reached = (area - middle) ** 2 <= variance
-        inner, outer = np.where(reached, middle, inner), np.where(reached, outer, middle)
-    return inner
+
+    def reached(p: Floats) -> NDArray[np.bool_]:
+        spread = (1 - p) / (2 - p) + p / (1 + p)
+        return (area - p) ** 2 <= p * (1 - p) * (1 + many * spread) * rows
+
+    outermost = np.stack([np.zeros_like(area), np.ones_like(area)])
+    return last_holding(reached, np.stack([area, area]), outermost, 24)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,8 +218,7 @@ class Bins:
         if self.share is not None:
             return self.share
         total = self.size.sum(axis=-1, keepdims=True)
-        weight: Floats = self.size / np.maximum(total, 1)
-        return weight
+        return self.size / np.maximum(total, 1)
 
     @cached_property
     def away(self) -> Floats:
@@ -269,11 +257,10 @@ def debiased_error(bins: Bins) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         strength = np.where(bins.error > 0, (bins.away / bins.error) ** 2, 0.0).sum(axis=-1)
         share = np.fmin(1, ((used + np.sqrt(2 * used)) / strength) ** 2)
-    error: Floats = plug_in(bins) - share * bias
-    return error
+    return plug_in(bins) - share * bias
 
 
-def calibration_limits(bins: Bins, *, level: Level = 0.95) -> Limits:
+def calibration_limits(bins: Bins, *, level: means.Level = 0.95) -> Limits:
     """Return debiased expected calibration errors with intervals that reach 0 where they may be 0.
 
     The estimand is the error of the population in the same bins. The lower limit is the plug-in
@@ -297,11 +284,10 @@ def calibration_limits(bins: Bins, *, level: Level = 0.95) -> Limits:
 def _between(bins: Bins, error: Floats) -> Floats:
     """Return the variance of errors due to the random numbers of rows in the bins."""
     variance = (bins.weight * bins.away**2).sum(axis=-1) - error**2
-    between: Floats = variance.clip(0) / np.maximum(bins.size.sum(axis=-1), 1)
-    return between
+    return variance.clip(0) / np.maximum(bins.size.sum(axis=-1), 1)
 
 
-def _largest(bins: Bins, error: Floats, level: Level) -> Floats:
+def _largest(bins: Bins, error: Floats, level: means.Level) -> Floats:
     """Return the largest errors of a population that are compatible with the observed errors.
 
     Notes
@@ -324,15 +310,10 @@ def _largest(bins: Bins, error: Floats, level: Level) -> Floats:
     def allowed(k: Floats) -> Floats:
         added = _folded_bias(k)
         less = (k + added) ** 2 - k**2  # of the variance of 1
-        total: Floats = error - noise * added + unseen + reach * np.sqrt(fixed - normal * less)
-        return total
+        return error - noise * added + unseen + reach * np.sqrt(fixed - normal * less)
 
-    low, high = np.zeros_like(error), np.full_like(error, 40.0)
-    for _ in range(30):
-        middle = (low + high) / 2
-        possible = noise * middle <= allowed(middle)
-        low, high = np.where(possible, middle, low), np.where(possible, high, middle)
-    return allowed(low)
+    most = np.full_like(error, 40.0)
+    return allowed(last_holding(lambda k: noise * k <= allowed(k), np.zeros_like(error), most, 30))
 
 
 def _wilson(bins: Bins, z: Floats) -> tuple[Floats, Floats]:
@@ -347,8 +328,7 @@ def _folded_bias(distance: Floats) -> Floats:
     """Return E|d + Z| - d of a standard normal Z: the bias of an absolute value."""
     distance = np.minimum(distance, 40.0)  # beyond which nothing is left of the noise
     density = np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi)
-    bias: Floats = 2 * (density - distance * special.ndtr(-distance))
-    return bias
+    return 2 * (density - distance * special.ndtr(-distance))
 
 
 def _or_undefined(bins: Bins, values: Floats) -> Floats:
@@ -369,7 +349,7 @@ class Explained:
     """
 
     left: Floats
-    influence: Moments
+    influence: means.Moments
     tails: Floats
     totals: Floats | None = None
 
@@ -387,23 +367,23 @@ def explained_variance(
     share = 1 / size[codes] if sample is None else sample.share
     mean = np.bincount(codes, share * target, groups)
     # Halves of numbers that do not overflow have differences that do not.
-    away, of_error = divide_by_scale(target / 2 - prediction / 2, codes, groups)
-    apart, of_spread = divide_by_scale(target / 2 - mean[codes] / 2, codes, groups)
+    away, of_error = means.divide_by_scale(target / 2 - prediction / 2, codes, groups)
+    apart, of_spread = means.divide_by_scale(target / 2 - mean[codes] / 2, codes, groups)
     unexplained, total = (np.bincount(codes, share * array**2, groups) for array in (away, apart))
-    ends = Moments.of_groups(target, codes, groups)
+    ends = means.Moments.of_groups(target, codes, groups)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         ratio = unexplained / total * (of_error / of_spread) ** 2
         left = np.where((total > 0) & (ends.lowest < ends.highest), ratio, np.nan)
         influence = np.nan_to_num(away**2 / unexplained[codes] - apart**2 / total[codes])
-    tails = tail_index(np.stack([-influence, influence]), codes, groups)
+    tails = means.tail_index(np.stack([-influence, influence]), codes, groups)
     if sample is None:
-        return Explained(left, Moments.of_groups(influence, codes, groups), tails)
+        return Explained(left, means.Moments.of_groups(influence, codes, groups), tails)
     totals = sample.totals(share * influence)
-    moments = Moments.of_sampled(np.zeros(groups), totals, sample)
+    moments = means.Moments.of_sampled(np.zeros(groups), totals, sample)
     return Explained(left, moments, tails, totals)
 
 
-def explained_limits(shares: Explained, *, level: Level = 0.95) -> Limits:
+def explained_limits(shares: Explained, *, level: means.Level = 0.95) -> Limits:
     """Return coefficients of determination with intervals, NaN where a tail is not known.
 
     That is under :data:`ERROR_ROWS` rows, and from the tail index :data:`MOST_HEAVY` on.
@@ -417,13 +397,13 @@ def explained_limits(shares: Explained, *, level: Level = 0.95) -> Limits:
     forty times where the tail is heavy.
     """
     influences = shares.influence
-    left, right = unseen_distance(shares.tails, UNSEEN)
-    above = with_one_more(influences, right * influences.highest, level)
-    below = with_one_more(influences, -left * influences.lowest, level)
+    left, right = means.unseen_distance(shares.tails, means.UNSEEN)
+    above = means.with_one_more(influences, right * influences.highest, level)
+    below = means.with_one_more(influences, -left * influences.lowest, level)
     with np.errstate(over="ignore"):
         lower, upper = 1 - shares.left * np.exp(above), 1 - shares.left * np.exp(-below)
     has_limits = (influences.size >= ERROR_ROWS) & (shares.left > 0) & np.isfinite(shares.left)
-    has_limits &= (shares.tails < MOST_HEAVY).all(axis=0)
+    has_limits &= (shares.tails < means.MOST_HEAVY).all(axis=0)
     value = 1 - shares.left
     return Limits(value, np.where(has_limits, lower, np.nan), np.where(has_limits, upper, np.nan))
 

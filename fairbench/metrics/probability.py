@@ -66,14 +66,12 @@ def log_loss_rows(target: ArrayLike, score: ArrayLike, *, floor: float = 1e-15) 
     """Return each row's -[y log p + (1 - y) log(1 - p)], p clipped to [floor, 1 - floor]."""
     y = np.asarray(target, float)
     p = np.clip(np.asarray(score, float), floor, 1 - floor)
-    losses: Floats = -(y * np.log(p) + (1 - y) * np.log1p(-p))
-    return losses
+    return -(y * np.log(p) + (1 - y) * np.log1p(-p))
 
 
 def brier_rows(target: ArrayLike, score: ArrayLike) -> Floats:
     """Return each row's squared difference of label and probability."""
-    losses: Floats = (np.asarray(target, float) - np.asarray(score, float)) ** 2
-    return losses
+    return (np.asarray(target, float) - np.asarray(score, float)) ** 2
 
 
 @dataclass(frozen=True)
@@ -107,8 +105,12 @@ def reliability(
         bin).
     """
     y, p = np.asarray(target, float), np.asarray(score, float)
-    everyone = np.zeros(len(y), np.int64)
-    return reliabilities(y, p, everyone, 1, bins=bins, equal_mass=equal_mass)[0]
+    one_group = np.zeros(len(y), np.int64)
+    cell = bins_of_mass(p, one_group, 1, bins) if equal_mass else bins_of_width(p, bins)
+    size = np.bincount(cell, minlength=bins)
+    used = size > 0
+    mean_score, base_rate = (np.bincount(cell, w, bins)[used] / size[used] for w in (p, y))
+    return Reliability(size[used], mean_score, base_rate)
 
 
 def bins_of_mass(
@@ -150,25 +152,6 @@ def bins_of_mass(
     index = np.empty(len(codes), np.int64)
     index[order] = np.repeat(bin_of_block, np.diff(first, append=len(order)))
     return index
-
-
-def reliabilities(
-    target: Floats,
-    score: Floats,
-    codes: NDArray[np.integer],
-    groups: int,
-    *,
-    bins: int = 15,
-    equal_mass: bool = False,
-) -> list[Reliability]:
-    """Return the reliability diagrams of rows (n,) in groups 0 .. G - 1."""
-    index = bins_of_mass(score, codes, groups, bins) if equal_mass else bins_of_width(score, bins)
-    cell = bins * codes + index
-    size = np.bincount(cell, minlength=bins * groups)
-    with np.errstate(invalid="ignore"):
-        shares = [np.bincount(cell, w, minlength=bins * groups) / size for w in (score, target)]
-    of_groups = zip(*(array.reshape(groups, bins) for array in (size, *shares)), strict=True)
-    return [Reliability(*(column[row[0] > 0] for column in row)) for row in of_groups]
 
 
 def expected_calibration_error(

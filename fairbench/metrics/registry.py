@@ -323,8 +323,7 @@ def binary_confusion(
 
 def total(counts: NDArray[Any]) -> NDArray[Any]:
     """Return the counts of all groups together, (..., G, 4) -> (..., 1, 4)."""
-    pooled: NDArray[Any] = counts.sum(axis=-2, keepdims=True)
-    return pooled
+    return counts.sum(axis=-2, keepdims=True)
 
 
 Counts = NDArray[Any]

@@ -19,8 +19,7 @@ ERROR_ROWS = 400
 
 def absolute_error_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
     """Return each row's absolute error."""
-    losses: Floats = np.abs(np.asarray(target, float) - np.asarray(prediction, float))
-    return losses
+    return np.abs(np.asarray(target, float) - np.asarray(prediction, float))
 
 
 def predicted_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
@@ -30,8 +29,7 @@ def predicted_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
 
 def residual_rows(target: ArrayLike, prediction: ArrayLike) -> Floats:
     """Return each row's target minus its prediction."""
-    residuals: Floats = np.asarray(target, float) - np.asarray(prediction, float)
-    return residuals
+    return np.asarray(target, float) - np.asarray(prediction, float)
 
 
 def root_mean_squared_error(target: ArrayLike, prediction: ArrayLike) -> float:

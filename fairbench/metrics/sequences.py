@@ -24,12 +24,10 @@ def truncated_rows(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Flo
 def truncated_frames(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Floats:
     """Return the share of each row's frames, of all modalities together, that is cut off."""
     lengths = np.asarray(frames, float)
-    share: Floats = np.maximum(lengths - np.asarray(read), 0).sum(axis=1) / lengths.sum(axis=1)
-    return share
+    return np.maximum(lengths - np.asarray(read), 0).sum(axis=1) / lengths.sum(axis=1)
 
 
 def padded_frames(target: ArrayLike, frames: ArrayLike, read: ArrayLike) -> Floats:
     """Return the share of what could be read of each row that it does not have."""
     most = np.asarray(read, float)
-    share: Floats = np.maximum(most - np.asarray(frames), 0).sum(axis=1) / most.sum(axis=-1)
-    return share
+    return np.maximum(most - np.asarray(frames), 0).sum(axis=1) / most.sum(axis=-1)

@@ -9,7 +9,6 @@ among similar people (:func:`variance_decomposition`, :class:`GroupMeans`,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from scipy.special import ndtr
 
 from fairbench.core.arrays import Floats
 from fairbench.metrics.probability import mean_over_ties, spearman, tie_blocks
+from fairbench.metrics.regression import normal_quantile
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,7 @@ def _total_variation(codes: NDArray[np.int64], kept: Floats) -> Floats:
     everyone = np.bincount(codes) / len(codes)
     counts = np.stack([np.bincount(codes, weights=row, minlength=len(everyone)) for row in kept])
     shares = counts / counts.sum(axis=1, keepdims=True)
-    distance: Floats = np.abs(shares - everyone).sum(axis=1) / 2
-    return distance
+    return np.abs(shares - everyone).sum(axis=1) / 2
 
 
 def _standardised_wasserstein(values: Floats, kept: Floats) -> Floats:
@@ -172,8 +171,7 @@ def _standardised_wasserstein(values: Floats, kept: Floats) -> Floats:
     everyone = np.arange(1, len(values)) / len(values)
     with np.errstate(invalid="ignore"):
         gap = np.abs(below / total[:, None] - everyone)
-    distance: Floats = gap @ np.diff(values[order]) / sd
-    return distance
+    return gap @ np.diff(values[order]) / sd
 
 
 # Uncertainty: its parts, its means by group, and how alike like people's predictions are.
@@ -237,8 +235,7 @@ def entropy_decomposition(members: ArrayLike) -> Decomposition:
 
 def _mean(members: Floats) -> Floats:
     """Return the members' mean, exact where they are identical."""
-    mean: Floats = members[0] + (members - members[0]).mean(axis=0)
-    return mean
+    return members[0] + (members - members[0]).mean(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +277,7 @@ class GroupMeans:
     def difference(self, level: float) -> tuple[Floats, Floats, Floats]:
         """Return every mean less the reference's, with the ends of its interval, (..., G, V)."""
         value = self.mean - self.mean[..., :1, :]
-        half = _quantile(level) * np.hypot(self.error, self.error[..., :1, :])
+        half = normal_quantile(level) * np.hypot(self.error, self.error[..., :1, :])
         return value, value - half, value + half
 
     def ratio(self, level: float) -> tuple[Floats, Floats, Floats]:
@@ -317,12 +314,8 @@ def _sums(values: Floats, group: NDArray[np.integer], groups: int) -> Floats:
 
 
 def _log_interval(value: Floats, log_error: Floats, level: float) -> tuple[Floats, Floats]:
-    factor = np.exp(_quantile(level) * log_error)
+    factor = np.exp(normal_quantile(level) * log_error)
     return value / factor, value * factor
-
-
-def _quantile(level: float) -> float:
-    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,7 +150,7 @@ def python(words: Sequence[str], *, keep: bool = False) -> subprocess.CompletedP
 def function_of(name: str) -> Callable[..., Any]:
     """Return the function that a mapping names as ``papers.PAPER.MODULE:FUNCTION``."""
     module, _, function = name.partition(":")
-    return getattr(imported(module), function)  # type: ignore[no-any-return]
+    return getattr(imported(module), function)
 
 
 def run_computation(

@@ -613,7 +613,8 @@ def _differences(
     if reading == POOL_NOISE:
         model = family.proposal.model
         coefficients = model.flat_coefficients(posterior.parameters.theta)
-        counts = replace(family, pool_noise=True).counts(rows, coefficients, noise)
+        noisy = replace(family, pool_noise=True)
+        counts = noisy.counts(rows, noisy.shown(rows), coefficients, noise)
         return [difference(rate, everyone_else(counts))[:, 0] for rate in rates]
     if reading == FAULTS:
         counts = faulty_counts(table, rows, posterior.theta)

@@ -14,7 +14,7 @@ from fairbench.audits.kinds.binary import findings_of
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.evaluation.findings import GAP, LARGE, NOT_MEASURED, OPEN, PAIR, SMALL
-from fairbench.inference.standardised import StandardisedRates
+from fairbench.inference.gaps import StandardisedRates
 from tests.audits.tables import audit, predictions, written
 
 SCORES = {"target": "label", "score": "score"}

@@ -9,7 +9,7 @@ import fairbench
 from fairbench.core.errors import UserError
 from fairbench.evaluation.table import values_of
 from fairbench.inference.comparing import objective
-from fairbench.metrics.classes import FORMS, average_gaps, one_vs_rest, right_or_wrong
+from fairbench.metrics.group import FORMS, average_gaps, one_vs_rest, right_or_wrong
 from fairbench.metrics.registry import MULTICLASS, RENAMED, binary_confusion, confusion, metrics_of
 from tests.evaluation.labelled import worded
 

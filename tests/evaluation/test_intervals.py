@@ -13,7 +13,7 @@ from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals
 from fairbench.evaluation.predictions import read_predictions
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable
-from fairbench.inference.few_labels.assisted import LabelledRows
+from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import BINARY, binary_confusion, metrics_of
 from fairbench.metrics.regression import crps_normal_rows
 from tests.evaluation.labelled import by_place, labelled

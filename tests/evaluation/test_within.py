@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score
 from fairbench import Evaluator, evaluate
 from fairbench.core.errors import UserError
 from fairbench.evaluation.table import COLUMNS, IN_STRATUM, STANDARDISED, STRATA
-from fairbench.inference.standardised import StandardisedRates
+from fairbench.inference.gaps import StandardisedRates
 
 RATES = {
     "selection_rate": fl.selection_rate,

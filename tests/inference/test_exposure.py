@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench.inference.exposure import exposure_weights, top_weights, weighted_shares
+from fairbench.inference.gaps import exposure_weights, top_weights, weighted_shares
 from fairbench.inference.rates import rate_limits
 
 ONE = np.zeros(6, np.intp)

@@ -80,10 +80,8 @@ def test_rows_that_hold_outs_test_in_common_count_once():
 
 
 def test_nadeau_and_bengio_have_the_same_variance_where_fits_are_alike():
-    splits = Splits(REPEATS, 10, SHARE)
     shared = 1 / 10 + (1 - 1 / 10) * SHARE
-    assert splits.corrected_variance(np.array(10.0)) == pytest.approx(shared / (1 - SHARE))
-    assert splits.corrected_variance(np.array(10.0)) == pytest.approx(inflation(10, SHARE))
+    assert inflation(np.array(10.0), SHARE) == pytest.approx(shared / (1 - SHARE))
 
 
 def test_folds_are_as_one_test_set_of_fewer_rows():

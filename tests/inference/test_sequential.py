@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom, binom
 
-from fairbench.inference.sequential import (
+from fairbench.inference.rates import (
     Sums,
     log_evidence_above,
     log_evidence_of_rate,
-    mean_sequence,
     rate_sequence,
 )
 
@@ -62,7 +61,7 @@ def test_intervals_of_a_mean_hold_at_every_look():
 
 def test_the_interval_of_a_mean_narrows_as_a_fixed_one_does():
     n = np.array([100, 10_000, 1_000_000])
-    limits = mean_sequence(Sums(n, 0.1 * n, 0.2 * n), np.log(40))
+    limits = Sums(n, 0.1 * n, 0.2 * n).limits(np.log(40))
     assert np.allclose(limits.value, 0.1)
     fixed = 1.96 * np.sqrt(0.19 / n)
     assert ((limits.upper - limits.lower) / 2 < 2.4 * fixed).all()

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.gaps import GroupLimits, largest_gap, leads
-from fairbench.inference.gaps import smallest_ratio as raw_smallest_ratio
-from fairbench.inference.rates import difference_limits, rate_limits, ratio_limits
-from fairbench.inference.standardised import (
+from fairbench.inference.gaps import (
+    GroupLimits,
     StandardisedRates,
     largest_difference,
+    largest_gap,
+    leads,
     smallest_ratio,
+    smallest_standardised_ratio,
 )
+from fairbench.inference.rates import difference_limits, rate_limits, ratio_limits
 
 # Two groups in three strata; nobody of the second is in the last.
 SIZES = np.array([[40, 60, 25], [30, 20, 0]])
@@ -67,8 +69,8 @@ def test_one_stratum_is_the_raw_comparison():
     np.testing.assert_allclose(gap, largest_gap(limits), rtol=1e-9)
     off = ~np.eye(4, dtype=bool)
     np.testing.assert_allclose(ahead[off], leads(limits)[off], atol=1e-9)
-    smallest = smallest_ratio(rates, rates.compared())
-    np.testing.assert_allclose(smallest, raw_smallest_ratio(limits), rtol=1e-9)
+    smallest = smallest_standardised_ratio(rates, rates.compared())
+    np.testing.assert_allclose(smallest, smallest_ratio(limits), rtol=1e-9)
 
 
 def test_of_many_rows_the_interval_is_the_normal_one():
@@ -105,7 +107,7 @@ def test_no_interval_excludes_its_own_point(seed, largest):
     rates = StandardisedRates.of(hits, size)
     among = rates.compared()
     gap, _ = largest_difference([rates, rates], [among, among])
-    ratio = smallest_ratio(rates, among)
+    ratio = smallest_standardised_ratio(rates, among)
     for limits in (rates.limits(), rates.differences(), rates.ratios(), gap, ratio):
         value, lower, upper = (np.atleast_1d(end) for end in limits)
         there = ~np.isnan(value)

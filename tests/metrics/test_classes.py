@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import multilabel_confusion_matrix, recall_score
 
 from fairbench.inference.posterior import table_draws
-from fairbench.metrics.classes import one_vs_rest
+from fairbench.metrics.group import one_vs_rest
 from fairbench.metrics.registry import MULTICLASS, confusion, metrics_of, selection_rate
 
 CLASSES = 4

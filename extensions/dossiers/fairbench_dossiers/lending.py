@@ -45,10 +45,9 @@ from fairbench.data.columns import ColumnRef, numbers_of, to_numbers
 from fairbench.data.dataset import reference_first
 from fairbench.data.groups import CROSSED, codes_of, notes_on_groups
 from fairbench.evaluation.by_group import impact_ratios_at, impact_ratios_of
-from fairbench.inference.gaps import FOUR_FIFTHS
+from fairbench.inference.gaps import FOUR_FIFTHS, StandardisedRates
 from fairbench.inference.means import ROWS, Moments, centred_limits, loss_limits
 from fairbench.inference.rates import Limits, difference_limits, quantile, rate_limits
-from fairbench.inference.standardised import StandardisedRates
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import (
     Column,

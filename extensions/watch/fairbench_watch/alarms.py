@@ -52,8 +52,7 @@ from fairbench.data.columns import (
 from fairbench.data.groups import MOST_GROUPS, cross_groups
 from fairbench.data.tables import check_columns
 from fairbench.evaluation.findings import CHANGED, DRIFTED, PASSED
-from fairbench.inference.rates import Limits
-from fairbench.inference.sequential import Sums
+from fairbench.inference.rates import Limits, Sums
 from fairbench.inference.survey import beyond_chance
 from fairbench_watch.sequences import Pair, first_beyond, log_evidence_needed
 from fairbench_watch.state import (

@@ -19,7 +19,7 @@ from fairbench.core import VERSION
 from fairbench.core.text import count, two_digits
 from fairbench.data.columns import spelled
 from fairbench.evaluation.findings import LARGE, OPEN, PASSED, SMALL, WATCHED, Finding
-from fairbench.inference.sequential import Sums, labels_until_above, rate_sequence
+from fairbench.inference.rates import Sums, labels_until_above, rate_sequence
 from fairbench.reporting.charts import track
 from fairbench.reporting.document.model import (
     Column,

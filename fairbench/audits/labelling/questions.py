@@ -65,11 +65,10 @@ from fairbench.inference.active import (
     WidestGap,
     next_arms,
 )
-from fairbench.inference.few_labels.assisted import needs_no_label
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.posterior import Beta, ranks
-from fairbench.inference.rates import Limits
-from fairbench.inference.sequential import candidates, found_limits, together
+from fairbench.inference.rates import Limits, candidates, found_limits, together
+from fairbench.inference.survey import needs_no_label
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 
 REGRESSION_METRIC = "mae"

@@ -87,24 +87,19 @@ class Calibration:
         columns[group, :, np.arange(len(score))] = self.features(score).T
         return columns.reshape(n_groups * self.size, len(score))
 
-    def normals(self, n_groups: int) -> int:
-        """Return the number of standard normals that the whole prior is made from."""
-        return (n_groups + 2 * (self.spread_sd is not None)) * self.size
-
     def from_normals(self, z: Floats, n_groups: int) -> Floats:
         """Return parameters from independent standard normals, (..., Z) -> (..., G, D).
 
-        They are means, spreads (by their absolute value) and groups; groups alone without spreads.
+        They are Z = (2 + G) D means, spreads (by their absolute value) and groups; groups alone
+        without spreads.
         """
         shape = (*z.shape[:-1], n_groups, self.size)
         if self.spread_sd is None:
-            scaled: Floats = z.reshape(shape) * np.array(self.mean_sd)
-            return scaled
+            return z.reshape(shape) * np.array(self.mean_sd)
         means, spreads, groups = np.split(z, [self.size, 2 * self.size], axis=-1)
         centre = (means * np.array(self.mean_sd))[..., None, :]
         spread = (np.abs(spreads) * np.array(self.spread_sd))[..., None, :]
-        theta: Floats = centre + spread * groups.reshape(shape)
-        return theta
+        return centre + spread * groups.reshape(shape)
 
     def to_normals(self, theta: Floats, spread: Floats, generator: np.random.Generator) -> Floats:
         """Draw the normals behind parameters (C, G, D) and spreads (C, D): the means are drawn."""
@@ -221,23 +216,7 @@ def kronecker(columns: int, rows: int, generator: np.random.Generator) -> Floats
     """
     shift = generator.random(columns)
     points = shift + np.outer(np.arange(1, rows + 1), kronecker_steps(columns))
-    inside: Floats = np.clip(points % 1, 1e-12, 1 - 1e-12)
-    return inside
-
-
-def _precisions(model: Calibration, n_groups: int, spread: Floats) -> Floats:
-    """Return the inverse of sigma^2 I + mean_sd^2 11' for each parameter, interleaved."""
-    mean_variance = np.array(model.mean_sd) ** 2
-    if model.spread_sd is None:
-        return np.diag(np.tile(1 / mean_variance, n_groups))[None]
-    within = 1 / spread**2
-    shared = within**2 * mean_variance / (1 + n_groups * mean_variance * within)
-    size = n_groups * model.size
-    precision = np.zeros((len(spread), n_groups, model.size, n_groups, model.size))
-    for k in range(model.size):
-        precision[:, :, k, :, k] = -shared[:, k, None, None]
-        precision[:, range(n_groups), k, range(n_groups), k] += within[:, k, None]
-    return precision.reshape(len(spread), size, size)
+    return np.clip(points % 1, 1e-12, 1 - 1e-12)
 
 
 def modes(proposal: Proposal, labels: ShownLabels) -> tuple[Floats, Floats]:
@@ -391,8 +370,21 @@ class Proposal:
 
     @cached_property
     def precision(self) -> Floats:
-        """The prior precisions (J, P, P) of the P = G D parameters, group by group."""
-        return _precisions(self.model, self.n_groups, self.nodes)
+        """The prior precisions (J, P, P) of the P = G D parameters, group by group.
+
+        They are the inverse of sigma^2 I + mean_sd^2 11' for each parameter, interleaved.
+        """
+        model, n_groups, nodes = self.model, self.n_groups, len(self.nodes)
+        mean_variance = np.array(model.mean_sd) ** 2
+        if model.spread_sd is None:
+            return np.diag(np.tile(1 / mean_variance, n_groups))[None]
+        within = 1 / self.nodes**2
+        shared = within**2 * mean_variance / (1 + n_groups * mean_variance * within)
+        precision = np.zeros((nodes, n_groups, model.size, n_groups, model.size))
+        for k in range(model.size):
+            precision[:, :, k, :, k] = -shared[:, k, None, None]
+            precision[:, range(n_groups), k, range(n_groups), k] += within[:, k, None]
+        return precision.reshape(nodes, n_groups * model.size, -1)
 
     @cached_property
     def log_determinant(self) -> Floats:

@@ -19,17 +19,7 @@ from scipy.special import logit
 
 from fairbench.core.arrays import Codes, Floats, Rows, rng
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.inference.few_labels.calibration import (
-    BETA,
-    CLIP,
-    Calibration,
-    Proposal,
-    Sample,
-    ShownLabels,
-    blocks,
-    sample,
-    sigmoid,
-)
+from fairbench.inference.few_labels import calibration
 from fairbench.inference.posterior import posterior_draws
 from fairbench.metrics.registry import binary_confusion
 
@@ -214,21 +204,21 @@ class Pool:
     sizes: Floats
 
     @classmethod
-    def of(cls, table: PartlyLabelled, model: Calibration, nodes: int = NODES) -> Pool:
+    def of(cls, table: PartlyLabelled, model: calibration.Calibration, nodes: int = NODES) -> Pool:
         """Replace the rows of every cell by at most `nodes` points of its log odds."""
-        log_odds = logit(np.clip(table.score, CLIP, 1 - CLIP))
+        log_odds = logit(np.clip(table.score, calibration.CLIP, 1 - calibration.CLIP))
         cells = table.group * 2 + table.prediction
         n_cells = 2 * table.n_groups
         rules = [gauss_rule(log_odds[cells == cell], nodes) for cell in range(n_cells)]
         cell = np.repeat(np.arange(n_cells), [len(points) for points, _ in rules])
-        points = sigmoid(np.concatenate([points for points, _ in rules]))
+        points = calibration.sigmoid(np.concatenate([points for points, _ in rules]))
         weights = np.concatenate([weights for _, weights in rules])
         design = model.design(points, cell // 2, table.n_groups)
         spread = weights[:, None] * (cell[:, None] == np.arange(n_cells))
         return cls(design, spread, table.sizes().ravel().astype(np.float64))
 
     def unlabelled(
-        self, coefficients: Floats, labels: ShownLabels, cell: Codes
+        self, coefficients: Floats, labels: calibration.ShownLabels, cell: Codes
     ) -> tuple[Floats, Floats, Floats]:
         """Return mean and variance of the number of positives among rows without a label.
 
@@ -252,8 +242,8 @@ class Pool:
         design = np.hstack([self.design, labels.design])
         weights = np.vstack([self.weights, -labelled])
         mean, variance = np.empty((2, len(coefficients), len(size)))
-        for block in blocks(len(coefficients), len(weights)):
-            p = sigmoid(coefficients[block] @ design)
+        for block in calibration.blocks(len(coefficients), len(weights)):
+            p = calibration.sigmoid(coefficients[block] @ design)
             mean[block] = p @ weights
             p -= p * p
             variance[block] = p @ weights
@@ -261,8 +251,8 @@ class Pool:
 
 
 def shown_labels(
-    table: PartlyLabelled, rows: Rows, model: Calibration, nodes: int | None = None
-) -> tuple[ShownLabels, Codes]:
+    table: PartlyLabelled, rows: Rows, model: calibration.Calibration, nodes: int | None = None
+) -> tuple[calibration.ShownLabels, Codes]:
     """Return what the labels of some rows say, and their cells of group and prediction (L,).
 
     Parameters
@@ -274,15 +264,15 @@ def shown_labels(
     score, label = table.score[rows], table.label[rows]
     cell = table.group[rows] * 2 + table.prediction[rows]
     if nodes is None or not len(rows):
-        return ShownLabels(model.design(score, cell // 2, table.n_groups), label), cell
-    log_odds = logit(np.clip(score, CLIP, 1 - CLIP))
+        return calibration.ShownLabels(model.design(score, cell // 2, table.n_groups), label), cell
+    log_odds = logit(np.clip(score, calibration.CLIP, 1 - calibration.CLIP))
     kind = cell * 2 + label.astype(np.int64)
     kinds = np.unique(kind)
     rules = [gauss_rule(log_odds[kind == distinct], nodes) for distinct in kinds]
     points, weights = (np.concatenate(part) for part in zip(*rules, strict=True))
     kind = np.repeat(kinds, [len(nodes_of_kind) for nodes_of_kind, _ in rules])
-    design = model.design(sigmoid(points), kind // 4, table.n_groups)
-    return ShownLabels(design, (kind % 2).astype(np.float64), weights), kind // 2
+    design = model.design(calibration.sigmoid(points), kind // 4, table.n_groups)
+    return calibration.ShownLabels(design, (kind % 2).astype(np.float64), weights), kind // 2
 
 
 def draw_positives(
@@ -367,7 +357,7 @@ class CalibrationPosterior:
     family: PosteriorFamily
     rows: Rows
     counts: Floats
-    parameters: Sample
+    parameters: calibration.Sample
 
     @property
     def theta(self) -> Floats:
@@ -379,14 +369,15 @@ class CalibrationPosterior:
         coefficients = self.family.proposal.model.coefficients(self.theta)
         coefficients[..., :-1] *= factors[:, None]
         flat = coefficients.reshape(len(coefficients), -1)
-        return self.family.counts(self.rows, flat, rng(seed, "other slopes"))
+        shown = self.family.shown(self.rows)
+        return self.family.counts(self.rows, shown, flat, rng(seed, "other slopes"))
 
 
 def bayesian_calibration(
     table: PartlyLabelled,
     generator: np.random.Generator,
     *,
-    model: Calibration = BETA,
+    model: calibration.Calibration = calibration.BETA,
     draws: int = 2048,
     pool_noise: bool = True,
 ) -> CalibrationPosterior:
@@ -417,7 +408,7 @@ class PosteriorFamily:
 
     table: PartlyLabelled
     pool: Pool
-    proposal: Proposal
+    proposal: calibration.Proposal
     pool_noise: bool
     label_nodes: int | None = None
 
@@ -427,7 +418,7 @@ class PosteriorFamily:
         table: PartlyLabelled,
         generator: np.random.Generator,
         *,
-        model: Calibration = BETA,
+        model: calibration.Calibration = calibration.BETA,
         draws: int = 2048,
         pool_noise: bool = True,
         label_nodes: int | None = None,
@@ -441,37 +432,37 @@ class PosteriorFamily:
             of the time.
         """
         pool = Pool.of(table, model)
-        proposal = Proposal.of(model, table.n_groups, draws, generator)
+        proposal = calibration.Proposal.of(model, table.n_groups, draws, generator)
         return cls(table, pool, proposal, pool_noise, label_nodes)
 
     def posterior(self, rows: Rows, generator: np.random.Generator) -> CalibrationPosterior:
         """Return the posterior given the labels of `rows` alone."""
-        model = self.proposal.model
-        shown = shown_labels(self.table, rows, model, self.label_nodes)
-        drawn = sample(self.proposal, shown[0], generator)
-        counts = self._counts(rows, model.flat_coefficients(drawn.theta), shown, generator)
+        shown = self.shown(rows)
+        drawn = calibration.sample(self.proposal, shown[0], generator)
+        coefficients = self.proposal.model.flat_coefficients(drawn.theta)
+        counts = self.counts(rows, shown, coefficients, generator)
         return CalibrationPosterior(self, rows, counts, drawn)
 
-    def counts(self, rows: Rows, coefficients: Floats, generator: np.random.Generator) -> Floats:
+    def shown(self, rows: Rows) -> tuple[calibration.ShownLabels, Codes]:
+        """Return what the labels of some rows say, and their cells."""
+        return shown_labels(self.table, rows, self.proposal.model, self.label_nodes)
+
+    def counts(
+        self,
+        rows: Rows,
+        shown: tuple[calibration.ShownLabels, Codes],
+        coefficients: Floats,
+        generator: np.random.Generator,
+    ) -> Floats:
         """Return the pool's counts (T, G, 4) if calibration has these coefficients (T, G D).
 
         Parameters
         ----------
         rows : the positions of the rows whose labels are known, and are counted as they are.
+        shown : what these labels say.
         coefficients : (T, G D) slopes and intercepts.
         generator : draws.
         """
-        shown = shown_labels(self.table, rows, self.proposal.model, self.label_nodes)
-        return self._counts(rows, coefficients, shown, generator)
-
-    def _counts(
-        self,
-        rows: Rows,
-        coefficients: Floats,
-        shown: tuple[ShownLabels, Codes],
-        generator: np.random.Generator,
-    ) -> Floats:
-        """Return known labels and what is expected of the unlabelled rows, (T, G, 4)."""
         positives, variance, size = self.pool.unlabelled(coefficients, *shown)
         if self.pool_noise:
             positives = draw_positives(positives, variance, size, generator)
@@ -510,7 +501,7 @@ def complete(
     generator: np.random.Generator,
     *,
     has_score: bool,
-    model: Calibration = BETA,
+    model: calibration.Calibration = calibration.BETA,
 ) -> Completion:
     """Return the counts of all rows, by the method that suits the number of labels.
 
@@ -578,5 +569,4 @@ def population_draws(
     merged = np.einsum("ag,tgc->tac", union, counts)
     if len(merged) == 1:
         return posterior_draws(merged[0], draws, generator)
-    drawn: Floats = posterior_draws(merged, 1, generator)[0]
-    return drawn
+    return posterior_draws(merged, 1, generator)[0]

@@ -500,7 +500,7 @@ class ComparedRuns:
 
 def _epsilons(gap: str) -> tuple[float, ...]:
     """Return the differences of accuracy and of a gap that make no difference in practice."""
-    return tuple(objective(name).epsilon for name in ("accuracy", gap))
+    return tuple(objective(name).metric.epsilon for name in ("accuracy", gap))
 
 
 def contenders(

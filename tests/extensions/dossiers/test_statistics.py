@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from fairbench.inference.gaps import ratios_to_group
+from fairbench.inference.gaps import StandardisedRates, ratios_to_group
 from fairbench.inference.rates import rate_limits
-from fairbench.inference.standardised import StandardisedRates
 from fairbench_dossiers.lending import (
     adjusted_mean_differences,
     among_best,

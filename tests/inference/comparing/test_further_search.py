@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from fairbench.inference.tuned_gain import chance_of_better, further_gain, is_enough, least_gap
+from fairbench.inference.selection import chance_of_better, further_gain, is_enough, least_gap
 
 
 @pytest.mark.parametrize("risk", [0.025, 0.05, 0.2])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairbench.inference.tuned_gain import (
+from fairbench.inference.selection import (
     GoalEstimate,
     JudgingRows,
     chosen_tails,

@@ -78,7 +78,8 @@ def expected(table, theta, shown):
 def test_expected_counts_are_sums_over_rows(rows):
     generator = np.random.default_rng(1)
     table = pool(generator, rows=rows, groups=3)
-    theta = BETA.from_normals(generator.standard_normal((200, BETA.normals(3))), 3).reshape(200, -1)
+    normals = generator.standard_normal((200, (2 + 3) * BETA.size))
+    theta = BETA.from_normals(normals, 3).reshape(200, -1)
     shown = generator.permutation(rows)[:20]
     cell = (table.group * 2 + table.prediction)[shown]
     design = BETA.design(table.score[shown], table.group[shown], 3)
@@ -221,7 +222,7 @@ def covered(table, generator, *, shown, pool_noise):
 def coverage(replications, *, shown, pool_noise, seed):
     generator = np.random.default_rng(seed)
     table = pool(generator, rows=400)
-    thetas = BETA.from_normals(generator.standard_normal((replications, BETA.normals(2))), 2)
+    thetas = BETA.from_normals(generator.standard_normal((replications, (2 + 2) * BETA.size)), 2)
     tables = (labelled(table, theta, generator, BETA) for theta in thetas)
     return np.mean([covered(t, generator, shown=shown, pool_noise=pool_noise) for t in tables])
 

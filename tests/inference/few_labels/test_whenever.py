@@ -7,7 +7,7 @@ from benchmarks.coverage.labels import FAMILIES_ALONG as FAMILIES
 from benchmarks.coverage.labels import Run
 from benchmarks.coverage.simulate import count
 from fairbench.evaluation.intervals import LabelledIntervals
-from fairbench.inference.few_labels.assisted import LabelledRows
+from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import (
     BINARY,
     accuracy,

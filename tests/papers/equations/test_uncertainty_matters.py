@@ -12,7 +12,7 @@ from fairbench.inference.survey import (
     relative_rho,
     shrinkage,
 )
-from fairbench.metrics.classes import one_vs_rest
+from fairbench.metrics.group import one_vs_rest
 
 OBJECTIVES = ("accuracy", "equal_opportunity")
 # Differences A - B of two objectives; the region of practical equivalence is 0.01 wide each way.

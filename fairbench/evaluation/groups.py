@@ -30,7 +30,6 @@ from fairbench.evaluation.table import (
     About,
     MetricTable,
     Setting,
-    SomeGroups,
     Statuses,
     Where,
     of_gaps,
@@ -263,7 +262,7 @@ class GroupEvaluation:
     def _add_pairs(self, counts: GroupCounts) -> None:
         """Add the differences of rates from the reference's, and the ratios to it."""
         metrics = list(metrics_of(BINARY, "difference", "ratio").values())
-        others = SomeGroups(counts.attribute, counts.names[1:])
+        others = Where(counts.attribute, counts.names[1:])
         size, statuses = counts.statuses(metrics, self.table.minimum)
         statuses = of_pairs(statuses, size)
         size = np.minimum(size[..., :1], size[..., 1:])

@@ -22,8 +22,8 @@ from fairbench.evaluation.table import (
     POOLED,
     WORST,
     MetricTable,
-    SomeGroups,
     Statuses,
+    Where,
     values_of,
 )
 from fairbench.inference.gaps import GroupLimits, probability_below, surest_gap
@@ -139,7 +139,7 @@ class PooledGroups:
         statuses = _statuses(list(SHOWN), posterior, sizes)
         valued = statuses.has_value
         names = [rate.name for rate in SHOWN]
-        where = SomeGroups(self.attribute, tuple(self.groups))
+        where = Where(self.attribute, tuple(self.groups))
         table.add(
             names,
             np.where(valued, posterior.mean, NAN),

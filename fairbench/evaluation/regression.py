@@ -107,13 +107,13 @@ def _add_parities(table: MetricTable, data: Labelled, attribute: str) -> None:
             values[i, s, 0] = limits.value
             lower[i, s, 0] = limits.lower
             upper[i, s, 0] = limits.upper
-    table.add_bounded(
+    table.add(
         _PARITIES,
         values,
         data.sizes,
-        (lower, upper),
-        "",
         Where(attribute),
+        interval=(lower, upper),
+        needed="",
         status=statuses,
         fewest=data.coded[attribute].size.min(axis=1)[:, None],
     )
@@ -268,12 +268,12 @@ def _add_rank_correlation(table: MetricTable, data: Labelled, values: Floats, sd
         if status != OK:
             statuses.flag(np.arange(data.splits)[:, None] == s, status.kind, status.reason)
     limits = correlation_limits(correlation, n, level=table.level)
-    table.add_bounded(
+    table.add(
         "truth_rank_correlation",
         correlation,
         n,
-        (limits.lower, limits.upper),
-        lambda _, s, __: f"n={n[s, 0]}, an interval needs {RANK_ROWS}",
+        interval=(limits.lower, limits.upper),
+        needed=lambda _, s, __: f"n={n[s, 0]}, an interval needs {RANK_ROWS}",
         status=statuses,
     )
 
@@ -301,12 +301,13 @@ def _add_rmse(
     index = tail_index(squares, data.split, data.splits)
     value = np.sqrt(moments.mean)
     limits = root_limits(moments, index, level=table.level)
-    table.add_bounded(
+    lower, upper = np.minimum(limits.lower, value), np.maximum(limits.upper, value)
+    table.add(
         name,
         np.where(wrong > 0, NAN, value)[:, None],
         n[:, None],
-        (np.minimum(limits.lower, value)[:, None], np.maximum(limits.upper, value)[:, None]),
-        lambda _, s, __: (
+        interval=(lower[:, None], upper[:, None]),
+        needed=lambda _, s, __: (
             f"n={n[s]}, an interval needs {ERROR_ROWS}"
             if n[s] < ERROR_ROWS
             else FEW_MAKE_THE_MEAN.format(n[s])

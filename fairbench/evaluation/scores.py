@@ -346,13 +346,13 @@ class ScoreEvaluation:
         status = Statuses.ok((groups.splits, 1))
         few = f"no group has {probability.FEWEST} rows"
         status.flag(~has_value[:, None], "undefined", few)
-        self.table.add_bounded(
+        self.table.add(
             (_MULTICALIBRATION,) * 2,
             value[..., None],
             np.where(has_value, least, size.max(axis=1))[:, None],
-            (lower_and_upper[0][:, None], lower_and_upper[1][:, None]),
-            _why_clustered(0),
             Where(groups.attribute),
+            interval=(lower_and_upper[0][:, None], lower_and_upper[1][:, None]),
+            needed=_why_clustered(0),
             statistic=(VALUE, DEBIASED),
             setting=Setting(bins=self.bins),
             status=status,
@@ -382,12 +382,12 @@ class ScoreEvaluation:
             ("reliability_base_rate", base_rate),
         ):
             value, lower, upper = (by_number(limit, NAN) for limit in limits)
-            self.table.add_bounded(
+            self.table.add(
                 (name,) * shape[0],
                 value,
                 n_rows,
-                (lower, upper),
-                lambda b, s, _: f"n={n_rows[b, s, 0]}",
+                interval=(lower, upper),
+                needed=lambda b, s, _: f"n={n_rows[b, s, 0]}",
                 setting=[Setting(bins=self.bins, bin=b) for b in range(shape[0])],
                 is_row=n_rows > 0,
             )

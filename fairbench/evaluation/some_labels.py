@@ -99,7 +99,7 @@ def add_weighted_scores(
                     [*losses, "roc_auc", _CALIBRATION, _CALIBRATION],
                     NAN,
                     0,
-                    Where(attribute, str(name)),
+                    Where(attribute, (str(name),)),
                     setting=[*[NO_SETTING] * (len(losses) + 1), *calibrations],
                     status=undefined(no_rows(str(name))),
                 )

@@ -32,7 +32,6 @@ from fairbench.evaluation.table import (
     Block,
     MetricTable,
     Setting,
-    SomeGroups,
     Statuses,
     Where,
 )
@@ -221,7 +220,7 @@ class _Standardising:
     def _add_rates(self) -> None:
         """Add each group's rates over the strata that it has rows in."""
         groups = range(len(self.counted.groups))
-        where = SomeGroups(self.counted.attribute, self.counted.groups)
+        where = Where(self.counted.attribute, self.counted.groups)
         for metric in metrics_of(BINARY, "rate").values():
             if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
                 rates = self.counted.standardised(metric.rates[0])
@@ -231,7 +230,7 @@ class _Standardising:
     def _add_pairs(self) -> None:
         """Add differences from the reference's rate, and ratios to it."""
         others = range(1, len(self.counted.groups))
-        where = SomeGroups(self.counted.attribute, self.counted.groups[1:])
+        where = Where(self.counted.attribute, self.counted.groups[1:])
         for metric in metrics_of(BINARY, "difference", "ratio").values():
             rates = self.counted.standardised(metric.rates[0])
             is_ratio = metric.interval == "ratio"

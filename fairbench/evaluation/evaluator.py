@@ -228,7 +228,8 @@ class Evaluator:
         evaluation = self.group_evaluation(table, data.design)
         hard = data.column("prediction")
         for groups in (data.everyone, *data.coded.values()):
-            evaluation.add_attribute(groups, data.target, hard, generators)
+            counts = evaluation.count(groups, data.target, hard, generators)
+            evaluation.add_counts(counts, generators)
         ScoreEvaluation(table, self.bins, self.coverage_levels).run(data)
 
     def _add_abstention(

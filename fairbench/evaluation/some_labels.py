@@ -20,7 +20,7 @@ from fairbench.data.dataset import Task
 from fairbench.evaluation import regression, scores
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.groups import GroupCounts, GroupEvaluation
-from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals, group_intervals
+from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals, PosteriorIntervals
 from fairbench.evaluation.metric_batches import Batch, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import ScoreEvaluation
@@ -48,7 +48,6 @@ from fairbench.inference.few_labels.pool import (
     union,
 )
 from fairbench.inference.posterior import (
-    DIRICHLET,
     FREQUENTIST,
     Beta,
     Normal,
@@ -415,7 +414,7 @@ class SomeLabels:
         members = union(self.cells, groups)
         mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
         draws = population_draws(completion.counts, members, evaluator.draws, generator)
-        intervals = group_intervals(mean, draws, evaluator.level, DIRICHLET)
+        intervals = PosteriorIntervals(mean, draws, evaluator.level)
         return GroupCounts(attribute, list(map(str, groups.cat.categories)), mean, intervals)
 
     def _plain_counts(

@@ -170,9 +170,9 @@ def _add_strata(
     of_strata = replace(table.without_rows(), splits=tuple(range(len(names))))
     codes = strata.cat.codes.to_numpy(np.intp) * len(groups) + groups.codes
     cells = replace(groups, codes=codes, splits=len(names))
-    replace(evaluation, table=of_strata).add_attribute(
-        cells, target, hard, [*generators] * len(names)
-    )
+    each = [*generators] * len(names)
+    counts = evaluation.count(cells, target, hard, each)
+    replace(evaluation, table=of_strata).add_counts(counts, each)
     for block in of_strata.blocks:
         if chosen := [m for m, name in enumerate(block.statistics) if name == VALUE]:
             table.blocks.append(_by_stratum(block.subset(chosen), str(strata.name), names))

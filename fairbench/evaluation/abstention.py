@@ -331,9 +331,7 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
         rows[..., s] = np.round(kept.sum(axis=1, keepdims=True)).astype(np.int64)
         invalid = invalid_rows(~np.isfinite(uncertainty), "uncertainty")
         if invalid.reason:
-            of_split = np.zeros(shape, bool)
-            of_split[..., s] = True
-            statuses.flag(of_split, invalid.kind, invalid.reason)
+            statuses.put((..., s), invalid)
             continue
         shifts = feature_shift(part.features, kept)
         values[:, 1:, s] = shifts
@@ -349,5 +347,5 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
         values.reshape(flat),
         rows.reshape(flat),
         setting=settings,
-        status=Statuses(*(array.reshape(flat) for array in statuses)),
+        status=statuses.apply(lambda array: array.reshape(flat)),
     )

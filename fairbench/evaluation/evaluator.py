@@ -24,7 +24,7 @@ from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
 from fairbench.evaluation.scores import ScoreEvaluation, evaluate_sets
 from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, invalid_rows
-from fairbench.evaluation.uncertainties import UncertaintyEvaluation, evaluate_individual
+from fairbench.evaluation.uncertainties import evaluate_individual, evaluate_uncertainties
 from fairbench.inference.pooled import Generators
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
 from fairbench.inference.survey import Design
@@ -97,16 +97,10 @@ class Evaluator:
 
     def __post_init__(self) -> None:
         """Refuse settings that would make a metric meaningless."""
-        if self.interval not in INTERVALS:
-            raise UserError(
-                f"evaluator.interval is '{self.interval}'; valid: {', '.join(INTERVALS)}"
-            )
-        if self.spread_residual not in ("probability", "label"):
-            raise UserError(
-                f"evaluator.spread_residual is '{self.spread_residual}'; valid: probability, label"
-            )
-        if self.choose_on not in ("validation", "test"):
-            raise UserError(f"evaluator.choose_on is '{self.choose_on}'; valid: validation, test")
+        choices = {"interval": INTERVALS, "spread_residual": ("probability", "label")}
+        for name, valid in {**choices, "choose_on": ("validation", "test")}.items():
+            if (chosen := getattr(self, name)) not in valid:
+                raise UserError(f"evaluator.{name} is '{chosen}'; valid: {', '.join(valid)}")
         if not self.choose_by or set(self.choose_by) - set(OBJECTIVES):
             raise UserError(f"evaluator.choose_by names any of {', '.join(OBJECTIVES)}")
         for name in ("abstention_rates", "feature_shift_rates"):
@@ -124,11 +118,9 @@ class Evaluator:
         check_minimum("evaluator.epsilon", self.epsilon, 0)
         check_share("evaluator.ratio_band", self.ratio_band, zero=True)
         check_minimum("evaluator.negligible_sd", self.negligible_sd, 0)
-        check_minimum("evaluator.draws", self.draws, 100, whole=True)
-        check_minimum("evaluator.neighbours", self.neighbours, 0, whole=True)
-        check_minimum("evaluator.bins", self.bins, 1, whole=True)
-        check_minimum("evaluator.minimum_group_size", self.minimum_group_size, 0, whole=True)
-        check_minimum("evaluator.intersections", self.intersections, 0, whole=True)
+        least = {"draws": 100, "neighbours": 0, "bins": 1}
+        for name, at_least in {**least, "minimum_group_size": 0, "intersections": 0}.items():
+            check_minimum(f"evaluator.{name}", getattr(self, name), at_least, whole=True)
         check_minimum("evaluator.spread_groups", min(self.spread_groups, default=1), 1)
 
     def evaluate(
@@ -186,7 +178,7 @@ class Evaluator:
             evaluate_group_thresholds(unweighted, data, validation, self.relaxations, attribute)
         evaluate_feature_shift(unweighted, data, self.feature_shift_rates)
         evaluate_against_truth(unweighted, data)
-        UncertaintyEvaluation(unweighted, self.ratio_band, self.negligible_sd).run(data)
+        evaluate_uncertainties(unweighted, data, self.ratio_band, self.negligible_sd)
         evaluate_individual(unweighted, data, self.neighbours, attribute)
         if data.design is not None:
             table.add_unweighted(unweighted.blocks, data.design)
@@ -275,9 +267,7 @@ def _add_spread_diagram(
         in_split = data.split == s
         invalid = invalid_rows(bad[in_split], "uncertainty")
         if invalid.reason:
-            is_invalid = np.zeros(totals.shape, bool)
-            is_invalid[:, s] = True
-            status.flag(is_invalid, invalid.kind, invalid.reason)
+            status.put((slice(None), s), invalid)
             continue
         spread = spread_diagram(residual[in_split], uncertainty[in_split], bins)
         count = len(spread.size)
@@ -292,10 +282,5 @@ def _add_spread_diagram(
     if not has_rows.any():
         return
     for name, values in zip(("spread_predicted", "spread_empirical"), points, strict=True):
-        table.add(
-            (name,) * bins,
-            values[..., None],
-            size[..., None],
-            setting=settings,
-            is_row=has_rows,
-        )
+        names = (name,) * bins
+        table.add(names, values[..., None], size[..., None], setting=settings, is_row=has_rows)

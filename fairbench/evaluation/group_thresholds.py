@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
 from fairbench.evaluation.predictions import Groups, Labelled
-from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, Where
+from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, Where, undefined
 from fairbench.metrics.group import RocHull, Weights, expected_counts, least_error
 from fairbench.metrics.registry import (
     BINARY,
@@ -62,9 +62,7 @@ def evaluate_group_thresholds(
             if not reason:
                 defined.append(split)
                 continue
-            is_undefined = np.zeros(shape, bool)
-            is_undefined[c, ..., split] = True
-            statuses.flag(is_undefined, "undefined", reason)
+            statuses.put((c, ..., split), undefined(reason))
         hulls = [thresholds[split].hulls for split in defined]
         weights = least_error(hulls, metric.rates, relaxations)
         for split, split_weights in zip(defined, weights, strict=True):
@@ -87,7 +85,7 @@ def evaluate_group_thresholds(
         data.sizes,
         Where(attribute),
         setting=settings,
-        status=Statuses(*(array.reshape(flat) for array in statuses)),
+        status=statuses.apply(lambda array: array.reshape(flat)),
         fewest=np.broadcast_to(np.expand_dims(fewest, 1), shape).reshape(flat),
     )
 

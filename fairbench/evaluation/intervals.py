@@ -235,7 +235,7 @@ class CountIntervals(_Counted):
         for m, metric in enumerate(metrics):
             if len(metric.rates) == 2:
                 two_rates = self._limits_of_mean(metric)
-                first, second = (two_rates.apply(lambda end, r=r: end[[r]]) for r in (0, 1))
+                first, second = (Limits(*(limit[[r]] for limit in two_rates)) for r in (0, 1))
                 mean = mean_limits(first, second, self._correlation_of(*metric.rates))
                 for of_metrics, of_mean in zip(limits, mean, strict=True):
                     of_metrics[m] = of_mean[0]
@@ -245,7 +245,7 @@ class CountIntervals(_Counted):
         """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
         pairs = self._against_reference(metrics)
         is_ratio = _column_like([metric.interval == "ratio" for metric in metrics], pairs[0].value)
-        limits = _where(is_ratio, ratio_limits(*pairs), difference_limits(*pairs))
+        limits = _where(is_ratio > 0, ratio_limits(*pairs), difference_limits(*pairs))
         return _blank_undefined(limits, pairs[0].value + pairs[1].value)
 
     def outside(self, metrics: Metrics, band: float) -> Floats:

@@ -120,7 +120,8 @@ class _Estimates(NamedTuple):
             joined = (np.concatenate(parts)[order] for parts in zip(*several, strict=True))
             return type(several[0])(*joined)
 
-        return cls(*zip(*(of_metrics[k] for k in order), strict=True), *map(in_order, arrays))
+        ordered: Any = zip(*(of_metrics[k] for k in order), strict=True)
+        return cls(*ordered, *map(in_order, arrays))
 
     def of_attribute(self, cells: slice, groups: Groups, *, compared: bool) -> _Estimates:
         """Return the metrics, or those whose groups are compared, of one attribute, (K, S, G)."""
@@ -130,11 +131,9 @@ class _Estimates(NamedTuple):
         def of_groups(array: NDArray[Any]) -> NDArray[Any]:
             return groups.shaped(array[kept, cells])
 
-        return _Estimates(
-            [self.labels[k] for k in kept],
-            [None if c is None else c[cells, cells] for c in correlations],
-            *(arrays.apply(of_groups) for arrays in self[2:]),
-        )
+        arrays: Any = (of_cells.apply(of_groups) for of_cells in self[2:])
+        of_pairs = [None if c is None else c[cells, cells] for c in correlations]
+        return _Estimates([self.labels[k] for k in kept], of_pairs, *arrays)
 
     @property
     def among(self) -> Mask:
@@ -215,6 +214,7 @@ def _estimates(table: MetricTable, all_groups: AllGroups, batch: Batch) -> _Esti
     correlation: list[Floats | None] = [None] * len(batch.labels)
     if batch.totals is not None and all_groups.sample is not None:
         correlation = [all_groups.sample.correlation(totals) for totals in batch.totals]
+    printed: Any
     if table.frequentist:
         printed = limits[1:]
     elif batch.papers is not None:

@@ -89,24 +89,16 @@ _PARITIES = ("statistical_parity", "label_parity", "uncertainty_aware_statistica
 
 def _add_parities(table: MetricTable, data: Labelled, attribute: str) -> None:
     """Add the parities of one attribute, of every split."""
-    shape = len(_PARITIES), data.splits, 1
-    values = np.full(shape, NAN)
-    lower = np.full(shape, NAN)
-    upper = np.full(shape, NAN)
-    statuses = Statuses.ok(shape)
+    values, lower, upper = np.full((3, len(_PARITIES), data.splits, 1), NAN)
+    statuses = Statuses.ok(values.shape)
     for s, of_split in enumerate(data.each_split()):
         groups = of_split.coded[attribute]
         sizes = groups.size[0]
         for i, (status, distances, has_limits) in enumerate(_distances(of_split, groups)):
-            if status != OK:
-                flagged = np.zeros(shape, bool)
-                flagged[i, s] = True
-                statuses.flag(flagged, status.kind, status.reason)
-                continue
-            limits = distance_limits(distances, sizes, level=table.level, known=has_limits)
-            values[i, s, 0] = limits.value
-            lower[i, s, 0] = limits.lower
-            upper[i, s, 0] = limits.upper
+            statuses.put((i, s), status)
+            if status == OK:
+                limits = distance_limits(distances, sizes, level=table.level, known=has_limits)
+                values[i, s, 0], lower[i, s, 0], upper[i, s, 0] = limits
     table.add(
         _PARITIES,
         values,
@@ -265,8 +257,7 @@ def _add_rank_correlation(table: MetricTable, data: Labelled, values: Floats, sd
             if np.isnan(correlation[s, 0]):
                 constant = "true sd" if np.ptp(values[rows]) else "uncertainty"
                 status = undefined(f"the {constant} is constant")
-        if status != OK:
-            statuses.flag(np.arange(data.splits)[:, None] == s, status.kind, status.reason)
+        statuses.put(s, status)
     limits = correlation_limits(correlation, n, level=table.level)
     table.add(
         "truth_rank_correlation",

@@ -195,9 +195,9 @@ def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
             for name in names
         ),
         splits=np.zeros(1, np.intp),
-        status=Statuses(*(one_split(array) for array in block.status)),
+        status=block.status.apply(one_split),
         is_row=None if block.is_row is None else one_split(block.is_row),
-        limits=Limits(*map(one_split, block.limits)),
+        limits=block.limits.apply(one_split),
         n=one_split(block.n),
     )
 
@@ -289,7 +289,7 @@ class _Standardising:
             statistic=STANDARDISED,
             setting=Setting(within=self.counted.within),
             interval=(limits.lower.reshape(shape), limits.upper.reshape(shape)),
-            status=Statuses(*(array.reshape(shape) for array in status)),
+            status=status.apply(lambda array: array.reshape(shape)),
             bounded=bool((~no_rows).all()),
         )
 

@@ -285,6 +285,11 @@ class Statuses:
         """Where there is a value, whatever it rests on."""
         return np.asarray(self.kind <= _INSUFFICIENT)
 
+    def put(self, index: Any, status: Status) -> None:
+        """Change the statuses at an index, as NumPy indexes arrays, to one, in place."""
+        self.kind[index] = _CODES[status.kind]
+        self.reason[index] = status.reason
+
     def flag(self, where: Mask, kind: str, why: str | Callable[..., str]) -> None:
         """Change the statuses where a mask is true, in place.
 

@@ -9,26 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import Task
 from fairbench.evaluation.abstention import AbstentionEvaluation
 from fairbench.evaluation.groups import GroupCounts, GroupEvaluation, gaps_of_rates
 from fairbench.evaluation.metric_batches import add_estimates, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.scores import calibration_batch, ordered_bins
-from fairbench.evaluation.table import NAN, Block, MetricTable, Statuses, Where
+from fairbench.evaluation.table import NAN, MetricTable, Statuses, Where
 from fairbench.inference.pooled import Generators
 from fairbench.inference.rates import Limits
 from fairbench.metrics.classes import FORMS, average_gaps, group_weighted
 from fairbench.metrics.registry import BINARY, MULTICLASS, base_rate, metrics_of, total
-
-EvaluateLabels = Callable[[MetricTable, Labelled, Generators], None]
 
 _WHOLE = ("accuracy", "error_rate")  # shares of right and wrong predictions of any class
 # Metrics of all classes at once, which no single class has against the rest.
@@ -69,70 +67,67 @@ def scores_of(data: Labelled) -> Floats | None:
     return scores
 
 
-@dataclass(frozen=True)
-class ClassEvaluation:
-    """Computes the metrics of several classes and adds them to `table`.
+def evaluate_classes(
+    table: MetricTable,
+    data: Labelled,
+    generators: Generators,
+    *,
+    evaluate_labels: Callable[[MetricTable, Labelled, Generators], None],
+    evaluation: GroupEvaluation,
+    bins: int,
+) -> None:
+    """Add what all classes have together, every class against the rest, and averages.
 
-    Attributes
+    Parameters
     ----------
     evaluate_labels : adds the metrics of labels 0 and 1 to a table.
-    group_evaluation : counts their rates by group, at the level of the table.
+    evaluation : counts their rates by group, at the level of the table.
     bins : how many bins the calibration error has.
     """
 
-    table: MetricTable
-    evaluate_labels: EvaluateLabels
-    group_evaluation: GroupEvaluation
-    bins: int
-
-    def run(self, data: Labelled, generators: Generators) -> None:
-        """Add what all classes have together, every class against the rest, and averages."""
-        if len(data.classes) > 2:
-            hits = right_as_label(data)
-            hits = replace(hits, predictions=hits.predictions[["prediction"]])
-            right = self._evaluate_label(hits, generators)
-            self.table.blocks.extend(right.blocks_of(lambda name: _is_of(name, _WHOLE)))
-            self._add_scores(data.with_weight())
-        for k, name in enumerate(data.classes):
-            table_of_class = self._evaluate_label(as_label(data, k), generators)
-            if len(data.classes) == 2 and k:
-                shared = table_of_class.blocks_of(lambda metric: _is_of(metric, _TOGETHER))
-                self.table.blocks.extend(shared)
-            blocks = table_of_class.blocks_of(lambda metric: not _is_of(metric, _TOGETHER))
-            self.table.blocks.extend(_with_outcome(block, name) for block in blocks)
-        for groups in data.coded.values():
-            if len(groups) > 1:
-                _ClassAverages(self, data, groups).add(generators)
-
-    def _evaluate_label(self, label: Labelled, generators: Generators) -> MetricTable:
+    def evaluated(label: Labelled) -> MetricTable:
         """Return the table of a label, drawn as if nothing had been drawn before."""
-        of_class = self.table.without_rows()
-        self.evaluate_labels(of_class, label, deepcopy(generators))
-        return of_class
+        of_label = table.without_rows()
+        evaluate_labels(of_label, label, deepcopy(generators))
+        return of_label
 
-    def _add_scores(self, data: Labelled) -> None:
-        """Add likelihoods and calibration of three or more classes."""
-        scores = scores_of(data)
-        if scores is None:
-            return
-        all_groups, metrics = AllGroups.of_labelled(data), metrics_of(MULTICLASS)
-        columns = {"scores": scores}
-        batches = list(declared_batches(metrics.values(), data.target, columns, all_groups, {}))
-        bins = [
-            ordered_bins(data.target == k, scores[:, k], data, self.bins)
-            for k in range(len(data.classes))
-        ]
-        batches.append(
-            calibration_batch(
-                "classwise_calibration_error",
-                bins,
-                all_groups,
-                n_bins=self.bins,
-                level=self.table.level,
-                position=len(metrics),
-            )
+    if len(data.classes) > 2:
+        hits = right_as_label(data)
+        hits = replace(hits, predictions=hits.predictions[["prediction"]])
+        table.blocks.extend(evaluated(hits).blocks_of(lambda name: _is_of(name, _WHOLE)))
+        _add_scores(table, data.with_weight(), bins)
+    for k, name in enumerate(data.classes):
+        table_of_class = evaluated(as_label(data, k))
+        if len(data.classes) == 2 and k:
+            shared = table_of_class.blocks_of(lambda metric: _is_of(metric, _TOGETHER))
+            table.blocks.extend(shared)
+        blocks = table_of_class.blocks_of(lambda metric: not _is_of(metric, _TOGETHER))
+        for block in blocks:
+            settings = tuple(setting._replace(outcome=name) for setting in block.settings)
+            table.blocks.append(replace(block, settings=settings))
+    for groups in data.coded.values():
+        if len(groups) > 1:
+            _add_averages(table, data, groups, evaluation, generators)
+
+
+def _add_scores(table: MetricTable, data: Labelled, n_bins: int) -> None:
+    """Add likelihoods and calibration of three or more classes."""
+    scores = scores_of(data)
+    if scores is None:
+        return
+    all_groups, metrics = AllGroups.of_labelled(data), metrics_of(MULTICLASS)
+    columns = {"scores": scores}
+    batches = list(declared_batches(metrics.values(), data.target, columns, all_groups, {}))
+    bins = [
+        ordered_bins(data.target == k, scores[:, k], data, n_bins) for k in range(len(data.classes))
+    ]
+    name, position = "classwise_calibration_error", len(metrics)
+    batches.append(
+        calibration_batch(
+            name, bins, all_groups, n_bins=n_bins, level=table.level, position=position
         )
-        add_estimates(self.table, all_groups, batches)
+    )
+    add_estimates(table, all_groups, batches)
 
 
 def _is_of(name: str, metrics: Sequence[str]) -> bool:
@@ -140,127 +135,108 @@ def _is_of(name: str, metrics: Sequence[str]) -> bool:
     return any(name == metric or name.startswith(f"{metric}_") for metric in metrics)
 
 
-def _with_outcome(block: Block, name: str) -> Block:
-    return replace(block, settings=tuple(s._replace(outcome=name) for s in block.settings))
+_Gap = tuple[Limits, NDArray[np.int64], Statuses]  # in every split, (S,) each; with the rows
 
 
-@dataclass(frozen=True, eq=False)
-class _Gaps:
-    """A largest gap between groups in every split, (S,) each."""
-
-    limits: Limits
-    n: NDArray[np.int64]
-    status: Statuses
-
-
-@dataclass(frozen=True)
-class _ClassAverages:
-    """Averages the classes' gaps between the groups of one attribute.
+def _add_averages(
+    table: MetricTable,
+    data: Labelled,
+    groups: Groups,
+    evaluation: GroupEvaluation,
+    generators: Generators,
+) -> None:
+    """Add all forms of the average of the classes' gaps between the groups of one attribute.
 
     The lower limit of an average is the average of the classes' simultaneous lower limits, as no
     gap is negative, however noisy. Its upper limit is the average of their pointwise upper limits:
     the error of an average is at most the average error, and the largest gap is that of one class.
     """
 
-    evaluation: ClassEvaluation
-    data: Labelled
-    groups: Groups
-
-    def add(self, generators: Generators) -> None:
-        """Add all forms of the average of both gaps."""
-        level = self.evaluation.table.level
-        n_classes = len(self.data.classes)
-        labels = [as_label(self.data, k) for k in range(n_classes)]
-        counts_of_classes = [self._count(label, level, generators) for label in labels]
-        # Bonferroni's correction, so that the intervals of all classes hold at once.
-        wider_level = 1 - (1 - level) / n_classes
-        wider_counts = [self._count(label, wider_level, generators) for label in labels]
-        for name in _GAPS:
-            metric = metrics_of(BINARY, "widest")[name]
-            gaps = [self._gap(counts, name) for counts in counts_of_classes]
-            wider_gaps = [self._gap(counts, name) for counts in wider_counts]
-            totals = [total(counts.intervals.counts_of(metric)) for counts in counts_of_classes]
-            shares = np.array([np.reshape(base_rate(counts), (1, -1)) for counts in totals])
-            limits = np.array(
-                [
-                    [gap.limits.value, wider.limits.lower, gap.limits.upper]
-                    for gap, wider in zip(gaps, wider_gaps, strict=True)
-                ]
-            )
-            no_gap = np.stack([np.isnan(gap.limits.value) for gap in gaps])
-            sizes = np.where(no_gap, np.iinfo(np.int64).max, np.stack([gap.n for gap in gaps]))
-            n = np.where(no_gap.all(axis=0), 0, sizes.min(axis=0))
-            status = self._status(gaps)
-            for form in FORMS:
-                averages = Limits(*average_gaps(form, limits, shares))
-                self._add(f"{name}_{form}", _Gaps(averages, n, status))
-        self._add_group_weighted(counts_of_classes)
-        right = self._count(right_as_label(self.data), level, generators)
-        self._add("equal_opportunity_micro", self._gap(right, "accuracy_gap"))
-
-    def _add_group_weighted(self, counts_of_classes: Sequence[GroupCounts]) -> None:
-        """Add the parity whose classes are weighted within each group, which has no interval.
-
-        It rests on all rows of the groups, as each class's selection rate does.
-        """
-        metric = metrics_of(BINARY, "widest")["statistical_parity"]
-        first = counts_of_classes[0]
-        tables = np.stack([counts.intervals.counts_of(metric) for counts in counts_of_classes])
-        among = first.intervals.compared([metric])[0]
-        sums = np.where(among, group_weighted(tables), NAN)
-        widest = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
-        few = among.sum(axis=-1) < 2
-        none = np.full(np.size(few), NAN)
-        value = np.ravel(np.where(few, NAN, widest))
-        gap = replace(self._gap(first, metric.name), limits=Limits(value, none, none))
-        self._add("statistical_parity_group_weighted", gap)
-
-    def _count(self, label: Labelled, level: float, generators: Generators) -> GroupCounts:
+    def count(label: Labelled, level: float) -> GroupCounts:
         """Return the counts of a label, drawn as if nothing had been drawn before."""
-        evaluation = replace(self.evaluation.group_evaluation, level=level)
         hard = label.column("prediction")
-        return evaluation.count(self.groups, label.target, hard, deepcopy(generators))
+        at_level = replace(evaluation, level=level)
+        return at_level.count(groups, label.target, hard, deepcopy(generators))
 
-    def _gap(self, counts: GroupCounts, name: str) -> _Gaps:
-        """Return a gap among the groups that have its rate."""
+    def gap_of(counts: GroupCounts, name: str) -> _Gap:
+        return _gap(counts, name, table.minimum)
+
+    def add(name: str, limits: Limits, n: NDArray[np.int64], status: Statuses) -> None:
+        value, lower, upper = limits.apply(lambda array: array[:, None])
+        about = (n[:, None], Where(groups.attribute))
+        table.add(name, value, *about, interval=(lower, upper), status=status[:, None])
+
+    labels = [as_label(data, k) for k in range(len(data.classes))]
+    counts_of_classes = [count(label, table.level) for label in labels]
+    # Bonferroni's correction, so that the intervals of all classes hold at once.
+    wider_level = 1 - (1 - table.level) / len(labels)
+    wider_counts = [count(label, wider_level) for label in labels]
+    for name in _GAPS:
         metric = metrics_of(BINARY, "widest")[name]
-        among = counts.intervals.compared([metric])[0]
-        few = among.sum(axis=-1) < 2
-        among[few] = True
-        minimum = self.evaluation.table.minimum
-        value, sizes, statuses = gaps_of_rates(counts, [metric], among[None], minimum)
-        unseen = counts.unseen(among)
-        gap = counts.intervals.gaps([metric], among[None], unseen=unseen[None])
-        limits = (np.ravel(np.where(few, NAN, end)) for end in (value, gap.lower, gap.upper))
-        return _Gaps(
-            Limits(*limits),
-            n=np.ravel(sizes),
-            status=Statuses(*map(np.ravel, statuses)),
+        gaps = [gap_of(counts, name) for counts in counts_of_classes]
+        wider_gaps = [gap_of(counts, name) for counts in wider_counts]
+        totals = [total(counts.intervals.counts_of(metric)) for counts in counts_of_classes]
+        shares = np.array([np.reshape(base_rate(counts), (1, -1)) for counts in totals])
+        limits = np.array(
+            [
+                [gap.value, wider.lower, gap.upper]
+                for (gap, *_), (wider, *_) in zip(gaps, wider_gaps, strict=True)
+            ]
         )
+        no_gap = np.isnan(limits[:, 0])
+        sizes = np.where(no_gap, np.iinfo(np.int64).max, np.stack([n for _, n, _ in gaps]))
+        n = np.where(no_gap.all(axis=0), 0, sizes.min(axis=0))
+        status = _status([statuses for *_, statuses in gaps], no_gap.all(axis=0), data.classes)
+        for form in FORMS:
+            add(f"{name}_{form}", Limits(*average_gaps(form, limits, shares)), n, status)
+    # The parity whose classes are weighted within each group has no interval. It rests on all rows
+    # of the groups, as each class's selection rate does.
+    metric = metrics_of(BINARY, "widest")["statistical_parity"]
+    first = counts_of_classes[0]
+    tables = np.stack([counts.intervals.counts_of(metric) for counts in counts_of_classes])
+    among = first.intervals.compared([metric])[0]
+    sums = np.where(among, group_weighted(tables), NAN)
+    widest = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
+    value = np.ravel(np.where(among.sum(axis=-1) < 2, NAN, widest))
+    none = np.full(len(value), NAN)
+    _, *rest = gap_of(first, metric.name)
+    add("statistical_parity_group_weighted", Limits(value, none, none), *rest)
+    right = count(right_as_label(data), table.level)
+    add("equal_opportunity_micro", *gap_of(right, "accuracy_gap"))
 
-    def _status(self, gaps: Sequence[_Gaps]) -> Statuses:
-        """Return statuses that name the classes without a gap, of few rows or of some groups."""
-        status = Statuses.ok(gaps[0].n.shape)
-        flawed = np.stack([~gap.status.is_ok for gap in gaps])
 
-        def why(s: int) -> str:
-            first = int(flawed[:, s].argmax())
-            count = int(flawed[:, s].sum())
-            others = f"; {count - 1} more flagged" if count > 1 else ""
-            reason = gaps[first].status.reason[s]
-            return f"class '{self.data.classes[first]}': {reason}{others}"
+def _gap(counts: GroupCounts, name: str, minimum: int) -> _Gap:
+    """Return a gap among the groups that have its rate."""
+    metric = metrics_of(BINARY, "widest")[name]
+    among = counts.intervals.compared([metric])[0]
+    few = among.sum(axis=-1) < 2
+    among[few] = True
+    value, sizes, statuses = gaps_of_rates(counts, [metric], among[None], minimum)
+    unseen = counts.unseen(among)
+    gap = counts.intervals.gaps([metric], among[None], unseen=unseen[None])
+    limits = (np.ravel(np.where(few, NAN, end)) for end in (value, gap.lower, gap.upper))
+    return Limits(*limits), np.ravel(sizes), statuses.apply(np.ravel)
 
-        no_value = np.all([np.isnan(gap.limits.value) for gap in gaps], axis=0)
-        status.flag(flawed.any(axis=0) & ~no_value, "insufficient", why)
-        status.flag(flawed.any(axis=0) & no_value, "undefined", why)
-        return status
 
-    def _add(self, name: str, gap: _Gaps) -> None:
-        value, lower, upper = (array[:, None] for array in gap.limits)
-        where, status = Where(self.groups.attribute), gap.status[:, None]
-        self.evaluation.table.add(
-            name, value, gap.n[:, None], where, interval=(lower, upper), status=status
-        )
+def _status(of_classes: Sequence[Statuses], no_value: Mask, classes: Sequence[str]) -> Statuses:
+    """Return statuses (S,) that name the classes without a gap, of few rows or of some groups.
+
+    Parameters
+    ----------
+    no_value : (S,) whether no class has a gap.
+    """
+    status = Statuses.ok(no_value.shape)
+    flawed = np.stack([~statuses.is_ok for statuses in of_classes])
+
+    def why(s: int) -> str:
+        first = int(flawed[:, s].argmax())
+        count = int(flawed[:, s].sum())
+        others = f"; {count - 1} more flagged" if count > 1 else ""
+        return f"class '{classes[first]}': {of_classes[first].reason[s]}{others}"
+
+    status.flag(flawed.any(axis=0) & ~no_value, "insufficient", why)
+    status.flag(flawed.any(axis=0) & no_value, "undefined", why)
+    return status
 
 
 def evaluate_class_abstention(

@@ -17,12 +17,12 @@ from fairbench.evaluation.abstention import (
     can_abstain,
     evaluate_feature_shift,
 )
-from fairbench.evaluation.classes import ClassEvaluation, evaluate_class_abstention
+from fairbench.evaluation.classes import evaluate_class_abstention, evaluate_classes
 from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
 from fairbench.evaluation.groups import GroupEvaluation
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
-from fairbench.evaluation.scores import ScoreEvaluation, evaluate_sets
+from fairbench.evaluation.scores import evaluate_scores, evaluate_sets
 from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, invalid_rows
 from fairbench.evaluation.uncertainties import evaluate_individual, evaluate_uncertainties
 from fairbench.inference.pooled import Generators
@@ -202,13 +202,14 @@ class Evaluator:
         if data.task is Task.BINARY:
             self._add_label_metrics(table, data, generators)
         elif data.task is Task.MULTICLASS:
-            class_evaluation = ClassEvaluation(
-                table=table,
+            evaluate_classes(
+                table,
+                data,
+                generators,
                 evaluate_labels=self._add_label_metrics,
-                group_evaluation=self.group_evaluation(table, data.design),
+                evaluation=self.group_evaluation(table, data.design),
                 bins=self.bins,
             )
-            class_evaluation.run(data, generators)
             evaluate_sets(table, data, self.coverage_levels)
         else:
             evaluate_regression(table, data, self.coverage_levels)
@@ -222,7 +223,7 @@ class Evaluator:
         for groups in (data.everyone, *data.coded.values()):
             counts = evaluation.count(groups, data.target, hard, generators)
             evaluation.add_counts(counts, generators)
-        ScoreEvaluation(table, self.bins, self.coverage_levels).run(data)
+        evaluate_scores(table, data, self.bins, self.coverage_levels)
 
     def _add_abstention(
         self, table: MetricTable, data: Labelled, validation: Labelled | None, attribute: str

@@ -1,6 +1,6 @@
 """Evaluates scores of a binary label, and prediction intervals and sets of any task.
 
-:class:`ScoreEvaluation` has likelihoods, calibration and ranking; :func:`interval_batches` and
+:func:`evaluate_scores` has likelihoods, calibration and ranking; :func:`interval_batches` and
 :func:`evaluate_sets` have coverage and size.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -177,14 +176,11 @@ def _size_batch(
     def limits(level: Level) -> Limits:
         """Return the limits of the mean sizes at a level, from those of the shares."""
         event_level = level if np.ndim(level) == 0 else np.repeat(level, classes, axis=0)
-        of_events = Limits(
-            *(
-                np.moveaxis(_by_size(limit, classes), 1, -1)
-                for limit in at_levels(share_limits, event_level)
-            )
+        of_events = at_levels(share_limits, event_level).apply(
+            lambda limit: np.moveaxis(_by_size(limit, classes), 1, -1)
         )
         size_limits = weighted_sum_limits(of_events, sign, correlation)
-        return around(value, Limits(*(1 + limit for limit in size_limits)), 0.0)
+        return around(value, size_limits.apply(lambda limit: 1 + limit), 0.0)
 
     return Batch(
         labels=labels,
@@ -253,7 +249,7 @@ def _shares(successes: Floats, all_groups: AllGroups) -> tuple[Floats, LimitsAt]
 
     def at_level(level: Level) -> Limits:
         of_surveys = [survey.limits(selection_rate, level=float(level)) for survey in surveys]
-        return Limits(*(np.stack(ends) for ends in zip(*of_surveys, strict=True)))
+        return Limits(*map(np.stack, zip(*of_surveys, strict=True)))
 
     return all_groups.mean_of(successes), at_level
 
@@ -265,132 +261,125 @@ _MULTICALIBRATION = "multicalibration_error"
 _BINNINGS = ("width", "mass")
 
 
-@dataclass(frozen=True)
-class ScoreEvaluation:
-    """Computes the metrics of scores, of every split.
+def evaluate_scores(
+    table: MetricTable, data: Labelled, bins: int, levels: Sequence[float] = ()
+) -> None:
+    """Add everyone's rows, each group's, and the points of the reliability diagram, of every split.
 
-    Attributes
+    Rows are put in the order of their scores first, so that no group need be sorted again.
+    Those without weight are left out.
+
+    Parameters
     ----------
     bins : how many bins the reliability diagram and the calibration error have.
     levels : the levels of the sets of labels whose coverage and size are reported.
     """
-
-    table: MetricTable
-    bins: int
-    levels: Sequence[float] = ()
-
-    def run(self, data: Labelled) -> None:
-        """Add everyone's rows, each group's, and the points of the reliability diagram.
-
-        Rows are put in the order of their scores first, so that no group need be sorted again.
-        Those without weight are left out.
-        """
-        columns = {str(name): data.predictions[name].to_numpy() for name in data.predictions}
-        order = np.arange(len(data))
-        if "score" in columns:
-            order = in_order(columns["score"], data.split, data.splits)
-        if data.design is not None:
-            order = order[data.design.weight[order] > 0]
-        columns = {name: values[order] for name, values in columns.items()}
-        design = None if data.design is None else data.design.take(order)
-        target = data.target[order]
-        all_groups = AllGroups.ordered(data, order, design)
-        metrics = metrics_of(BINARY, "mean", "auc", "none")
-        batches = list(declared_batches(metrics.values(), target, columns, all_groups, KINDS))
-        if "score" in columns:
-            bins = _all_bins(all_groups, target, columns["score"], self.bins)
-            batches.append(
-                calibration_batch(
-                    _CALIBRATION,
-                    [bins],
-                    all_groups,
-                    n_bins=self.bins,
-                    level=self.table.level,
-                    position=len(metrics),
-                )
-            )
-        batches += set_batches(target, columns, self.levels, all_groups, len(metrics) + 1)
+    columns = {str(name): data.predictions[name].to_numpy() for name in data.predictions}
+    order = np.arange(len(data))
+    if "score" in columns:
+        order = in_order(columns["score"], data.split, data.splits)
+    if data.design is not None:
+        order = order[data.design.weight[order] > 0]
+    columns = {name: values[order] for name, values in columns.items()}
+    design = None if data.design is None else data.design.take(order)
+    target = data.target[order]
+    all_groups = AllGroups.ordered(data, order, design)
+    metrics = metrics_of(BINARY, "mean", "auc", "none")
+    batches = list(declared_batches(metrics.values(), target, columns, all_groups, KINDS))
+    after = len(metrics)
+    add_calibration = None
+    if "score" in columns:
+        diagrams = _all_bins(all_groups, target, columns["score"], bins)
+        about = {"n_bins": bins, "level": table.level, "position": after}
+        batches.append(calibration_batch(_CALIBRATION, [diagrams], all_groups, **about))
 
         def add_calibration(groups: Groups) -> None:
-            if "score" not in columns:
-                return
-            self._multicalibration(all_groups, bins, groups)
+            _add_multicalibration(table, all_groups, diagrams, groups, bins)
             if not groups.attribute:
-                self._diagram(target, columns["score"], groups, design)
+                _add_diagram(table, target, columns["score"], groups, design, bins)
 
-        add_estimates(self.table, all_groups, batches, after_each=add_calibration)
+    batches += set_batches(target, columns, levels, all_groups, after + 1)
+    add_estimates(table, all_groups, batches, after_each=add_calibration)
 
-    def _multicalibration(self, all_groups: AllGroups, bins: Bins, groups: Groups) -> None:
-        """Add the largest calibration error of an attribute's groups, or of all groups."""
-        if len(all_groups.attributes) == 1:
-            return
-        cells = np.concatenate(
-            [
-                np.arange(cells.start, cells.stop).reshape(groups.splits, -1)
-                for cells, placed in all_groups.placed
-                if not groups.attribute or placed.attribute == groups.attribute
-            ],
-            axis=1,
+
+def _add_multicalibration(
+    table: MetricTable, all_groups: AllGroups, bins: Bins, groups: Groups, n_bins: int
+) -> None:
+    """Add the largest calibration error of an attribute's groups, or of all groups."""
+    if len(all_groups.attributes) == 1:
+        return
+    cells = np.concatenate(
+        [
+            np.arange(cells.start, cells.stop).reshape(groups.splits, -1)
+            for cells, placed in all_groups.placed
+            if not groups.attribute or placed.attribute == groups.attribute
+        ],
+        axis=1,
+    )
+    size = all_groups.size[cells]
+    among = size >= probability.FEWEST
+    has_value = among.any(axis=1)
+    # The diagrams of bins of equal mass.
+    arrays = (bins.size, bins.positives, bins.score, bins.share)
+    diagrams = Bins(*(array if array is None else array[1, cells] for array in arrays))
+    limits = largest_calibration_error(diagrams, among, level=table.level)
+    plain = np.where(among, plug_in(diagrams), -np.inf).max(axis=1)
+    value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
+    ends = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
+    if all_groups.design is not None and all_groups.design.clustered:
+        ends = np.full_like(ends, NAN)
+    least = np.where(among, size, np.iinfo(np.int64).max).min(axis=1)
+    status = Statuses.ok((groups.splits, 1))
+    few = f"no group has {probability.FEWEST} rows"
+    status.flag(~has_value[:, None], "undefined", few)
+    table.add(
+        (_MULTICALIBRATION,) * 2,
+        value[..., None],
+        np.where(has_value, least, size.max(axis=1))[:, None],
+        Where(groups.attribute),
+        interval=(ends[0][:, None], ends[1][:, None]),
+        needed=_why_clustered(0),
+        statistic=(VALUE, DEBIASED),
+        setting=Setting(bins=n_bins),
+        status=status,
+    )
+
+
+def _add_diagram(
+    table: MetricTable,
+    target: Floats,
+    score: Floats,
+    everyone: Groups,
+    design: Design | None,
+    bins: int,
+) -> None:
+    """Add the mean score and the share of label 1 in each bin of equal width that has rows."""
+    cells = bins * everyone.codes + probability.bins_of_width(score, bins)
+    present, bin_index, size = np.unique(cells, return_inverse=True, return_counts=True)
+    # The bins of a split that have rows are numbered from 0.
+    split = present // bins
+    number = np.arange(len(present)) - np.searchsorted(split, split)
+    shape = int(number.max(initial=-1)) + 1, everyone.splits, 1
+
+    def by_number(values: NDArray[Any], fill: float = NAN) -> NDArray[Any]:
+        """Return values of the bins that have rows as (bins, S, 1)."""
+        in_bins = np.full(shape, fill, values.dtype)
+        in_bins[number, split, 0] = values
+        return in_bins
+
+    n_rows = by_number(size, 0)
+    points = _points(target, score, bin_index, design, table.level)
+    for name, limits in zip(("mean_score", "base_rate"), points, strict=True):
+        value, lower, upper = limits.apply(by_number)
+        table.add(
+            (f"reliability_{name}",) * shape[0],
+            value,
+            n_rows,
+            interval=(lower, upper),
+            needed=lambda b, s, _: f"n={n_rows[b, s, 0]}",
+            setting=[Setting(bins=bins, bin=b) for b in range(shape[0])],
+            is_row=n_rows > 0,
         )
-        size = all_groups.size[cells]
-        among = size >= probability.FEWEST
-        has_value = among.any(axis=1)
-        diagrams = _bins_of_groups(bins, 1, cells)
-        limits = largest_calibration_error(diagrams, among, level=self.table.level)
-        plain = np.where(among, plug_in(diagrams), -np.inf).max(axis=1)
-        value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
-        lower_and_upper = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
-        if all_groups.design is not None and all_groups.design.clustered:
-            lower_and_upper = np.full_like(lower_and_upper, NAN)
-        least = np.where(among, size, np.iinfo(np.int64).max).min(axis=1)
-        status = Statuses.ok((groups.splits, 1))
-        few = f"no group has {probability.FEWEST} rows"
-        status.flag(~has_value[:, None], "undefined", few)
-        self.table.add(
-            (_MULTICALIBRATION,) * 2,
-            value[..., None],
-            np.where(has_value, least, size.max(axis=1))[:, None],
-            Where(groups.attribute),
-            interval=(lower_and_upper[0][:, None], lower_and_upper[1][:, None]),
-            needed=_why_clustered(0),
-            statistic=(VALUE, DEBIASED),
-            setting=Setting(bins=self.bins),
-            status=status,
-        )
-
-    def _diagram(
-        self, target: Floats, score: Floats, everyone: Groups, design: Design | None
-    ) -> None:
-        """Add the mean score and the share of label 1 in each bin of equal width that has rows."""
-        cells = self.bins * everyone.codes + probability.bins_of_width(score, self.bins)
-        present, bin_index, size = np.unique(cells, return_inverse=True, return_counts=True)
-        # The bins of a split that have rows are numbered from 0.
-        split = present // self.bins
-        number = np.arange(len(present)) - np.searchsorted(split, split)
-        shape = int(number.max(initial=-1)) + 1, everyone.splits, 1
-
-        def by_number(values: NDArray[Any], fill: float) -> NDArray[Any]:
-            """Return values of the bins that have rows as (bins, S, 1)."""
-            bins = np.full(shape, fill, values.dtype)
-            bins[number, split, 0] = values
-            return bins
-
-        n_rows = by_number(size, 0)
-        mean_score, base_rate = _points(target, score, bin_index, design, self.table.level)
-        for name, limits in (
-            ("reliability_mean_score", mean_score),
-            ("reliability_base_rate", base_rate),
-        ):
-            value, lower, upper = (by_number(limit, NAN) for limit in limits)
-            self.table.add(
-                (name,) * shape[0],
-                value,
-                n_rows,
-                interval=(lower, upper),
-                needed=lambda b, s, _: f"n={n_rows[b, s, 0]}",
-                setting=[Setting(bins=self.bins, bin=b) for b in range(shape[0])],
-                is_row=n_rows > 0,
-            )
 
 
 def in_order(score: Floats, split: Codes, splits: int) -> Codes:
@@ -425,15 +414,6 @@ def largest_calibration_error(
     lower = calibration_limits(bins, level=wider_level).lower
     of_groups = single.value, lower, single.upper
     return Limits(*(np.where(is_counted, limit, -np.inf).max(axis=-1) for limit in of_groups))
-
-
-def _bins_of_groups(bins: Bins, binning: int, groups: Codes) -> Bins:
-    """Return the diagrams (G, B) of some groups, in bins of one kind."""
-    share = None if bins.share is None else bins.share[binning, groups]
-    size, positives, score = (
-        array[binning, groups] for array in (bins.size, bins.positives, bins.score)
-    )
-    return Bins(size, positives, score, share)
 
 
 def calibration_batch(
@@ -482,7 +462,7 @@ def calibration_batch(
         if clustered:
             no_limits = (np.full_like(limit, NAN) for limit in of_binnings[1:])
             of_binnings = Limits(of_binnings.value, *no_limits)
-        return Limits(*(np.repeat(limit, 2, axis=0) for limit in of_binnings))
+        return of_binnings.apply(lambda limit: np.repeat(limit, 2, axis=0))
 
     return Batch(
         labels=labels,
@@ -586,7 +566,13 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
     later = (score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])
     ordered = bool(later.all())
     if all_groups.design is None and ordered:
-        areas = _joined_areas([_areas_of(g, target, score) for g in all_groups.attributes])
+        of_attributes = [
+            scores.areas(target, score, groups.codes, groups.cells, order=groups.order)
+            for groups in all_groups.attributes
+        ]
+        names = ("area", "positives", "negatives", "variance")
+        parts = (np.concatenate([getattr(of, name) for of in of_attributes]) for name in names)
+        areas = scores.Areas(*parts)
     else:
         areas = scores.areas(
             all_groups.rows(target),
@@ -603,18 +589,6 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
         lacking=all_groups.too_rare(scores.RARE_ROWS, rarer, 1),
         totals=areas.totals,
     )
-
-
-def _joined_areas(several: Sequence[scores.Areas]) -> scores.Areas:
-    """Return areas of several sets of groups of unsampled rows as those of all."""
-    names = ("area", "positives", "negatives", "variance")
-    joined = (np.concatenate([getattr(sample, name) for sample in several]) for name in names)
-    return scores.Areas(*joined)
-
-
-def _areas_of(groups: Groups, target: Floats, score: Floats) -> scores.Areas:
-    """Return the areas of one attribute's groups, of rows in the order of their scores."""
-    return scores.areas(target, score, groups.codes, groups.cells, order=groups.order)
 
 
 KINDS: Kinds = {"auc": _area}

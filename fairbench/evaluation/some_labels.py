@@ -23,7 +23,7 @@ from fairbench.evaluation.groups import GroupCounts, GroupEvaluation
 from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals, PosteriorIntervals
 from fairbench.evaluation.metric_batches import Batch, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
-from fairbench.evaluation.scores import ScoreEvaluation
+from fairbench.evaluation.scores import evaluate_scores
 from fairbench.evaluation.table import (
     DEBIASED,
     NAN,
@@ -118,7 +118,7 @@ def add_weighted_scores(
                 Task.BINARY,
                 design=Design.of(len(labelled), weight=weight),
             )
-            ScoreEvaluation(of_group, bins).run(data)
+            evaluate_scores(of_group, data, bins)
             for block in of_group.blocks_of({*losses, "roc_auc", _CALIBRATION}.__contains__):
                 if block.attribute == attribute:
                     table.blocks.append(_values_of_block(block))
@@ -525,7 +525,7 @@ class SomeLabels:
         )
         groups = {name: labels.iloc[labelled] for name, labels in self.groups.items()}
         data = Labelled(self.label[labelled], predictions, groups, Task.BINARY, design=self.design)
-        ScoreEvaluation(table, bins).run(data)
+        evaluate_scores(table, data, bins)
 
 
 def _without_debiased_gaps(metrics: pd.DataFrame) -> pd.DataFrame:

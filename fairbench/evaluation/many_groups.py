@@ -17,15 +17,7 @@ from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.text import MISSING
 from fairbench.data.columns import text_of
 from fairbench.data.in_memory import as_array, by_text
-from fairbench.evaluation.table import (
-    NAN,
-    POOLED,
-    WORST,
-    MetricTable,
-    Statuses,
-    Where,
-    values_of,
-)
+from fairbench.evaluation.table import NAN, POOLED, WORST, MetricTable, Statuses, Where, values_of
 from fairbench.inference.gaps import GroupLimits, probability_below, surest_gap
 from fairbench.inference.pooled import (
     Generators,

@@ -47,13 +47,7 @@ from fairbench.inference.few_labels.pool import (
     population_draws,
     union,
 )
-from fairbench.inference.posterior import (
-    FREQUENTIST,
-    Beta,
-    Normal,
-    centred,
-    posterior_draws,
-)
+from fairbench.inference.posterior import FREQUENTIST, Beta, Normal, centred, posterior_draws
 from fairbench.inference.rates import Limits, quantile
 from fairbench.inference.sequential import lasting_level
 from fairbench.inference.survey import Design, strata_sizes, weights

@@ -36,11 +36,7 @@ from fairbench.evaluation.table import (
 )
 from fairbench.inference.pooled import Generators
 from fairbench.inference.rates import Limits
-from fairbench.inference.standardised import (
-    StandardisedRates,
-    largest_difference,
-    smallest_ratio,
-)
+from fairbench.inference.standardised import StandardisedRates, largest_difference, smallest_ratio
 from fairbench.metrics.registry import (
     BINARY,
     Counts,

@@ -28,17 +28,8 @@ from fairbench.evaluation.table import (
 )
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.scores import coverage_area_limits
+from fairbench.metrics import registry
 from fairbench.metrics.group import RocHull, Weights, expected_counts, least_error
-from fairbench.metrics.registry import (
-    BINARY,
-    Counts,
-    Metric,
-    binary_confusion,
-    declared,
-    error_rate,
-    metrics_of,
-    total,
-)
 from fairbench.metrics.uncertainty import (
     area_under_risk_coverage,
     feature_shift,
@@ -53,7 +44,7 @@ ABSTENTION, ABSTAINED = "abstention", "abstained"  # at every rate, and at the o
 SHARES = frozenset(
     f"{prefix}_{name}"
     for prefix in (ABSTENTION, ABSTAINED)
-    for name in ("rate", "error_rate", *(m.name for m in declared() if m.is_gap))
+    for name in ("rate", "error_rate", *(m.name for m in registry.declared() if m.is_gap))
 )
 
 
@@ -91,7 +82,7 @@ class AbstentionEvaluation:
                 tested if same else _RowsByUncertainty.of(chooser, self.attribute)
             )
             self.table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(self.attribute))
-            gaps = list(metrics_of(BINARY, "widest"))
+            gaps = list(registry.metrics_of(registry.BINARY, "widest"))
             lacking = CHOSEN_HERE * same
             self._add_curves(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
 
@@ -145,8 +136,10 @@ class AbstentionEvaluation:
         splits = len(ordered.slices)
         level = None if lacking or not self.table.frequentist else self.table.level
         everyone = counts.sum(axis=-2)
-        widest = metrics_of(BINARY, "widest")
-        limits = [_share_limits(error_rate.successes(everyone), everyone.sum(axis=-1), level)]
+        widest = registry.metrics_of(registry.BINARY, "widest")
+        limits = [
+            _share_limits(registry.error_rate.successes(everyone), everyone.sum(axis=-1), level)
+        ]
         limits += _gap_limits(counts, [widest[name] for name in gaps], level)
         value = np.moveaxis(_values(counts, metrics), -1, 0)
         status = Statuses.ok((value.size // splits, splits, 1))
@@ -185,11 +178,11 @@ class AbstentionEvaluation:
     ) -> None:
         """Add each group's error rate among the rows kept, and its share of rows abstained on."""
         left = counts.sum(axis=-1)
-        wrong = error_rate.successes(counts)
+        wrong = registry.error_rate.successes(counts)
         size = groups.size
         with np.errstate(invalid="ignore"):
             share = 1 - left / size
-        error = error_rate(counts)
+        error = registry.error_rate(counts)
         names = groups.names
         status = Statuses.ok(error.shape)
         nobody_kept = np.isnan(error)
@@ -280,7 +273,9 @@ def _share_limits(rows: Floats, sizes: NDArray[Any], level: float | None) -> Lim
     return rate_limits(rows, sizes, level=level)[1:]
 
 
-def _gap_limits(counts: Floats, metrics: Sequence[Metric], level: float | None) -> list[LimitPair]:
+def _gap_limits(
+    counts: Floats, metrics: Sequence[registry.Metric], level: float | None
+) -> list[LimitPair]:
     """Return the limits (...) of the intervals of largest gaps in counts (..., G, 4)."""
     if level is None:
         nothing = np.full(counts.shape[:-2], NAN)
@@ -294,9 +289,11 @@ def _gap_limits(counts: Floats, metrics: Sequence[Metric], level: float | None) 
 
 def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
     """Return overall error rates, or group metrics, of counts (..., G, 4), (..., metrics)."""
-    gaps = metrics_of(BINARY, "widest")
+    gaps = registry.metrics_of(registry.BINARY, "widest")
     values = [
-        error_rate(total(counts))[..., 0] if name == "error_rate" else gaps[name](counts)
+        registry.error_rate(registry.total(counts))[..., 0]
+        if name == "error_rate"
+        else gaps[name](counts)
         for name in metrics
     ]
     return np.stack(values, axis=-1)
@@ -395,7 +392,7 @@ def evaluate_group_thresholds(
         _SplitThresholds(test.of_split(split), held_out.of_split(split))
         for split in range(data.splits)
     ]
-    constraints = [metrics_of(BINARY, "widest")[name] for name in CONSTRAINTS]
+    constraints = [registry.metrics_of(registry.BINARY, "widest")[name] for name in CONSTRAINTS]
     shape = len(constraints), len(relaxations), len(_MEASURES), data.splits
     values = np.full(shape, NAN)
     statuses = Statuses.ok(shape)
@@ -455,9 +452,9 @@ class _ScoredGroups:
         return self._labels_and_scores[split * groups : (split + 1) * groups]
 
     @cached_property
-    def _label_counts(self) -> Counts:
+    def _label_counts(self) -> registry.Counts:
         """How many rows (S, G, 4) of each group have which label, in the cells TN and FN."""
-        counts = binary_confusion(
+        counts = registry.binary_confusion(
             self.data.target,
             np.zeros(len(self.data)),
             self.groups.codes,
@@ -465,12 +462,12 @@ class _ScoredGroups:
         )
         return counts.reshape(self.groups.splits, len(self.groups), 4)
 
-    def fewest(self, metric: Metric) -> NDArray[np.int64]:
+    def fewest(self, metric: registry.Metric) -> NDArray[np.int64]:
         """Return the fewest rows (S,) of any group that one of a metric's rates rests on."""
         sizes = [rate.size(self._label_counts) for rate in metric.rates]
         return np.asarray(np.min(sizes, axis=(0, -1)), np.int64)
 
-    def missing_label(self, metric: Metric, split: int, whose: str = "") -> str:
+    def missing_label(self, metric: registry.Metric, split: int, whose: str = "") -> str:
         """Return which label a group of a split lacks that the metric's rates rest on, if any."""
         for rate in metric.rates:
             sizes = rate.size(self._label_counts[split])
@@ -504,11 +501,11 @@ class _SplitThresholds:
             for hull, (target, score) in zip(self.hulls, self.test, strict=True)
         ]
 
-    def measures(self, weights: Weights, metric: Metric) -> Floats:
+    def measures(self, weights: Weights, metric: registry.Metric) -> Floats:
         """Return the `_MEASURES` (E, 3) of mixtures of the thresholds, at E relaxations."""
         tested = expected_counts(weights, self.test_counts)
         validated = expected_counts(weights, [hull.counts for hull in self.hulls])
         error, validation_error = (
-            error_rate(total(counts))[:, 0] for counts in (tested, validated)
+            registry.error_rate(registry.total(counts))[:, 0] for counts in (tested, validated)
         )
         return np.stack([error, metric(tested), validation_error], axis=-1)

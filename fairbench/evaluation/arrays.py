@@ -13,17 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError, check_minimum, unknown_name
 from fairbench.core.text import MISSING, quoted
+from fairbench.data import in_memory
 from fairbench.data.columns import plain_pair, spelled, text_of
 from fairbench.data.dataset import Task, as_groups, check_combinable
 from fairbench.data.groups import check_few_groups, group_columns
-from fairbench.data.in_memory import (
-    as_array,
-    by_text,
-    check_exact,
-    columns_of_table,
-    frame_of,
-    is_table,
-)
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.gate import Condition, check_gate, conditions_of, gate_of_labelled
 from fairbench.evaluation.predictions import Labelled, read_predictions
@@ -103,10 +96,10 @@ def _columns(features: SensitiveFeatures, option: str, name: str) -> dict[str, A
     option : the option that they are given by.
     name : what a column without a name is called.
     """
-    if is_table(features) and not isinstance(features, pd.Series):
-        columns = columns_of_table(features, option)
+    if in_memory.is_table(features) and not isinstance(features, pd.Series):
+        columns = in_memory.columns_of_table(features, option)
     elif isinstance(features, Mapping):
-        columns = by_text(features.items(), option)
+        columns = in_memory.by_text(features.items(), option)
     else:
         columns = {str(getattr(features, "name", "") or name): features}
     if not columns:
@@ -120,14 +113,16 @@ def _is_pandas(values: Any) -> bool:
 
 def _held(values: Any) -> Any:
     """Return a table, or a column of pandas, as it is, and all else as an array."""
-    return values if _is_pandas(values) or is_table(values) else as_array(values)
+    return (
+        values if _is_pandas(values) or in_memory.is_table(values) else in_memory.as_array(values)
+    )
 
 
 def _reorder(values: Any, order: pd.Index | None) -> Any:
     """Return a table, or an array, in the order of an index if it has one."""
     if _is_pandas(values) and not values.index.equals(order):
         values = values.reindex(order)
-    return as_array(values) if isinstance(values, pd.Series) else values
+    return in_memory.as_array(values) if isinstance(values, pd.Series) else values
 
 
 def _check_index(
@@ -171,7 +166,7 @@ def labels_and_columns(
     """
     given = {name: values for name, values in given.items() if name not in _NOT_NUMBERS}
     names = _label_names(given, positive) if task is Task.BINARY else None
-    sort = _in_order if _are_numbers(as_array(given["target"])) else sorted
+    sort = _in_order if _are_numbers(in_memory.as_array(given["target"])) else sorted
     labels = ("target", "prediction")
     columns = {
         name: _codes(name, values, names)
@@ -214,7 +209,7 @@ def classes_and_columns(
 
 
 def _labels(name: str, values: Any) -> list[str]:
-    array = _one_dimensional(name, as_array(values))
+    array = _one_dimensional(name, in_memory.as_array(values))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
     spellings = [_spelling(label) for label in distinct]
     return [spellings[code] for code in codes]
@@ -260,7 +255,7 @@ _NOT_NUMBERS = ("sample_weight", "clusters")
 
 def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] | None:
     """Return the labels that are 0 and 1; None where they are numbers 0 and 1 as they are."""
-    target = as_array(given["target"])
+    target = in_memory.as_array(given["target"])
     if positive is None and _are_numbers(target):
         return None
     codes, distinct = pd.factorize(pd.Series(target.ravel()), use_na_sentinel=False)
@@ -297,7 +292,7 @@ def _spelling(value: object) -> str:
 
 def _codes(name: str, values: Any, names: tuple[str, str]) -> Floats:
     """Return labels as 0 and 1, given the names of both."""
-    array = _one_dimensional(name, as_array(values))
+    array = _one_dimensional(name, in_memory.as_array(values))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
     meaning = dict(zip(names, (0.0, 1.0), strict=True))
     code_of_distinct = [meaning.get(_spelling(label), np.nan) for label in distinct]
@@ -333,15 +328,15 @@ def _positive_scores(
 
 def _titled(score: Any) -> tuple[list[str], NDArray[Any]]:
     """Return the titles of a table of scores, none of an array, and its values."""
-    if not is_table(score):
-        return [], as_array(score)
-    columns = columns_of_table(score, "score")
-    titles = [*by_text(((_spelling(title), None) for title in columns), "score")]
-    return titles, as_array(frame_of(score))
+    if not in_memory.is_table(score):
+        return [], in_memory.as_array(score)
+    columns = in_memory.columns_of_table(score, "score")
+    titles = [*in_memory.by_text(((_spelling(title), None) for title in columns), "score")]
+    return titles, in_memory.as_array(in_memory.frame_of(score))
 
 
 def _numbers(name: str, values: ArrayLike) -> Floats:
-    numbers: Floats = _one_dimensional(name, _as_floats(name, as_array(values)))
+    numbers: Floats = _one_dimensional(name, _as_floats(name, in_memory.as_array(values)))
     return numbers
 
 
@@ -377,7 +372,7 @@ def sensitive_frame(
         title: _one_dimensional(f"{what} {title}", column) for title, column in columns.items()
     }
     for title, column in arrays.items():
-        check_exact(column, f"{what} {title}")
+        in_memory.check_exact(column, f"{what} {title}")
     return pd.DataFrame(
         {title: as_groups(title, _texts(column)) for title, column in arrays.items()}
     )
@@ -520,7 +515,7 @@ def evaluate(
         "clusters": clusters,
     }
     aligned = align(arrays, sensitive_features, within)
-    given = by_text((privileged or {}).items(), "privileged")
+    given = in_memory.by_text((privileged or {}).items(), "privileged")
     privileged = {name: text_of(label) or MISSING for name, label in given.items()}
     data, sensitive = _read_arrays(aligned, privileged, task, positive, classes, evaluator)
     table = evaluator.table(data, [rng(seed, "posterior")])

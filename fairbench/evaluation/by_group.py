@@ -24,15 +24,8 @@ from fairbench.data.columns import MulticlassScores, tally
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.predictions import AllGroups
 from fairbench.evaluation.table import records
+from fairbench.inference import gaps
 from fairbench.inference.exposure import exposure_weights, top_weights, weighted_shares
-from fairbench.inference.gaps import (
-    GroupLimits,
-    leads,
-    ratios_to_group,
-    ratios_to_highest,
-    simultaneous_level,
-    wider_level,
-)
 from fairbench.inference.means import Moments, around, by_group, loss_limits, outcome_limits
 from fairbench.inference.posterior import (
     Beta,
@@ -143,13 +136,13 @@ def impact_ratios_at(
     rates = at(level)
     if given:
         reference_index = list(names).index(reference)
-        ratios, below = ratios_to_group(
+        ratios, below = gaps.ratios_to_group(
             rates, reference_index, level=level, correlation=correlation
         )
     else:
         highest = may_be_compared_with(rows)
-        wider = at(wider_level(level, highest))
-        ratios, below, top = ratios_to_highest(
+        wider = at(gaps.wider_level(level, highest))
+        ratios, below, top = gaps.ratios_to_highest(
             rates, wider, highest, level=level, correlation=correlation
         )
         reference_index = int(top)
@@ -313,7 +306,7 @@ class ScoredRows:
 
     def limits(
         self, rates: Sequence[Rate], codes: Codes, thresholds: Floats, *, level: float = 0.95
-    ) -> list[GroupLimits]:
+    ) -> list[gaps.GroupLimits]:
         """Return rates of groups, (K, G) each, at thresholds (K,).
 
         Parameters
@@ -328,13 +321,13 @@ class ScoredRows:
             by_selection = by_prediction[..., [FP, TN, TP, FN]]  # predictions exchanged
         counts = [by_selection if rate is selection_rate else by_prediction for rate in rates]
         return [
-            GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level=level)
+            gaps.GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level=level)
             for rate, of_rate in zip(rates, counts, strict=True)
         ]
 
     def _survey_limits(
         self, rate: Rate, codes: Codes, thresholds: Floats, level: float
-    ) -> GroupLimits:
+    ) -> gaps.GroupLimits:
         """Return one rate of weighted or clustered rows, with its limits, at the thresholds."""
         assert self.design is not None
         flipped = self.low_is_selected and rate is selection_rate
@@ -346,10 +339,10 @@ class ScoredRows:
             surveys.append(SurveyCounts.of(cell, codes, self.design, groups=groups))
         pointwise, simultaneous = (
             Limits(*map(np.stack, zip(*(s.limits(rate, level=at) for s in surveys), strict=True)))
-            for at in (level, simultaneous_level(level, groups))
+            for at in (level, gaps.simultaneous_level(level, groups))
         )
         correlations = np.stack([survey.correlation(rate) for survey in surveys])
-        return GroupLimits(pointwise, simultaneous, correlations)
+        return gaps.GroupLimits(pointwise, simultaneous, correlations)
 
 
 # How the scores of each group are distributed, and how far apart their means are.
@@ -677,7 +670,7 @@ def estimates_by_group(
         draws = posterior.draws(DRAWS, generator)[:, kept]
         limits = Limits(posterior.mean[kept], *central_interval(draws))
     # Ranks come from the labels alone.
-    above = leads(GroupLimits.of(counts["right"], counts["labels"])) > 0
+    above = gaps.leads(gaps.GroupLimits.of(counts["right"], counts["labels"])) > 0
     worst = 1 + above.sum(axis=1)
     best = len(kept) - above.sum(axis=0)
     accuracy = _estimates(limits, worst_rank=worst, best_rank=best)

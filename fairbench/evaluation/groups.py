@@ -38,16 +38,8 @@ from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators
 from fairbench.inference.posterior import DIRICHLET, posterior_draws, resampled_counts
 from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.metrics import registry
 from fairbench.metrics.group import debiased
-from fairbench.metrics.registry import (
-    BINARY,
-    Counts,
-    Metric,
-    Rate,
-    binary_confusion,
-    metrics_of,
-    selection_rate,
-)
 
 NO_DRAWS = np.empty((0, 0, 4))
 RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an interval
@@ -68,7 +60,7 @@ class GroupCounts:
 
     attribute: str
     groups: list[str]
-    counts: Counts
+    counts: registry.Counts
     intervals: GroupIntervals
     pooled: PooledGroups | None = None
 
@@ -77,7 +69,7 @@ class GroupCounts:
         """The names of the groups."""
         return tuple(self.groups)
 
-    def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
+    def sizes(self, rates: Sequence[registry.Rate]) -> NDArray[np.int64]:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
         return self.intervals.rows(rates).astype(np.int64)
 
@@ -86,7 +78,7 @@ class GroupCounts:
         present: Mask = self.counts.sum(axis=-1) > 0
         return present & ~among
 
-    def probability_gap_below(self, metric: Metric, epsilon: float, among: Mask) -> Floats:
+    def probability_gap_below(self, metric: registry.Metric, epsilon: float, among: Mask) -> Floats:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
         source = self.intervals if self.pooled is None else self.pooled
 
@@ -96,13 +88,13 @@ class GroupCounts:
 
         return by_pattern(among, of_groups)
 
-    def values(self, metric: Metric, among: Mask) -> Floats:
+    def values(self, metric: registry.Metric, among: Mask) -> Floats:
         """Return a gap or smallest ratio (...) among some groups (..., G)."""
         counts = self.intervals.counts_of(metric)
         return by_pattern(among, lambda groups, of: metric(counts[of][..., groups, :]))
 
     def statuses(
-        self, metrics: Sequence[Metric], minimum: int
+        self, metrics: Sequence[registry.Metric], minimum: int
     ) -> tuple[NDArray[np.int64], Statuses]:
         """Return how many rows (M, ..., G) metrics rest on, and whether that is at least `minimum`.
 
@@ -184,7 +176,7 @@ class GroupEvaluation:
             counts = survey.counts()  # at the groups' effective sizes
             intervals: CountIntervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
         else:
-            counts = binary_confusion(
+            counts = registry.binary_confusion(
                 target, hard, groups.codes, n_groups=groups.cells, times=times
             )
             if groups.splits > 1:
@@ -202,14 +194,14 @@ class GroupEvaluation:
 
     def _add_rates(self, counts: GroupCounts) -> None:
         """Add the rates of every group."""
-        metrics = list(metrics_of(BINARY, "rate").values())
+        metrics = list(registry.metrics_of(registry.BINARY, "rate").values())
         size, statuses = counts.statuses(metrics, self.table.minimum)
         values = [metric(counts.intervals.counts_of(metric)) for metric in metrics]
         self._add(metrics, counts, values, size, statuses, interval=counts.intervals.rates(metrics))
 
     def _add(
         self,
-        metrics: Sequence[Metric],
+        metrics: Sequence[registry.Metric],
         where: About,
         values: Floats | Sequence[Floats],
         sizes: NDArray[np.int64],
@@ -239,7 +231,7 @@ class GroupEvaluation:
 
     def _add_pairs(self, counts: GroupCounts) -> None:
         """Add the differences of rates from the reference's, and the ratios to it."""
-        metrics = list(metrics_of(BINARY, "difference", "ratio").values())
+        metrics = list(registry.metrics_of(registry.BINARY, "difference", "ratio").values())
         others = Where(counts.attribute, counts.names[1:])
         size, statuses = counts.statuses(metrics, self.table.minimum)
         statuses = of_pairs(statuses, size)
@@ -273,7 +265,7 @@ class GroupEvaluation:
 
     def _add_gaps(self, counts: GroupCounts, generators: Generators) -> None:
         """Add the largest gaps and smallest ratios, and the further statistics of the gaps."""
-        metrics = list(metrics_of(BINARY, "widest").values())
+        metrics = list(registry.metrics_of(registry.BINARY, "widest").values())
         among = counts.intervals.compared(metrics)
         among[among.sum(axis=-1) < 2] = True
         interval = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
@@ -312,7 +304,7 @@ class GroupEvaluation:
         self._add(gaps, whole, below, size, statuses, statistic=BELOW_EPSILON, setting=setting)
         if resampled is not None:
 
-            def debiased_gap(metric: Metric, of_metric: Mask) -> Floats:
+            def debiased_gap(metric: registry.Metric, of_metric: Mask) -> Floats:
                 return by_pattern(
                     of_metric,
                     lambda compared, of: debiased(
@@ -338,7 +330,7 @@ class GroupEvaluation:
 
 
 def gaps_of_rates(
-    counts: GroupCounts, metrics: Sequence[Metric], among: Mask, minimum: int
+    counts: GroupCounts, metrics: Sequence[registry.Metric], among: Mask, minimum: int
 ) -> tuple[Floats, NDArray[np.int64], Statuses]:
     """Return the largest gaps, or smallest ratios, among some groups (M, ..., G).
 
@@ -357,7 +349,7 @@ def gaps_of_rates(
         whose = f"group '{counts.groups[int(groups.argmax())]}'"
         if groups.sum() > 2:
             whose = "every group"
-        return f"{selection_rate.name} of {whose} is 0"
+        return f"{registry.selection_rate.name} of {whose} is 0"
 
     def why(m: int, *at: int) -> str:
         rates = metrics[m].rates
@@ -373,12 +365,12 @@ def gaps_of_rates(
     return values, smallest, statuses
 
 
-def _by_split(counts: Counts) -> Sequence[Counts]:
+def _by_split(counts: registry.Counts) -> Sequence[registry.Counts]:
     """Return the counts (G, 4) of every split, from those of one or (S, G, 4) of several."""
     return [counts] if counts.ndim == 2 else list(counts)
 
 
-def _resample(counts: Counts, generators: Generators) -> Counts:
+def _resample(counts: registry.Counts, generators: Generators) -> registry.Counts:
     """Return parametric resamples (T, ..., G, 4) of counts, each split's by its own generator."""
     resamples_of_splits = [
         resampled_counts(of_split, RESAMPLES, generator)

@@ -15,17 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Codes, Floats
-from fairbench.evaluation.metric_batches import (
-    Batch,
-    ClosedForm,
-    Kinds,
-    LimitsAt,
-    RowLabel,
-    add_estimates,
-    declared_batches,
-    mean_batch,
-    row_statuses,
-)
+from fairbench.evaluation import metric_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import DEBIASED, NAN, VALUE, MetricTable, Setting, Statuses, Where
 from fairbench.inference import scores
@@ -45,7 +35,7 @@ def interval_batches(
     ends: Mapping[float, tuple[Floats, Floats]],
     all_groups: AllGroups,
     position: int,
-) -> Iterator[Batch]:
+) -> Iterator[metric_batches.Batch]:
     """Yield coverage of intervals, the share of infinite ones, and their mean width.
 
     Parameters
@@ -72,12 +62,14 @@ def interval_batches(
         labels = _row_labels("infinite_intervals", settings, position + 1)
         yield rate_batch(infinite.astype(float), labels, all_groups, statuses)
     labels = _row_labels("interval_width", settings, position + 2, compared=True)
-    yield mean_batch(np.stack(widths), labels, all_groups, statuses=statuses, least=0.0)
+    yield metric_batches.mean_batch(
+        np.stack(widths), labels, all_groups, statuses=statuses, least=0.0
+    )
 
 
 def set_batches(
     target: Floats, columns: Columns, levels: Sequence[float], all_groups: AllGroups, position: int
-) -> Iterator[Batch]:
+) -> Iterator[metric_batches.Batch]:
     """Yield coverage of sets of labels, the share of empty ones, and their mean size.
 
     Parameters
@@ -91,7 +83,7 @@ def set_batches(
     code = target.astype(np.intp)
     held = np.stack(list(sets.values()))
     size = held.sum(axis=1)
-    statuses = row_statuses(all_groups, len(sets))
+    statuses = metric_batches.row_statuses(all_groups, len(sets))
     labels = _row_labels("coverage", settings, position, compared=True)
     yield rate_batch(held[:, code, np.arange(len(code))], labels, all_groups, statuses)
     labels = _row_labels("empty_sets", settings, position + 1)
@@ -106,7 +98,7 @@ def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -
     all_groups = AllGroups.of_labelled(counted)
     columns = {str(name): counted.column(name) for name in counted.predictions}
     batches = list(set_batches(counted.target, columns, levels, all_groups, 0))
-    add_estimates(table, all_groups, batches)
+    metric_batches.add_estimates(table, all_groups, batches)
 
 
 def label_sets(columns: Columns, level: float) -> Floats:
@@ -119,10 +111,10 @@ def label_sets(columns: Columns, level: float) -> Floats:
 
 def _row_labels(
     metric: str, settings: Sequence[Setting], position: int, *, compared: bool = False
-) -> list[RowLabel]:
+) -> list[metric_batches.RowLabel]:
     """Return the labels of a metric's rows at several levels, three positions apart."""
     return [
-        RowLabel(
+        metric_batches.RowLabel(
             metric,
             setting,
             compared_as=metric if compared else "",
@@ -134,15 +126,17 @@ def _row_labels(
 
 def rate_batch(
     successes: Floats,
-    labels: Sequence[RowLabel],
+    labels: Sequence[metric_batches.RowLabel],
     all_groups: AllGroups,
     statuses: Statuses | None = None,
-) -> Batch:
+) -> metric_batches.Batch:
     """Return shares of rows (K, n) that are 1 and not 0; other arguments as in `mean_batch`."""
     shares, limits = _shares(successes, all_groups)
-    statuses = row_statuses(all_groups, len(labels)) if statuses is None else statuses
+    statuses = (
+        metric_batches.row_statuses(all_groups, len(labels)) if statuses is None else statuses
+    )
     value = np.where(statuses.is_ok, shares, np.nan)
-    return Batch(
+    return metric_batches.Batch(
         labels=labels,
         value=value,
         statuses=statuses,
@@ -156,10 +150,10 @@ def rate_batch(
 def _size_batch(
     size: Floats,
     classes: int,
-    labels: Sequence[RowLabel],
+    labels: Sequence[metric_batches.RowLabel],
     all_groups: AllGroups,
     statuses: Statuses,
-) -> Batch:
+) -> metric_batches.Batch:
     """Return the mean sizes of sets (K, n) with up to `classes` labels.
 
     A mean size is 1, less the share of empty sets, plus the shares of sets with at least two, three
@@ -182,7 +176,7 @@ def _size_batch(
         size_limits = weighted_sum_limits(of_events, sign, correlation)
         return around(value, size_limits.apply(lambda limit: 1 + limit), 0.0)
 
-    return Batch(
+    return metric_batches.Batch(
         labels=labels,
         value=value,
         statuses=statuses,
@@ -227,7 +221,7 @@ def _totals(values: Floats, all_groups: AllGroups) -> Floats | None:
     )
 
 
-def _shares(successes: Floats, all_groups: AllGroups) -> tuple[Floats, LimitsAt]:
+def _shares(successes: Floats, all_groups: AllGroups) -> tuple[Floats, metric_batches.LimitsAt]:
     """Return shares (K, G) of rows (K, n), and what makes their limits at a level."""
     if all_groups.sample is None or all_groups.repeated is None:
         count = np.concatenate(
@@ -285,7 +279,9 @@ def evaluate_scores(
     target = data.target[order]
     all_groups = AllGroups.ordered(data, order, design)
     metrics = metrics_of(BINARY, "mean", "auc", "none")
-    batches = list(declared_batches(metrics.values(), target, columns, all_groups, KINDS))
+    batches = list(
+        metric_batches.declared_batches(metrics.values(), target, columns, all_groups, KINDS)
+    )
     after = len(metrics)
     add_calibration = None
     if "score" in columns:
@@ -299,7 +295,7 @@ def evaluate_scores(
                 _add_diagram(table, target, columns["score"], groups, design, bins)
 
     batches += set_batches(target, columns, levels, all_groups, after + 1)
-    add_estimates(table, all_groups, batches, after_each=add_calibration)
+    metric_batches.add_estimates(table, all_groups, batches, after_each=add_calibration)
 
 
 def _add_multicalibration(
@@ -424,7 +420,7 @@ def calibration_batch(
     n_bins: int,
     level: float,
     position: int,
-) -> Batch:
+) -> metric_batches.Batch:
     """Return calibration errors as they are printed, and less what chance adds to them.
 
     Both have one interval, of the error in these bins, which holds either.
@@ -443,7 +439,7 @@ def calibration_batch(
     debiased = _mean_calibration(diagrams, level).value
     # Labels come in pairs, and groups are compared by the second one of each, the debiased error.
     labels = [
-        RowLabel(
+        metric_batches.RowLabel(
             metric,
             Setting(bins=n_bins, binning=binning),
             statistic,
@@ -464,10 +460,10 @@ def calibration_batch(
             of_binnings = Limits(of_binnings.value, *no_limits)
         return of_binnings.apply(lambda limit: np.repeat(limit, 2, axis=0))
 
-    return Batch(
+    return metric_batches.Batch(
         labels=labels,
         value=np.stack([plain, debiased], axis=1).reshape(len(labels), -1),
-        statuses=row_statuses(all_groups, len(labels)),
+        statuses=metric_batches.row_statuses(all_groups, len(labels)),
         lacking=[_why_clustered] * len(labels),
         limits=limits,
     )
@@ -558,7 +554,7 @@ def _bins(cell: Codes, label: Floats, score: Floats, cells: int, weight: Floats 
     return np.stack([size, ones / divisor * size, total_score / divisor, mass])
 
 
-def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
+def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.ClosedForm:
     """Return the areas under the ROC curves of all cells, with their intervals."""
     target, score = arrays
     # Where rows come in the order of their scores, split by split, so do those of every group.
@@ -583,7 +579,7 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
             order=all_groups.order if ordered else None,
         )
     rarer = np.minimum(areas.positives, areas.negatives)
-    return ClosedForm(
+    return metric_batches.ClosedForm(
         value=areas.area,
         limits=lambda level: scores.area_limits(areas, level=level),
         lacking=all_groups.too_rare(scores.RARE_ROWS, rarer, 1),
@@ -591,4 +587,4 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
     )
 
 
-KINDS: Kinds = {"auc": _area}
+KINDS: metric_batches.Kinds = {"auc": _area}

@@ -38,15 +38,9 @@ from fairbench.evaluation.table import (
     undefined,
     without_interval,
 )
+from fairbench.inference.few_labels import pool
 from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.few_labels.calibration import BETA, Calibration
-from fairbench.inference.few_labels.pool import (
-    Completion,
-    PartlyLabelled,
-    complete,
-    population_draws,
-    union,
-)
 from fairbench.inference.posterior import FREQUENTIST, Beta, Normal, centred, posterior_draws
 from fairbench.inference.rates import Limits, quantile
 from fairbench.inference.sequential import lasting_level
@@ -339,10 +333,10 @@ class SomeLabels:
         """How many rows there are."""
         return len(self.label) if self.times is None else int(self.times.sum())
 
-    def completion(self, seed: int, model: Calibration = BETA) -> Completion:
+    def completion(self, seed: int, model: Calibration = BETA) -> pool.Completion:
         """Return what is known of all rows, with the labels that are missing drawn many times."""
         has_score = self.score is not None
-        return complete(
+        return pool.complete(
             self._by(self.cells), rng(seed, "completion"), has_score=has_score, model=model
         )
 
@@ -350,7 +344,7 @@ class SomeLabels:
         self,
         evaluator: Evaluator,
         seed: int,
-        completion: Completion | None = None,
+        completion: pool.Completion | None = None,
         *,
         counts_alone: bool = False,
     ) -> tuple[pd.DataFrame, list[GroupCounts]]:
@@ -400,14 +394,14 @@ class SomeLabels:
         self,
         attribute: str,
         groups: pd.Series,
-        completion: Completion,
+        completion: pool.Completion,
         evaluator: Evaluator,
         generator: np.random.Generator,
     ) -> GroupCounts:
         """Return the mean counts of an attribute's groups over the draws of missing labels."""
-        members = union(self.cells, groups)
+        members = pool.union(self.cells, groups)
         mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
-        draws = population_draws(completion.counts, members, evaluator.draws, generator)
+        draws = pool.population_draws(completion.counts, members, evaluator.draws, generator)
         intervals = PosteriorIntervals(mean, draws, evaluator.level)
         return GroupCounts(attribute, list(map(str, groups.cat.categories)), mean, intervals)
 
@@ -499,11 +493,13 @@ class SomeLabels:
 
         return successes, sizes, n_labels, shares, size_after
 
-    def _by(self, groups: pd.Series) -> PartlyLabelled:
+    def _by(self, groups: pd.Series) -> pool.PartlyLabelled:
         """Return the rows by one choice of groups; decisions stand in for scores."""
         score = self.prediction.astype(np.float64) if self.score is None else self.score
         codes, names = groups.cat.codes.to_numpy(np.int64), tuple(groups.cat.categories)
-        return PartlyLabelled(score, self.prediction, codes, self.label, tuple(map(str, names)))
+        return pool.PartlyLabelled(
+            score, self.prediction, codes, self.label, tuple(map(str, names))
+        )
 
     def _add_scores(self, table: MetricTable, score: Floats, bins: int) -> None:
         """Add the metrics of the scores of the labelled rows."""

@@ -37,15 +37,7 @@ from fairbench.evaluation.table import (
 from fairbench.inference.pooled import Generators
 from fairbench.inference.rates import Limits
 from fairbench.inference.standardised import StandardisedRates, largest_difference, smallest_ratio
-from fairbench.metrics.registry import (
-    BINARY,
-    Counts,
-    Metric,
-    Rate,
-    binary_confusion,
-    metrics_of,
-    shares_of,
-)
+from fairbench.metrics import registry
 
 MOST_STRATA = 500
 
@@ -95,34 +87,34 @@ class Stratified:
     groups: tuple[str, ...]
     within: str
     strata: tuple[str, ...]
-    counts: Counts
+    counts: registry.Counts
 
     @classmethod
     def of(cls, groups: Groups, strata: pd.Series, target: Floats, hard: Floats) -> Stratified:
         """Count rows (n,) of one split."""
         levels = tuple(map(str, strata.cat.categories))
         cell = groups.codes * len(levels) + strata.cat.codes.to_numpy(np.intp)
-        counts = binary_confusion(target, hard, cell, n_groups=len(groups) * len(levels))
+        counts = registry.binary_confusion(target, hard, cell, n_groups=len(groups) * len(levels))
         counts = counts.reshape(len(groups), len(levels), 4)
         return cls(groups.attribute, groups.names, str(strata.name), levels, counts)
 
     @cached_property
-    def _standardised(self) -> dict[Rate, StandardisedRates]:
+    def _standardised(self) -> dict[registry.Rate, StandardisedRates]:
         return {}
 
-    def rows(self, rate: Rate) -> NDArray[np.int64]:
+    def rows(self, rate: registry.Rate) -> NDArray[np.int64]:
         """Return the number of rows (G, K) in a rate's denominator."""
-        sizes: NDArray[np.int64] = shares_of([rate], self.counts)[1][0].astype(np.int64)
+        sizes: NDArray[np.int64] = registry.shares_of([rate], self.counts)[1][0].astype(np.int64)
         return sizes
 
-    def standardised(self, rate: Rate) -> StandardisedRates:
+    def standardised(self, rate: registry.Rate) -> StandardisedRates:
         """Return the standardised rates of all pairs of groups."""
         if rate not in self._standardised:
-            successes, sizes = shares_of([rate], self.counts)
+            successes, sizes = registry.shares_of([rate], self.counts)
             self._standardised[rate] = StandardisedRates.of(successes[0], sizes[0])
         return self._standardised[rate]
 
-    def left_out(self, rate: Rate, pairs: Mask) -> list[str]:
+    def left_out(self, rate: registry.Rate, pairs: Mask) -> list[str]:
         """Return the strata that have rows, but not of both groups of each of the pairs (G, G)."""
         has_rows = self.rows(rate) > 0
         shared = has_rows[:, None] & has_rows[None]
@@ -130,7 +122,7 @@ class Stratified:
         return [name for name, out in zip(self.strata, missing, strict=True) if out]
 
     def weakest(
-        self, metric: Metric, pairs: Sequence[tuple[int, int]], minimum: int
+        self, metric: registry.Metric, pairs: Sequence[tuple[int, int]], minimum: int
     ) -> tuple[int, str]:
         """Return the size of the smallest group of the pairs, and the reason of a flag, if any.
 
@@ -160,7 +152,7 @@ class Stratified:
             return n_rows, f"n={n_rows} in group '{group}'"
         return n_rows, reasons[0] if reasons else ""
 
-    def _why_not_everyone(self, rate: Rate, pairs: Sequence[tuple[int, int]]) -> str:
+    def _why_not_everyone(self, rate: registry.Rate, pairs: Sequence[tuple[int, int]]) -> str:
         """Return which strata the comparisons leave out, if any, and the share that remains."""
         rates = self.standardised(rate)
         compared = np.zeros(rates.value.shape, bool)
@@ -175,7 +167,7 @@ class Stratified:
             f"of {covered:.1%} of these people: without {listed}{rest}, where a group has no rows"
         )
 
-    def _why_no_rows(self, rate: Rate, pair: tuple[int, int]) -> str:
+    def _why_no_rows(self, rate: registry.Rate, pair: tuple[int, int]) -> str:
         """Return why a rate cannot be compared between two groups: one is empty, or no overlap."""
         sizes = self.rows(rate).sum(axis=1)
         for g in pair:
@@ -243,7 +235,7 @@ def _add_standardised(table: MetricTable, counted: Stratified, level: float) -> 
     """Add the standardised rates, differences and ratios to the reference, and largest gaps."""
 
     def add(
-        metric: Metric,
+        metric: registry.Metric,
         names: tuple[str, ...],
         limits: Limits,
         pairs_of_values: Sequence[Sequence[tuple[int, int]]],
@@ -271,20 +263,20 @@ def _add_standardised(table: MetricTable, counted: Stratified, level: float) -> 
 
     groups, others = range(len(counted.groups)), range(1, len(counted.groups))
     # Each group's rates over the strata that it has rows in.
-    for metric in metrics_of(BINARY, "rate").values():
+    for metric in registry.metrics_of(registry.BINARY, "rate").values():
         if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
             limits = counted.standardised(metric.rates[0]).limits(level=level)
             add(metric, counted.groups, limits.apply(np.diagonal), [[(g, g)] for g in groups])
     if len(groups) == 1:
         return
-    for metric in metrics_of(BINARY, "difference", "ratio").values():
+    for metric in registry.metrics_of(registry.BINARY, "difference", "ratio").values():
         standardised = counted.standardised(metric.rates[0])
         is_ratio = metric.interval == "ratio"
         limits = (standardised.ratios if is_ratio else standardised.differences)(level=level)
         to_reference = limits.apply(lambda limit: limit[1:, 0])
         add(metric, counted.groups[1:], to_reference, [[(g, 0)] for g in others])
     all_pairs = [(group, other) for group in groups for other in groups if group < other]
-    for metric in metrics_of(BINARY, "widest").values():
+    for metric in registry.metrics_of(registry.BINARY, "widest").values():
         rates = [counted.standardised(rate) for rate in metric.rates]
         among = [of_pairs.compared() for of_pairs in rates]
         if metric.is_gap:

@@ -43,25 +43,17 @@ from fairbench.inference.repeats import (
     mean_ratios,
     smallest_mean_ratio,
 )
-from fairbench.metrics.registry import (
-    BINARY,
-    MULTICLASS,
-    REGRESSION,
-    Metric,
-    declared,
-    find,
-    metrics_of,
-)
+from fairbench.metrics import registry
 
 # The first columns of a table of runs: error, uncertainty, and differences between groups.
 HEADLINES: Mapping[str, Mapping[str, str]] = {
-    BINARY: {"error": "error_rate", "log loss": "log_loss", "gap": "equalized_odds"},
-    MULTICLASS: {
+    registry.BINARY: {"error": "error_rate", "log loss": "log_loss", "gap": "equalized_odds"},
+    registry.MULTICLASS: {
         "error": "error_rate",
         "log loss": "log_loss",
         "gap": "equal_opportunity_class_mean",
     },
-    REGRESSION: {"error": "rmse", "log loss": "nll", "gap": "statistical_parity"},
+    registry.REGRESSION: {"error": "rmse", "log loss": "nll", "gap": "statistical_parity"},
 }
 # What stands beside a gap among more than two groups, which chance makes larger.
 DEBIASED_MEANS = f"{DEBIASED}: the gap less what chance adds to the largest of more than two groups"
@@ -84,10 +76,10 @@ def headlines(summary: pd.DataFrame, protect: str) -> dict[str, Estimate]:
 
 def task_of(summary: pd.DataFrame) -> str:
     """Return what a run predicts, by the metrics that it has."""
-    if not (summary["metric"] == HEADLINES[BINARY]["error"]).any():
-        return REGRESSION
+    if not (summary["metric"] == HEADLINES[registry.BINARY]["error"]).any():
+        return registry.REGRESSION
     of_classes = (summary["metric"] == "base_rate") & summary["outcome"].notna()
-    return MULTICLASS if of_classes.any() else BINARY
+    return registry.MULTICLASS if of_classes.any() else registry.BINARY
 
 
 def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
@@ -115,7 +107,11 @@ def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
     summary : the whole summary, of one run or of several.
     """
     keys = [name for name in _KEYS if name in summary]
-    gaps = [name for name, metric in metrics_of(BINARY, "widest").items() if metric.is_gap]
+    gaps = [
+        name
+        for name, metric in registry.metrics_of(registry.BINARY, "widest").items()
+        if metric.is_gap
+    ]
     debiased = summary[(summary["statistic"] == DEBIASED) & summary["metric"].isin(gaps)]
     mean_of = dict(zip(_as_texts(debiased[keys]), debiased["mean"], strict=True))
     return np.array([mean_of.get(key, np.nan) for key in _as_texts(rows[keys])], float)
@@ -420,7 +416,7 @@ class _Run:
         They are computed from the splits' own intervals. Smooth metrics without such intervals
         have limits from the spread of the repeats. Limits from rates of counts replace some later.
         """
-        metrics = [find(name) for name in self.metric]
+        metrics = [registry.find(name) for name in self.metric]
         means = mean_limits(
             self.limits.value, self.limits.lower, self.limits.upper, self.splits, level=self.level,
             ratio=np.array([name.endswith("_ratio") for name in self.metric], bool),
@@ -545,19 +541,19 @@ class _Run:
 @lru_cache(maxsize=1)
 def _rates_of_counts() -> list[str]:
     """Return the names of the shares of rows, in which every row counts as one."""
-    rates = metrics_of(BINARY, "rate").values()
+    rates = registry.metrics_of(registry.BINARY, "rate").values()
     names = [rate.name for rate in rates if [term.weights for term in rate.rates] == [(1, 1)]]
     return [*names, "coverage", "empty_sets", "infinite_intervals", "truncated_rows"]
 
 
-def _comparison_metrics() -> Mapping[str, Metric]:
+def _comparison_metrics() -> Mapping[str, registry.Metric]:
     """Return the metrics that compare groups, by name."""
-    return metrics_of(BINARY, "difference", "ratio", "widest")
+    return registry.metrics_of(registry.BINARY, "difference", "ratio", "widest")
 
 
 def _comparisons(
     metrics: Mapping[str, Mapping[str, int]],
-) -> Iterator[tuple[Metric, Mapping[str, int]]]:
+) -> Iterator[tuple[registry.Metric, Mapping[str, int]]]:
     """Yield an attribute's metrics that compare groups, with their cells, if their rates exist."""
     for name, cells in metrics.items():
         metric = _comparison_metrics().get(name)
@@ -573,12 +569,12 @@ def _is_share(metric: str) -> bool:
 @lru_cache(maxsize=1)
 def _at_most_one() -> frozenset[str]:
     """Return the names of metrics that are never above 1: shares, their gaps and differences."""
-    bounded = [metric for metric in declared() if metric.at_most == 1]
+    bounded = [metric for metric in registry.declared() if metric.at_most == 1]
     shares = [metric.name for metric in bounded if metric.interval != "explained"]
     compared = {f"{name}_{form}" for name in shares for form in ("gap", "difference")}
     return frozenset({metric.name for metric in bounded} | compared | SHARES)
 
 
-def _is_folded(metric: Metric) -> bool:
+def _is_folded(metric: registry.Metric) -> bool:
     """Say whether noise may bias a metric upwards, as it does a largest gap."""
     return metric.interval in ("widest", "bootstrap", "none") and metric.name not in _SMOOTH

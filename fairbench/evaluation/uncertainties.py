@@ -21,14 +21,8 @@ from fairbench.evaluation.table import (
     invalid_rows,
     no_rows,
 )
+from fairbench.inference import rates
 from fairbench.inference.means import ROWS, Moments, around, loss_limits
-from fairbench.inference.rates import (
-    Limits,
-    difference_limits,
-    probability_ratio_below,
-    quantile,
-    ratio_limits,
-)
 from fairbench.metrics.uncertainty import GroupMeans, Neighbours, individual_fairness
 
 FEWEST = 50  # rows of a mean: variances are as skewed as squares, though bounded
@@ -103,9 +97,9 @@ def evaluate_uncertainties(
         if table.frequentist:
             estimates = skewed_means(values, groups, level, ratio_band)
         else:
-            of_papers = [Limits(means.mean, *means.interval(level))]
-            of_papers += [Limits(*means.difference(level)), Limits(*means.ratio(level))]
-            of_papers += [Limits(*[means.ratio_outside(ratio_band)] * 3)]
+            of_papers = [rates.Limits(means.mean, *means.interval(level))]
+            of_papers += [rates.Limits(*means.difference(level)), rates.Limits(*means.ratio(level))]
+            of_papers += [rates.Limits(*[means.ratio_outside(ratio_band)] * 3)]
             estimates = [one.apply(lambda array: np.moveaxis(array, -1, 0)) for one in of_papers]
         lowest = means.interval(level)[0][..., 0, :].T
         _add_measures(table, measures, groups, reasons, estimates, lowest < floor, ratio_band)
@@ -116,7 +110,7 @@ def _add_measures(
     measures: Sequence[str],
     groups: Groups,
     reasons: Statuses,
-    estimates: Sequence[Limits],
+    estimates: Sequence[rates.Limits],
     too_low: Mask,
     band: float,
 ) -> None:
@@ -130,7 +124,7 @@ def _add_measures(
     too_low : (V, S) whether the reference's mean may be so low that nothing is divided by it.
     """
 
-    def add(form: str, limits: Limits, reasons: Statuses, **options: Any) -> None:
+    def add(form: str, limits: rates.Limits, reasons: Statuses, **options: Any) -> None:
         """Add the means of the measures (no form), or what compares them with the reference's."""
         size, names = groups.size, groups.names
         weakest = np.broadcast_to(np.arange(len(names)), size.shape)
@@ -187,7 +181,7 @@ def _add_measures(
     add("_ratio", outside, ratio_reasons, **about)
 
 
-def skewed_means(values: Floats, groups: Groups, level: float, band: float) -> list[Limits]:
+def skewed_means(values: Floats, groups: Groups, level: float, band: float) -> list[rates.Limits]:
     """Return means of measures (V, n), with intervals that skewed measures leave whole.
 
     `GroupMeans` takes the logarithms of means to be normal: the intervals of 50 rows cover 85 to
@@ -203,17 +197,17 @@ def skewed_means(values: Floats, groups: Groups, level: float, band: float) -> l
     limits = around(moments.mean, loss_limits(moments, level=level, least=0.0, rows=FEWEST))
     means = limits.apply(groups.shaped)
     reference = means.take(slice(0, 1))
-    value, *ends = ratio_limits(means, reference)
+    value, *ends = rates.ratio_limits(means, reference)
     no_ends = np.isnan(means.lower) | np.isnan(reference.lower)
     below_band, below_end = (
-        probability_ratio_below(means, reference, ratio, level=level)
+        rates.probability_ratio_below(means, reference, ratio, level=level)
         for ratio in (1 - band, 1 + band)
     )
     return [
         means,
-        difference_limits(means, reference),
-        Limits(value, *(np.where(no_ends, NAN, end) for end in ends)),
-        Limits(*[np.asarray(below_band + 1 - below_end)] * 3),
+        rates.difference_limits(means, reference),
+        rates.Limits(value, *(np.where(no_ends, NAN, end) for end in ends)),
+        rates.Limits(*[np.asarray(below_band + 1 - below_end)] * 3),
     ]
 
 
@@ -311,7 +305,7 @@ def _add_fairness(
         limits = loss_limits(moments, level=table.level, least=0.0, most=1.0)
         lower, upper = groups.shaped(limits.lower), groups.shaped(limits.upper)
     else:
-        half = quantile(table.level) * moments.sd / np.sqrt(np.maximum(moments.size, 1))
+        half = rates.quantile(table.level) * moments.sd / np.sqrt(np.maximum(moments.size, 1))
         lower = groups.shaped(moments.mean - half)
         upper = groups.shaped(moments.mean + half)
     n = np.broadcast_to(groups.size, value.shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,26 +27,12 @@ SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike
 _SLACK = 0.01  # by which two probabilities may miss a sum of 1
 
 
-@dataclass(frozen=True)
-class Aligned:
-    """The arrays of a user, all with their rows in one order.
-
-    Attributes
-    ----------
-    arrays : name -> values, without the arrays that are None.
-    features : the sensitive features by name.
-    within : the features within whose values groups are compared, if any.
-    """
-
-    arrays: Mapping[str, Any]
-    features: Mapping[str, NDArray[Any]]
-    within: Mapping[str, NDArray[Any]] | None = None
-
-
 def align(
     given: Mapping[str, Any], features: SensitiveFeatures, within: SensitiveFeatures | None = None
-) -> Aligned:
-    """Return arrays and groups, with pandas objects reordered to one index.
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    """Return arrays, groups and strata by name, with pandas objects reordered to one index.
+
+    Arrays that are None are left out. There are no strata where `within` is None.
 
     Parameters
     ----------
@@ -83,9 +68,7 @@ def align(
     def in_order(columns: Mapping[str, Any]) -> dict[str, Any]:
         return {name: _reorder(values, order) for name, values in columns.items()}
 
-    return Aligned(
-        in_order(arrays), in_order(attributes), None if within is None else in_order(strata)
-    )
+    return in_order(arrays), in_order(attributes), in_order(strata)
 
 
 def _columns(features: SensitiveFeatures, option: str, name: str) -> dict[str, Any]:
@@ -514,13 +497,14 @@ def evaluate(
         "sample_weight": sample_weight,
         "clusters": clusters,
     }
-    aligned = align(arrays, sensitive_features, within)
+    aligned, features, bands = align(arrays, sensitive_features, within)
     given = in_memory.by_text((privileged or {}).items(), "privileged")
     privileged = {name: text_of(label) or MISSING for name, label in given.items()}
-    data, sensitive = _read_arrays(aligned, privileged, task, positive, classes, evaluator)
+    sensitive = sensitive_frame(features)
+    data = _read_arrays(aligned, sensitive, privileged, task, positive, classes, evaluator)
     table = evaluator.table(data, [rng(seed, "posterior")])
-    if aligned.within is not None:
-        strata = _strata(aligned.within, data, evaluator)
+    if within is not None:
+        strata = _strata(bands, data, evaluator)
         group_evaluation = evaluator.group_evaluation(table)
         evaluate_within(table, group_evaluation, data, strata, [rng(seed, "strata")])
     frame = table.frame()
@@ -544,21 +528,20 @@ def _references(sensitive: pd.DataFrame, privileged: Mapping[str, str]) -> dict[
 
 
 def _read_arrays(
-    aligned: Aligned,
+    arrays: Mapping[str, Any],
+    sensitive: pd.DataFrame,
     privileged: Mapping[str, str],
     task: Task,
     positive: object,
     classes: Sequence[object] | None,
     evaluator: Evaluator,
-) -> tuple[Labelled, pd.DataFrame]:
-    """Return checked predictions with their labels and groups, and the attributes (n, A)."""
-    arrays = aligned.arrays
+) -> Labelled:
+    """Return checked predictions with their labels, and groups by their attributes (n, A)."""
     names: tuple[str, ...] = ()
     if task is Task.MULTICLASS:
         names, y, columns = classes_and_columns(arrays, classes)
     else:
         y, columns = labels_and_columns(arrays, task, positive)
-    sensitive = sensitive_frame(aligned.features)
     valid = np.isin(y, (0, 1)) if task is Task.BINARY else np.isfinite(y)
     if not valid.all():
         expected = "0 or 1" if task is Task.BINARY else "a number"
@@ -573,7 +556,7 @@ def _read_arrays(
     design = design_of(len(y), arrays.get("sample_weight"), arrays.get("clusters"))
     if design is not None and design.units < 2:
         raise UserError("clusters has one mark in all rows: intervals need at least two clusters")
-    return Labelled(y, predictions, groups, task, design=design, classes=names), sensitive
+    return Labelled(y, predictions, groups, task, design=design, classes=names)
 
 
 def _conditions(

@@ -490,7 +490,7 @@ def group_calibrations(
         about = {"attribute": attribute, "group": str(name), "labels": labels}
         measured = dict.fromkeys(("score", "share", "excess"), _NAN[0])
         bins: list[Row] = []
-        at: Callable[[float], tuple[float, float]] = _nothing
+        at: Callable[[float], tuple[float, float]] = _normal(*_NAN[:2], 0)
         if labels >= FEWEST_LABELS:
             bin_level = float(lasting_level(level, labels)) if anytime_valid else level
             measured, error, bins = _measure(
@@ -498,14 +498,10 @@ def group_calibrations(
             )
             at = _normal(measured["excess"], error, labels if anytime_valid else 0)
         if all_excesses is not None:
-            at = partial(_of_group, all_excesses, g)
+            at = partial(lambda group, level: all_excesses(level).at(group)[1:], g)
         lower, upper = at(level)
         interval = {"lower": lower, "upper": upper}
         yield {**about, **measured, **interval, "bins": bins, "fit": _NAN[0], "at": at}
-
-
-def _nothing(_level: float) -> tuple[float, float]:
-    return _NAN[:2]
 
 
 def _excesses(
@@ -521,14 +517,6 @@ def _excesses(
     by_label = Moments.by_label(excess, excess_of_other_label, label.astype(np.intp), codes, groups)
     paired = by_label.take(np.arange(2 * groups).reshape(-1, 2))
     return cache(lambda level: outcome_limits(paired, level=level))
-
-
-def _of_group(
-    all_excesses: Callable[[float], Limits], group: int, level: float
-) -> tuple[float, float]:
-    """Return the interval of one group's excess at a level."""
-    limits = all_excesses(level)
-    return float(limits.lower[group]), float(limits.upper[group])
 
 
 def _normal(value: float, error: float, labels: int) -> Callable[[float], tuple[float, float]]:

@@ -362,11 +362,10 @@ class AllGroups:
         count: int,
         groups: Mapping[str, pd.Series],
         design: Design | None = None,
-        rows: Sequence[int] = (),
     ) -> AllGroups:
         """Return everyone of `count` rows, and the groups of each attribute's labels."""
-        by_name = (Groups.of(name, labels, rows) for name, labels in groups.items())
-        return cls((Groups.everyone(count, rows), *by_name), design)
+        by_name = (Groups.of(name, labels) for name, labels in groups.items())
+        return cls((Groups.everyone(count), *by_name), design)
 
     @classmethod
     def of_labelled(cls, data: Labelled) -> AllGroups:

@@ -19,7 +19,7 @@ from fairbench.data.columns import tally
 from fairbench.data.dataset import Task
 from fairbench.evaluation import regression, scores
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.groups import GroupCounts, GroupEvaluation
+from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals, PosteriorIntervals
 from fairbench.evaluation.metric_batches import Batch, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
@@ -365,58 +365,39 @@ class SomeLabels:
         design = self.design if completion is None else None
         evaluation = evaluator.group_evaluation(table, design)
         generator = rng(seed, "posterior")
+        all_labelled = not np.isnan(self.label).any()
         all_counts = []
         for name, groups in everyone_and_attributes.items():
             if completion is not None:
-                counts = self._completed_counts(name, groups, completion, evaluator, generator)
-            elif self._all_labelled:
-                counts = self._plain_counts(name, groups, evaluation, generator)
+                # The mean counts over the draws of missing labels.
+                members = pool.union(self.cells, groups)
+                mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
+                count = evaluator.draws
+                draws = pool.population_draws(completion.counts, members, count, generator)
+                intervals = PosteriorIntervals(mean, draws, evaluator.level)
+                names = list(map(str, groups.cat.categories))
+                counts = GroupCounts(name, names, mean, intervals)
+            elif all_labelled:
+                coded, hard = Groups.of(name, groups), self.prediction.astype(np.float64)
+                counts = evaluation.count(coded, self.label, hard, [generator], times=self.times)
             else:
                 labels_generator = rng(seed, "labels", name)
                 counts = self.labelled_counts(name, groups, labels_generator, evaluator.level)
             if not counts_alone:
                 evaluation.add_counts(counts, [generator])
             all_counts.append(counts)
-        if self._all_labelled:
+        if all_labelled:
             all_counts = [_with_draws(counts, evaluator, seed) for counts in all_counts]
         if not counts_alone and self.score is not None and not np.isnan(self.label).all():
             self._add_scores(table, self.score, evaluator.bins)
         metrics = table.frame()
-        if not self._all_labelled:
-            metrics = _without_debiased_gaps(metrics)
+        if not all_labelled:
+            # A bootstrap of counts corrects for what chance adds to gaps; where labels are missing,
+            # more is unknown.
+            is_gap = metrics["metric"].isin(metrics_of(BINARY, "widest"))
+            kept = ~is_gap | (metrics["statistic"] != DEBIASED)
+            metrics = metrics[kept].reset_index(drop=True)
         return metrics, all_counts[1:]
-
-    @property
-    def _all_labelled(self) -> bool:
-        return not np.isnan(self.label).any()
-
-    def _completed_counts(
-        self,
-        attribute: str,
-        groups: pd.Series,
-        completion: pool.Completion,
-        evaluator: Evaluator,
-        generator: np.random.Generator,
-    ) -> GroupCounts:
-        """Return the mean counts of an attribute's groups over the draws of missing labels."""
-        members = pool.union(self.cells, groups)
-        mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
-        draws = pool.population_draws(completion.counts, members, evaluator.draws, generator)
-        intervals = PosteriorIntervals(mean, draws, evaluator.level)
-        return GroupCounts(attribute, list(map(str, groups.cat.categories)), mean, intervals)
-
-    def _plain_counts(
-        self,
-        attribute: str,
-        groups: pd.Series,
-        evaluation: GroupEvaluation,
-        generator: np.random.Generator,
-    ) -> GroupCounts:
-        """Return the counts of an attribute's groups where all rows have a label."""
-        hard = self.prediction.astype(np.float64)
-        return evaluation.count(
-            Groups.of(attribute, groups), self.label, hard, [generator], times=self.times
-        )
 
     def labelled_counts(
         self, attribute: str, groups: pd.Series, generator: np.random.Generator, level: float
@@ -446,8 +427,7 @@ class SomeLabels:
             weight,
         )
         intervals = LabelledIntervals.of(labelled, table.counts(), level, generator)
-        if self.anytime_valid:
-            intervals = intervals.as_anytime_valid()
+        intervals = replace(intervals, anytime_valid=self.anytime_valid)
         return GroupCounts(attribute, list(map(str, table.groups)), intervals.counts, intervals)
 
     def known_counts(
@@ -516,16 +496,6 @@ class SomeLabels:
         groups = {name: labels.iloc[labelled] for name, labels in self.groups.items()}
         data = Labelled(self.label[labelled], predictions, groups, Task.BINARY, design=self.design)
         evaluate_scores(table, data, bins)
-
-
-def _without_debiased_gaps(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Leave out the gaps less what chance adds to them.
-
-    That is what a bootstrap of counts corrects; where labels are missing, more is unknown.
-    """
-    is_gap = metrics["metric"].isin(metrics_of(BINARY, "widest"))
-    kept = ~is_gap | (metrics["statistic"] != DEBIASED)
-    return metrics[kept].reset_index(drop=True)
 
 
 def _with_draws(counts: GroupCounts, evaluator: Evaluator, seed: int) -> GroupCounts:

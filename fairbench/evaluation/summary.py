@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -195,7 +195,14 @@ def summarise(
     del summary_rows["_setting"]
     summary = pd.concat([summary_rows, means], axis=1)
     summary = summary.assign(lower=lower, upper=upper, estimand=estimand)
-    statuses = _flag_outside(summary, _statuses(metrics, cell, len(means)))
+    statuses = _statuses(metrics, cell, len(means))
+    # Means that lie outside their intervals and have no other flag.
+    slack = 1e-12
+    outside = means["mean"].to_numpy() < lower - slack
+    outside |= means["mean"].to_numpy() > upper + slack
+    outside &= (statuses["status"] == "ok").to_numpy()
+    statuses.loc[outside, "status"] = "insufficient"
+    statuses.loc[outside, "reason"] = _OUTSIDE
     summary = pd.concat([summary[[*summary_rows, *_COLUMNS]], statuses], axis=1)
     return summary.assign(
         **{name: settings[name].array.take(setting) for name in SETTINGS if name in settings}
@@ -269,18 +276,6 @@ def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
     return pd.DataFrame({"status": statuses, "reason": pd.array(reason, dtype="str")})
 
 
-def _flag_outside(summary: pd.DataFrame, statuses: pd.DataFrame) -> pd.DataFrame:
-    """Flag means that lie outside their intervals and have no other flag."""
-    mean = summary["mean"].to_numpy()
-    slack = 1e-12
-    outside = mean < summary["lower"].to_numpy() - slack
-    outside |= mean > summary["upper"].to_numpy() + slack
-    outside &= (statuses["status"] == "ok").to_numpy()
-    statuses.loc[outside, "status"] = "insufficient"
-    statuses.loc[outside, "reason"] = _OUTSIDE
-    return statuses
-
-
 def _runs(
     metrics: pd.DataFrame, cell: Cells, keys: pd.DataFrame, per: Sequence[str], level: float
 ) -> Iterator[tuple[Cells, _Run]]:
@@ -322,20 +317,9 @@ def _runs(
         yield cells, run_of_cells
 
 
-class _CellLimits(NamedTuple):
-    """The limits of the intervals of some metrics of a run.
-
-    Attributes
-    ----------
-    cells : the numbers of these metrics' cells.
-    limits : the limits, one pair for each cell.
-    of_mean_rates : whether the estimand is the comparison of the groups' mean rates, rather than
-        the mean of the splits' values.
-    """
-
-    cells: Cells
-    limits: Limits
-    of_mean_rates: bool = False
+# The numbers of some metrics' cells, the limits of each, and whether the estimand is the comparison
+# of the groups' mean rates, rather than the mean of the splits' values.
+_CellLimits = tuple[Cells, Limits, bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,10 +351,9 @@ class _Run:
         of_mean_rates = np.zeros(len(self.n), bool)
         if self.splits.kind != ONE:
             lower, upper = self._value_limits()
-            for from_rates in (self._rate_limits(), *self._comparison_limits()):
-                lower[from_rates.cells] = from_rates.limits.lower
-                upper[from_rates.cells] = from_rates.limits.upper
-                of_mean_rates[from_rates.cells] = from_rates.of_mean_rates
+            for cells, limits, of_rates in (self._rate_limits(), *self._comparison_limits()):
+                _, lower[cells], upper[cells] = limits
+                of_mean_rates[cells] = of_rates
         no_interval = np.isnan(lower) | np.isnan(upper)
         mean_estimand = self.splits.estimand
         rates_estimand = mean_estimand + _OF_RATES
@@ -447,7 +430,7 @@ class _Run:
         """Return the limits of the mean rates of counts."""
         cells = np.flatnonzero(np.isin(self.metric, _rates_of_counts()))
         cells = cells[np.isfinite(self.limits.value[cells]).any(axis=1)]
-        return _CellLimits(cells, self._rates(cells[:, None]).limits().take(0))
+        return cells, self._rates(cells[:, None]).limits().take(0), False
 
     def _rates(self, cells: Cells, n_rates: int = 1) -> RunRates:
         """Return the rates in some cells; intervals hold for `n_rates` of them at once."""
@@ -506,7 +489,7 @@ class _Run:
             rates = self._rates(rate_cells)
             is_ratio = kind == "ratio"
             limits = mean_ratios(rates) if is_ratio else rates.against_first()
-            yield _CellLimits(others, limits, of_mean_rates=is_ratio)
+            yield others, limits, is_ratio
 
     def _gap_limits(self, metrics: Mapping[str, Mapping[str, int]]) -> Iterator[_CellLimits]:
         """Yield the limits of an attribute's largest gaps and smallest ratios.
@@ -525,17 +508,14 @@ class _Run:
         for (is_gap, n_rates, _), batch in batches.items():
             gap_cells = np.array([cell for cell, _ in batch])
             rate_cells = np.stack([cells_of_gap for _, cells_of_gap in batch], axis=1)
-            limits = self._gaps(rate_cells, n_rates, is_gap=is_gap)
-            yield _CellLimits(gap_cells, limits, of_mean_rates=True)
-
-    def _gaps(self, rate_cells: Cells, n_rates: int, *, is_gap: bool) -> Limits:
-        """Return largest gaps or smallest ratios (M,), of rates in cells (n_rates, M, G)."""
-        rates = [self._rates(cells, n_rates) for cells in rate_cells]
-        if is_gap:
-            return largest_mean_gap(*rates)
-        if rate_cells.shape[-1] == 2:
-            return mean_ratios(rates[0]).take(0)
-        return smallest_mean_ratio(rates[0])
+            rates = [self._rates(cells, n_rates) for cells in rate_cells]
+            if is_gap:
+                limits = largest_mean_gap(*rates)
+            elif rate_cells.shape[-1] == 2:
+                limits = mean_ratios(rates[0]).take(0)
+            else:
+                limits = smallest_mean_ratio(rates[0])
+            yield gap_cells, limits, True
 
 
 @lru_cache(maxsize=1)

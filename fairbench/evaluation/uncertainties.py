@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -232,28 +233,25 @@ def evaluate_consistency(
         ("consistency", [u for v, u in uncertainty.items() if not v.startswith(REPLICATE)]),
         ("noise", [u for v, u in uncertainty.items() if v.startswith(REPLICATE)]),
     ):
-        if len(uncertainties) > 1:
-            _add_spread(table, prefix, np.stack(uncertainties))
-
-
-def _add_spread(table: MetricTable, prefix: str, values: NDArray[np.float64]) -> None:
-    """Add the spread over the variants of individuals' uncertainties (variants, n)."""
-    n = values.shape[1]
-    setting = Setting(variants=len(values))
-    bad = np.asarray(~np.isfinite(values).all(axis=0))
-    status = invalid_rows(bad, "uncertainty")
-    if status.reason:
-        values = np.full_like(values, NAN)
-    sd = values.std(axis=0)
-    whole = sd.max(), sd.mean(), np.ptp(values, axis=0).mean()
-    names = ["max_sd", "mean_sd", "mean_range", *("sd" for _ in _QUANTILES)]
-    table.add(
-        [f"{prefix}_{name}" for name in names],
-        np.reshape([*whole, *np.quantile(sd, _QUANTILES)], (-1, 1, 1)),
-        n,
-        setting=[*(setting,) * len(whole), *(setting._replace(quantile=q) for q in _QUANTILES)],
-        status=status,
-    )
+        if len(uncertainties) < 2:
+            continue
+        values = np.stack(uncertainties)
+        n = values.shape[1]
+        setting = Setting(variants=len(values))
+        bad = np.asarray(~np.isfinite(values).all(axis=0))
+        status = invalid_rows(bad, "uncertainty")
+        if status.reason:
+            values = np.full_like(values, NAN)
+        sd = values.std(axis=0)
+        whole = sd.max(), sd.mean(), np.ptp(values, axis=0).mean()
+        names = ["max_sd", "mean_sd", "mean_range", *("sd" for _ in _QUANTILES)]
+        table.add(
+            [f"{prefix}_{name}" for name in names],
+            np.reshape([*whole, *np.quantile(sd, _QUANTILES)], (-1, 1, 1)),
+            n,
+            setting=[*(setting,) * len(whole), *(setting._replace(quantile=q) for q in _QUANTILES)],
+            status=status,
+        )
 
 
 OUTCOMES = ("TN", "FP", "FN", "TP")
@@ -312,9 +310,15 @@ def _add_fairness(
     for i, outcome in enumerate(outcomes):
         cells = slice(i, None, len(outcomes))
         names = groups.names[cells]
-        status = _fairness_statuses(
-            value[..., cells], n[..., cells], names, outcome, table.frequentist
-        )
+        status = Statuses.ok(value[..., cells].shape)
+        rows = n[..., cells]
+        if table.frequentist:
+            why = partial(lambda rows, *at: f"n={rows[at]}, an interval needs {ROWS}", rows)
+            status.flag(rows < ROWS, "insufficient", why)
+        unknown = np.isnan(value[..., cells])
+        status.flag(unknown, "undefined", lambda k, *_: f"nobody has {k + 1} neighbours")
+        empty = [f"no {outcome} in group '{name}'" if outcome else no_rows(name) for name in names]
+        status.flag(rows == 0, "undefined", partial(lambda empty, *at: empty[at[-1]], empty))
         table.add(
             (metric,) * len(value),
             value[..., cells],
@@ -324,23 +328,3 @@ def _add_fairness(
             interval=(lower[..., cells], upper[..., cells]),
             status=status,
         )
-
-
-def _fairness_statuses(
-    value: Floats,
-    n: NDArray[np.int64],
-    names: Sequence[str],
-    outcome: str,
-    frequentist: bool,
-) -> Statuses:
-    """Return the statuses of means (k, S, G) of the rows of one outcome, or of all."""
-    status = Statuses.ok(value.shape)
-    if frequentist:
-        status.flag(n < ROWS, "insufficient", lambda *at: f"n={n[at]}, an interval needs {ROWS}")
-    status.flag(np.isnan(value), "undefined", lambda k, *_: f"nobody has {k + 1} neighbours")
-
-    def empty(_: int, __: int, g: int) -> str:
-        return f"no {outcome} in group '{names[g]}'" if outcome else no_rows(names[g])
-
-    status.flag(n == 0, "undefined", empty)
-    return status

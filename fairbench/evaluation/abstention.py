@@ -88,18 +88,14 @@ class AbstentionEvaluation:
 
     def _add_area(self, test: Labelled, ordered: _RowsByUncertainty) -> None:
         """Add the area under the risk-coverage curve of every split."""
-        shape = test.splits, 1
-        area = np.full(shape, NAN)
-        lower = np.full(shape, NAN)
-        upper = np.full(shape, NAN)
+        area, lower, upper = np.full((3, test.splits, 1), NAN)
         wrong = (test.target != test.column("prediction"))[ordered.order]
         for s, rows in enumerate(ordered.slices):
             loss, uncertainty = wrong[rows], ordered.uncertainty[rows]
             area[s] = area_under_risk_coverage(loss, uncertainty)
             if self.table.frequentist and np.isfinite(uncertainty).all():
                 limits = coverage_area_limits(loss, uncertainty, level=self.table.level)
-                lower[s, 0] = limits.lower
-                upper[s, 0] = limits.upper
+                lower[s, 0], upper[s, 0] = limits[1:]
         self.table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
 
     def _best_rates(self, chooser: _RowsByUncertainty) -> Floats:

@@ -24,23 +24,9 @@ from fairbench.data.columns import MulticlassScores, tally
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.predictions import AllGroups
 from fairbench.evaluation.table import records
-from fairbench.inference import gaps
+from fairbench.inference import gaps, posterior
 from fairbench.inference.exposure import exposure_weights, top_weights, weighted_shares
 from fairbench.inference.means import Moments, around, by_group, loss_limits, outcome_limits
-from fairbench.inference.posterior import (
-    Beta,
-    accuracy_posterior,
-    central_interval,
-    confusion_posterior,
-    cost_draws,
-    expected_cost,
-    prior_from_scores,
-    ranks,
-    reliability_diagram,
-    score_prior,
-    uniform,
-    uninformative_prior,
-)
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.inference.sequential import lasting_level
 from fairbench.inference.survey import Design, SurveyCounts, strata_sizes, stratified_error, weights
@@ -576,8 +562,8 @@ def _bins(sums: Floats, weight: Floats, level: float) -> list[Row]:
     size, score, positives = np.einsum("s,csb->cb", weight, in_bins[:3])
     effective = size**2 / (weight**2 @ in_bins[0])
     share = positives / size
-    posterior = Beta(1 + share * effective, 1 + (1 - share) * effective)
-    limits = Limits(share, *posterior.interval(level))
+    known = posterior.Beta(1 + share * effective, 1 + (1 - share) * effective)
+    limits = Limits(share, *known.interval(level))
     labels = {"size": in_bins[0].sum(axis=0).astype(int), "score": score / size}
     return _rows({**labels, **_limit_columns(limits, "share")})
 
@@ -636,27 +622,27 @@ def estimates_by_group(
     n = len(names)
     counts = counts_of(scores, groups)
     kept = names.get_indexer(counts.index)
-    diagram = reliability_diagram(
+    diagram = posterior.reliability_diagram(
         scores.confidence, scores.correct, code, n_groups=n, strength=strength
     )
     error = diagram.calibration_error_draws(DRAWS, generator)[:, kept]
     calibration = _draw_estimates(diagram.expected_calibration_error()[kept], error)
     cost: Sequence[Mapping[str, Any] | None] = [None] * len(kept)
     if costs is not None:
-        shares = uninformative_prior(n, strength=strength)
+        shares = posterior.uninformative_prior(n, strength=strength)
         if informed:
-            shares = prior_from_scores(scores, strength=strength)
-        mistakes = confusion_posterior(scores, shares)
-        draws = cost_draws(mistakes, costs, DRAWS, generator)[:, kept]
-        cost = _draw_estimates(expected_cost(mistakes, costs)[0][kept], draws)
+            shares = posterior.prior_from_scores(scores, strength=strength)
+        mistakes = posterior.confusion_posterior(scores, shares)
+        draws = posterior.cost_draws(mistakes, costs, DRAWS, generator)[:, kept]
+        cost = _draw_estimates(posterior.expected_cost(mistakes, costs)[0][kept], draws)
     limits = rate_limits(counts["right"], counts["labels"])
     if informed or not frequentist:
-        prior = uniform(n, strength)
+        prior = posterior.uniform(n, strength)
         if informed:
-            prior = score_prior(scores.confidence, code, n, strength=strength)
-        posterior = accuracy_posterior(scores.correct, code, prior)
-        draws = posterior.draws(DRAWS, generator)[:, kept]
-        limits = Limits(posterior.mean[kept], *central_interval(draws))
+            prior = posterior.score_prior(scores.confidence, code, n, strength=strength)
+        known = posterior.accuracy_posterior(scores.correct, code, prior)
+        draws = known.draws(DRAWS, generator)[:, kept]
+        limits = Limits(known.mean[kept], *posterior.central_interval(draws))
     # Ranks come from the labels alone.
     above = gaps.leads(gaps.GroupLimits.of(counts["right"], counts["labels"])) > 0
     worst = 1 + above.sum(axis=1)
@@ -696,10 +682,10 @@ def estimates_in_long_form(
 
 def _draw_estimates(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
     """Return the estimates of groups by draws (T, G); the group with the largest is the worst."""
-    order = ranks(draws, largest=True)
+    order = posterior.ranks(draws, largest=True)
     ranked = {"extreme": "first", "worst_rank": "lower", "best_rank": "upper"}
     columns = {column: order[name] for column, name in ranked.items()}
-    return _estimates(Limits(mean, *central_interval(draws)), **columns)
+    return _estimates(Limits(mean, *posterior.central_interval(draws)), **columns)
 
 
 def _estimates(limits: Limits, **order: Floats) -> list[dict[str, Any]]:
@@ -717,13 +703,13 @@ def frequent_mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
     """
     n = len(scores.classes)
     classes = np.array(scores.classes, object)
-    counts = confusion_posterior(scores, np.zeros((n, n))).alpha
+    counts = posterior.confusion_posterior(scores, np.zeros((n, n))).alpha
     mistakes = counts * (1 - np.eye(n))
     cells = np.argsort(-mistakes, axis=None, kind="stable")[:_MISTAKES]
     predicted, true = np.divmod(cells[mistakes.flat[cells] > 0], n)
     number_wrong = mistakes[predicted, true]
     total = counts.sum(axis=1)[predicted]
-    lower, upper = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
+    lower, upper = posterior.Beta(1 + number_wrong, 1 + total - number_wrong).interval()
     share = Limits(number_wrong / total, lower, upper)
     mistakes = pd.DataFrame({"target": classes[true], "prediction": classes[predicted]})
     return records(mistakes.assign(count=number_wrong.astype(int), share=_estimates(share)))
@@ -740,7 +726,7 @@ def reliability_bins(scores: MulticlassScores, strength: float) -> pd.DataFrame:
     -------
     A row for each bin: share_of_rows, score (their mean), labels, accuracy, lower and upper.
     """
-    diagram = reliability_diagram(scores.confidence, scores.correct, strength=strength)
+    diagram = posterior.reliability_diagram(scores.confidence, scores.correct, strength=strength)
     lower, upper = diagram.accuracy.interval()
     columns = {"share_of_rows": diagram.weight, "score": diagram.score, "labels": diagram.labels}
     columns |= {"accuracy": diagram.accuracy.mean, "lower": lower, "upper": upper}

@@ -182,7 +182,10 @@ class Evaluator:
         attribute = protect or next(iter(data.groups), "")
         self._add_task_metrics(table, data, generators)
         if "uncertainty" in data.predictions and data.task is not Task.MULTICLASS:
-            self._add_spread_diagrams(unweighted, data)
+            by_score = self.spread_residual == "probability" and "score" in data.predictions
+            residual = data.target - data.column("score" if by_score else "prediction")
+            for bins in self.spread_groups:
+                _add_spread_diagram(unweighted, data, residual, bins)
         self._add_abstention(unweighted, data, validation, attribute)
         if data.task is Task.BINARY:
             evaluate_group_thresholds(unweighted, data, validation, self.relaxations, attribute)
@@ -283,25 +286,14 @@ class Evaluator:
             )
             evaluation.run(data, data if self.choose_on == "test" else validation)
 
-    def _add_spread_diagrams(self, table: MetricTable, data: Labelled) -> None:
-        """Add the spread diagrams: how large errors are where much or little is claimed."""
-        by_score = self.spread_residual == "probability" and "score" in data.predictions
-        residual = data.target - data.column("score" if by_score else "prediction")
-        uncertainty = data.column("uncertainty")
-        bad = ~(np.isfinite(residual) & np.isfinite(uncertainty) & (uncertainty >= 0))
-        for bins in self.spread_groups:
-            _add_spread_diagram(table, data, residual, uncertainty, bad, bins)
 
-
-def _add_spread_diagram(
-    table: MetricTable, data: Labelled, residual: Floats, uncertainty: Floats, bad: Mask, bins: int
-) -> None:
+def _add_spread_diagram(table: MetricTable, data: Labelled, residual: Floats, bins: int) -> None:
     """Add the spread diagram in some bins, and what sums it up, of every split.
 
-    Parameters
-    ----------
-    bad : (n,) whether a row's residual or uncertainty is a value that it cannot have.
+    It shows how large errors, the `residual` (n,), are where much or little is claimed.
     """
+    uncertainty = data.column("uncertainty")
+    bad = ~(np.isfinite(residual) & np.isfinite(uncertainty) & (uncertainty >= 0))
     totals = np.full((2, data.splits, 1), NAN)
     points = np.full((2, bins, data.splits), NAN)
     size = np.zeros((bins, data.splits), np.int64)
@@ -325,8 +317,8 @@ def _add_spread_diagram(
     if not has_rows.any():
         return
     for name, values in zip(("spread_predicted", "spread_empirical"), points, strict=True):
-        names = (name,) * bins
-        table.add(names, values[..., None], size[..., None], setting=settings, is_row=has_rows)
+        named = (name,) * bins
+        table.add(named, values[..., None], size[..., None], setting=settings, is_row=has_rows)
 
 
 # Several classes: each against the rest, and averages over them.
@@ -459,8 +451,8 @@ def _add_averages(
     widest = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
     value = np.ravel(np.where(among.sum(axis=-1) < 2, NAN, widest))
     none = np.full(len(value), NAN)
-    _, *rest = gap_of(first, metric.name)
-    add("statistical_parity_group_weighted", Limits(value, none, none), *rest)
+    _, rows, status = gap_of(first, metric.name)
+    add("statistical_parity_group_weighted", Limits(value, none, none), rows, status)
     right = count(right_as_label(data), table.level)
     add("equal_opportunity_micro", *gap_of(right, "accuracy_gap"))
 

@@ -173,7 +173,7 @@ class GroupEvaluation:
         if self.design is not None:
             cell = (2 * target + hard).astype(np.intp)
             survey = SurveyCounts.of(cell, groups.codes, self.design, groups=len(groups))
-            counts = survey.counts()  # at the groups' effective sizes
+            counts: registry.Counts = survey.counts()  # at the groups' effective sizes
             intervals: CountIntervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
         else:
             counts = registry.binary_confusion(

@@ -380,8 +380,7 @@ def declared_batches(
         if kind in ("mean", "heavy_mean"):
             yield _mean_batch_of(inputs, all_groups, heavy=kind == "heavy_mean")
             continue
-        for one in inputs:
-            yield _closed_batch(*one, kinds[kind](one[2], all_groups), all_groups)
+        yield from (_closed_batch(one, kinds, all_groups) for one in inputs)
 
 
 # A metric, the keys of its rows, the target and the columns (n,) that it needs, and whether these
@@ -415,31 +414,22 @@ def _mean_batch_of(inputs: Sequence[_Inputs], all_groups: AllGroups, *, heavy: b
     )
 
 
-def _closed_batch(
-    metric: Metric,
-    label: RowLabel,
-    _arrays: list[Floats],
-    status: Statuses,
-    closed: ClosedForm,
-    all_groups: AllGroups,
-) -> Batch:
+def _closed_batch(inputs: _Inputs, kinds: Kinds, all_groups: AllGroups) -> Batch:
     """Return a metric that is not a mean as a batch of its own."""
-    value = np.where(status.is_ok, closed.value, np.nan)
+    metric, label, arrays, status = inputs
+    closed = kinds[metric.interval](arrays, all_groups)
+    value = np.where(status.is_ok, closed.value, np.nan)[None]
     status.flag(
-        status.is_ok & np.isnan(value),
+        status.is_ok & np.isnan(value[0]),
         "undefined",
         lambda c: metric.undefined.format(part=all_groups.names[c] or "the part"),
     )
-
-    def at_level(level: Level) -> Limits:
-        return around(value[None], closed.limits(level).apply(np.atleast_2d))
-
     return Batch(
         labels=[label],
-        value=value[None],
+        value=value,
         statuses=status[None],
         lacking=[closed.lacking],
-        limits=at_level,
+        limits=lambda level: around(value, closed.limits(level).apply(np.atleast_2d)),
         totals=None if closed.totals is None else closed.totals[None],
     )
 

@@ -225,7 +225,7 @@ class Labelled:
             truth=part(self.truth),
             features=part(self.features),
             encoded=None if self.encoded is None else self.encoded[rows],
-            design=None if self.design is None else self.design.take(rows),
+            design=None if self.design is None else self.design.take(np.arange(len(self))[rows]),
             rows=(),
         )
 

@@ -36,7 +36,6 @@ from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
 from fairbench.inference.means import Level, Moments, divide_by_scale, root_limits, tail_index
 from fairbench.inference.rates import Limits
-from fairbench.inference.scores import RANK_ROWS, correlation_limits
 from fairbench.metrics.probability import spearman
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 from fairbench.metrics.regression import (
@@ -258,13 +257,13 @@ def _add_rank_correlation(table: MetricTable, data: Labelled, values: Floats, sd
                 constant = "true sd" if np.ptp(values[rows]) else "uncertainty"
                 status = undefined(f"the {constant} is constant")
         statuses.put(s, status)
-    limits = correlation_limits(correlation, n, level=table.level)
+    limits = scores.correlation_limits(correlation, n, level=table.level)
     table.add(
         "truth_rank_correlation",
         correlation,
         n,
         interval=(limits.lower, limits.upper),
-        needed=lambda _, s, __: f"n={n[s, 0]}, an interval needs {RANK_ROWS}",
+        needed=lambda _, s, __: f"n={n[s, 0]}, an interval needs {scores.RANK_ROWS}",
         status=statuses,
     )
 

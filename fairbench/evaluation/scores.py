@@ -21,7 +21,6 @@ from fairbench.evaluation.table import DEBIASED, NAN, VALUE, MetricTable, Settin
 from fairbench.inference import scores
 from fairbench.inference.means import Level, Moments, around, at_levels, loss_limits
 from fairbench.inference.rates import Limits, rate_limits, weighted_sum_limits
-from fairbench.inference.scores import Bins, calibration_limits, plug_in
 from fairbench.inference.survey import Design, Sampled, SurveyCounts, sums
 from fairbench.metrics import probability
 from fairbench.metrics.registry import BINARY, metrics_of, selection_rate
@@ -286,7 +285,7 @@ def evaluate_scores(
     add_calibration = None
     if "score" in columns:
         diagrams = _all_bins(all_groups, target, columns["score"], bins)
-        about = {"n_bins": bins, "level": table.level, "position": after}
+        about: Any = {"n_bins": bins, "level": table.level, "position": after}
         batches.append(calibration_batch(_CALIBRATION, [diagrams], all_groups, **about))
 
         def add_calibration(groups: Groups) -> None:
@@ -299,7 +298,7 @@ def evaluate_scores(
 
 
 def _add_multicalibration(
-    table: MetricTable, all_groups: AllGroups, bins: Bins, groups: Groups, n_bins: int
+    table: MetricTable, all_groups: AllGroups, bins: scores.Bins, groups: Groups, n_bins: int
 ) -> None:
     """Add the largest calibration error of an attribute's groups, or of all groups."""
     if len(all_groups.attributes) == 1:
@@ -317,9 +316,10 @@ def _add_multicalibration(
     has_value = among.any(axis=1)
     # The diagrams of bins of equal mass.
     arrays = (bins.size, bins.positives, bins.score, bins.share)
-    diagrams = Bins(*(array if array is None else array[1, cells] for array in arrays))
+    of_groups: Any = (array if array is None else array[1, cells] for array in arrays)
+    diagrams = scores.Bins(*of_groups)
     limits = largest_calibration_error(diagrams, among, level=table.level)
-    plain = np.where(among, plug_in(diagrams), -np.inf).max(axis=1)
+    plain = np.where(among, scores.plug_in(diagrams), -np.inf).max(axis=1)
     value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
     ends = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
     if all_groups.design is not None and all_groups.design.clustered:
@@ -386,7 +386,7 @@ def in_order(score: Floats, split: Codes, splits: int) -> Codes:
 
 
 def largest_calibration_error(
-    bins: Bins, among: NDArray[np.bool_] | None = None, *, level: float = 0.95
+    bins: scores.Bins, among: NDArray[np.bool_] | None = None, *, level: float = 0.95
 ) -> Limits:
     """Return the largest debiased calibration error of several groups (..., G, B), with limits.
 
@@ -406,15 +406,15 @@ def largest_calibration_error(
     n_groups = np.maximum(is_counted.sum(axis=-1, keepdims=True), 1)
     # Bonferroni's correction, so that the lower limits of all groups hold at once.
     wider_level = np.broadcast_to(1 - (1 - level) / n_groups, is_counted.shape)
-    single = calibration_limits(bins, level=level)
-    lower = calibration_limits(bins, level=wider_level).lower
+    single = scores.calibration_limits(bins, level=level)
+    lower = scores.calibration_limits(bins, level=wider_level).lower
     of_groups = single.value, lower, single.upper
     return Limits(*(np.where(is_counted, limit, -np.inf).max(axis=-1) for limit in of_groups))
 
 
 def calibration_batch(
     metric: str,
-    diagrams: Sequence[Bins],
+    diagrams: Sequence[scores.Bins],
     all_groups: AllGroups,
     *,
     n_bins: int,
@@ -434,7 +434,7 @@ def calibration_batch(
     position : the position of their rows among those of other metrics.
     """
     clustered = all_groups.design is not None and all_groups.design.clustered
-    plain = np.mean([plug_in(diagram) for diagram in diagrams], axis=0)
+    plain = np.mean([scores.plug_in(diagram) for diagram in diagrams], axis=0)
     plain = np.where(all_groups.statuses().is_ok, plain, NAN)
     debiased = _mean_calibration(diagrams, level).value
     # Labels come in pairs, and groups are compared by the second one of each, the debiased error.
@@ -469,15 +469,17 @@ def calibration_batch(
     )
 
 
-def _mean_calibration(diagrams: Sequence[Bins], level: Level) -> Limits:
+def _mean_calibration(diagrams: Sequence[scores.Bins], level: Level) -> Limits:
     """Return the mean of several calibration errors (2, C), with intervals that hold at once."""
     # Bonferroni's correction, so that the intervals of all classes hold at once.
     class_level = level if len(diagrams) == 1 else 1 - (1 - np.asarray(level)) / len(diagrams)
-    errors = [calibration_limits(bins, level=class_level) for bins in diagrams]
+    errors = [scores.calibration_limits(bins, level=class_level) for bins in diagrams]
     return Limits(*(np.mean(limits, axis=0) for limits in zip(*errors, strict=True)))
 
 
-def ordered_bins(target: NDArray[np.generic], score: Floats, data: Labelled, bins: int) -> Bins:
+def ordered_bins(
+    target: NDArray[np.generic], score: Floats, data: Labelled, bins: int
+) -> scores.Bins:
     """Return reliability diagrams (2, C, bins) of a label, whose rows come in any order."""
     order = in_order(score, data.split, data.splits)
     design = None if data.design is None else data.design.take(order)
@@ -507,7 +509,7 @@ def _points(
     return means, counts.limits(selection_rate, level=level)
 
 
-def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -> Bins:
+def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -> scores.Bins:
     """Return reliability diagrams (2, C, bins), of bins of equal width and of equal mass."""
     design = (
         all_groups.design if all_groups.design is not None and all_groups.design.weighted else None
@@ -518,8 +520,10 @@ def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -
     ]
     size, positives, mean, mass = np.concatenate(of_attributes, axis=2)
     if weight is None:
-        return Bins(size, positives, mean)
-    return Bins(size, positives, mean, mass / np.maximum(mass.sum(-1, keepdims=True), 1e-300))
+        return scores.Bins(size, positives, mean)
+    return scores.Bins(
+        size, positives, mean, mass / np.maximum(mass.sum(-1, keepdims=True), 1e-300)
+    )
 
 
 def _cells(

@@ -387,7 +387,15 @@ class SomeLabels:
                 evaluation.add_counts(counts, [generator])
             all_counts.append(counts)
         if all_labelled:
-            all_counts = [_with_draws(counts, evaluator, seed) for counts in all_counts]
+            # Posterior draws, from which probabilities are estimated.
+            for i, counts in enumerate(all_counts):
+                if isinstance(counts.intervals, CountIntervals):
+                    settled = rng(seed, "settled", counts.attribute)
+                    given = counts.counts, evaluator.draws, settled
+                    draws = posterior_draws(*given, alpha=evaluator.alpha)
+                    all_counts[i] = replace(
+                        counts, intervals=replace(counts.intervals, draws=draws)
+                    )
         if not counts_alone and self.score is not None and not np.isnan(self.label).all():
             self._add_scores(table, self.score, evaluator.bins)
         metrics = table.frame()
@@ -496,12 +504,3 @@ class SomeLabels:
         groups = {name: labels.iloc[labelled] for name, labels in self.groups.items()}
         data = Labelled(self.label[labelled], predictions, groups, Task.BINARY, design=self.design)
         evaluate_scores(table, data, bins)
-
-
-def _with_draws(counts: GroupCounts, evaluator: Evaluator, seed: int) -> GroupCounts:
-    """Add posterior draws to counts, from which probabilities are estimated."""
-    if not isinstance(counts.intervals, CountIntervals):
-        return counts
-    generator = rng(seed, "settled", counts.attribute)
-    draws = posterior_draws(counts.counts, evaluator.draws, generator, alpha=evaluator.alpha)
-    return replace(counts, intervals=replace(counts.intervals, draws=draws))

@@ -28,21 +28,9 @@ from fairbench.evaluation.table import (
     setting_codes,
     values_of,
 )
+from fairbench.inference import repeats
 from fairbench.inference.gaps import probability_below
 from fairbench.inference.rates import Limits, quantile, rate_limits
-from fairbench.inference.repeats import (
-    FOLDS,
-    ONE,
-    REPEATS,
-    SAME,
-    RunRates,
-    Splits,
-    finite_mean,
-    largest_mean_gap,
-    mean_limits,
-    mean_ratios,
-    smallest_mean_ratio,
-)
 from fairbench.metrics import registry
 
 # The first columns of a table of runs: error, uncertainty, and differences between groups.
@@ -349,7 +337,7 @@ class _Run:
         """Return the lower and upper limits (C,), and each interval's estimand."""
         lower, upper = self.limits.lower[:, 0], self.limits.upper[:, 0]
         of_mean_rates = np.zeros(len(self.n), bool)
-        if self.splits.kind != ONE:
+        if self.splits.kind != repeats.ONE:
             lower, upper = self._value_limits()
             for cells, limits, of_rates in (self._rate_limits(), *self._comparison_limits()):
                 _, lower[cells], upper[cells] = limits
@@ -365,14 +353,16 @@ class _Run:
         )
 
     @cached_property
-    def splits(self) -> Splits:
+    def splits(self) -> repeats.Splits:
         """How the splits share rows."""
-        repeats, folds = (len(np.unique(column)) for column in self.split_keys.T)
+        n_repeats, folds = (len(np.unique(column)) for column in self.split_keys.T)
         if folds > 1:
-            return Splits(FOLDS, repeats, 1 / folds)
-        if repeats == 1:
-            return Splits(ONE)
-        return Splits(SAME if self._same_rows() else REPEATS, repeats, self._test_share())
+            return repeats.Splits(repeats.FOLDS, n_repeats, 1 / folds)
+        if n_repeats == 1:
+            return repeats.Splits(repeats.ONE)
+        return repeats.Splits(
+            repeats.SAME if self._same_rows() else repeats.REPEATS, n_repeats, self._test_share()
+        )
 
     def _same_rows(self) -> bool:
         """Say whether all repeats seem to test the same people.
@@ -400,7 +390,7 @@ class _Run:
         have limits from the spread of the repeats. Limits from rates of counts replace some later.
         """
         metrics = [registry.find(name) for name in self.metric]
-        means = mean_limits(
+        means = repeats.mean_limits(
             self.limits.value, self.limits.lower, self.limits.upper, self.splits, level=self.level,
             ratio=np.array([name.endswith("_ratio") for name in self.metric], bool),
             chance=np.where(self.metric == "roc_auc", 0.5, np.nan),
@@ -418,8 +408,8 @@ class _Run:
         # split's interval.
         is_folded = [metric is not None and _is_folded(metric) for metric in metrics]
         is_averaged = np.array(is_folded, bool) | (np.isfinite(self.limits.value).sum(axis=1) == 1)
-        lower[is_averaged] = finite_mean(self.limits.lower[is_averaged])
-        upper[is_averaged] = finite_mean(self.limits.upper[is_averaged])
+        lower[is_averaged] = repeats.finite_mean(self.limits.lower[is_averaged])
+        upper[is_averaged] = repeats.finite_mean(self.limits.upper[is_averaged])
         # Where no split has an interval, only means of smooth metrics have one.
         has_limits = np.isfinite(self.limits.lower).any(axis=1) | np.isin(self.metric, _SMOOTH)
         lower[~has_limits] = np.nan
@@ -432,10 +422,10 @@ class _Run:
         cells = cells[np.isfinite(self.limits.value[cells]).any(axis=1)]
         return cells, self._rates(cells[:, None]).limits().take(0), False
 
-    def _rates(self, cells: Cells, n_rates: int = 1) -> RunRates:
+    def _rates(self, cells: Cells, n_rates: int = 1) -> repeats.RunRates:
         """Return the rates in some cells; intervals hold for `n_rates` of them at once."""
         sizes = self.n[cells] / self._design_effect(cells)[..., None]
-        return RunRates(self.limits.value[cells], sizes, self.splits, self.level, n_rates)
+        return repeats.RunRates(self.limits.value[cells], sizes, self.splits, self.level, n_rates)
 
     def _design_effect(self, cells: Cells) -> Floats:
         """Return the design effect of each cell: the variance factor of weights and clusters.
@@ -488,7 +478,7 @@ class _Run:
             others, rate_cells = (np.stack(column) for column in zip(*cell_pairs, strict=True))
             rates = self._rates(rate_cells)
             is_ratio = kind == "ratio"
-            limits = mean_ratios(rates) if is_ratio else rates.against_first()
+            limits = repeats.mean_ratios(rates) if is_ratio else rates.against_first()
             yield others, limits, is_ratio
 
     def _gap_limits(self, metrics: Mapping[str, Mapping[str, int]]) -> Iterator[_CellLimits]:
@@ -510,11 +500,11 @@ class _Run:
             rate_cells = np.stack([cells_of_gap for _, cells_of_gap in batch], axis=1)
             rates = [self._rates(cells, n_rates) for cells in rate_cells]
             if is_gap:
-                limits = largest_mean_gap(*rates)
+                limits = repeats.largest_mean_gap(*rates)
             elif rate_cells.shape[-1] == 2:
-                limits = mean_ratios(rates[0]).take(0)
+                limits = repeats.mean_ratios(rates[0]).take(0)
             else:
-                limits = smallest_mean_ratio(rates[0])
+                limits = repeats.smallest_mean_ratio(rates[0])
             yield gap_cells, limits, True
 
 

@@ -102,9 +102,9 @@ class GoalRows:
     def first(self, folds: int) -> GoalRows:
         """Return the rows of the first folds."""
         kept = self.fold < folds
-        arrays = (array[kept] for array in (self.fold, self.unit, self.target, self.group))
         columns = {name: values[kept] for name, values in self.columns.items()}
-        return GoalRows(*arrays, columns, self.groups)
+        ids = self.fold[kept], self.unit[kept]
+        return GoalRows(*ids, self.target[kept], self.group[kept], columns, self.groups)
 
 
 def together(folds: Sequence[GoalRows]) -> GoalRows:
@@ -113,7 +113,8 @@ def together(folds: Sequence[GoalRows]) -> GoalRows:
     columns = {
         name: np.concatenate([rows.columns[name] for rows in folds]) for name in folds[0].columns
     }
-    return GoalRows(*map(np.concatenate, by_row), columns, folds[0].groups)
+    fold, unit, target, group = map(np.concatenate, by_row)
+    return GoalRows(fold, unit, target, group, columns, folds[0].groups)
 
 
 @dataclass(frozen=True)

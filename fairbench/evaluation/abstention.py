@@ -1,10 +1,10 @@
-"""Evaluates abstention: error and fairness of the rows that are kept, at every rate."""
+"""Evaluates abstention, at every rate, and thresholds for each group: error and fairness."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,12 @@ from fairbench.evaluation.table import (
     Where,
     invalid_rows,
     no_rows,
+    undefined,
 )
 from fairbench.inference.rates import rate_limits
 from fairbench.inference.scores import coverage_area_limits
-from fairbench.metrics.registry import BINARY, Metric, declared, error_rate, metrics_of, total
+from fairbench.metrics import registry
+from fairbench.metrics.group import RocHull, Weights, expected_counts, least_error
 from fairbench.metrics.uncertainty import (
     area_under_risk_coverage,
     feature_shift,
@@ -42,7 +44,7 @@ ABSTENTION, ABSTAINED = "abstention", "abstained"  # at every rate, and at the o
 SHARES = frozenset(
     f"{prefix}_{name}"
     for prefix in (ABSTENTION, ABSTAINED)
-    for name in ("rate", "error_rate", *(m.name for m in declared() if m.is_gap))
+    for name in ("rate", "error_rate", *(m.name for m in registry.declared() if m.is_gap))
 )
 
 
@@ -80,24 +82,20 @@ class AbstentionEvaluation:
                 tested if same else _RowsByUncertainty.of(chooser, self.attribute)
             )
             self.table.add(CHOSEN_RATE, chosen[:, None], chooser.sizes, Where(self.attribute))
-            gaps = list(metrics_of(BINARY, "widest"))
+            gaps = list(registry.metrics_of(registry.BINARY, "widest"))
             lacking = CHOSEN_HERE * same
             self._add_curves(tested, chosen[None], ABSTAINED, [NO_SETTING], gaps, lacking=lacking)
 
     def _add_area(self, test: Labelled, ordered: _RowsByUncertainty) -> None:
         """Add the area under the risk-coverage curve of every split."""
-        shape = test.splits, 1
-        area = np.full(shape, NAN)
-        lower = np.full(shape, NAN)
-        upper = np.full(shape, NAN)
+        area, lower, upper = np.full((3, test.splits, 1), NAN)
         wrong = (test.target != test.column("prediction"))[ordered.order]
         for s, rows in enumerate(ordered.slices):
             loss, uncertainty = wrong[rows], ordered.uncertainty[rows]
             area[s] = area_under_risk_coverage(loss, uncertainty)
             if self.table.frequentist and np.isfinite(uncertainty).all():
                 limits = coverage_area_limits(loss, uncertainty, level=self.table.level)
-                lower[s, 0] = limits.lower
-                upper[s, 0] = limits.upper
+                lower[s, 0], upper[s, 0] = limits[1:]
         self.table.add("area_under_risk_coverage", area, test.sizes, interval=(lower, upper))
 
     def _best_rates(self, chooser: _RowsByUncertainty) -> Floats:
@@ -134,8 +132,10 @@ class AbstentionEvaluation:
         splits = len(ordered.slices)
         level = None if lacking or not self.table.frequentist else self.table.level
         everyone = counts.sum(axis=-2)
-        widest = metrics_of(BINARY, "widest")
-        limits = [_share_limits(error_rate.successes(everyone), everyone.sum(axis=-1), level)]
+        widest = registry.metrics_of(registry.BINARY, "widest")
+        limits = [
+            _share_limits(registry.error_rate.successes(everyone), everyone.sum(axis=-1), level)
+        ]
         limits += _gap_limits(counts, [widest[name] for name in gaps], level)
         value = np.moveaxis(_values(counts, metrics), -1, 0)
         status = Statuses.ok((value.size // splits, splits, 1))
@@ -174,11 +174,11 @@ class AbstentionEvaluation:
     ) -> None:
         """Add each group's error rate among the rows kept, and its share of rows abstained on."""
         left = counts.sum(axis=-1)
-        wrong = error_rate.successes(counts)
+        wrong = registry.error_rate.successes(counts)
         size = groups.size
         with np.errstate(invalid="ignore"):
             share = 1 - left / size
-        error = error_rate(counts)
+        error = registry.error_rate(counts)
         names = groups.names
         status = Statuses.ok(error.shape)
         nobody_kept = np.isnan(error)
@@ -269,7 +269,9 @@ def _share_limits(rows: Floats, sizes: NDArray[Any], level: float | None) -> Lim
     return rate_limits(rows, sizes, level=level)[1:]
 
 
-def _gap_limits(counts: Floats, metrics: Sequence[Metric], level: float | None) -> list[LimitPair]:
+def _gap_limits(
+    counts: Floats, metrics: Sequence[registry.Metric], level: float | None
+) -> list[LimitPair]:
     """Return the limits (...) of the intervals of largest gaps in counts (..., G, 4)."""
     if level is None:
         nothing = np.full(counts.shape[:-2], NAN)
@@ -283,9 +285,11 @@ def _gap_limits(counts: Floats, metrics: Sequence[Metric], level: float | None) 
 
 def _values(counts: Floats, metrics: Sequence[str]) -> Floats:
     """Return overall error rates, or group metrics, of counts (..., G, 4), (..., metrics)."""
-    gaps = metrics_of(BINARY, "widest")
+    gaps = registry.metrics_of(registry.BINARY, "widest")
     values = [
-        error_rate(total(counts))[..., 0] if name == "error_rate" else gaps[name](counts)
+        registry.error_rate(registry.total(counts))[..., 0]
+        if name == "error_rate"
+        else gaps[name](counts)
         for name in metrics
     ]
     return np.stack(values, axis=-1)
@@ -331,9 +335,7 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
         rows[..., s] = np.round(kept.sum(axis=1, keepdims=True)).astype(np.int64)
         invalid = invalid_rows(~np.isfinite(uncertainty), "uncertainty")
         if invalid.reason:
-            of_split = np.zeros(shape, bool)
-            of_split[..., s] = True
-            statuses.flag(of_split, invalid.kind, invalid.reason)
+            statuses.put((..., s), invalid)
             continue
         shifts = feature_shift(part.features, kept)
         values[:, 1:, s] = shifts
@@ -349,5 +351,157 @@ def evaluate_feature_shift(table: MetricTable, data: Labelled, rates: Sequence[f
         values.reshape(flat),
         rows.reshape(flat),
         setting=settings,
-        status=Statuses(*(array.reshape(flat) for array in statuses)),
+        status=statuses.apply(lambda array: array.reshape(flat)),
     )
+
+
+# Thresholds for each group: a score's error and gaps under them.
+
+# The gaps that thresholds can close by a linear programme.
+CONSTRAINTS = (
+    "statistical_parity",
+    "equal_opportunity",
+    "false_positive_rate_gap",
+    "equalized_odds",
+)
+_MEASURES = ("error_rate", "gap", "validation_error_rate")
+
+
+def evaluate_group_thresholds(
+    table: MetricTable,
+    data: Labelled,
+    validation: Labelled | None,
+    relaxations: Sequence[float],
+    attribute: str,
+) -> None:
+    """Add error and gap under every constraint at every relaxation of it.
+
+    Thresholds are chosen on the validation rows. At a relaxation of 1 the score is unprocessed:
+    its error alone counts. Values are expectations over the thresholds' draws.
+    """
+    missing = attribute not in data.groups or "score" not in data.predictions
+    if validation is None or missing or not relaxations:
+        return
+    test = _ScoredGroups(data, data.coded[attribute])
+    held_out = _ScoredGroups(validation, validation.coded[attribute])
+    thresholds = [
+        _SplitThresholds(test.of_split(split), held_out.of_split(split))
+        for split in range(data.splits)
+    ]
+    constraints = [registry.metrics_of(registry.BINARY, "widest")[name] for name in CONSTRAINTS]
+    shape = len(constraints), len(relaxations), len(_MEASURES), data.splits
+    values = np.full(shape, NAN)
+    statuses = Statuses.ok(shape)
+    for c, metric in enumerate(constraints):
+        defined = []
+        for split in range(data.splits):
+            reason = test.missing_label(metric, split) or held_out.missing_label(
+                metric, split, " of the validation rows"
+            )
+            if not reason:
+                defined.append(split)
+                continue
+            statuses.put((c, ..., split), undefined(reason))
+        hulls = [thresholds[split].hulls for split in defined]
+        weights = least_error(hulls, metric.rates, relaxations)
+        for split, split_weights in zip(defined, weights, strict=True):
+            values[c, ..., split] = thresholds[split].measures(split_weights, metric)
+    settings = [
+        Setting(constraint=metric.name, relaxation=relaxation)
+        for metric in constraints
+        for relaxation in relaxations
+        for _ in _MEASURES
+    ]
+    # (constraints, measures, S), as `values` without the relaxations.
+    fewest = [
+        [data.sizes[:, 0], test.fewest(metric), validation.sizes[:, 0]] for metric in constraints
+    ]
+    flat = len(settings), data.splits, 1
+    names = [f"postprocessed_{measure}" for measure in _MEASURES]
+    table.add(
+        names * (len(constraints) * len(relaxations)),
+        values.reshape(flat),
+        data.sizes,
+        Where(attribute),
+        setting=settings,
+        status=statuses.apply(lambda array: array.reshape(flat)),
+        fewest=np.broadcast_to(np.expand_dims(fewest, 1), shape).reshape(flat),
+    )
+
+
+@dataclass(frozen=True)
+class _ScoredGroups:
+    """Labels and scores of the groups of one attribute, split by split."""
+
+    data: Labelled
+    groups: Groups
+
+    @cached_property
+    def _labels_and_scores(self) -> list[tuple[Floats, Floats]]:
+        """The labels and the scores (n,) of each group, for all splits one after the other."""
+        columns = self.data.target, self.data.column("score")
+        return list(zip(*map(self.groups.split, columns), strict=True))
+
+    def of_split(self, split: int) -> list[tuple[Floats, Floats]]:
+        """Return the labels and the scores (n,) of each group in one split."""
+        groups = len(self.groups)
+        return self._labels_and_scores[split * groups : (split + 1) * groups]
+
+    @cached_property
+    def _label_counts(self) -> registry.Counts:
+        """How many rows (S, G, 4) of each group have which label, in the cells TN and FN."""
+        counts = registry.binary_confusion(
+            self.data.target,
+            np.zeros(len(self.data)),
+            self.groups.codes,
+            n_groups=self.groups.cells,
+        )
+        return counts.reshape(self.groups.splits, len(self.groups), 4)
+
+    def fewest(self, metric: registry.Metric) -> NDArray[np.int64]:
+        """Return the fewest rows (S,) of any group that one of a metric's rates rests on."""
+        sizes = [rate.size(self._label_counts) for rate in metric.rates]
+        return np.asarray(np.min(sizes, axis=(0, -1)), np.int64)
+
+    def missing_label(self, metric: registry.Metric, split: int, whose: str = "") -> str:
+        """Return which label a group of a split lacks that the metric's rates rest on, if any."""
+        for rate in metric.rates:
+            sizes = rate.size(self._label_counts[split])
+            if not sizes.all():
+                return f"{rate.empty} in group '{self.groups.names[int(sizes.argmin())]}'{whose}"
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class _SplitThresholds:
+    """The thresholds that are worth mixing in one split, found when first asked for.
+
+    Attributes
+    ----------
+    test, held_out : the labels and the scores (n,) of each group, of both kinds of rows.
+    """
+
+    test: list[tuple[Floats, Floats]]
+    held_out: list[tuple[Floats, Floats]]
+
+    @cached_property
+    def hulls(self) -> list[RocHull]:
+        """The thresholds of each group, from the validation rows."""
+        return [RocHull.of(target, score) for target, score in self.held_out]
+
+    @cached_property
+    def test_counts(self) -> list[Floats]:
+        """The confusion counts (V, 4) of each group's test rows at its thresholds."""
+        return [
+            hull.counts_of(target, score)
+            for hull, (target, score) in zip(self.hulls, self.test, strict=True)
+        ]
+
+    def measures(self, weights: Weights, metric: registry.Metric) -> Floats:
+        """Return the `_MEASURES` (E, 3) of mixtures of the thresholds, at E relaxations."""
+        tested = expected_counts(weights, self.test_counts)
+        validated = expected_counts(weights, [hull.counts for hull in self.hulls])
+        error, validation_error = (
+            registry.error_rate(registry.total(counts))[:, 0] for counts in (tested, validated)
+        )
+        return np.stack([error, metric(tested), validation_error], axis=-1)

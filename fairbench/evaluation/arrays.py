@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,17 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError, check_minimum, unknown_name
 from fairbench.core.text import MISSING, quoted
+from fairbench.data import in_memory
 from fairbench.data.columns import plain_pair, spelled, text_of
 from fairbench.data.dataset import Task, as_groups, check_combinable
 from fairbench.data.groups import check_few_groups, group_columns
-from fairbench.data.in_memory import (
-    as_array,
-    by_text,
-    check_exact,
-    columns_of_table,
-    frame_of,
-    is_table,
-)
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.gate import Condition, check_gate, conditions_of, gate_of_labelled
 from fairbench.evaluation.predictions import Labelled, read_predictions
@@ -35,26 +27,12 @@ SensitiveFeatures: TypeAlias = pd.Series | pd.DataFrame | Mapping[str, ArrayLike
 _SLACK = 0.01  # by which two probabilities may miss a sum of 1
 
 
-@dataclass(frozen=True)
-class Aligned:
-    """The arrays of a user, all with their rows in one order.
-
-    Attributes
-    ----------
-    arrays : name -> values, without the arrays that are None.
-    features : the sensitive features by name.
-    within : the features within whose values groups are compared, if any.
-    """
-
-    arrays: Mapping[str, Any]
-    features: Mapping[str, NDArray[Any]]
-    within: Mapping[str, NDArray[Any]] | None = None
-
-
 def align(
     given: Mapping[str, Any], features: SensitiveFeatures, within: SensitiveFeatures | None = None
-) -> Aligned:
-    """Return arrays and groups, with pandas objects reordered to one index.
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    """Return arrays, groups and strata by name, with pandas objects reordered to one index.
+
+    Arrays that are None are left out. There are no strata where `within` is None.
 
     Parameters
     ----------
@@ -90,9 +68,7 @@ def align(
     def in_order(columns: Mapping[str, Any]) -> dict[str, Any]:
         return {name: _reorder(values, order) for name, values in columns.items()}
 
-    return Aligned(
-        in_order(arrays), in_order(attributes), None if within is None else in_order(strata)
-    )
+    return in_order(arrays), in_order(attributes), in_order(strata)
 
 
 def _columns(features: SensitiveFeatures, option: str, name: str) -> dict[str, Any]:
@@ -103,10 +79,10 @@ def _columns(features: SensitiveFeatures, option: str, name: str) -> dict[str, A
     option : the option that they are given by.
     name : what a column without a name is called.
     """
-    if is_table(features) and not isinstance(features, pd.Series):
-        columns = columns_of_table(features, option)
+    if in_memory.is_table(features) and not isinstance(features, pd.Series):
+        columns = in_memory.columns_of_table(features, option)
     elif isinstance(features, Mapping):
-        columns = by_text(features.items(), option)
+        columns = in_memory.by_text(features.items(), option)
     else:
         columns = {str(getattr(features, "name", "") or name): features}
     if not columns:
@@ -120,14 +96,16 @@ def _is_pandas(values: Any) -> bool:
 
 def _held(values: Any) -> Any:
     """Return a table, or a column of pandas, as it is, and all else as an array."""
-    return values if _is_pandas(values) or is_table(values) else as_array(values)
+    return (
+        values if _is_pandas(values) or in_memory.is_table(values) else in_memory.as_array(values)
+    )
 
 
 def _reorder(values: Any, order: pd.Index | None) -> Any:
     """Return a table, or an array, in the order of an index if it has one."""
     if _is_pandas(values) and not values.index.equals(order):
         values = values.reindex(order)
-    return as_array(values) if isinstance(values, pd.Series) else values
+    return in_memory.as_array(values) if isinstance(values, pd.Series) else values
 
 
 def _check_index(
@@ -171,7 +149,7 @@ def labels_and_columns(
     """
     given = {name: values for name, values in given.items() if name not in _NOT_NUMBERS}
     names = _label_names(given, positive) if task is Task.BINARY else None
-    sort = _in_order if _are_numbers(as_array(given["target"])) else sorted
+    sort = _in_order if _are_numbers(in_memory.as_array(given["target"])) else sorted
     labels = ("target", "prediction")
     columns = {
         name: _codes(name, values, names)
@@ -214,7 +192,7 @@ def classes_and_columns(
 
 
 def _labels(name: str, values: Any) -> list[str]:
-    array = _one_dimensional(name, as_array(values))
+    array = _one_dimensional(name, in_memory.as_array(values))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
     spellings = [_spelling(label) for label in distinct]
     return [spellings[code] for code in codes]
@@ -260,7 +238,7 @@ _NOT_NUMBERS = ("sample_weight", "clusters")
 
 def _label_names(given: Mapping[str, Any], positive: object) -> tuple[str, str] | None:
     """Return the labels that are 0 and 1; None where they are numbers 0 and 1 as they are."""
-    target = as_array(given["target"])
+    target = in_memory.as_array(given["target"])
     if positive is None and _are_numbers(target):
         return None
     codes, distinct = pd.factorize(pd.Series(target.ravel()), use_na_sentinel=False)
@@ -297,7 +275,7 @@ def _spelling(value: object) -> str:
 
 def _codes(name: str, values: Any, names: tuple[str, str]) -> Floats:
     """Return labels as 0 and 1, given the names of both."""
-    array = _one_dimensional(name, as_array(values))
+    array = _one_dimensional(name, in_memory.as_array(values))
     codes, distinct = pd.factorize(pd.Series(array), use_na_sentinel=False)
     meaning = dict(zip(names, (0.0, 1.0), strict=True))
     code_of_distinct = [meaning.get(_spelling(label), np.nan) for label in distinct]
@@ -333,15 +311,15 @@ def _positive_scores(
 
 def _titled(score: Any) -> tuple[list[str], NDArray[Any]]:
     """Return the titles of a table of scores, none of an array, and its values."""
-    if not is_table(score):
-        return [], as_array(score)
-    columns = columns_of_table(score, "score")
-    titles = [*by_text(((_spelling(title), None) for title in columns), "score")]
-    return titles, as_array(frame_of(score))
+    if not in_memory.is_table(score):
+        return [], in_memory.as_array(score)
+    columns = in_memory.columns_of_table(score, "score")
+    titles = [*in_memory.by_text(((_spelling(title), None) for title in columns), "score")]
+    return titles, in_memory.as_array(in_memory.frame_of(score))
 
 
 def _numbers(name: str, values: ArrayLike) -> Floats:
-    numbers: Floats = _one_dimensional(name, _as_floats(name, as_array(values)))
+    numbers: Floats = _one_dimensional(name, _as_floats(name, in_memory.as_array(values)))
     return numbers
 
 
@@ -377,7 +355,7 @@ def sensitive_frame(
         title: _one_dimensional(f"{what} {title}", column) for title, column in columns.items()
     }
     for title, column in arrays.items():
-        check_exact(column, f"{what} {title}")
+        in_memory.check_exact(column, f"{what} {title}")
     return pd.DataFrame(
         {title: as_groups(title, _texts(column)) for title, column in arrays.items()}
     )
@@ -519,13 +497,14 @@ def evaluate(
         "sample_weight": sample_weight,
         "clusters": clusters,
     }
-    aligned = align(arrays, sensitive_features, within)
-    given = by_text((privileged or {}).items(), "privileged")
+    aligned, features, bands = align(arrays, sensitive_features, within)
+    given = in_memory.by_text((privileged or {}).items(), "privileged")
     privileged = {name: text_of(label) or MISSING for name, label in given.items()}
-    data, sensitive = _read_arrays(aligned, privileged, task, positive, classes, evaluator)
+    sensitive = sensitive_frame(features)
+    data = _read_arrays(aligned, sensitive, privileged, task, positive, classes, evaluator)
     table = evaluator.table(data, [rng(seed, "posterior")])
-    if aligned.within is not None:
-        strata = _strata(aligned.within, data, evaluator)
+    if within is not None:
+        strata = _strata(bands, data, evaluator)
         group_evaluation = evaluator.group_evaluation(table)
         evaluate_within(table, group_evaluation, data, strata, [rng(seed, "strata")])
     frame = table.frame()
@@ -549,21 +528,20 @@ def _references(sensitive: pd.DataFrame, privileged: Mapping[str, str]) -> dict[
 
 
 def _read_arrays(
-    aligned: Aligned,
+    arrays: Mapping[str, Any],
+    sensitive: pd.DataFrame,
     privileged: Mapping[str, str],
     task: Task,
     positive: object,
     classes: Sequence[object] | None,
     evaluator: Evaluator,
-) -> tuple[Labelled, pd.DataFrame]:
-    """Return checked predictions with their labels and groups, and the attributes (n, A)."""
-    arrays = aligned.arrays
+) -> Labelled:
+    """Return checked predictions with their labels, and groups by their attributes (n, A)."""
     names: tuple[str, ...] = ()
     if task is Task.MULTICLASS:
         names, y, columns = classes_and_columns(arrays, classes)
     else:
         y, columns = labels_and_columns(arrays, task, positive)
-    sensitive = sensitive_frame(aligned.features)
     valid = np.isin(y, (0, 1)) if task is Task.BINARY else np.isfinite(y)
     if not valid.all():
         expected = "0 or 1" if task is Task.BINARY else "a number"
@@ -578,7 +556,7 @@ def _read_arrays(
     design = design_of(len(y), arrays.get("sample_weight"), arrays.get("clusters"))
     if design is not None and design.units < 2:
         raise UserError("clusters has one mark in all rows: intervals need at least two clusters")
-    return Labelled(y, predictions, groups, task, design=design, classes=names), sensitive
+    return Labelled(y, predictions, groups, task, design=design, classes=names)
 
 
 def _conditions(

@@ -24,32 +24,9 @@ from fairbench.data.columns import MulticlassScores, tally
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.predictions import AllGroups
 from fairbench.evaluation.table import records
-from fairbench.inference.gaps import (
-    GroupLimits,
-    exposure_weights,
-    leads,
-    ratios_to_group,
-    ratios_to_highest,
-    simultaneous_level,
-    top_weights,
-    weighted_shares,
-    wider_level,
-)
+from fairbench.inference import gaps, posterior
+from fairbench.inference.gaps import exposure_weights, top_weights, weighted_shares
 from fairbench.inference.means import Moments, around, by_group, loss_limits, outcome_limits
-from fairbench.inference.posterior import (
-    Beta,
-    accuracy_posterior,
-    central_interval,
-    confusion_posterior,
-    cost_draws,
-    expected_cost,
-    prior_from_scores,
-    ranks,
-    reliability_diagram,
-    score_prior,
-    uniform,
-    uninformative_prior,
-)
 from fairbench.inference.rates import Limits, difference_limits, lasting_level, rate_limits
 from fairbench.inference.survey import Design, SurveyCounts, strata_sizes, stratified_error, weights
 from fairbench.metrics.group import counts_at
@@ -144,13 +121,13 @@ def impact_ratios_at(
     rates = at(level)
     if given:
         reference_index = list(names).index(reference)
-        ratios, below = ratios_to_group(
+        ratios, below = gaps.ratios_to_group(
             rates, reference_index, level=level, correlation=correlation
         )
     else:
         highest = may_be_compared_with(rows)
-        wider = at(wider_level(level, highest))
-        ratios, below, top = ratios_to_highest(
+        wider = at(gaps.wider_level(level, highest))
+        ratios, below, top = gaps.ratios_to_highest(
             rates, wider, highest, level=level, correlation=correlation
         )
         reference_index = int(top)
@@ -314,7 +291,7 @@ class ScoredRows:
 
     def limits(
         self, rates: Sequence[Rate], codes: Codes, thresholds: Floats, *, level: float = 0.95
-    ) -> list[GroupLimits]:
+    ) -> list[gaps.GroupLimits]:
         """Return rates of groups, (K, G) each, at thresholds (K,).
 
         Parameters
@@ -329,13 +306,13 @@ class ScoredRows:
             by_selection = by_prediction[..., [FP, TN, TP, FN]]  # predictions exchanged
         counts = [by_selection if rate is selection_rate else by_prediction for rate in rates]
         return [
-            GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level=level)
+            gaps.GroupLimits.of(rate.successes(of_rate), rate.size(of_rate), level=level)
             for rate, of_rate in zip(rates, counts, strict=True)
         ]
 
     def _survey_limits(
         self, rate: Rate, codes: Codes, thresholds: Floats, level: float
-    ) -> GroupLimits:
+    ) -> gaps.GroupLimits:
         """Return one rate of weighted or clustered rows, with its limits, at the thresholds."""
         assert self.design is not None
         flipped = self.low_is_selected and rate is selection_rate
@@ -347,10 +324,10 @@ class ScoredRows:
             surveys.append(SurveyCounts.of(cell, codes, self.design, groups=groups))
         pointwise, simultaneous = (
             Limits(*map(np.stack, zip(*(s.limits(rate, level=at) for s in surveys), strict=True)))
-            for at in (level, simultaneous_level(level, groups))
+            for at in (level, gaps.simultaneous_level(level, groups))
         )
         correlations = np.stack([survey.correlation(rate) for survey in surveys])
-        return GroupLimits(pointwise, simultaneous, correlations)
+        return gaps.GroupLimits(pointwise, simultaneous, correlations)
 
 
 # How the scores of each group are distributed, and how far apart their means are.
@@ -498,7 +475,7 @@ def group_calibrations(
         about = {"attribute": attribute, "group": str(name), "labels": labels}
         measured = dict.fromkeys(("score", "share", "excess"), _NAN[0])
         bins: list[Row] = []
-        at: Callable[[float], tuple[float, float]] = _nothing
+        at: Callable[[float], tuple[float, float]] = _normal(*_NAN[:2], 0)
         if labels >= FEWEST_LABELS:
             bin_level = float(lasting_level(level, labels)) if anytime_valid else level
             measured, error, bins = _measure(
@@ -506,14 +483,10 @@ def group_calibrations(
             )
             at = _normal(measured["excess"], error, labels if anytime_valid else 0)
         if all_excesses is not None:
-            at = partial(_of_group, all_excesses, g)
+            at = partial(lambda group, level: all_excesses(level).at(group)[1:], g)
         lower, upper = at(level)
         interval = {"lower": lower, "upper": upper}
         yield {**about, **measured, **interval, "bins": bins, "fit": _NAN[0], "at": at}
-
-
-def _nothing(_level: float) -> tuple[float, float]:
-    return _NAN[:2]
 
 
 def _excesses(
@@ -529,14 +502,6 @@ def _excesses(
     by_label = Moments.by_label(excess, excess_of_other_label, label.astype(np.intp), codes, groups)
     paired = by_label.take(np.arange(2 * groups).reshape(-1, 2))
     return cache(lambda level: outcome_limits(paired, level=level))
-
-
-def _of_group(
-    all_excesses: Callable[[float], Limits], group: int, level: float
-) -> tuple[float, float]:
-    """Return the interval of one group's excess at a level."""
-    limits = all_excesses(level)
-    return float(limits.lower[group]), float(limits.upper[group])
 
 
 def _normal(value: float, error: float, labels: int) -> Callable[[float], tuple[float, float]]:
@@ -596,8 +561,8 @@ def _bins(sums: Floats, weight: Floats, level: float) -> list[Row]:
     size, score, positives = np.einsum("s,csb->cb", weight, in_bins[:3])
     effective = size**2 / (weight**2 @ in_bins[0])
     share = positives / size
-    posterior = Beta(1 + share * effective, 1 + (1 - share) * effective)
-    limits = Limits(share, *posterior.interval(level))
+    known = posterior.Beta(1 + share * effective, 1 + (1 - share) * effective)
+    limits = Limits(share, *known.interval(level))
     labels = {"size": in_bins[0].sum(axis=0).astype(int), "score": score / size}
     return _rows({**labels, **_limit_columns(limits, "share")})
 
@@ -656,29 +621,29 @@ def estimates_by_group(
     n = len(names)
     counts = counts_of(scores, groups)
     kept = names.get_indexer(counts.index)
-    diagram = reliability_diagram(
+    diagram = posterior.reliability_diagram(
         scores.confidence, scores.correct, code, n_groups=n, strength=strength
     )
     error = diagram.calibration_error_draws(DRAWS, generator)[:, kept]
     calibration = _draw_estimates(diagram.expected_calibration_error()[kept], error)
     cost: Sequence[Mapping[str, Any] | None] = [None] * len(kept)
     if costs is not None:
-        shares = uninformative_prior(n, strength=strength)
+        shares = posterior.uninformative_prior(n, strength=strength)
         if informed:
-            shares = prior_from_scores(scores, strength=strength)
-        mistakes = confusion_posterior(scores, shares)
-        draws = cost_draws(mistakes, costs, DRAWS, generator)[:, kept]
-        cost = _draw_estimates(expected_cost(mistakes, costs)[0][kept], draws)
+            shares = posterior.prior_from_scores(scores, strength=strength)
+        mistakes = posterior.confusion_posterior(scores, shares)
+        draws = posterior.cost_draws(mistakes, costs, DRAWS, generator)[:, kept]
+        cost = _draw_estimates(posterior.expected_cost(mistakes, costs)[0][kept], draws)
     limits = rate_limits(counts["right"], counts["labels"])
     if informed or not frequentist:
-        prior = uniform(n, strength)
+        prior = posterior.uniform(n, strength)
         if informed:
-            prior = score_prior(scores.confidence, code, n, strength=strength)
-        posterior = accuracy_posterior(scores.correct, code, prior)
-        draws = posterior.draws(DRAWS, generator)[:, kept]
-        limits = Limits(posterior.mean[kept], *central_interval(draws))
+            prior = posterior.score_prior(scores.confidence, code, n, strength=strength)
+        known = posterior.accuracy_posterior(scores.correct, code, prior)
+        draws = known.draws(DRAWS, generator)[:, kept]
+        limits = Limits(known.mean[kept], *posterior.central_interval(draws))
     # Ranks come from the labels alone.
-    above = leads(GroupLimits.of(counts["right"], counts["labels"])) > 0
+    above = gaps.leads(gaps.GroupLimits.of(counts["right"], counts["labels"])) > 0
     worst = 1 + above.sum(axis=1)
     best = len(kept) - above.sum(axis=0)
     accuracy = _estimates(limits, worst_rank=worst, best_rank=best)
@@ -716,10 +681,10 @@ def estimates_in_long_form(
 
 def _draw_estimates(mean: Floats, draws: Floats) -> list[dict[str, Any]]:
     """Return the estimates of groups by draws (T, G); the group with the largest is the worst."""
-    order = ranks(draws, largest=True)
+    order = posterior.ranks(draws, largest=True)
     ranked = {"extreme": "first", "worst_rank": "lower", "best_rank": "upper"}
     columns = {column: order[name] for column, name in ranked.items()}
-    return _estimates(Limits(mean, *central_interval(draws)), **columns)
+    return _estimates(Limits(mean, *posterior.central_interval(draws)), **columns)
 
 
 def _estimates(limits: Limits, **order: Floats) -> list[dict[str, Any]]:
@@ -737,13 +702,13 @@ def frequent_mistakes(scores: MulticlassScores) -> list[dict[str, Any]]:
     """
     n = len(scores.classes)
     classes = np.array(scores.classes, object)
-    counts = confusion_posterior(scores, np.zeros((n, n))).alpha
+    counts = posterior.confusion_posterior(scores, np.zeros((n, n))).alpha
     mistakes = counts * (1 - np.eye(n))
     cells = np.argsort(-mistakes, axis=None, kind="stable")[:_MISTAKES]
     predicted, true = np.divmod(cells[mistakes.flat[cells] > 0], n)
     number_wrong = mistakes[predicted, true]
     total = counts.sum(axis=1)[predicted]
-    lower, upper = Beta(1 + number_wrong, 1 + total - number_wrong).interval()
+    lower, upper = posterior.Beta(1 + number_wrong, 1 + total - number_wrong).interval()
     share = Limits(number_wrong / total, lower, upper)
     mistakes = pd.DataFrame({"target": classes[true], "prediction": classes[predicted]})
     return records(mistakes.assign(count=number_wrong.astype(int), share=_estimates(share)))
@@ -760,7 +725,7 @@ def reliability_bins(scores: MulticlassScores, strength: float) -> pd.DataFrame:
     -------
     A row for each bin: share_of_rows, score (their mean), labels, accuracy, lower and upper.
     """
-    diagram = reliability_diagram(scores.confidence, scores.correct, strength=strength)
+    diagram = posterior.reliability_diagram(scores.confidence, scores.correct, strength=strength)
     lower, upper = diagram.accuracy.interval()
     columns = {"share_of_rows": diagram.weight, "score": diagram.score, "labels": diagram.labels}
     columns |= {"accuracy": diagram.accuracy.mean, "lower": lower, "upper": upper}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError, check_minimum, check_share
@@ -16,18 +18,26 @@ from fairbench.evaluation.abstention import (
     AbstentionEvaluation,
     can_abstain,
     evaluate_feature_shift,
+    evaluate_group_thresholds,
 )
-from fairbench.evaluation.classes import ClassEvaluation, evaluate_class_abstention
-from fairbench.evaluation.group_thresholds import evaluate_group_thresholds
-from fairbench.evaluation.groups import GroupEvaluation
-from fairbench.evaluation.predictions import Labelled
+from fairbench.evaluation.groups import GroupCounts, GroupEvaluation, gaps_of_rates
+from fairbench.evaluation.metric_batches import add_estimates, declared_batches
+from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.regression import evaluate_against_truth, evaluate_regression
-from fairbench.evaluation.scores import ScoreEvaluation, evaluate_sets
-from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, invalid_rows
-from fairbench.evaluation.uncertainties import UncertaintyEvaluation, evaluate_individual
+from fairbench.evaluation.scores import (
+    calibration_batch,
+    evaluate_scores,
+    evaluate_sets,
+    ordered_bins,
+)
+from fairbench.evaluation.table import NAN, MetricTable, Setting, Statuses, Where, invalid_rows
+from fairbench.evaluation.uncertainties import evaluate_individual, evaluate_uncertainties
 from fairbench.inference.pooled import Generators
 from fairbench.inference.posterior import FREQUENTIST, INTERVALS
+from fairbench.inference.rates import Limits
 from fairbench.inference.survey import Design
+from fairbench.metrics.group import FORMS, average_gaps, group_weighted
+from fairbench.metrics.registry import BINARY, MULTICLASS, base_rate, metrics_of, total
 from fairbench.metrics.uncertainty import spread_diagram
 
 _NO_DESIGN = (
@@ -97,16 +107,10 @@ class Evaluator:
 
     def __post_init__(self) -> None:
         """Refuse settings that would make a metric meaningless."""
-        if self.interval not in INTERVALS:
-            raise UserError(
-                f"evaluator.interval is '{self.interval}'; valid: {', '.join(INTERVALS)}"
-            )
-        if self.spread_residual not in ("probability", "label"):
-            raise UserError(
-                f"evaluator.spread_residual is '{self.spread_residual}'; valid: probability, label"
-            )
-        if self.choose_on not in ("validation", "test"):
-            raise UserError(f"evaluator.choose_on is '{self.choose_on}'; valid: validation, test")
+        choices = {"interval": INTERVALS, "spread_residual": ("probability", "label")}
+        for name, valid in {**choices, "choose_on": ("validation", "test")}.items():
+            if (chosen := getattr(self, name)) not in valid:
+                raise UserError(f"evaluator.{name} is '{chosen}'; valid: {', '.join(valid)}")
         if not self.choose_by or set(self.choose_by) - set(OBJECTIVES):
             raise UserError(f"evaluator.choose_by names any of {', '.join(OBJECTIVES)}")
         for name in ("abstention_rates", "feature_shift_rates"):
@@ -124,11 +128,9 @@ class Evaluator:
         check_minimum("evaluator.epsilon", self.epsilon, 0)
         check_share("evaluator.ratio_band", self.ratio_band, zero=True)
         check_minimum("evaluator.negligible_sd", self.negligible_sd, 0)
-        check_minimum("evaluator.draws", self.draws, 100, whole=True)
-        check_minimum("evaluator.neighbours", self.neighbours, 0, whole=True)
-        check_minimum("evaluator.bins", self.bins, 1, whole=True)
-        check_minimum("evaluator.minimum_group_size", self.minimum_group_size, 0, whole=True)
-        check_minimum("evaluator.intersections", self.intersections, 0, whole=True)
+        least = {"draws": 100, "neighbours": 0, "bins": 1}
+        for name, at_least in {**least, "minimum_group_size": 0, "intersections": 0}.items():
+            check_minimum(f"evaluator.{name}", getattr(self, name), at_least, whole=True)
         check_minimum("evaluator.spread_groups", min(self.spread_groups, default=1), 1)
 
     def evaluate(
@@ -180,13 +182,16 @@ class Evaluator:
         attribute = protect or next(iter(data.groups), "")
         self._add_task_metrics(table, data, generators)
         if "uncertainty" in data.predictions and data.task is not Task.MULTICLASS:
-            self._add_spread_diagrams(unweighted, data)
+            by_score = self.spread_residual == "probability" and "score" in data.predictions
+            residual = data.target - data.column("score" if by_score else "prediction")
+            for bins in self.spread_groups:
+                _add_spread_diagram(unweighted, data, residual, bins)
         self._add_abstention(unweighted, data, validation, attribute)
         if data.task is Task.BINARY:
             evaluate_group_thresholds(unweighted, data, validation, self.relaxations, attribute)
         evaluate_feature_shift(unweighted, data, self.feature_shift_rates)
         evaluate_against_truth(unweighted, data)
-        UncertaintyEvaluation(unweighted, self.ratio_band, self.negligible_sd).run(data)
+        evaluate_uncertainties(unweighted, data, self.ratio_band, self.negligible_sd)
         evaluate_individual(unweighted, data, self.neighbours, attribute)
         if data.design is not None:
             table.add_unweighted(unweighted.blocks, data.design)
@@ -210,13 +215,7 @@ class Evaluator:
         if data.task is Task.BINARY:
             self._add_label_metrics(table, data, generators)
         elif data.task is Task.MULTICLASS:
-            class_evaluation = ClassEvaluation(
-                table=table,
-                evaluate_labels=self._add_label_metrics,
-                group_evaluation=self.group_evaluation(table, data.design),
-                bins=self.bins,
-            )
-            class_evaluation.run(data, generators)
+            self._add_classes(table, data, generators)
             evaluate_sets(table, data, self.coverage_levels)
         else:
             evaluate_regression(table, data, self.coverage_levels)
@@ -228,16 +227,56 @@ class Evaluator:
         evaluation = self.group_evaluation(table, data.design)
         hard = data.column("prediction")
         for groups in (data.everyone, *data.coded.values()):
-            evaluation.add_attribute(groups, data.target, hard, generators)
-        ScoreEvaluation(table, self.bins, self.coverage_levels).run(data)
+            counts = evaluation.count(groups, data.target, hard, generators)
+            evaluation.add_counts(counts, generators)
+        evaluate_scores(table, data, self.bins, self.coverage_levels)
+
+    def _add_classes(self, table: MetricTable, data: Labelled, generators: Generators) -> None:
+        """Add what all classes have together, every class against the rest, and averages.
+
+        The rows of a class have its name in the column `outcome`. They come from the evaluation of
+        labels 0 and 1, with the class as label 1. With two classes, the second's rows equal those
+        of the binary task.
+        """
+
+        def evaluated(label: Labelled) -> MetricTable:
+            """Return the table of a label, drawn as if nothing had been drawn before."""
+            of_label = table.without_rows()
+            self._add_label_metrics(of_label, label, deepcopy(generators))
+            return of_label
+
+        if len(data.classes) > 2:
+            hits = right_as_label(data)
+            hits = replace(hits, predictions=hits.predictions[["prediction"]])
+            table.blocks.extend(evaluated(hits).blocks_of(lambda name: _is_of(name, _WHOLE)))
+            _add_scores(table, data.with_weight(), self.bins)
+        for k, name in enumerate(data.classes):
+            table_of_class = evaluated(as_label(data, k))
+            if len(data.classes) == 2 and k:
+                shared = table_of_class.blocks_of(lambda metric: _is_of(metric, _TOGETHER))
+                table.blocks.extend(shared)
+            blocks = table_of_class.blocks_of(lambda metric: not _is_of(metric, _TOGETHER))
+            for block in blocks:
+                settings = tuple(setting._replace(outcome=name) for setting in block.settings)
+                table.blocks.append(replace(block, settings=settings))
+        evaluation = self.group_evaluation(table, data.design)
+        for groups in data.coded.values():
+            if len(groups) > 1:
+                _add_averages(table, data, groups, evaluation, generators)
 
     def _add_abstention(
         self, table: MetricTable, data: Labelled, validation: Labelled | None, attribute: str
     ) -> None:
         """Add the error of the rows kept at each rate of abstention, and of labels its gaps."""
         if data.task is Task.MULTICLASS:
-            evaluate_class_abstention(table, data, self.abstention_rates, attribute)
-        if can_abstain(data) and data.groups:
+            if "uncertainty" not in data.predictions or attribute not in data.groups:
+                return
+            of_right = table.without_rows()
+            evaluation = AbstentionEvaluation(of_right, self.abstention_rates, (), attribute)
+            evaluation.run(right_as_label(data), None)
+            gaps = ("abstention_statistical_parity", "abstention_equalized_odds")
+            table.blocks.extend(of_right.blocks_of(lambda name: name not in gaps))
+        elif can_abstain(data) and data.groups:
             evaluation = AbstentionEvaluation(
                 table=table,
                 rates=self.abstention_rates,
@@ -247,25 +286,14 @@ class Evaluator:
             )
             evaluation.run(data, data if self.choose_on == "test" else validation)
 
-    def _add_spread_diagrams(self, table: MetricTable, data: Labelled) -> None:
-        """Add the spread diagrams: how large errors are where much or little is claimed."""
-        by_score = self.spread_residual == "probability" and "score" in data.predictions
-        residual = data.target - data.column("score" if by_score else "prediction")
-        uncertainty = data.column("uncertainty")
-        bad = ~(np.isfinite(residual) & np.isfinite(uncertainty) & (uncertainty >= 0))
-        for bins in self.spread_groups:
-            _add_spread_diagram(table, data, residual, uncertainty, bad, bins)
 
-
-def _add_spread_diagram(
-    table: MetricTable, data: Labelled, residual: Floats, uncertainty: Floats, bad: Mask, bins: int
-) -> None:
+def _add_spread_diagram(table: MetricTable, data: Labelled, residual: Floats, bins: int) -> None:
     """Add the spread diagram in some bins, and what sums it up, of every split.
 
-    Parameters
-    ----------
-    bad : (n,) whether a row's residual or uncertainty is a value that it cannot have.
+    It shows how large errors, the `residual` (n,), are where much or little is claimed.
     """
+    uncertainty = data.column("uncertainty")
+    bad = ~(np.isfinite(residual) & np.isfinite(uncertainty) & (uncertainty >= 0))
     totals = np.full((2, data.splits, 1), NAN)
     points = np.full((2, bins, data.splits), NAN)
     size = np.zeros((bins, data.splits), np.int64)
@@ -274,9 +302,7 @@ def _add_spread_diagram(
         in_split = data.split == s
         invalid = invalid_rows(bad[in_split], "uncertainty")
         if invalid.reason:
-            is_invalid = np.zeros(totals.shape, bool)
-            is_invalid[:, s] = True
-            status.flag(is_invalid, invalid.kind, invalid.reason)
+            status.put((slice(None), s), invalid)
             continue
         spread = spread_diagram(residual[in_split], uncertainty[in_split], bins)
         count = len(spread.size)
@@ -291,10 +317,175 @@ def _add_spread_diagram(
     if not has_rows.any():
         return
     for name, values in zip(("spread_predicted", "spread_empirical"), points, strict=True):
-        table.add(
-            (name,) * bins,
-            values[..., None],
-            size[..., None],
-            setting=settings,
-            is_row=has_rows,
+        named = (name,) * bins
+        table.add(named, values[..., None], size[..., None], setting=settings, is_row=has_rows)
+
+
+# Several classes: each against the rest, and averages over them.
+
+_WHOLE = ("accuracy", "error_rate")  # shares of right and wrong predictions of any class
+# Metrics of all classes at once, which no single class has against the rest.
+_TOGETHER = (*_WHOLE, "balanced_accuracy", "log_loss", "brier_score", "nll")
+_GAPS = ("statistical_parity", "equal_opportunity")
+
+
+def as_label(data: Labelled, k: int) -> Labelled:
+    """Return predictions of one class against the rest: label 1 is the class, 0 all others."""
+    columns = {"prediction": data.column("prediction") == k}
+    if f"score_{k}" in data.predictions:
+        columns["score"] = data.column(f"score_{k}")
+    return _with_label(data, data.target == k, columns)
+
+
+def right_as_label(data: Labelled) -> Labelled:
+    """Return predictions of correctness: the label is always 1, the prediction 1 where right."""
+    columns = {"prediction": data.column("prediction") == data.target}
+    if "uncertainty" in data.predictions:
+        columns["uncertainty"] = data.column("uncertainty")
+    return _with_label(data, np.ones(len(data)), columns)
+
+
+def _with_label(
+    data: Labelled, target: NDArray[np.generic], columns: dict[str, Floats]
+) -> Labelled:
+    table = pd.DataFrame({name: values.astype(np.float64) for name, values in columns.items()})
+    label = target.astype(np.float64)
+    return replace(data, target=label, predictions=table, task=Task.BINARY, classes=())
+
+
+def scores_of(data: Labelled) -> Floats | None:
+    """Return the probabilities (n, C) of all classes; None without scores."""
+    names = [f"score_{k}" for k in range(len(data.classes))]
+    if not set(names) <= set(data.predictions):
+        return None
+    scores: Floats = data.predictions[names].to_numpy(np.float64)
+    return scores
+
+
+def _add_scores(table: MetricTable, data: Labelled, n_bins: int) -> None:
+    """Add likelihoods and calibration of three or more classes."""
+    scores = scores_of(data)
+    if scores is None:
+        return
+    all_groups, metrics = AllGroups.of_labelled(data), metrics_of(MULTICLASS)
+    columns = {"scores": scores}
+    batches = list(declared_batches(metrics.values(), data.target, columns, all_groups, {}))
+    bins = [
+        ordered_bins(data.target == k, scores[:, k], data, n_bins) for k in range(len(data.classes))
+    ]
+    name, position = "classwise_calibration_error", len(metrics)
+    batches.append(
+        calibration_batch(
+            name, bins, all_groups, n_bins=n_bins, level=table.level, position=position
         )
+    )
+    add_estimates(table, all_groups, batches)
+
+
+def _is_of(name: str, metrics: Sequence[str]) -> bool:
+    """Say whether a name is that of one of some metrics, or of what compares groups by one."""
+    return any(name == metric or name.startswith(f"{metric}_") for metric in metrics)
+
+
+_Gap = tuple[Limits, NDArray[np.int64], Statuses]  # in every split, (S,) each; with the rows
+
+
+def _add_averages(
+    table: MetricTable,
+    data: Labelled,
+    groups: Groups,
+    evaluation: GroupEvaluation,
+    generators: Generators,
+) -> None:
+    """Add all forms of the average of the classes' gaps between the groups of one attribute.
+
+    The lower limit of an average is the average of the classes' simultaneous lower limits, as no
+    gap is negative, however noisy. Its upper limit is the average of their pointwise upper limits:
+    the error of an average is at most the average error, and the largest gap is that of one class.
+    """
+
+    def count(label: Labelled, level: float) -> GroupCounts:
+        """Return the counts of a label, drawn as if nothing had been drawn before."""
+        hard = label.column("prediction")
+        at_level = replace(evaluation, level=level)
+        return at_level.count(groups, label.target, hard, deepcopy(generators))
+
+    def gap_of(counts: GroupCounts, name: str) -> _Gap:
+        return _gap(counts, name, table.minimum)
+
+    def add(name: str, limits: Limits, n: NDArray[np.int64], status: Statuses) -> None:
+        value, lower, upper = limits.apply(lambda array: array[:, None])
+        about = (n[:, None], Where(groups.attribute))
+        table.add(name, value, *about, interval=(lower, upper), status=status[:, None])
+
+    labels = [as_label(data, k) for k in range(len(data.classes))]
+    counts_of_classes = [count(label, table.level) for label in labels]
+    # Bonferroni's correction, so that the intervals of all classes hold at once.
+    wider_level = 1 - (1 - table.level) / len(labels)
+    wider_counts = [count(label, wider_level) for label in labels]
+    for name in _GAPS:
+        metric = metrics_of(BINARY, "widest")[name]
+        gaps = [gap_of(counts, name) for counts in counts_of_classes]
+        wider_gaps = [gap_of(counts, name) for counts in wider_counts]
+        totals = [total(counts.intervals.counts_of(metric)) for counts in counts_of_classes]
+        shares = np.array([np.reshape(base_rate(counts), (1, -1)) for counts in totals])
+        limits = np.array(
+            [
+                [gap.value, wider.lower, gap.upper]
+                for (gap, *_), (wider, *_) in zip(gaps, wider_gaps, strict=True)
+            ]
+        )
+        no_gap = np.isnan(limits[:, 0])
+        sizes = np.where(no_gap, np.iinfo(np.int64).max, np.stack([n for _, n, _ in gaps]))
+        n = np.where(no_gap.all(axis=0), 0, sizes.min(axis=0))
+        status = _status([statuses for *_, statuses in gaps], no_gap.all(axis=0), data.classes)
+        for form in FORMS:
+            add(f"{name}_{form}", Limits(*average_gaps(form, limits, shares)), n, status)
+    # The parity whose classes are weighted within each group has no interval. It rests on all rows
+    # of the groups, as each class's selection rate does.
+    metric = metrics_of(BINARY, "widest")["statistical_parity"]
+    first = counts_of_classes[0]
+    tables = np.stack([counts.intervals.counts_of(metric) for counts in counts_of_classes])
+    among = first.intervals.compared([metric])[0]
+    sums = np.where(among, group_weighted(tables), NAN)
+    widest = np.fmax.reduce(sums, axis=-1) - np.fmin.reduce(sums, axis=-1)
+    value = np.ravel(np.where(among.sum(axis=-1) < 2, NAN, widest))
+    none = np.full(len(value), NAN)
+    _, rows, status = gap_of(first, metric.name)
+    add("statistical_parity_group_weighted", Limits(value, none, none), rows, status)
+    right = count(right_as_label(data), table.level)
+    add("equal_opportunity_micro", *gap_of(right, "accuracy_gap"))
+
+
+def _gap(counts: GroupCounts, name: str, minimum: int) -> _Gap:
+    """Return a gap among the groups that have its rate."""
+    metric = metrics_of(BINARY, "widest")[name]
+    among = counts.intervals.compared([metric])[0]
+    few = among.sum(axis=-1) < 2
+    among[few] = True
+    value, sizes, statuses = gaps_of_rates(counts, [metric], among[None], minimum)
+    unseen = counts.unseen(among)
+    gap = counts.intervals.gaps([metric], among[None], unseen=unseen[None])
+    limits = (np.ravel(np.where(few, NAN, end)) for end in (value, gap.lower, gap.upper))
+    return Limits(*limits), np.ravel(sizes), statuses.apply(np.ravel)
+
+
+def _status(of_classes: Sequence[Statuses], no_value: Mask, classes: Sequence[str]) -> Statuses:
+    """Return statuses (S,) that name the classes without a gap, of few rows or of some groups.
+
+    Parameters
+    ----------
+    no_value : (S,) whether no class has a gap.
+    """
+    status = Statuses.ok(no_value.shape)
+    flawed = np.stack([~statuses.is_ok for statuses in of_classes])
+
+    def why(s: int) -> str:
+        first = int(flawed[:, s].argmax())
+        count = int(flawed[:, s].sum())
+        others = f"; {count - 1} more flagged" if count > 1 else ""
+        return f"class '{classes[first]}': {of_classes[first].reason[s]}{others}"
+
+    status.flag(flawed.any(axis=0) & ~no_value, "insufficient", why)
+    status.flag(flawed.any(axis=0) & no_value, "undefined", why)
+    return status

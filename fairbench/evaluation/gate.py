@@ -19,15 +19,7 @@ from numpy.typing import NDArray
 from fairbench.core.errors import UserError, check_choice, unknown_name
 from fairbench.core.text import count, is_number, number, shortened, some_of, visible
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.findings import (
-    CONSTRAINT,
-    LARGE,
-    NAN,
-    OPEN,
-    SMALL,
-    Finding,
-    side_of,
-)
+from fairbench.evaluation.findings import CONSTRAINT, LARGE, NAN, OPEN, SMALL, Finding, side_of
 from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import MetricTable

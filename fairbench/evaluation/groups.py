@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,11 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, Mask
 from fairbench.evaluation.intervals import (
+    CountIntervals,
     GroupIntervals,
     PosteriorIntervals,
     SurveyIntervals,
-    counted_rates,
-    group_intervals,
-    patterns,
+    by_pattern,
 )
 from fairbench.evaluation.many_groups import PooledGroups
 from fairbench.evaluation.predictions import Groups
@@ -30,7 +28,6 @@ from fairbench.evaluation.table import (
     About,
     MetricTable,
     Setting,
-    SomeGroups,
     Statuses,
     Where,
     of_gaps,
@@ -41,16 +38,8 @@ from fairbench.inference.gaps import probability_below
 from fairbench.inference.pooled import Generators
 from fairbench.inference.posterior import DIRICHLET, posterior_draws, resampled_counts
 from fairbench.inference.survey import Design, SurveyCounts
+from fairbench.metrics import registry
 from fairbench.metrics.group import debiased
-from fairbench.metrics.registry import (
-    BINARY,
-    Counts,
-    Metric,
-    Rate,
-    binary_confusion,
-    metrics_of,
-    selection_rate,
-)
 
 NO_DRAWS = np.empty((0, 0, 4))
 RESAMPLES = 200  # of the bias of a gap: a mean, which needs far fewer than an interval
@@ -71,7 +60,7 @@ class GroupCounts:
 
     attribute: str
     groups: list[str]
-    counts: Counts
+    counts: registry.Counts
     intervals: GroupIntervals
     pooled: PooledGroups | None = None
 
@@ -80,41 +69,32 @@ class GroupCounts:
         """The names of the groups."""
         return tuple(self.groups)
 
-    @cached_property
-    def _sizes(self) -> dict[str, NDArray[np.int64]]:
-        rates = counted_rates()
-        n_rows = self.intervals.rows(rates).astype(np.int64)
-        return {rate.name: size for rate, size in zip(rates, n_rows, strict=True)}
-
-    def sizes(self, rates: Sequence[Rate]) -> NDArray[np.int64]:
+    def sizes(self, rates: Sequence[registry.Rate]) -> NDArray[np.int64]:
         """Return how many rows (R, ..., G) each rate rests on in each group."""
-        return np.stack([self._sizes[rate.name] for rate in rates])
+        return self.intervals.rows(rates).astype(np.int64)
 
     def unseen(self, among: Mask) -> Mask:
         """Return the groups (..., G) that have rows, but are not among those compared."""
         present: Mask = self.counts.sum(axis=-1) > 0
         return present & ~among
 
-    def probability_gap_below(self, metric: Metric, epsilon: float, among: Mask) -> Floats:
+    def probability_gap_below(self, metric: registry.Metric, epsilon: float, among: Mask) -> Floats:
         """Return the probability (...) that a gap between groups (..., G) is under epsilon."""
         source = self.intervals if self.pooled is None else self.pooled
-        probabilities = np.full(among.shape[:-1], NAN)
-        for groups, samples in patterns(among):
-            of_groups = source.probability_gap_below(metric, epsilon, groups)
-            probabilities[samples] = np.reshape(of_groups, probabilities.shape)[samples]
-        return probabilities
 
-    def values(self, metric: Metric, among: Mask) -> Floats:
+        def of_groups(groups: list[int], samples: Mask) -> Floats:
+            below = source.probability_gap_below(metric, epsilon, groups)
+            return np.reshape(below, samples.shape)[samples]
+
+        return by_pattern(among, of_groups)
+
+    def values(self, metric: registry.Metric, among: Mask) -> Floats:
         """Return a gap or smallest ratio (...) among some groups (..., G)."""
         counts = self.intervals.counts_of(metric)
-        values = np.full(among.shape[:-1], NAN)
-        for groups, samples in patterns(among):
-            if groups:
-                values[samples] = metric(counts[samples][..., groups, :])
-        return values
+        return by_pattern(among, lambda groups, of: metric(counts[of][..., groups, :]))
 
     def statuses(
-        self, metrics: Sequence[Metric], minimum: int
+        self, metrics: Sequence[registry.Metric], minimum: int
     ) -> tuple[NDArray[np.int64], Statuses]:
         """Return how many rows (M, ..., G) metrics rest on, and whether that is at least `minimum`.
 
@@ -160,12 +140,6 @@ class GroupEvaluation:
     ratio_band: float
     design: Design | None = None
 
-    def add_attribute(
-        self, groups: Groups, target: Floats, hard: Floats, generators: Generators
-    ) -> None:
-        """Count the rows of an attribute's groups, and add what `add_counts` adds."""
-        self.add_counts(self.count(groups, target, hard, generators), generators)
-
     def add_counts(self, counts: GroupCounts, generators: Generators) -> None:
         """Add per-group rates, differences and ratios to the reference, and gaps."""
         self._add_rates(counts)
@@ -199,10 +173,15 @@ class GroupEvaluation:
         if self.design is not None:
             cell = (2 * target + hard).astype(np.intp)
             survey = SurveyCounts.of(cell, groups.codes, self.design, groups=len(groups))
-            return self._survey_counts(name, names, survey, generators)
-        counts = binary_confusion(target, hard, groups.codes, n_groups=groups.cells, times=times)
-        if groups.splits > 1:
-            counts = counts.reshape(groups.splits, len(groups), 4)
+            counts: registry.Counts = survey.counts()  # at the groups' effective sizes
+            intervals: CountIntervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
+        else:
+            counts = registry.binary_confusion(
+                target, hard, groups.codes, n_groups=groups.cells, times=times
+            )
+            if groups.splits > 1:
+                counts = counts.reshape(groups.splits, len(groups), 4)
+            intervals = CountIntervals(counts, NO_DRAWS, self.level)
         if self.interval == DIRICHLET:
             draws_of_splits = [
                 posterior_draws(of_split, self.n_draws, generator, alpha=self.alpha)
@@ -210,29 +189,19 @@ class GroupEvaluation:
             ]
             draws = draws_of_splits[0] if counts.ndim == 2 else np.stack(draws_of_splits, axis=1)
             return GroupCounts(name, names, counts, PosteriorIntervals(counts, draws, self.level))
-        intervals = group_intervals(counts, NO_DRAWS, self.level)
         pooled = PooledGroups(name, names, counts, self.n_draws, generators)
         return GroupCounts(name, names, counts, intervals, pooled)
 
-    def _survey_counts(
-        self, name: str, groups: list[str], survey: SurveyCounts, generators: Generators
-    ) -> GroupCounts:
-        """Return the counts of weighted or clustered rows, at the groups' effective sizes."""
-        counts = survey.counts()
-        intervals = SurveyIntervals(counts, NO_DRAWS, self.level, survey=survey)
-        pooled = PooledGroups(name, groups, counts, self.n_draws, generators)
-        return GroupCounts(name, groups, counts, intervals, pooled)
-
     def _add_rates(self, counts: GroupCounts) -> None:
         """Add the rates of every group."""
-        metrics = list(metrics_of(BINARY, "rate").values())
+        metrics = list(registry.metrics_of(registry.BINARY, "rate").values())
         size, statuses = counts.statuses(metrics, self.table.minimum)
         values = [metric(counts.intervals.counts_of(metric)) for metric in metrics]
         self._add(metrics, counts, values, size, statuses, interval=counts.intervals.rates(metrics))
 
     def _add(
         self,
-        metrics: Sequence[Metric],
+        metrics: Sequence[registry.Metric],
         where: About,
         values: Floats | Sequence[Floats],
         sizes: NDArray[np.int64],
@@ -249,21 +218,21 @@ class GroupEvaluation:
         options : further arguments of :meth:`MetricTable.add`.
         """
         shape = len(metrics), len(self.table.splits), len(where.names)
-        limits = (NAN, NAN) if interval is None else [np.reshape(end, shape) for end in interval]
+        if interval is not None:
+            options["interval"] = [np.reshape(end, shape) for end in interval]
         self.table.add(
             [metric.name for metric in metrics],
             np.reshape(np.asarray(values), shape),
             np.reshape(sizes, shape),
             where,
-            interval=(limits[0], limits[1]),
-            status=Statuses(*(np.reshape(array, shape) for array in statuses)),
+            status=statuses.apply(lambda array: np.reshape(array, shape)),
             **options,
         )
 
     def _add_pairs(self, counts: GroupCounts) -> None:
         """Add the differences of rates from the reference's, and the ratios to it."""
-        metrics = list(metrics_of(BINARY, "difference", "ratio").values())
-        others = SomeGroups(counts.attribute, counts.names[1:])
+        metrics = list(registry.metrics_of(registry.BINARY, "difference", "ratio").values())
+        others = Where(counts.attribute, counts.names[1:])
         size, statuses = counts.statuses(metrics, self.table.minimum)
         statuses = of_pairs(statuses, size)
         size = np.minimum(size[..., :1], size[..., 1:])
@@ -296,7 +265,7 @@ class GroupEvaluation:
 
     def _add_gaps(self, counts: GroupCounts, generators: Generators) -> None:
         """Add the largest gaps and smallest ratios, and the further statistics of the gaps."""
-        metrics = list(metrics_of(BINARY, "widest").values())
+        metrics = list(registry.metrics_of(registry.BINARY, "widest").values())
         among = counts.intervals.compared(metrics)
         among[among.sum(axis=-1) < 2] = True
         interval = counts.intervals.gaps(metrics, among, unseen=counts.unseen(among))
@@ -334,19 +303,26 @@ class GroupEvaluation:
         setting = Setting(epsilon=self.epsilon)
         self._add(gaps, whole, below, size, statuses, statistic=BELOW_EPSILON, setting=setting)
         if resampled is not None:
-            corrected = np.stack(
-                [
-                    _debiased_gap(counts, metric, of_metric, resampled)
-                    for metric, of_metric in zip(gaps, groups, strict=True)
-                ]
-            )
+
+            def debiased_gap(metric: registry.Metric, of_metric: Mask) -> Floats:
+                return by_pattern(
+                    of_metric,
+                    lambda compared, of: debiased(
+                        metric,
+                        counts.counts[of][..., compared, :],
+                        resampled[:, of][..., compared, :],
+                    ),
+                )
+
+            corrected = np.stack(list(map(debiased_gap, gaps, groups)))
             flagged = Statuses.of(statuses, values.shape)
             without_value = np.isnan(corrected) & flagged.has_value
             why = "no resample has the rates of every group"
             flagged.flag(without_value, "undefined", why)
             self._add(gaps, whole, corrected, size, flagged, statistic=DEBIASED)
-        if interval.surely is not None:
-            apart = (interval.surely | interval.surely.swapaxes(-1, -2))[at]
+        if interval.leads is not None:
+            surely = interval.leads > 0
+            apart = (surely | surely.swapaxes(-1, -2))[at]
             pairs = np.where(np.isnan(values), NAN, apart.sum(axis=(-2, -1)) // 2)
             is_row = ~np.isnan(np.reshape(values, (len(gaps), -1, 1)))
             counted = PAIRS_THAT_DIFFER
@@ -354,7 +330,7 @@ class GroupEvaluation:
 
 
 def gaps_of_rates(
-    counts: GroupCounts, metrics: Sequence[Metric], among: Mask, minimum: int
+    counts: GroupCounts, metrics: Sequence[registry.Metric], among: Mask, minimum: int
 ) -> tuple[Floats, NDArray[np.int64], Statuses]:
     """Return the largest gaps, or smallest ratios, among some groups (M, ..., G).
 
@@ -373,7 +349,7 @@ def gaps_of_rates(
         whose = f"group '{counts.groups[int(groups.argmax())]}'"
         if groups.sum() > 2:
             whose = "every group"
-        return f"{selection_rate.name} of {whose} is 0"
+        return f"{registry.selection_rate.name} of {whose} is 0"
 
     def why(m: int, *at: int) -> str:
         rates = metrics[m].rates
@@ -389,12 +365,12 @@ def gaps_of_rates(
     return values, smallest, statuses
 
 
-def _by_split(counts: Counts) -> Sequence[Counts]:
+def _by_split(counts: registry.Counts) -> Sequence[registry.Counts]:
     """Return the counts (G, 4) of every split, from those of one or (S, G, 4) of several."""
     return [counts] if counts.ndim == 2 else list(counts)
 
 
-def _resample(counts: Counts, generators: Generators) -> Counts:
+def _resample(counts: registry.Counts, generators: Generators) -> registry.Counts:
     """Return parametric resamples (T, ..., G, 4) of counts, each split's by its own generator."""
     resamples_of_splits = [
         resampled_counts(of_split, RESAMPLES, generator)
@@ -405,14 +381,3 @@ def _resample(counts: Counts, generators: Generators) -> Counts:
     # The cells come first in memory, so that sums over them add whole arrays.
     cells_first = [np.moveaxis(resamples, -1, 0) for resamples in resamples_of_splits]
     return np.moveaxis(np.stack(cells_first, axis=2), 0, -1)
-
-
-def _debiased_gap(
-    group_counts: GroupCounts, metric: Metric, among: Mask, resampled: Counts
-) -> Floats:
-    """Return gaps (...) less what chance adds to them, among groups (..., G)."""
-    corrected = np.full(among.shape[:-1], NAN)
-    for groups, samples in patterns(among):
-        counts = group_counts.counts[samples][..., groups, :]
-        corrected[samples] = debiased(metric, counts, resampled[:, samples][..., groups, :])
-    return corrected

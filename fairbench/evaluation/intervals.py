@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from fairbench.inference.gaps import (
     simultaneous_levels,
     smallest_ratio,
 )
-from fairbench.inference.posterior import DIRICHLET, FREQUENTIST, central_interval
+from fairbench.inference.posterior import central_interval
 from fairbench.inference.rates import (
     Limits,
     difference_limits,
@@ -77,70 +77,23 @@ class GapInterval(NamedTuple):
         order = np.argsort(-lower, axis=None, kind="stable")
         return [divmod(int(cell), len(lower)) for cell in order[: int((lower > 0).sum())]]
 
-    @property
-    def surely(self) -> Mask | None:
-        """Of every ordered pair (G, G), whether the first group's rate is surely the higher."""
-        return None if self.leads is None else self.leads > 0
-
-
-class GroupIntervals(Protocol):
-    """Makes the intervals of one attribute's groups, G of them, the reference first.
-
-    `bounded` says whether the interval of a ratio over a rate of 0 tells what it is at least;
-    `draws` are posterior draws (T, G, 4) of the groups' confusion counts.
-    """
-
-    bounded: ClassVar[bool]
-
-    @property
-    def draws(self) -> Floats: ...  # noqa: D102
-
-    def rows(self, rates: Sequence[Rate]) -> Floats:
-        """Return how many rows (R, G) each rate rests on."""
-
-    def counts_of(self, metric: Metric) -> Counts:
-        """Return the counts (G, 4) from which a metric's values are computed."""
-
-    def rates(self, metrics: Metrics) -> LimitPair:
-        """Return both limits (M, G) of rates."""
-
-    def pairs(self, metrics: Metrics) -> LimitPair:
-        """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
-
-    def outside(self, metrics: Metrics, band: float) -> Floats:
-        """Return the probabilities (M, G - 1) that ratios are further than `band` from 1."""
-
-    def compared(self, metrics: Metrics) -> Mask:
-        """Return the groups (M, G) that largest gaps are computed over."""
-
-    def gaps(self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None) -> GapInterval:
-        """Return the intervals (M, ...) of largest gaps, or smallest ratios, of groups (M, ..., G).
-
-        The groups `unseen` (M, ..., G) have no rows in the rates' denominators. Their rates may be
-        anything from 0 to 1; the intervals cover the gaps that include these groups.
-        """
-
-    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
-        """Return the probability (...) that a gap between some groups is under epsilon."""
-
-
-def group_intervals(
-    counts: Counts, draws: Floats, level: float, interval: str = FREQUENTIST
-) -> GroupIntervals:
-    """Return what makes the intervals of counts (G, 4) with posterior draws (T, G, 4)."""
-    if interval == DIRICHLET:
-        return PosteriorIntervals(counts, draws, level)
-    return CountIntervals(counts, draws, level)
-
 
 @dataclass(frozen=True, eq=False)
-class PosteriorIntervals:
-    """Central intervals of posterior draws (T, G, 4) of the confusion counts (G, 4)."""
+class _Counted:
+    """The confusion counts of one attribute's groups, the reference first.
+
+    Attributes
+    ----------
+    counts : (G, 4), or (K, G, 4) of K samples; the limits of R rates are then (R, K, G).
+    draws : posterior draws (T, G, 4), from which the probabilities of small gaps are counted.
+    level : the level of the intervals.
+    bounded : whether the interval of a ratio over a rate of 0 tells what it is at least.
+    """
 
     counts: Counts
     draws: Floats
     level: float
-    bounded: ClassVar[bool] = False
+    bounded: ClassVar[bool]
 
     def rows(self, rates: Sequence[Rate]) -> Floats:
         """Return how many rows (R, G) each rate rests on."""
@@ -150,11 +103,26 @@ class PosteriorIntervals:
         """Return the counts (G, 4) from which a metric's values are computed."""
         return self.counts
 
+    def posterior_counts(self, metric: Metric) -> Counts:
+        """Return posterior draws (T, G, 4) of counts that have the metric's rates."""
+        return self.draws
+
+    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
+        """Return the posterior probability (...) that a gap of some groups is under epsilon."""
+        draws = self.posterior_counts(metric)[..., list(among), :]
+        return np.asarray((metric(draws) < epsilon).mean(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorIntervals(_Counted):
+    """Central intervals of posterior draws (T, G, 4) of the confusion counts (G, 4)."""
+
+    bounded: ClassVar[bool] = False
+
     def rates(self, metrics: Metrics) -> LimitPair:
         """Return both limits (M, G) of rates."""
         intervals = [central_interval(metric(self.draws), self.level) for metric in metrics]
-        lower = np.array([limits[0] for limits in intervals])
-        upper = np.array([limits[1] for limits in intervals])
+        lower, upper = map(np.array, zip(*intervals, strict=True))
         return lower, upper
 
     def pairs(self, metrics: Metrics) -> LimitPair:
@@ -175,36 +143,18 @@ class PosteriorIntervals:
         """Return the intervals (M, ...) of largest gaps, or of smallest ratios, of all groups."""
         return GapInterval(*self.rates(metrics))
 
-    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
-        """Return the probability (...) that a gap between some groups is under epsilon."""
-        return np.asarray((metric(self.draws) < epsilon).mean(axis=0))
-
 
 @dataclass(frozen=True, eq=False)
-class CountIntervals:
+class CountIntervals(_Counted):
     """Intervals from the confusion counts alone, that hold for few rows too.
 
     Attributes
     ----------
-    counts : (G, 4), or (K, G, 4) of K samples; the limits of R rates are then (R, K, G).
-    draws : posterior draws (T, G, 4), from which the probabilities of small gaps are counted.
-    level : the level of the intervals.
     asked : the rates that intervals may be wanted of.
     """
 
-    counts: Counts
-    draws: Floats
-    level: float
     asked: Sequence[Rate] = field(default_factory=counted_rates)
     bounded: ClassVar[bool] = True
-
-    def rows(self, rates: Sequence[Rate]) -> Floats:
-        """Return how many rows (R, G) each rate rests on."""
-        return shares_of(rates, self.counts)[1]
-
-    def counts_of(self, metric: Metric) -> Counts:
-        """Return the counts (G, 4) from which a metric's values are computed."""
-        return self.counts
 
     @cached_property
     def _limits(self) -> Limits:
@@ -212,9 +162,13 @@ class CountIntervals:
 
     def limits(self, rates: Sequence[Rate]) -> Limits:
         """Return rates (R, ..., G), of those `asked`, with their limits."""
+        indices = self._indices(rates)
+        return self._limits.apply(lambda limit: limit[indices])
+
+    def _indices(self, rates: Sequence[Rate]) -> list[int]:
+        """Return the indices of rates among those in `asked`."""
         index = {rate.name: r for r, rate in enumerate(self.asked)}
-        indices = [index[rate.name] for rate in rates]
-        return Limits(*(limit[indices] for limit in self._limits))
+        return [index[rate.name] for rate in rates]
 
     def _limits_at(self, rates: Sequence[Rate], levels: ArrayLike) -> Limits:
         """Return rates (R, ..., G) with their limits, at levels (R, ...) or at one."""
@@ -261,7 +215,10 @@ class CountIntervals:
     def _correlations(self, rates: Sequence[Rate]) -> Floats | float:
         """Return the correlations (R, G, G) of several rates' errors in two groups."""
         correlations = [self.correlation(rate) for rate in rates]
-        return 0.0 if isinstance(correlations[0], float) else np.stack(correlations)
+        if all(isinstance(of_rate, float) for of_rate in correlations):
+            return 0.0
+        groups = self.counts.shape[-2]
+        return np.stack([np.broadcast_to(of_rate, (groups, groups)) for of_rate in correlations])
 
     def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
         """Return the correlations (G,) of the errors of two rates that rest on distinct rows."""
@@ -287,10 +244,7 @@ class CountIntervals:
         """Return both limits (M, G - 1) of differences from the reference, or of ratios to it."""
         pairs = self._against_reference(metrics)
         is_ratio = _column_like([metric.interval == "ratio" for metric in metrics], pairs[0].value)
-        ends_of_forms = zip(ratio_limits(*pairs), difference_limits(*pairs), strict=True)
-        limits = Limits(
-            *(np.where(is_ratio, ratio, difference) for ratio, difference in ends_of_forms)
-        )
+        limits = _where(is_ratio > 0, ratio_limits(*pairs), difference_limits(*pairs))
         return _blank_undefined(limits, pairs[0].value + pairs[1].value)
 
     def outside(self, metrics: Metrics, band: float) -> Floats:
@@ -305,13 +259,7 @@ class CountIntervals:
     def compared(self, metrics: Metrics) -> Mask:
         """Return the groups (M, ..., G) in which every rate of a metric is defined."""
         has_rows = self.rows(self.asked) > 0
-        index = {rate.name: r for r, rate in enumerate(self.asked)}
-        return np.array(
-            [
-                has_rows[[index[rate.name] for rate in metric.rates]].all(axis=0)
-                for metric in metrics
-            ]
-        )
+        return np.array([has_rows[self._indices(one.rates)].all(axis=0) for one in metrics])
 
     def gaps(self, metrics: Metrics, among: Mask, *, unseen: Mask | None = None) -> GapInterval:
         """Return the intervals (M, ...) of largest gaps, or smallest ratios, of groups (M, ..., G).
@@ -362,15 +310,6 @@ class CountIntervals:
         wider = single if (levels == self.level).all() else self._limits_at(rates, levels)
         return GroupLimits(single, wider, self._correlations(rates))
 
-    def posterior_counts(self, metric: Metric) -> Counts:
-        """Return posterior draws (T, G, 4) of counts that have the metric's rates."""
-        return self.draws
-
-    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
-        """Return the posterior probability (...) that a gap of some groups is under epsilon."""
-        draws = self.posterior_counts(metric)[..., list(among), :]
-        return np.asarray((metric(draws) < epsilon).mean(axis=0))
-
     def _against_reference(self, metrics: Metrics) -> tuple[Limits, Limits, Floats | float]:
         rates = [metric.rates[0] for metric in metrics]
         limits, shared = self.limits(rates), self._correlations(rates)
@@ -383,22 +322,31 @@ def _column_like(values: ArrayLike, like: Floats) -> Floats:
     return np.reshape(values, (-1, *(1,) * (like.ndim - 1)))
 
 
+def _where(condition: Mask, limits: Limits, others: Limits) -> Limits:
+    """Return limits where a condition holds, others elsewhere."""
+    return Limits(*(np.where(condition, *ends) for ends in zip(limits, others, strict=True)))
+
+
 def _blank_undefined(limits: Limits, value: Floats) -> LimitPair:
     """Return both limits, NaN where the value is undefined for lack of rows."""
     missing = np.isnan(value)
     return np.where(missing, np.nan, limits.lower), np.where(missing, np.nan, limits.upper)
 
 
-def _ratios(limits: GroupLimits, among: Mask) -> LimitPair:
-    """Return both limits (...) of ratios of groups (..., G), for each set of groups compared."""
-    lower_and_upper = np.full((2, *among.shape[:-1]), np.nan)
+def by_pattern(
+    among: Mask, of_groups: Callable[[list[int], Mask], ArrayLike], ends: int = 0
+) -> Floats:
+    """Return values (...), or `ends` of each, among some groups (..., G) at a time.
+
+    Parameters
+    ----------
+    of_groups : returns the values of groups that are compared in the samples (...) of a mask.
+    """
+    values = np.full((*(ends,) * bool(ends), *among.shape[:-1]), np.nan)
     for groups, samples in patterns(among):
-        if len(groups) > 1:
-            single = Limits(*(limit[samples] for limit in limits.pointwise))
-            wider = Limits(*(limit[samples] for limit in limits.simultaneous))
-            of_samples = GroupLimits(single, wider, limits.correlation)
-            lower_and_upper[:, samples] = _ratio(of_samples, groups)[1:]
-    return lower_and_upper[0], lower_and_upper[1]
+        if groups:
+            values[..., samples] = of_groups(groups, samples)
+    return values
 
 
 def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:
@@ -412,13 +360,26 @@ def patterns(among: Mask) -> Iterator[tuple[list[int], Mask]]:
         yield np.flatnonzero(groups).tolist(), np.reshape(pattern_index == i, among.shape[:-1])
 
 
-def _ratio(limits: GroupLimits, groups: Sequence[int]) -> Limits:
-    """Return the ratio of two of the groups (..., G), or the smallest over the largest of more."""
-    of_groups = limits.take(list(groups))
-    if len(groups) > 2:
-        return smallest_ratio(of_groups)
-    between = np.broadcast_to(of_groups.correlation, (2, 2))[0, 1]
-    return ratio_limits(of_groups.pointwise.take(1), of_groups.pointwise.take(0), between)
+def _ratios(limits: GroupLimits, among: Mask) -> Floats:
+    """Return both limits (2, ...) of ratios of groups (..., G), for each set of groups compared.
+
+    They are of the ratio of two groups, or of the smallest over the largest of more.
+    """
+
+    def of_groups(groups: list[int], samples: Mask) -> ArrayLike:
+        single, wider = (
+            of_all.apply(lambda limit: limit[samples])
+            for of_all in (limits.pointwise, limits.simultaneous)
+        )
+        compared = GroupLimits(single, wider, limits.correlation).take(groups)
+        if len(groups) < 2:
+            return np.nan
+        if len(groups) > 2:
+            return smallest_ratio(compared)[1:]
+        between = np.broadcast_to(compared.correlation, (2, 2))[0, 1]
+        return ratio_limits(compared.pointwise.take(1), compared.pointwise.take(0), between)[1:]
+
+    return by_pattern(among, of_groups, ends=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,6 +423,9 @@ class SurveyIntervals(CountIntervals):
     def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
         """Return the correlations (G,) of the errors of two rates of one group."""
         return self.survey.correlation_of(first, second)
+
+
+GroupIntervals = CountIntervals | PosteriorIntervals
 
 
 # Intervals of rates by group where some rows have a label, and all a score.
@@ -525,12 +489,7 @@ class LabelledIntervals(CountIntervals):
         without_labels = np.array([[needs_no_label(rate)] for rate in rates])
         fixed = rate_limits(successes, sizes, level=levels)
         lasting = sequence_limits(successes, sizes, level=levels)
-        return Limits(
-            *(
-                np.where(without_labels, of_fixed, of_lasting)
-                for of_fixed, of_lasting in zip(fixed, lasting, strict=True)
-            )
-        )
+        return _where(without_labels, fixed, lasting)
 
     def correlation(self, rate: Rate) -> Floats | float:
         """Return the correlations (G, G) of a rate's errors in two groups.
@@ -544,11 +503,6 @@ class LabelledIntervals(CountIntervals):
         few = self._few([rate])[0]
         return np.where(few[:, None] | few, -1.0, 0.0)
 
-    def _correlations(self, rates: Sequence[Rate]) -> Floats | float:
-        groups = self.counts.shape[0]
-        correlations = [np.broadcast_to(self.correlation(rate), (groups, groups)) for rate in rates]
-        return np.stack(correlations)
-
     def _correlation_of(self, first: Rate, second: Rate) -> Floats | float:
         """Return the correlations (G,) of the errors of two rates of a group."""
         few = self._few([first, second]).any(axis=0)
@@ -557,11 +511,6 @@ class LabelledIntervals(CountIntervals):
     def _few(self, rates: Sequence[Rate]) -> NDArray[np.bool_]:
         """Return which groups (R, G) have too few rows of a rate for its interval to be joined."""
         return np.asarray(self.rows(rates) < FEWEST)
-
-    def _indices(self, rates: Sequence[Rate]) -> list[int]:
-        """Return the indices of rates among those in `asked`."""
-        index = {rate.name: r for r, rate in enumerate(self.asked)}
-        return [index[rate.name] for rate in rates]
 
     def effective_counts(self, rates: Sequence[Rate]) -> tuple[Floats, Floats]:
         """Return how many rows (R, G) count, and of how many, that labels are worth."""

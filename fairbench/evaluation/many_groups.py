@@ -17,15 +17,7 @@ from fairbench.core.errors import UserError, check_minimum, check_share
 from fairbench.core.text import MISSING
 from fairbench.data.columns import text_of
 from fairbench.data.in_memory import as_array, by_text
-from fairbench.evaluation.table import (
-    NAN,
-    POOLED,
-    WORST,
-    MetricTable,
-    SomeGroups,
-    Statuses,
-    values_of,
-)
+from fairbench.evaluation.table import NAN, POOLED, WORST, MetricTable, Statuses, Where, values_of
 from fairbench.inference.gaps import GroupLimits, probability_below, surest_gap
 from fairbench.inference.pooled import (
     Generators,
@@ -39,27 +31,14 @@ from fairbench.inference.pooled import (
     same_rate,
 )
 from fairbench.inference.rates import rate_limits
-from fairbench.metrics.registry import (
-    BINARY,
-    Counts,
-    Metric,
-    Rate,
-    accuracy,
-    binary_confusion,
-    error_rate,
-    false_positive_rate,
-    metrics_of,
-    selection_rate,
-    shares_of,
-    true_positive_rate,
-)
+from fairbench.metrics import registry
 
 # What is printed of every group, and whether the largest value is the worst.
 SHOWN = {
-    selection_rate: False,
-    error_rate: True,
-    true_positive_rate: False,
-    false_positive_rate: True,
+    registry.selection_rate: False,
+    registry.error_rate: True,
+    registry.true_positive_rate: False,
+    registry.false_positive_rate: True,
 }
 DRAWS = 400  # that a table needs: a probability to two digits
 EXCEPTIONAL = 0.05  # share of false alarms among the groups called unlike the others
@@ -86,16 +65,20 @@ class PooledGroups:
 
     attribute: str
     groups: Sequence[str]
-    counts: Counts
+    counts: registry.Counts
     draws: int
     generators: Generators
 
     @cached_property
     def _posteriors(self) -> dict[str, Pooled]:
         """The posteriors of the rates of all gaps, and of the error rate, by name."""
-        gaps = [metric.rates for metric in metrics_of(BINARY, "widest").values() if metric.is_gap]
+        gaps = [
+            metric.rates
+            for metric in registry.metrics_of(registry.BINARY, "widest").values()
+            if metric.is_gap
+        ]
         rates = {rate.name: rate for rates in gaps for rate in rates}
-        successes, sizes = shares_of(list(rates.values()), self.counts)
+        successes, sizes = registry.shares_of(list(rates.values()), self.counts)
         if self.counts.ndim == 2:
             successes, sizes = successes[:, None], sizes[:, None]
         posteriors = pool_rates(
@@ -106,13 +89,15 @@ class PooledGroups:
             draws=min(self.draws, DRAWS),
         )
         by_rate = {name: posteriors.take(r) for r, name in enumerate(rates)}
-        return by_rate | {error_rate.name: by_rate[accuracy.name].complement}
+        return by_rate | {registry.error_rate.name: by_rate[registry.accuracy.name].complement}
 
-    def of(self, rate: Rate) -> Pooled:
+    def of(self, rate: registry.Rate) -> Pooled:
         """Return the posterior of one rate in S splits."""
         return self._posteriors[rate.name]
 
-    def probability_gap_below(self, metric: Metric, epsilon: float, among: Sequence[int]) -> Floats:
+    def probability_gap_below(
+        self, metric: registry.Metric, epsilon: float, among: Sequence[int]
+    ) -> Floats:
         """Return the probability (S,) that no two of these groups are `epsilon` apart."""
         gaps = []
         for rate in metric.rates:
@@ -124,7 +109,7 @@ class PooledGroups:
         return np.asarray((np.max(gaps, axis=0) < epsilon).mean(axis=-1))
 
     def add_to(
-        self, table: MetricTable, level: float, rows: Callable[[Sequence[Rate]], Codes]
+        self, table: MetricTable, level: float, rows: Callable[[Sequence[registry.Rate]], Codes]
     ) -> None:
         """Add each group's pooled rates, and its probability to be the worst, to the table.
 
@@ -139,7 +124,7 @@ class PooledGroups:
         statuses = _statuses(list(SHOWN), posterior, sizes)
         valued = statuses.has_value
         names = [rate.name for rate in SHOWN]
-        where = SomeGroups(self.attribute, tuple(self.groups))
+        where = Where(self.attribute, tuple(self.groups))
         table.add(
             names,
             np.where(valued, posterior.mean, NAN),
@@ -157,7 +142,7 @@ class PooledGroups:
         table.add(names, value, sizes, where, statistic=WORST, status=certain)
 
 
-def _statuses(rates: Sequence[Rate], posterior: Pooled, sizes: Codes) -> Statuses:
+def _statuses(rates: Sequence[registry.Rate], posterior: Pooled, sizes: Codes) -> Statuses:
     """Return statuses (R, S, G) of pooled rates: which ones rest on too little to be believed."""
     statuses = Statuses.ok(sizes.shape)
     surprises = posterior.surprise
@@ -433,11 +418,11 @@ def counts_of_rates(
     """
     labelled = ~np.isnan(label)
     n_rows = np.bincount(codes)
-    selection = list(SHOWN).index(selection_rate)
-    counts = binary_confusion(
+    selection = list(SHOWN).index(registry.selection_rate)
+    counts = registry.binary_confusion(
         label[labelled], prediction[labelled], codes[labelled], n_groups=len(n_rows)
     )
-    successes, sizes = shares_of(list(SHOWN), counts)
+    successes, sizes = registry.shares_of(list(SHOWN), counts)
     successes[selection] = np.bincount(codes, prediction)
     sizes[selection] = n_rows
     has_rows = sizes.sum(axis=1) > 0

@@ -7,9 +7,10 @@ are the groups of every attribute in every split.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,6 @@ from fairbench.evaluation.table import (
     VALUE,
     MetricTable,
     Setting,
-    SomeGroups,
     Statuses,
     Where,
     of_gaps,
@@ -87,94 +87,83 @@ class Batch:
     totals: Floats | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Estimates:
-    """K metrics with their limits, arrays of (K, C).
+class _Estimates(NamedTuple):
+    """K metrics with their limits, arrays of (K, C); or of one attribute's groups, (K, S, G).
 
     Attributes
     ----------
     labels : (K,) the keys of their rows.
-    value : the values that are printed.
+    correlation : (K,) correlations (C, C) of the cells' errors; None of metrics without any.
     statuses : the statuses of comparisons, which need intervals.
     printed_statuses : the statuses of the values themselves.
     limits : the limits at the table's level.
     wider_limits : wider limits, which hold simultaneously for all pairs of groups.
-    printed : both limits (2, K, C) that are printed.
-    among : which groups have limits from which a largest gap can be computed.
-    correlation : (K,) correlations (C, C) of the cells' errors; None of metrics without any.
+    printed : the values and the limits that are printed.
     """
 
     labels: Sequence[RowLabel]
-    value: Floats
+    correlation: Sequence[Floats | None]
     statuses: Statuses
     printed_statuses: Statuses
     limits: Limits
     wider_limits: Limits
-    printed: Floats
-    among: Mask
-    correlation: Sequence[Floats | None]
+    printed: Limits
 
     @classmethod
     def joined(cls, batches: Sequence[_Estimates]) -> _Estimates:
         """Return several sets of metrics as one, in the order of their positions."""
-        labels = [label for batch in batches for label in batch.labels]
-        order = sorted(range(len(labels)), key=lambda k: labels[k].position)
-        correlations = [correlation for batch in batches for correlation in batch.correlation]
+        labels, correlations, *arrays = zip(*batches, strict=True)
+        of_metrics = list(zip(chain(*labels), chain(*correlations), strict=True))
+        order = sorted(range(len(of_metrics)), key=lambda k: of_metrics[k][0].position)
 
-        def in_order(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
-            return np.concatenate(list(arrays))[order]
+        def in_order(several: Sequence[Any]) -> Any:
+            joined = (np.concatenate(parts)[order] for parts in zip(*several, strict=True))
+            return type(several[0])(*joined)
 
-        def limits_in_order(limits: Sequence[Limits]) -> Limits:
-            return Limits(*(in_order(arrays) for arrays in zip(*limits, strict=True)))
+        ordered: Any = zip(*(of_metrics[k] for k in order), strict=True)
+        return cls(*ordered, *map(in_order, arrays))
 
-        def statuses_in_order(statuses: Sequence[Statuses]) -> Statuses:
-            return Statuses(*(in_order(arrays) for arrays in zip(*statuses, strict=True)))
-
-        return cls(
-            labels=[labels[k] for k in order],
-            value=in_order(batch.value for batch in batches),
-            statuses=statuses_in_order([batch.statuses for batch in batches]),
-            printed_statuses=statuses_in_order([batch.printed_statuses for batch in batches]),
-            limits=limits_in_order([batch.limits for batch in batches]),
-            wider_limits=limits_in_order([batch.wider_limits for batch in batches]),
-            printed=np.concatenate([batch.printed for batch in batches], axis=1)[:, order],
-            among=in_order(batch.among for batch in batches),
-            correlation=[correlations[k] for k in order],
-        )
-
-    def compared(self, cells: slice, groups: Groups) -> _Estimates:
-        """Return the metrics whose groups are compared, of one attribute, (K, S, G)."""
-        kept = [k for k, label in enumerate(self.labels) if label.compared_as]
+    def of_attribute(self, cells: slice, groups: Groups, *, compared: bool) -> _Estimates:
+        """Return the metrics, or those whose groups are compared, of one attribute, (K, S, G)."""
+        kept = [k for k, label in enumerate(self.labels) if label.compared_as or not compared]
         correlations = [self.correlation[k] for k in kept]
 
-        def of_attribute(array: NDArray[Any]) -> NDArray[Any]:
-            return groups.shaped(array[..., kept, cells])
+        def of_groups(array: NDArray[Any]) -> NDArray[Any]:
+            return groups.shaped(array[kept, cells])
 
-        return _Estimates(
-            labels=[self.labels[k] for k in kept],
-            value=of_attribute(self.value),
-            statuses=Statuses(*map(of_attribute, self.statuses)),
-            printed_statuses=Statuses(*map(of_attribute, self.printed_statuses)),
-            limits=Limits(*map(of_attribute, self.limits)),
-            wider_limits=Limits(*map(of_attribute, self.wider_limits)),
-            printed=of_attribute(self.printed),
-            among=of_attribute(self.among),
-            correlation=[None if c is None else c[cells, cells] for c in correlations],
-        )
+        arrays: Any = (of_cells.apply(of_groups) for of_cells in self[2:])
+        of_pairs = [None if c is None else c[cells, cells] for c in correlations]
+        return _Estimates([self.labels[k] for k in kept], of_pairs, *arrays)
+
+    @property
+    def among(self) -> Mask:
+        """Which groups have limits from which a largest gap can be computed."""
+        return np.asarray(self.statuses.has_value & ~np.isnan(self.limits.lower))
 
     @property
     def largest_distance(self) -> Floats:
-        """The largest possible difference (K,) of two groups' metrics; infinite if unbounded."""
+        """The largest possible difference (K, 1, 1) of two groups' metrics; perhaps infinite."""
         bounds = [(label.least, label.most) for label in self.labels]
-        return np.array([most - least if least > -np.inf else np.inf for least, most in bounds])
+        distance = [most - least if least > -np.inf else np.inf for least, most in bounds]
+        return np.array(distance)[:, None, None]
 
     @property
     def correlations(self) -> Floats | float:
         """The correlations (K, 1, G, G) of the groups' errors; 0 where no metric has any."""
         if all(c is None for c in self.correlation):
             return 0.0
-        none = np.zeros((self.value.shape[-1],) * 2)
+        none = np.zeros((self.limits.value.shape[-1],) * 2)
         return np.stack([none if c is None else c for c in self.correlation])[:, None]
+
+    def add_to(self, table: MetricTable, form: str, *values: Any, **options: Any) -> None:
+        """Add values of all metrics, or what compares groups by them, such as ``_gap``."""
+        table.add(
+            [f"{label.compared_as}{form}" if form else label.metric for label in self.labels],
+            *values,
+            statistic=[label.statistic for label in self.labels],
+            setting=[label.setting for label in self.labels],
+            **options,
+        )
 
 
 def add_estimates(
@@ -194,12 +183,11 @@ def add_estimates(
     estimates = _Estimates.joined(of_batches) if of_batches else None
     for cells, groups in all_groups.placed:
         if estimates is not None:
-            _add_groups(table, groups, estimates, cells)
-            if groups.attribute and len(groups) > 1:
-                compared = estimates.compared(cells, groups)
-                if compared.labels:
-                    _add_differences(table, groups, compared)
-                    _add_gaps(table, groups, compared)
+            _add_groups(table, groups, estimates.of_attribute(cells, groups, compared=False))
+            compared = estimates.of_attribute(cells, groups, compared=True)
+            if groups.attribute and len(groups) > 1 and compared.labels:
+                _add_differences(table, groups, compared)
+                _add_gaps(table, groups, compared)
         if after_each:
             after_each(groups)
 
@@ -208,38 +196,10 @@ def _estimates(table: MetricTable, all_groups: AllGroups, batch: Batch) -> _Esti
     """Return the metrics of a batch with limits at the table's level, and at that of all pairs."""
     limits = batch.limits(table.level)
     has_interval = ~np.isnan(limits.lower)
-    statuses = _with_intervals(all_groups, batch, has_interval, table.minimum)
-    among = statuses.has_value & has_interval
-    levels = _levels(table.level, all_groups, batch.labels, among)
-    correlation: list[Floats | None] = [None] * len(batch.labels)
-    if batch.totals is not None and all_groups.sample is not None:
-        correlation = [all_groups.sample.correlation(totals) for totals in batch.totals]
-    if table.frequentist:
-        printed = np.stack(limits[1:])
-    elif batch.papers is not None:
-        printed = batch.papers(table.level)
-    else:
-        printed = np.full((2, *limits.lower.shape), NAN)
-    return _Estimates(
-        labels=batch.labels,
-        value=batch.value,
-        statuses=statuses,
-        printed_statuses=statuses if table.frequentist else batch.statuses,
-        limits=limits,
-        wider_limits=limits if (levels == table.level).all() else batch.limits(levels),
-        printed=printed,
-        among=among,
-        correlation=correlation,
-    )
-
-
-def _with_intervals(
-    all_groups: AllGroups, batch: Batch, has_interval: Mask, minimum: int
-) -> Statuses:
-    """Return the statuses of values that are to have an interval."""
+    # The statuses of values that are to have an interval.
     statuses = Statuses.of(batch.statuses, has_interval.shape)
     fine = statuses.is_ok
-    few = all_groups.size < minimum
+    few = all_groups.size < table.minimum
     statuses.flag(
         fine & few, "insufficient", lambda k, c: f"n={all_groups.size[c]}{all_groups.in_words(c)}"
     )
@@ -250,7 +210,26 @@ def _with_intervals(
         return reason + all_groups.in_words(c)
 
     statuses.flag(fine & ~few & ~has_interval, "insufficient", why)
-    return statuses
+    levels = _levels(table.level, all_groups, batch.labels, statuses.has_value & has_interval)
+    correlation: list[Floats | None] = [None] * len(batch.labels)
+    if batch.totals is not None and all_groups.sample is not None:
+        correlation = [all_groups.sample.correlation(totals) for totals in batch.totals]
+    printed: Any
+    if table.frequentist:
+        printed = limits[1:]
+    elif batch.papers is not None:
+        printed = batch.papers(table.level)
+    else:
+        printed = np.full((2, *limits.lower.shape), NAN)
+    return _Estimates(
+        labels=batch.labels,
+        correlation=correlation,
+        statuses=statuses,
+        printed_statuses=statuses if table.frequentist else batch.statuses,
+        limits=limits,
+        wider_limits=limits if (levels == table.level).all() else batch.limits(levels),
+        printed=Limits(batch.value, *printed),
+    )
 
 
 def _levels(level: float, all_groups: AllGroups, labels: Sequence[RowLabel], among: Mask) -> Floats:
@@ -268,25 +247,17 @@ def _levels(level: float, all_groups: AllGroups, labels: Sequence[RowLabel], amo
     return levels
 
 
-def _add_groups(table: MetricTable, groups: Groups, estimates: _Estimates, cells: slice) -> None:
-    """Add the metrics of every group of an attribute, which are in some of the cells."""
-    least, most = (
-        np.array([getattr(label, bound) for label in estimates.labels])[:, None, None]
-        for bound in ("least", "most")
-    )
-    lower, upper = groups.shaped(estimates.printed[..., cells])
+def _add_groups(table: MetricTable, groups: Groups, estimates: _Estimates) -> None:
+    """Add the metrics of every group of an attribute."""
+    bounds = np.array([(label.least, label.most) for label in estimates.labels])
+    least, most = bounds.T[..., None, None]
+    value, lower, upper = estimates.printed
     if table.frequentist:
         lower, upper = np.maximum(lower, least), np.minimum(upper, most)
-    status = Statuses(*(groups.shaped(array[:, cells]) for array in estimates.printed_statuses))
-    table.add(
-        [label.metric for label in estimates.labels],
-        np.maximum(groups.shaped(estimates.value[:, cells]), least),
-        groups.size,
-        groups,
-        statistic=[label.statistic for label in estimates.labels],
-        setting=[label.setting for label in estimates.labels],
+    estimates.add_to(
+        *(table, "", np.maximum(value, least), groups.size, groups),
         interval=(lower, upper),
-        status=status,
+        status=estimates.printed_statuses,
     )
 
 
@@ -299,14 +270,13 @@ def _add_differences(table: MetricTable, groups: Groups, estimates: _Estimates) 
         estimates.limits.take(others), estimates.limits.take(reference), with_reference
     )
     statuses = of_pairs(estimates.statuses)
-    largest = estimates.largest_distance[:, None, None]
-    table.add(
-        [f"{label.compared_as}_difference" for label in estimates.labels],
+    largest = estimates.largest_distance
+    estimates.add_to(
+        table,
+        "_difference",
         np.where(statuses.has_value, limits.value, NAN),
         np.minimum(groups.size[:, others], groups.size[:, reference]),
-        SomeGroups(groups.attribute, groups.names[1:]),
-        statistic=[label.statistic for label in estimates.labels],
-        setting=[label.setting for label in estimates.labels],
+        Where(groups.attribute, groups.names[1:]),
         interval=(np.maximum(limits.lower, -largest), np.minimum(limits.upper, largest)),
         status=statuses,
     )
@@ -319,39 +289,30 @@ def _add_gaps(table: MetricTable, groups: Groups, estimates: _Estimates) -> None
     """
     statuses, among = estimates.statuses, estimates.among
     comparable = among.sum(axis=-1) > 1
-    limits = _largest_gaps(estimates)
+    limits = GroupLimits(estimates.limits, estimates.wider_limits, estimates.correlations)
+    with np.errstate(invalid="ignore"):
+        gap = largest_gap(limits.only(among))
     # Without intervals, the values themselves are compared.
     valued = np.where(comparable[..., None], among, statuses.has_value)
     nobody_left_out = ~((groups.size > 0) & ~valued).any(axis=-1)
     has_interval = comparable & nobody_left_out
-    lower, upper = (np.where(has_interval, limit, NAN) for limit in limits[1:])
-    value = np.where(comparable, limits.value, _range(estimates.limits.value, valued))
+    lower, upper = (np.where(has_interval, limit, NAN)[..., None] for limit in gap[1:])
+    value = np.where(comparable, gap.value, _range(estimates.limits.value, valued))
     status = of_gaps(statuses, valued)
     why = without(groups.names, ~valued, lambda *at: str(statuses.reason[at]))
     status.flag(np.asarray(~valued.all(axis=-1)), "insufficient", why)
     few = valued.sum(axis=-1) < 2
     status.flag(few, "undefined", "fewer than two groups have a value")
     fewest = np.where(valued, groups.size, np.iinfo(np.int64).max).min(axis=-1)
-    table.add(
-        [f"{label.compared_as}_gap" for label in estimates.labels],
+    estimates.add_to(
+        table,
+        "_gap",
         value[..., None],
         np.where(valued.any(axis=-1), fewest, 0)[..., None],
         Where(groups.attribute),
-        statistic=[label.statistic for label in estimates.labels],
-        setting=[label.setting for label in estimates.labels],
-        interval=(
-            lower[..., None],
-            np.minimum(upper, estimates.largest_distance[:, None])[..., None],
-        ),
+        interval=(lower, np.minimum(upper, estimates.largest_distance)),
         status=status[..., None],
     )
-
-
-def _largest_gaps(estimates: _Estimates) -> Limits:
-    """Return the largest gaps (K, S) between the groups that have limits."""
-    limits = GroupLimits(estimates.limits, estimates.wider_limits, estimates.correlations)
-    with np.errstate(invalid="ignore"):
-        return largest_gap(limits.only(estimates.among))
 
 
 def _range(values: Floats, among: Mask) -> Floats:
@@ -402,45 +363,7 @@ def declared_batches(
     statuses : returns the status of a metric's columns in each cell; nothing is computed in cells
         whose status is not ok.
     """
-    for kind, labelled in _group_by_interval(metrics, columns).items():
-        inputs = [
-            _MetricInputs(
-                metric,
-                label,
-                [target, *(columns[name] for name in metric.needs)],
-                statuses(metric) if statuses else all_groups.statuses(),
-            )
-            for metric, label in labelled
-        ]
-        if kind in ("mean", "heavy_mean"):
-            yield _mean_batch_of(inputs, all_groups, heavy=kind == "heavy_mean")
-            continue
-        for metric_inputs in inputs:
-            closed = kinds[kind](metric_inputs.arrays, all_groups)
-            yield _closed_batch(metric_inputs, closed, all_groups)
-
-
-class _MetricInputs(NamedTuple):
-    """What one metric is computed from.
-
-    Attributes
-    ----------
-    label : the names of the metric's rows.
-    arrays : the target (n,), then the columns (n,) that the metric needs.
-    status : (C,) whether the columns are usable in each cell.
-    """
-
-    metric: Metric
-    label: RowLabel
-    arrays: list[Floats]
-    status: Statuses
-
-
-def _group_by_interval(
-    metrics: Iterable[Metric], columns: Collection[str]
-) -> dict[Interval, list[tuple[Metric, RowLabel]]]:
-    """Return the metrics that these columns suffice for, by kind of interval, with their labels."""
-    by_interval: dict[Interval, list[tuple[Metric, RowLabel]]] = {}
+    by_interval: dict[Interval, list[_Inputs]] = {}
     for position, metric in enumerate(metrics):
         if not metric.special and all(name in columns for name in metric.needs):
             label = RowLabel(
@@ -450,55 +373,63 @@ def _group_by_interval(
                 compared_as=metric.name,
                 position=position,
             )
-            by_interval.setdefault(metric.interval, []).append((metric, label))
-    return by_interval
+            arrays = [target, *(columns[name] for name in metric.needs)]
+            status = statuses(metric) if statuses else all_groups.statuses()
+            by_interval.setdefault(metric.interval, []).append((metric, label, arrays, status))
+    for kind, inputs in by_interval.items():
+        if kind in ("mean", "heavy_mean"):
+            yield _mean_batch_of(inputs, all_groups, heavy=kind == "heavy_mean")
+            continue
+        yield from (_closed_batch(one, kinds, all_groups) for one in inputs)
 
 
-def _mean_batch_of(inputs: Sequence[_MetricInputs], all_groups: AllGroups, *, heavy: bool) -> Batch:
+# A metric, the keys of its rows, the target and the columns (n,) that it needs, and whether these
+# are usable in each cell (C,).
+_Inputs = tuple[Metric, RowLabel, list[Floats], Statuses]
+
+
+def _mean_batch_of(inputs: Sequence[_Inputs], all_groups: AllGroups, *, heavy: bool) -> Batch:
     """Return metrics that are means of losses as one batch.
 
     In a task of two classes one label may be rare. Then the intervals also need the losses that
     the rows would have with the other label: the metrics of ``1 - target``.
     """
-    target = inputs[0].arrays[0]
+    metrics, labels, arrays, statuses = zip(*inputs, strict=True)
+    target = arrays[0][0]
     outcome = None
     with np.errstate(invalid="ignore", divide="ignore"):
-        losses = np.stack([metric(*arrays) for metric, _, arrays, _ in inputs])
-        if inputs[0].metric.task == BINARY:
-            flipped_losses = [metric(1 - target, *arrays[1:]) for metric, _, arrays, _ in inputs]
+        losses = np.stack([metric(*given) for metric, _, given, _ in inputs])
+        if metrics[0].task == BINARY:
+            flipped_losses = [metric(1 - target, *given[1:]) for metric, _, given, _ in inputs]
             outcome = target, np.stack(flipped_losses)
     return mean_batch(
         losses,
-        [label for _, label, _, _ in inputs],
+        labels,
         all_groups,
-        statuses=Statuses.stacked([status for *_, status in inputs]),
-        least=[metric.least for metric, *_ in inputs],
+        statuses=Statuses.stacked(statuses),
+        least=[metric.least for metric in metrics],
         outcome=outcome,
         heavy=heavy,
-        fewest=[metric.fewest for metric, *_ in inputs],
+        fewest=[metric.fewest for metric in metrics],
     )
 
 
-def _closed_batch(inputs: _MetricInputs, closed: ClosedForm, all_groups: AllGroups) -> Batch:
+def _closed_batch(inputs: _Inputs, kinds: Kinds, all_groups: AllGroups) -> Batch:
     """Return a metric that is not a mean as a batch of its own."""
-    metric, status = inputs.metric, inputs.status
-    value = np.where(status.is_ok, closed.value, np.nan)
+    metric, label, arrays, status = inputs
+    closed = kinds[metric.interval](arrays, all_groups)
+    value = np.where(status.is_ok, closed.value, np.nan)[None]
     status.flag(
-        status.is_ok & np.isnan(value),
+        status.is_ok & np.isnan(value[0]),
         "undefined",
         lambda c: metric.undefined.format(part=all_groups.names[c] or "the part"),
     )
-
-    def at_level(level: Level) -> Limits:
-        limits = Limits(*(np.atleast_2d(limit) for limit in closed.limits(level)))
-        return around(value[None], limits)
-
     return Batch(
-        labels=[inputs.label],
-        value=value[None],
+        labels=[label],
+        value=value,
         statuses=status[None],
         lacking=[closed.lacking],
-        limits=at_level,
+        limits=lambda level: around(value, closed.limits(level).apply(np.atleast_2d)),
         totals=None if closed.totals is None else closed.totals[None],
     )
 

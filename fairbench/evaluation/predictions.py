@@ -209,22 +209,23 @@ class Labelled:
 
     def of_split(self, split: int) -> Labelled:
         """Return the rows of one split."""
-        if self.splits == 1:
-            return self
-        rows = self.slices[split]
+        return self if self.splits == 1 else self._take(self.slices[split])
+
+    def _take(self, rows: slice | Codes) -> Labelled:
+        """Return some of the rows as one split."""
 
         def part(table: pd.DataFrame | None) -> pd.DataFrame | None:
             return None if table is None else table.iloc[rows]
 
-        groups = {name: labels.iloc[rows] for name, labels in self.groups.items()}
         return replace(
             self,
             target=self.target[rows],
             predictions=self.predictions.iloc[rows],
-            groups=groups,
+            groups={name: labels.iloc[rows] for name, labels in self.groups.items()},
             truth=part(self.truth),
             features=part(self.features),
             encoded=None if self.encoded is None else self.encoded[rows],
+            design=None if self.design is None else self.design.take(np.arange(len(self))[rows]),
             rows=(),
         )
 
@@ -236,12 +237,7 @@ class Labelled:
         """Return the rows with a weight above 0; all rows if there are no weights."""
         if self.design is None or self.design.weight.all():
             return self
-        kept = np.flatnonzero(self.design.weight > 0)
-        groups = {name: labels.iloc[kept] for name, labels in self.groups.items()}
-        predictions = self.predictions.iloc[kept]
-        design = self.design.take(kept)
-        arrays = self.target[kept], predictions, groups
-        return Labelled(*arrays, self.task, design=design, classes=self.classes)
+        return self._take(np.flatnonzero(self.design.weight > 0))
 
     @cached_property
     def everyone(self) -> Groups:
@@ -366,11 +362,10 @@ class AllGroups:
         count: int,
         groups: Mapping[str, pd.Series],
         design: Design | None = None,
-        rows: Sequence[int] = (),
     ) -> AllGroups:
         """Return everyone of `count` rows, and the groups of each attribute's labels."""
-        by_name = (Groups.of(name, labels, rows) for name, labels in groups.items())
-        return cls((Groups.everyone(count, rows), *by_name), design)
+        by_name = (Groups.of(name, labels) for name, labels in groups.items())
+        return cls((Groups.everyone(count), *by_name), design)
 
     @classmethod
     def of_labelled(cls, data: Labelled) -> AllGroups:

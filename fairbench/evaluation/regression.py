@@ -36,7 +36,6 @@ from fairbench.inference import scores
 from fairbench.inference.gaps import distance_limits
 from fairbench.inference.means import Level, Moments, divide_by_scale, root_limits, tail_index
 from fairbench.inference.rates import Limits
-from fairbench.inference.scores import RANK_ROWS, correlation_limits
 from fairbench.metrics.probability import spearman
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
 from fairbench.metrics.regression import (
@@ -89,31 +88,23 @@ _PARITIES = ("statistical_parity", "label_parity", "uncertainty_aware_statistica
 
 def _add_parities(table: MetricTable, data: Labelled, attribute: str) -> None:
     """Add the parities of one attribute, of every split."""
-    shape = len(_PARITIES), data.splits, 1
-    values = np.full(shape, NAN)
-    lower = np.full(shape, NAN)
-    upper = np.full(shape, NAN)
-    statuses = Statuses.ok(shape)
+    values, lower, upper = np.full((3, len(_PARITIES), data.splits, 1), NAN)
+    statuses = Statuses.ok(values.shape)
     for s, of_split in enumerate(data.each_split()):
         groups = of_split.coded[attribute]
         sizes = groups.size[0]
         for i, (status, distances, has_limits) in enumerate(_distances(of_split, groups)):
-            if status != OK:
-                flagged = np.zeros(shape, bool)
-                flagged[i, s] = True
-                statuses.flag(flagged, status.kind, status.reason)
-                continue
-            limits = distance_limits(distances, sizes, level=table.level, known=has_limits)
-            values[i, s, 0] = limits.value
-            lower[i, s, 0] = limits.lower
-            upper[i, s, 0] = limits.upper
-    table.add_bounded(
+            statuses.put((i, s), status)
+            if status == OK:
+                limits = distance_limits(distances, sizes, level=table.level, known=has_limits)
+                values[i, s, 0], lower[i, s, 0], upper[i, s, 0] = limits
+    table.add(
         _PARITIES,
         values,
         data.sizes,
-        (lower, upper),
-        "",
         Where(attribute),
+        interval=(lower, upper),
+        needed="",
         status=statuses,
         fewest=data.coded[attribute].size.min(axis=1)[:, None],
     )
@@ -265,15 +256,14 @@ def _add_rank_correlation(table: MetricTable, data: Labelled, values: Floats, sd
             if np.isnan(correlation[s, 0]):
                 constant = "true sd" if np.ptp(values[rows]) else "uncertainty"
                 status = undefined(f"the {constant} is constant")
-        if status != OK:
-            statuses.flag(np.arange(data.splits)[:, None] == s, status.kind, status.reason)
-    limits = correlation_limits(correlation, n, level=table.level)
-    table.add_bounded(
+        statuses.put(s, status)
+    limits = scores.correlation_limits(correlation, n, level=table.level)
+    table.add(
         "truth_rank_correlation",
         correlation,
         n,
-        (limits.lower, limits.upper),
-        lambda _, s, __: f"n={n[s, 0]}, an interval needs {RANK_ROWS}",
+        interval=(limits.lower, limits.upper),
+        needed=lambda _, s, __: f"n={n[s, 0]}, an interval needs {scores.RANK_ROWS}",
         status=statuses,
     )
 
@@ -301,12 +291,13 @@ def _add_rmse(
     index = tail_index(squares, data.split, data.splits)
     value = np.sqrt(moments.mean)
     limits = root_limits(moments, index, level=table.level)
-    table.add_bounded(
+    lower, upper = np.minimum(limits.lower, value), np.maximum(limits.upper, value)
+    table.add(
         name,
         np.where(wrong > 0, NAN, value)[:, None],
         n[:, None],
-        (np.minimum(limits.lower, value)[:, None], np.maximum(limits.upper, value)[:, None]),
-        lambda _, s, __: (
+        interval=(lower[:, None], upper[:, None]),
+        needed=lambda _, s, __: (
             f"n={n[s]}, an interval needs {ERROR_ROWS}"
             if n[s] < ERROR_ROWS
             else FEW_MAKE_THE_MEAN.format(n[s])

@@ -1,6 +1,6 @@
 """Evaluates scores of a binary label, and prediction intervals and sets of any task.
 
-:class:`ScoreEvaluation` has likelihoods, calibration and ranking; :func:`interval_batches` and
+:func:`evaluate_scores` has likelihoods, calibration and ranking; :func:`interval_batches` and
 :func:`evaluate_sets` have coverage and size.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,23 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Codes, Floats
-from fairbench.evaluation.metric_batches import (
-    Batch,
-    ClosedForm,
-    Kinds,
-    LimitsAt,
-    RowLabel,
-    add_estimates,
-    declared_batches,
-    mean_batch,
-    row_statuses,
-)
+from fairbench.evaluation import metric_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
 from fairbench.evaluation.table import DEBIASED, NAN, VALUE, MetricTable, Setting, Statuses, Where
 from fairbench.inference import scores
 from fairbench.inference.means import Level, Moments, around, at_levels, loss_limits
 from fairbench.inference.rates import Limits, rate_limits, weighted_sum_limits
-from fairbench.inference.scores import Bins, calibration_limits, plug_in
 from fairbench.inference.survey import Design, Sampled, SurveyCounts, sums
 from fairbench.metrics import probability
 from fairbench.metrics.registry import BINARY, metrics_of, selection_rate
@@ -46,7 +34,7 @@ def interval_batches(
     ends: Mapping[float, tuple[Floats, Floats]],
     all_groups: AllGroups,
     position: int,
-) -> Iterator[Batch]:
+) -> Iterator[metric_batches.Batch]:
     """Yield coverage of intervals, the share of infinite ones, and their mean width.
 
     Parameters
@@ -73,12 +61,14 @@ def interval_batches(
         labels = _row_labels("infinite_intervals", settings, position + 1)
         yield rate_batch(infinite.astype(float), labels, all_groups, statuses)
     labels = _row_labels("interval_width", settings, position + 2, compared=True)
-    yield mean_batch(np.stack(widths), labels, all_groups, statuses=statuses, least=0.0)
+    yield metric_batches.mean_batch(
+        np.stack(widths), labels, all_groups, statuses=statuses, least=0.0
+    )
 
 
 def set_batches(
     target: Floats, columns: Columns, levels: Sequence[float], all_groups: AllGroups, position: int
-) -> Iterator[Batch]:
+) -> Iterator[metric_batches.Batch]:
     """Yield coverage of sets of labels, the share of empty ones, and their mean size.
 
     Parameters
@@ -92,7 +82,7 @@ def set_batches(
     code = target.astype(np.intp)
     held = np.stack(list(sets.values()))
     size = held.sum(axis=1)
-    statuses = row_statuses(all_groups, len(sets))
+    statuses = metric_batches.row_statuses(all_groups, len(sets))
     labels = _row_labels("coverage", settings, position, compared=True)
     yield rate_batch(held[:, code, np.arange(len(code))], labels, all_groups, statuses)
     labels = _row_labels("empty_sets", settings, position + 1)
@@ -107,7 +97,7 @@ def evaluate_sets(table: MetricTable, data: Labelled, levels: Sequence[float]) -
     all_groups = AllGroups.of_labelled(counted)
     columns = {str(name): counted.column(name) for name in counted.predictions}
     batches = list(set_batches(counted.target, columns, levels, all_groups, 0))
-    add_estimates(table, all_groups, batches)
+    metric_batches.add_estimates(table, all_groups, batches)
 
 
 def label_sets(columns: Columns, level: float) -> Floats:
@@ -120,10 +110,10 @@ def label_sets(columns: Columns, level: float) -> Floats:
 
 def _row_labels(
     metric: str, settings: Sequence[Setting], position: int, *, compared: bool = False
-) -> list[RowLabel]:
+) -> list[metric_batches.RowLabel]:
     """Return the labels of a metric's rows at several levels, three positions apart."""
     return [
-        RowLabel(
+        metric_batches.RowLabel(
             metric,
             setting,
             compared_as=metric if compared else "",
@@ -135,15 +125,17 @@ def _row_labels(
 
 def rate_batch(
     successes: Floats,
-    labels: Sequence[RowLabel],
+    labels: Sequence[metric_batches.RowLabel],
     all_groups: AllGroups,
     statuses: Statuses | None = None,
-) -> Batch:
+) -> metric_batches.Batch:
     """Return shares of rows (K, n) that are 1 and not 0; other arguments as in `mean_batch`."""
     shares, limits = _shares(successes, all_groups)
-    statuses = row_statuses(all_groups, len(labels)) if statuses is None else statuses
+    statuses = (
+        metric_batches.row_statuses(all_groups, len(labels)) if statuses is None else statuses
+    )
     value = np.where(statuses.is_ok, shares, np.nan)
-    return Batch(
+    return metric_batches.Batch(
         labels=labels,
         value=value,
         statuses=statuses,
@@ -157,10 +149,10 @@ def rate_batch(
 def _size_batch(
     size: Floats,
     classes: int,
-    labels: Sequence[RowLabel],
+    labels: Sequence[metric_batches.RowLabel],
     all_groups: AllGroups,
     statuses: Statuses,
-) -> Batch:
+) -> metric_batches.Batch:
     """Return the mean sizes of sets (K, n) with up to `classes` labels.
 
     A mean size is 1, less the share of empty sets, plus the shares of sets with at least two, three
@@ -177,16 +169,13 @@ def _size_batch(
     def limits(level: Level) -> Limits:
         """Return the limits of the mean sizes at a level, from those of the shares."""
         event_level = level if np.ndim(level) == 0 else np.repeat(level, classes, axis=0)
-        of_events = Limits(
-            *(
-                np.moveaxis(_by_size(limit, classes), 1, -1)
-                for limit in at_levels(share_limits, event_level)
-            )
+        of_events = at_levels(share_limits, event_level).apply(
+            lambda limit: np.moveaxis(_by_size(limit, classes), 1, -1)
         )
         size_limits = weighted_sum_limits(of_events, sign, correlation)
-        return around(value, Limits(*(1 + limit for limit in size_limits)), 0.0)
+        return around(value, size_limits.apply(lambda limit: 1 + limit), 0.0)
 
-    return Batch(
+    return metric_batches.Batch(
         labels=labels,
         value=value,
         statuses=statuses,
@@ -231,7 +220,7 @@ def _totals(values: Floats, all_groups: AllGroups) -> Floats | None:
     )
 
 
-def _shares(successes: Floats, all_groups: AllGroups) -> tuple[Floats, LimitsAt]:
+def _shares(successes: Floats, all_groups: AllGroups) -> tuple[Floats, metric_batches.LimitsAt]:
     """Return shares (K, G) of rows (K, n), and what makes their limits at a level."""
     if all_groups.sample is None or all_groups.repeated is None:
         count = np.concatenate(
@@ -253,7 +242,7 @@ def _shares(successes: Floats, all_groups: AllGroups) -> tuple[Floats, LimitsAt]
 
     def at_level(level: Level) -> Limits:
         of_surveys = [survey.limits(selection_rate, level=float(level)) for survey in surveys]
-        return Limits(*(np.stack(ends) for ends in zip(*of_surveys, strict=True)))
+        return Limits(*map(np.stack, zip(*of_surveys, strict=True)))
 
     return all_groups.mean_of(successes), at_level
 
@@ -265,132 +254,128 @@ _MULTICALIBRATION = "multicalibration_error"
 _BINNINGS = ("width", "mass")
 
 
-@dataclass(frozen=True)
-class ScoreEvaluation:
-    """Computes the metrics of scores, of every split.
+def evaluate_scores(
+    table: MetricTable, data: Labelled, bins: int, levels: Sequence[float] = ()
+) -> None:
+    """Add everyone's rows, each group's, and the points of the reliability diagram, of every split.
 
-    Attributes
+    Rows are put in the order of their scores first, so that no group need be sorted again.
+    Those without weight are left out.
+
+    Parameters
     ----------
     bins : how many bins the reliability diagram and the calibration error have.
     levels : the levels of the sets of labels whose coverage and size are reported.
     """
-
-    table: MetricTable
-    bins: int
-    levels: Sequence[float] = ()
-
-    def run(self, data: Labelled) -> None:
-        """Add everyone's rows, each group's, and the points of the reliability diagram.
-
-        Rows are put in the order of their scores first, so that no group need be sorted again.
-        Those without weight are left out.
-        """
-        columns = {str(name): data.predictions[name].to_numpy() for name in data.predictions}
-        order = np.arange(len(data))
-        if "score" in columns:
-            order = in_order(columns["score"], data.split, data.splits)
-        if data.design is not None:
-            order = order[data.design.weight[order] > 0]
-        columns = {name: values[order] for name, values in columns.items()}
-        design = None if data.design is None else data.design.take(order)
-        target = data.target[order]
-        all_groups = AllGroups.ordered(data, order, design)
-        metrics = metrics_of(BINARY, "mean", "auc", "none")
-        batches = list(declared_batches(metrics.values(), target, columns, all_groups, KINDS))
-        if "score" in columns:
-            bins = _all_bins(all_groups, target, columns["score"], self.bins)
-            batches.append(
-                calibration_batch(
-                    _CALIBRATION,
-                    [bins],
-                    all_groups,
-                    n_bins=self.bins,
-                    level=self.table.level,
-                    position=len(metrics),
-                )
-            )
-        batches += set_batches(target, columns, self.levels, all_groups, len(metrics) + 1)
+    columns = {str(name): data.predictions[name].to_numpy() for name in data.predictions}
+    order = np.arange(len(data))
+    if "score" in columns:
+        order = in_order(columns["score"], data.split, data.splits)
+    if data.design is not None:
+        order = order[data.design.weight[order] > 0]
+    columns = {name: values[order] for name, values in columns.items()}
+    design = None if data.design is None else data.design.take(order)
+    target = data.target[order]
+    all_groups = AllGroups.ordered(data, order, design)
+    metrics = metrics_of(BINARY, "mean", "auc", "none")
+    batches = list(
+        metric_batches.declared_batches(metrics.values(), target, columns, all_groups, KINDS)
+    )
+    after = len(metrics)
+    add_calibration = None
+    if "score" in columns:
+        diagrams = _all_bins(all_groups, target, columns["score"], bins)
+        about: Any = {"n_bins": bins, "level": table.level, "position": after}
+        batches.append(calibration_batch(_CALIBRATION, [diagrams], all_groups, **about))
 
         def add_calibration(groups: Groups) -> None:
-            if "score" not in columns:
-                return
-            self._multicalibration(all_groups, bins, groups)
+            _add_multicalibration(table, all_groups, diagrams, groups, bins)
             if not groups.attribute:
-                self._diagram(target, columns["score"], groups, design)
+                _add_diagram(table, target, columns["score"], groups, design, bins)
 
-        add_estimates(self.table, all_groups, batches, after_each=add_calibration)
+    batches += set_batches(target, columns, levels, all_groups, after + 1)
+    metric_batches.add_estimates(table, all_groups, batches, after_each=add_calibration)
 
-    def _multicalibration(self, all_groups: AllGroups, bins: Bins, groups: Groups) -> None:
-        """Add the largest calibration error of an attribute's groups, or of all groups."""
-        if len(all_groups.attributes) == 1:
-            return
-        cells = np.concatenate(
-            [
-                np.arange(cells.start, cells.stop).reshape(groups.splits, -1)
-                for cells, placed in all_groups.placed
-                if not groups.attribute or placed.attribute == groups.attribute
-            ],
-            axis=1,
+
+def _add_multicalibration(
+    table: MetricTable, all_groups: AllGroups, bins: scores.Bins, groups: Groups, n_bins: int
+) -> None:
+    """Add the largest calibration error of an attribute's groups, or of all groups."""
+    if len(all_groups.attributes) == 1:
+        return
+    cells = np.concatenate(
+        [
+            np.arange(cells.start, cells.stop).reshape(groups.splits, -1)
+            for cells, placed in all_groups.placed
+            if not groups.attribute or placed.attribute == groups.attribute
+        ],
+        axis=1,
+    )
+    size = all_groups.size[cells]
+    among = size >= probability.FEWEST
+    has_value = among.any(axis=1)
+    # The diagrams of bins of equal mass.
+    arrays = (bins.size, bins.positives, bins.score, bins.share)
+    of_groups: Any = (array if array is None else array[1, cells] for array in arrays)
+    diagrams = scores.Bins(*of_groups)
+    limits = largest_calibration_error(diagrams, among, level=table.level)
+    plain = np.where(among, scores.plug_in(diagrams), -np.inf).max(axis=1)
+    value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
+    ends = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
+    if all_groups.design is not None and all_groups.design.clustered:
+        ends = np.full_like(ends, NAN)
+    least = np.where(among, size, np.iinfo(np.int64).max).min(axis=1)
+    status = Statuses.ok((groups.splits, 1))
+    few = f"no group has {probability.FEWEST} rows"
+    status.flag(~has_value[:, None], "undefined", few)
+    table.add(
+        (_MULTICALIBRATION,) * 2,
+        value[..., None],
+        np.where(has_value, least, size.max(axis=1))[:, None],
+        Where(groups.attribute),
+        interval=(ends[0][:, None], ends[1][:, None]),
+        needed=_why_clustered(0),
+        statistic=(VALUE, DEBIASED),
+        setting=Setting(bins=n_bins),
+        status=status,
+    )
+
+
+def _add_diagram(
+    table: MetricTable,
+    target: Floats,
+    score: Floats,
+    everyone: Groups,
+    design: Design | None,
+    bins: int,
+) -> None:
+    """Add the mean score and the share of label 1 in each bin of equal width that has rows."""
+    cells = bins * everyone.codes + probability.bins_of_width(score, bins)
+    present, bin_index, size = np.unique(cells, return_inverse=True, return_counts=True)
+    # The bins of a split that have rows are numbered from 0.
+    split = present // bins
+    number = np.arange(len(present)) - np.searchsorted(split, split)
+    shape = int(number.max(initial=-1)) + 1, everyone.splits, 1
+
+    def by_number(values: NDArray[Any], fill: float = NAN) -> NDArray[Any]:
+        """Return values of the bins that have rows as (bins, S, 1)."""
+        in_bins = np.full(shape, fill, values.dtype)
+        in_bins[number, split, 0] = values
+        return in_bins
+
+    n_rows = by_number(size, 0)
+    points = _points(target, score, bin_index, design, table.level)
+    for name, limits in zip(("mean_score", "base_rate"), points, strict=True):
+        value, lower, upper = limits.apply(by_number)
+        table.add(
+            (f"reliability_{name}",) * shape[0],
+            value,
+            n_rows,
+            interval=(lower, upper),
+            needed=lambda b, s, _: f"n={n_rows[b, s, 0]}",
+            setting=[Setting(bins=bins, bin=b) for b in range(shape[0])],
+            is_row=n_rows > 0,
         )
-        size = all_groups.size[cells]
-        among = size >= probability.FEWEST
-        has_value = among.any(axis=1)
-        diagrams = _bins_of_groups(bins, 1, cells)
-        limits = largest_calibration_error(diagrams, among, level=self.table.level)
-        plain = np.where(among, plug_in(diagrams), -np.inf).max(axis=1)
-        value = np.where(has_value, np.stack([plain, np.maximum(limits.value, 0.0)]), NAN)
-        lower_and_upper = np.where(has_value, np.clip(np.stack(limits[1:]), 0.0, 1.0), NAN)
-        if all_groups.design is not None and all_groups.design.clustered:
-            lower_and_upper = np.full_like(lower_and_upper, NAN)
-        least = np.where(among, size, np.iinfo(np.int64).max).min(axis=1)
-        status = Statuses.ok((groups.splits, 1))
-        few = f"no group has {probability.FEWEST} rows"
-        status.flag(~has_value[:, None], "undefined", few)
-        self.table.add_bounded(
-            (_MULTICALIBRATION,) * 2,
-            value[..., None],
-            np.where(has_value, least, size.max(axis=1))[:, None],
-            (lower_and_upper[0][:, None], lower_and_upper[1][:, None]),
-            _why_clustered(0),
-            Where(groups.attribute),
-            statistic=(VALUE, DEBIASED),
-            setting=Setting(bins=self.bins),
-            status=status,
-        )
-
-    def _diagram(
-        self, target: Floats, score: Floats, everyone: Groups, design: Design | None
-    ) -> None:
-        """Add the mean score and the share of label 1 in each bin of equal width that has rows."""
-        cells = self.bins * everyone.codes + probability.bins_of_width(score, self.bins)
-        present, bin_index, size = np.unique(cells, return_inverse=True, return_counts=True)
-        # The bins of a split that have rows are numbered from 0.
-        split = present // self.bins
-        number = np.arange(len(present)) - np.searchsorted(split, split)
-        shape = int(number.max(initial=-1)) + 1, everyone.splits, 1
-
-        def by_number(values: NDArray[Any], fill: float) -> NDArray[Any]:
-            """Return values of the bins that have rows as (bins, S, 1)."""
-            bins = np.full(shape, fill, values.dtype)
-            bins[number, split, 0] = values
-            return bins
-
-        n_rows = by_number(size, 0)
-        mean_score, base_rate = _points(target, score, bin_index, design, self.table.level)
-        for name, limits in (
-            ("reliability_mean_score", mean_score),
-            ("reliability_base_rate", base_rate),
-        ):
-            value, lower, upper = (by_number(limit, NAN) for limit in limits)
-            self.table.add_bounded(
-                (name,) * shape[0],
-                value,
-                n_rows,
-                (lower, upper),
-                lambda b, s, _: f"n={n_rows[b, s, 0]}",
-                setting=[Setting(bins=self.bins, bin=b) for b in range(shape[0])],
-                is_row=n_rows > 0,
-            )
 
 
 def in_order(score: Floats, split: Codes, splits: int) -> Codes:
@@ -401,7 +386,7 @@ def in_order(score: Floats, split: Codes, splits: int) -> Codes:
 
 
 def largest_calibration_error(
-    bins: Bins, among: NDArray[np.bool_] | None = None, *, level: float = 0.95
+    bins: scores.Bins, among: NDArray[np.bool_] | None = None, *, level: float = 0.95
 ) -> Limits:
     """Return the largest debiased calibration error of several groups (..., G, B), with limits.
 
@@ -421,30 +406,21 @@ def largest_calibration_error(
     n_groups = np.maximum(is_counted.sum(axis=-1, keepdims=True), 1)
     # Bonferroni's correction, so that the lower limits of all groups hold at once.
     wider_level = np.broadcast_to(1 - (1 - level) / n_groups, is_counted.shape)
-    single = calibration_limits(bins, level=level)
-    lower = calibration_limits(bins, level=wider_level).lower
+    single = scores.calibration_limits(bins, level=level)
+    lower = scores.calibration_limits(bins, level=wider_level).lower
     of_groups = single.value, lower, single.upper
     return Limits(*(np.where(is_counted, limit, -np.inf).max(axis=-1) for limit in of_groups))
 
 
-def _bins_of_groups(bins: Bins, binning: int, groups: Codes) -> Bins:
-    """Return the diagrams (G, B) of some groups, in bins of one kind."""
-    share = None if bins.share is None else bins.share[binning, groups]
-    size, positives, score = (
-        array[binning, groups] for array in (bins.size, bins.positives, bins.score)
-    )
-    return Bins(size, positives, score, share)
-
-
 def calibration_batch(
     metric: str,
-    diagrams: Sequence[Bins],
+    diagrams: Sequence[scores.Bins],
     all_groups: AllGroups,
     *,
     n_bins: int,
     level: float,
     position: int,
-) -> Batch:
+) -> metric_batches.Batch:
     """Return calibration errors as they are printed, and less what chance adds to them.
 
     Both have one interval, of the error in these bins, which holds either.
@@ -458,12 +434,12 @@ def calibration_batch(
     position : the position of their rows among those of other metrics.
     """
     clustered = all_groups.design is not None and all_groups.design.clustered
-    plain = np.mean([plug_in(diagram) for diagram in diagrams], axis=0)
+    plain = np.mean([scores.plug_in(diagram) for diagram in diagrams], axis=0)
     plain = np.where(all_groups.statuses().is_ok, plain, NAN)
     debiased = _mean_calibration(diagrams, level).value
     # Labels come in pairs, and groups are compared by the second one of each, the debiased error.
     labels = [
-        RowLabel(
+        metric_batches.RowLabel(
             metric,
             Setting(bins=n_bins, binning=binning),
             statistic,
@@ -482,26 +458,28 @@ def calibration_batch(
         if clustered:
             no_limits = (np.full_like(limit, NAN) for limit in of_binnings[1:])
             of_binnings = Limits(of_binnings.value, *no_limits)
-        return Limits(*(np.repeat(limit, 2, axis=0) for limit in of_binnings))
+        return of_binnings.apply(lambda limit: np.repeat(limit, 2, axis=0))
 
-    return Batch(
+    return metric_batches.Batch(
         labels=labels,
         value=np.stack([plain, debiased], axis=1).reshape(len(labels), -1),
-        statuses=row_statuses(all_groups, len(labels)),
+        statuses=metric_batches.row_statuses(all_groups, len(labels)),
         lacking=[_why_clustered] * len(labels),
         limits=limits,
     )
 
 
-def _mean_calibration(diagrams: Sequence[Bins], level: Level) -> Limits:
+def _mean_calibration(diagrams: Sequence[scores.Bins], level: Level) -> Limits:
     """Return the mean of several calibration errors (2, C), with intervals that hold at once."""
     # Bonferroni's correction, so that the intervals of all classes hold at once.
     class_level = level if len(diagrams) == 1 else 1 - (1 - np.asarray(level)) / len(diagrams)
-    errors = [calibration_limits(bins, level=class_level) for bins in diagrams]
+    errors = [scores.calibration_limits(bins, level=class_level) for bins in diagrams]
     return Limits(*(np.mean(limits, axis=0) for limits in zip(*errors, strict=True)))
 
 
-def ordered_bins(target: NDArray[np.generic], score: Floats, data: Labelled, bins: int) -> Bins:
+def ordered_bins(
+    target: NDArray[np.generic], score: Floats, data: Labelled, bins: int
+) -> scores.Bins:
     """Return reliability diagrams (2, C, bins) of a label, whose rows come in any order."""
     order = in_order(score, data.split, data.splits)
     design = None if data.design is None else data.design.take(order)
@@ -531,7 +509,7 @@ def _points(
     return means, counts.limits(selection_rate, level=level)
 
 
-def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -> Bins:
+def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -> scores.Bins:
     """Return reliability diagrams (2, C, bins), of bins of equal width and of equal mass."""
     design = (
         all_groups.design if all_groups.design is not None and all_groups.design.weighted else None
@@ -542,8 +520,10 @@ def _all_bins(all_groups: AllGroups, target: Floats, score: Floats, bins: int) -
     ]
     size, positives, mean, mass = np.concatenate(of_attributes, axis=2)
     if weight is None:
-        return Bins(size, positives, mean)
-    return Bins(size, positives, mean, mass / np.maximum(mass.sum(-1, keepdims=True), 1e-300))
+        return scores.Bins(size, positives, mean)
+    return scores.Bins(
+        size, positives, mean, mass / np.maximum(mass.sum(-1, keepdims=True), 1e-300)
+    )
 
 
 def _cells(
@@ -578,7 +558,7 @@ def _bins(cell: Codes, label: Floats, score: Floats, cells: int, weight: Floats 
     return np.stack([size, ones / divisor * size, total_score / divisor, mass])
 
 
-def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
+def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> metric_batches.ClosedForm:
     """Return the areas under the ROC curves of all cells, with their intervals."""
     target, score = arrays
     # Where rows come in the order of their scores, split by split, so do those of every group.
@@ -586,7 +566,13 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
     later = (score[1:] >= score[:-1]) | (everyone[1:] > everyone[:-1])
     ordered = bool(later.all())
     if all_groups.design is None and ordered:
-        areas = _joined_areas([_areas_of(g, target, score) for g in all_groups.attributes])
+        of_attributes = [
+            scores.areas(target, score, groups.codes, groups.cells, order=groups.order)
+            for groups in all_groups.attributes
+        ]
+        names = ("area", "positives", "negatives", "variance")
+        parts = (np.concatenate([getattr(of, name) for of in of_attributes]) for name in names)
+        areas = scores.Areas(*parts)
     else:
         areas = scores.areas(
             all_groups.rows(target),
@@ -597,7 +583,7 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
             order=all_groups.order if ordered else None,
         )
     rarer = np.minimum(areas.positives, areas.negatives)
-    return ClosedForm(
+    return metric_batches.ClosedForm(
         value=areas.area,
         limits=lambda level: scores.area_limits(areas, level=level),
         lacking=all_groups.too_rare(scores.RARE_ROWS, rarer, 1),
@@ -605,16 +591,4 @@ def _area(arrays: Sequence[Floats], all_groups: AllGroups) -> ClosedForm:
     )
 
 
-def _joined_areas(several: Sequence[scores.Areas]) -> scores.Areas:
-    """Return areas of several sets of groups of unsampled rows as those of all."""
-    names = ("area", "positives", "negatives", "variance")
-    joined = (np.concatenate([getattr(sample, name) for sample in several]) for name in names)
-    return scores.Areas(*joined)
-
-
-def _areas_of(groups: Groups, target: Floats, score: Floats) -> scores.Areas:
-    """Return the areas of one attribute's groups, of rows in the order of their scores."""
-    return scores.areas(target, score, groups.codes, groups.cells, order=groups.order)
-
-
-KINDS: Kinds = {"auc": _area}
+KINDS: metric_batches.Kinds = {"auc": _area}

@@ -19,11 +19,11 @@ from fairbench.data.columns import tally
 from fairbench.data.dataset import Task
 from fairbench.evaluation import regression, scores
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.groups import GroupCounts, GroupEvaluation
-from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals, group_intervals
+from fairbench.evaluation.groups import GroupCounts
+from fairbench.evaluation.intervals import CountIntervals, LabelledIntervals, PosteriorIntervals
 from fairbench.evaluation.metric_batches import Batch, declared_batches
 from fairbench.evaluation.predictions import AllGroups, Groups, Labelled
-from fairbench.evaluation.scores import ScoreEvaluation
+from fairbench.evaluation.scores import evaluate_scores
 from fairbench.evaluation.table import (
     DEBIASED,
     NAN,
@@ -38,22 +38,9 @@ from fairbench.evaluation.table import (
     undefined,
     without_interval,
 )
+from fairbench.inference.few_labels import pool
 from fairbench.inference.few_labels.calibration import BETA, Calibration
-from fairbench.inference.few_labels.pool import (
-    Completion,
-    PartlyLabelled,
-    complete,
-    population_draws,
-    union,
-)
-from fairbench.inference.posterior import (
-    DIRICHLET,
-    FREQUENTIST,
-    Beta,
-    Normal,
-    centred,
-    posterior_draws,
-)
+from fairbench.inference.posterior import FREQUENTIST, Beta, Normal, centred, posterior_draws
 from fairbench.inference.rates import Limits, lasting_level, quantile
 from fairbench.inference.survey import Design, LabelledRows, strata_sizes, weights
 from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
@@ -97,7 +84,7 @@ def add_weighted_scores(
                     [*losses, "roc_auc", _CALIBRATION, _CALIBRATION],
                     NAN,
                     0,
-                    Where(attribute, str(name)),
+                    Where(attribute, (str(name),)),
                     setting=[*[NO_SETTING] * (len(losses) + 1), *calibrations],
                     status=undefined(no_rows(str(name))),
                 )
@@ -117,7 +104,7 @@ def add_weighted_scores(
                 Task.BINARY,
                 design=Design.of(len(labelled), weight=weight),
             )
-            ScoreEvaluation(of_group, bins).run(data)
+            evaluate_scores(of_group, data, bins)
             for block in of_group.blocks_of({*losses, "roc_auc", _CALIBRATION}.__contains__):
                 if block.attribute == attribute:
                     table.blocks.append(_values_of_block(block))
@@ -344,10 +331,10 @@ class SomeLabels:
         """How many rows there are."""
         return len(self.label) if self.times is None else int(self.times.sum())
 
-    def completion(self, seed: int, model: Calibration = BETA) -> Completion:
+    def completion(self, seed: int, model: Calibration = BETA) -> pool.Completion:
         """Return what is known of all rows, with the labels that are missing drawn many times."""
         has_score = self.score is not None
-        return complete(
+        return pool.complete(
             self._by(self.cells), rng(seed, "completion"), has_score=has_score, model=model
         )
 
@@ -355,7 +342,7 @@ class SomeLabels:
         self,
         evaluator: Evaluator,
         seed: int,
-        completion: Completion | None = None,
+        completion: pool.Completion | None = None,
         *,
         counts_alone: bool = False,
     ) -> tuple[pd.DataFrame, list[GroupCounts]]:
@@ -376,58 +363,47 @@ class SomeLabels:
         design = self.design if completion is None else None
         evaluation = evaluator.group_evaluation(table, design)
         generator = rng(seed, "posterior")
+        all_labelled = not np.isnan(self.label).any()
         all_counts = []
         for name, groups in everyone_and_attributes.items():
             if completion is not None:
-                counts = self._completed_counts(name, groups, completion, evaluator, generator)
-            elif self._all_labelled:
-                counts = self._plain_counts(name, groups, evaluation, generator)
+                # The mean counts over the draws of missing labels.
+                members = pool.union(self.cells, groups)
+                mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
+                count = evaluator.draws
+                draws = pool.population_draws(completion.counts, members, count, generator)
+                intervals = PosteriorIntervals(mean, draws, evaluator.level)
+                names = list(map(str, groups.cat.categories))
+                counts = GroupCounts(name, names, mean, intervals)
+            elif all_labelled:
+                coded, hard = Groups.of(name, groups), self.prediction.astype(np.float64)
+                counts = evaluation.count(coded, self.label, hard, [generator], times=self.times)
             else:
                 labels_generator = rng(seed, "labels", name)
                 counts = self.labelled_counts(name, groups, labels_generator, evaluator.level)
             if not counts_alone:
                 evaluation.add_counts(counts, [generator])
             all_counts.append(counts)
-        if self._all_labelled:
-            all_counts = [_with_draws(counts, evaluator, seed) for counts in all_counts]
+        if all_labelled:
+            # Posterior draws, from which probabilities are estimated.
+            for i, counts in enumerate(all_counts):
+                if isinstance(counts.intervals, CountIntervals):
+                    settled = rng(seed, "settled", counts.attribute)
+                    given = counts.counts, evaluator.draws, settled
+                    draws = posterior_draws(*given, alpha=evaluator.alpha)
+                    all_counts[i] = replace(
+                        counts, intervals=replace(counts.intervals, draws=draws)
+                    )
         if not counts_alone and self.score is not None and not np.isnan(self.label).all():
             self._add_scores(table, self.score, evaluator.bins)
         metrics = table.frame()
-        if not self._all_labelled:
-            metrics = _without_debiased_gaps(metrics)
+        if not all_labelled:
+            # A bootstrap of counts corrects for what chance adds to gaps; where labels are missing,
+            # more is unknown.
+            is_gap = metrics["metric"].isin(metrics_of(BINARY, "widest"))
+            kept = ~is_gap | (metrics["statistic"] != DEBIASED)
+            metrics = metrics[kept].reset_index(drop=True)
         return metrics, all_counts[1:]
-
-    @property
-    def _all_labelled(self) -> bool:
-        return not np.isnan(self.label).any()
-
-    def _completed_counts(
-        self,
-        attribute: str,
-        groups: pd.Series,
-        completion: Completion,
-        evaluator: Evaluator,
-        generator: np.random.Generator,
-    ) -> GroupCounts:
-        """Return the mean counts of an attribute's groups over the draws of missing labels."""
-        members = union(self.cells, groups)
-        mean = np.einsum("ag,tgc->tac", members, completion.counts).mean(axis=0)
-        draws = population_draws(completion.counts, members, evaluator.draws, generator)
-        intervals = group_intervals(mean, draws, evaluator.level, DIRICHLET)
-        return GroupCounts(attribute, list(map(str, groups.cat.categories)), mean, intervals)
-
-    def _plain_counts(
-        self,
-        attribute: str,
-        groups: pd.Series,
-        evaluation: GroupEvaluation,
-        generator: np.random.Generator,
-    ) -> GroupCounts:
-        """Return the counts of an attribute's groups where all rows have a label."""
-        hard = self.prediction.astype(np.float64)
-        return evaluation.count(
-            Groups.of(attribute, groups), self.label, hard, [generator], times=self.times
-        )
 
     def labelled_counts(
         self, attribute: str, groups: pd.Series, generator: np.random.Generator, level: float
@@ -457,8 +433,7 @@ class SomeLabels:
             weight,
         )
         intervals = LabelledIntervals.of(labelled, table.counts(), level, generator)
-        if self.anytime_valid:
-            intervals = intervals.as_anytime_valid()
+        intervals = replace(intervals, anytime_valid=self.anytime_valid)
         return GroupCounts(attribute, list(map(str, table.groups)), intervals.counts, intervals)
 
     def known_counts(
@@ -504,11 +479,13 @@ class SomeLabels:
 
         return successes, sizes, n_labels, shares, size_after
 
-    def _by(self, groups: pd.Series) -> PartlyLabelled:
+    def _by(self, groups: pd.Series) -> pool.PartlyLabelled:
         """Return the rows by one choice of groups; decisions stand in for scores."""
         score = self.prediction.astype(np.float64) if self.score is None else self.score
         codes, names = groups.cat.codes.to_numpy(np.int64), tuple(groups.cat.categories)
-        return PartlyLabelled(score, self.prediction, codes, self.label, tuple(map(str, names)))
+        return pool.PartlyLabelled(
+            score, self.prediction, codes, self.label, tuple(map(str, names))
+        )
 
     def _add_scores(self, table: MetricTable, score: Floats, bins: int) -> None:
         """Add the metrics of the scores of the labelled rows."""
@@ -524,23 +501,4 @@ class SomeLabels:
         )
         groups = {name: labels.iloc[labelled] for name, labels in self.groups.items()}
         data = Labelled(self.label[labelled], predictions, groups, Task.BINARY, design=self.design)
-        ScoreEvaluation(table, bins).run(data)
-
-
-def _without_debiased_gaps(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Leave out the gaps less what chance adds to them.
-
-    That is what a bootstrap of counts corrects; where labels are missing, more is unknown.
-    """
-    is_gap = metrics["metric"].isin(metrics_of(BINARY, "widest"))
-    kept = ~is_gap | (metrics["statistic"] != DEBIASED)
-    return metrics[kept].reset_index(drop=True)
-
-
-def _with_draws(counts: GroupCounts, evaluator: Evaluator, seed: int) -> GroupCounts:
-    """Add posterior draws to counts, from which probabilities are estimated."""
-    if not isinstance(counts.intervals, CountIntervals):
-        return counts
-    generator = rng(seed, "settled", counts.attribute)
-    draws = posterior_draws(counts.counts, evaluator.draws, generator, alpha=evaluator.alpha)
-    return replace(counts, intervals=replace(counts.intervals, draws=draws))
+        evaluate_scores(table, data, bins)

@@ -28,11 +28,9 @@ from fairbench.evaluation.table import (
     IN_STRATUM,
     STANDARDISED,
     VALUE,
-    About,
     Block,
     MetricTable,
     Setting,
-    SomeGroups,
     Statuses,
     Where,
 )
@@ -43,15 +41,7 @@ from fairbench.inference.gaps import (
 )
 from fairbench.inference.pooled import Generators
 from fairbench.inference.rates import Limits
-from fairbench.metrics.registry import (
-    BINARY,
-    Counts,
-    Metric,
-    Rate,
-    binary_confusion,
-    metrics_of,
-    shares_of,
-)
+from fairbench.metrics import registry
 
 MOST_STRATA = 500
 
@@ -101,39 +91,93 @@ class Stratified:
     groups: tuple[str, ...]
     within: str
     strata: tuple[str, ...]
-    counts: Counts
+    counts: registry.Counts
 
     @classmethod
     def of(cls, groups: Groups, strata: pd.Series, target: Floats, hard: Floats) -> Stratified:
         """Count rows (n,) of one split."""
         levels = tuple(map(str, strata.cat.categories))
         cell = groups.codes * len(levels) + strata.cat.codes.to_numpy(np.intp)
-        counts = binary_confusion(target, hard, cell, n_groups=len(groups) * len(levels))
+        counts = registry.binary_confusion(target, hard, cell, n_groups=len(groups) * len(levels))
         counts = counts.reshape(len(groups), len(levels), 4)
         return cls(groups.attribute, groups.names, str(strata.name), levels, counts)
 
     @cached_property
-    def _standardised(self) -> dict[Rate, StandardisedRates]:
+    def _standardised(self) -> dict[registry.Rate, StandardisedRates]:
         return {}
 
-    def rows(self, rate: Rate) -> NDArray[np.int64]:
+    def rows(self, rate: registry.Rate) -> NDArray[np.int64]:
         """Return the number of rows (G, K) in a rate's denominator."""
-        sizes: NDArray[np.int64] = shares_of([rate], self.counts)[1][0].astype(np.int64)
+        sizes: NDArray[np.int64] = registry.shares_of([rate], self.counts)[1][0].astype(np.int64)
         return sizes
 
-    def standardised(self, rate: Rate) -> StandardisedRates:
+    def standardised(self, rate: registry.Rate) -> StandardisedRates:
         """Return the standardised rates of all pairs of groups."""
         if rate not in self._standardised:
-            successes, sizes = shares_of([rate], self.counts)
+            successes, sizes = registry.shares_of([rate], self.counts)
             self._standardised[rate] = StandardisedRates.of(successes[0], sizes[0])
         return self._standardised[rate]
 
-    def left_out(self, rate: Rate, pairs: Mask) -> list[str]:
+    def left_out(self, rate: registry.Rate, pairs: Mask) -> list[str]:
         """Return the strata that have rows, but not of both groups of each of the pairs (G, G)."""
         has_rows = self.rows(rate) > 0
         shared = has_rows[:, None] & has_rows[None]
         missing = np.asarray(has_rows.any(axis=0) & (~shared & pairs[..., None]).any(axis=(0, 1)))
         return [name for name, out in zip(self.strata, missing, strict=True) if out]
+
+    def weakest(
+        self, metric: registry.Metric, pairs: Sequence[tuple[int, int]], minimum: int
+    ) -> tuple[int, str]:
+        """Return the size of the smallest group of the pairs, and the reason of a flag, if any.
+
+        Pairs that share no stratum are left out, unless no pair shares any.
+        """
+        fewest = []
+        reasons = []
+        for rate in metric.rates:
+            rates = self.standardised(rate)
+            compared = [pair for pair in pairs if rates.rows[pair]]
+            not_compared = [pair for pair in pairs if not rates.rows[pair]]
+            if not compared:
+                return 0, self._why_no_rows(rate, pairs[0])
+            sizes = {
+                (int(rates.rows[g, other]), self.groups[g])
+                for pair in compared
+                for g, other in (pair, pair[::-1])
+            }
+            fewest.append(min(sizes))
+            if not_compared:
+                why = self._why_no_rows(rate, not_compared[0])
+                reasons.append(f"without a pair of groups: {why}")
+            elif why := self._why_not_everyone(rate, compared):
+                reasons.append(why)
+        n_rows, group = min(fewest)
+        if n_rows < minimum:
+            return n_rows, f"n={n_rows} in group '{group}'"
+        return n_rows, reasons[0] if reasons else ""
+
+    def _why_not_everyone(self, rate: registry.Rate, pairs: Sequence[tuple[int, int]]) -> str:
+        """Return which strata the comparisons leave out, if any, and the share that remains."""
+        rates = self.standardised(rate)
+        compared = np.zeros(rates.value.shape, bool)
+        compared[tuple(zip(*pairs, strict=True))] = True
+        left_out = self.left_out(rate, compared)
+        if not left_out:
+            return ""
+        covered = min(rates.covered[pair] for pair in pairs)
+        listed = ", ".join(map(quoted, left_out[:3]))
+        rest = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
+        return (
+            f"of {covered:.1%} of these people: without {listed}{rest}, where a group has no rows"
+        )
+
+    def _why_no_rows(self, rate: registry.Rate, pair: tuple[int, int]) -> str:
+        """Return why a rate cannot be compared between two groups: one is empty, or no overlap."""
+        sizes = self.rows(rate).sum(axis=1)
+        for g in pair:
+            if not sizes[g]:
+                return f"{rate.empty} in group '{self.groups[g]}'"
+        return f"no stratum has rows of both '{self.groups[pair[0]]}' and '{self.groups[pair[1]]}'"
 
 
 def evaluate_within(
@@ -151,32 +195,20 @@ def evaluate_within(
     strata : (n,) the stratum of each row of one split, as :func:`strata_of` returns them.
     """
     hard = data.column("prediction")
+    names = tuple(map(str, strata.cat.categories))
+    each = [*generators] * len(names)
     for groups in data.coded.values():
         counted = Stratified.of(groups, strata, data.target, hard)
-        _add_strata(table, evaluation, groups, strata, data.target, hard, generators)
-        _Standardising(table, counted, evaluation.level).add()
-
-
-def _add_strata(
-    table: MetricTable,
-    evaluation: GroupEvaluation,
-    groups: Groups,
-    strata: pd.Series,
-    target: Floats,
-    hard: Floats,
-    generators: Generators,
-) -> None:
-    """Add the values of every stratum, evaluated as if each were a split."""
-    names = tuple(map(str, strata.cat.categories))
-    of_strata = replace(table.without_rows(), splits=tuple(range(len(names))))
-    codes = strata.cat.codes.to_numpy(np.intp) * len(groups) + groups.codes
-    cells = replace(groups, codes=codes, splits=len(names))
-    replace(evaluation, table=of_strata).add_attribute(
-        cells, target, hard, [*generators] * len(names)
-    )
-    for block in of_strata.blocks:
-        if chosen := [m for m, name in enumerate(block.statistics) if name == VALUE]:
-            table.blocks.append(_by_stratum(block.subset(chosen), str(strata.name), names))
+        # The values of every stratum, evaluated as if each were a split.
+        of_strata = replace(table.without_rows(), splits=tuple(range(len(names))))
+        codes = strata.cat.codes.to_numpy(np.intp) * len(groups) + groups.codes
+        cells = replace(groups, codes=codes, splits=len(names))
+        counts = evaluation.count(cells, data.target, hard, each)
+        replace(evaluation, table=of_strata).add_counts(counts, each)
+        for block in of_strata.blocks:
+            if chosen := [m for m, name in enumerate(block.statistics) if name == VALUE]:
+                table.blocks.append(_by_stratum(block.subset(chosen), str(strata.name), names))
+        _add_standardised(table, counted, evaluation.level)
 
 
 def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
@@ -196,158 +228,65 @@ def _by_stratum(block: Block, within: str, names: Sequence[str]) -> Block:
             for name in names
         ),
         splits=np.zeros(1, np.intp),
-        status=Statuses(*(one_split(array) for array in block.status)),
+        status=block.status.apply(one_split),
         is_row=None if block.is_row is None else one_split(block.is_row),
-        limits=Limits(*map(one_split, block.limits)),
+        limits=block.limits.apply(one_split),
         n=one_split(block.n),
     )
 
 
-@dataclass(frozen=True)
-class _Standardising:
-    """Adds the standardised rows of one attribute to a table."""
+def _add_standardised(table: MetricTable, counted: Stratified, level: float) -> None:
+    """Add the standardised rates, differences and ratios to the reference, and largest gaps."""
 
-    table: MetricTable
-    counted: Stratified
-    level: float
-
-    def add(self) -> None:
-        """Add rates, differences and ratios to the reference, and largest gaps."""
-        self._add_rates()
-        if len(self.counted.groups) > 1:
-            self._add_pairs()
-            self._add_gaps()
-
-    def _add_rates(self) -> None:
-        """Add each group's rates over the strata that it has rows in."""
-        groups = range(len(self.counted.groups))
-        where = SomeGroups(self.counted.attribute, self.counted.groups)
-        for metric in metrics_of(BINARY, "rate").values():
-            if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
-                rates = self.counted.standardised(metric.rates[0])
-                limits = _take_pairs(rates.limits(level=self.level), groups, groups)
-                self._add(metric, where, limits, [[(g, g)] for g in groups])
-
-    def _add_pairs(self) -> None:
-        """Add differences from the reference's rate, and ratios to it."""
-        others = range(1, len(self.counted.groups))
-        where = SomeGroups(self.counted.attribute, self.counted.groups[1:])
-        for metric in metrics_of(BINARY, "difference", "ratio").values():
-            rates = self.counted.standardised(metric.rates[0])
-            is_ratio = metric.interval == "ratio"
-            limits = (rates.ratios if is_ratio else rates.differences)(level=self.level)
-            to_reference = _take_pairs(limits, others, [0] * len(others))
-            self._add(metric, where, to_reference, [[(g, 0)] for g in others])
-
-    def _add_gaps(self) -> None:
-        """Add the largest gaps of any two groups, and the ratio of selection rates."""
-        where = Where(self.counted.attribute)
-        groups = range(len(self.counted.groups))
-        for metric in metrics_of(BINARY, "widest").values():
-            rates = [self.counted.standardised(rate) for rate in metric.rates]
-            among = [of_pairs.compared() for of_pairs in rates]
-            if metric.is_gap:
-                limits, _ = largest_difference(rates, among, level=self.level)
-            elif len(groups) == 2:
-                limits = _take_pairs(rates[0].ratios(level=self.level), [1], [0])
-            else:
-                limits = smallest_standardised_ratio(rates[0], among[0], level=self.level)
-            all_pairs = [(group, other) for group in groups for other in groups if group < other]
-            one_value = Limits(*(np.reshape(limit, 1) for limit in limits))
-            self._add(metric, where, one_value, [all_pairs])
-
-    def _add(
-        self,
-        metric: Metric,
-        where: About,
+    def add(
+        metric: registry.Metric,
+        names: tuple[str, ...],
         limits: Limits,
         pairs_of_values: Sequence[Sequence[tuple[int, int]]],
     ) -> None:
-        """Add values with their statuses.
-
-        Parameters
-        ----------
-        limits : (V,) the values with their limits.
-        pairs_of_values : (V,) the pairs of groups that each value compares.
-        """
-        n_rows = np.zeros(len(limits.value), np.int64)
-        reasons = []
-        for i, pairs in enumerate(pairs_of_values):
-            n_rows[i], reason = self._weakest(metric, pairs)
-            reasons.append(reason)
+        """Add values (V,) with their statuses, from the pairs of groups that each compares."""
+        weakest = [counted.weakest(metric, pairs, table.minimum) for pairs in pairs_of_values]
+        n_rows = np.array([rows for rows, _ in weakest], np.int64)
         status = Statuses.ok(limits.value.shape)
         no_rows = n_rows == 0
-        status.flag(no_rows, "undefined", lambda i: reasons[i])
+        status.flag(no_rows, "undefined", lambda i: weakest[i][1])
         status.flag(np.isnan(limits.value) & ~no_rows, "undefined", "the rate compared with is 0")
-        lacking = np.array([bool(reason) for reason in reasons]) & status.is_ok
-        status.flag(lacking, "insufficient", lambda i: reasons[i])
-        shape = 1, 1, len(limits.value)
-        self.table.add(
+        lacking = np.array([bool(reason) for _, reason in weakest]) & status.is_ok
+        status.flag(lacking, "insufficient", lambda i: weakest[i][1])
+        table.add(
             metric.name,
-            limits.value.reshape(shape),
-            n_rows.reshape(shape),
-            where,
+            limits.value,
+            n_rows,
+            Where(counted.attribute, names),
             statistic=STANDARDISED,
-            setting=Setting(within=self.counted.within),
-            interval=(limits.lower.reshape(shape), limits.upper.reshape(shape)),
-            status=Statuses(*(array.reshape(shape) for array in status)),
+            setting=Setting(within=counted.within),
+            interval=limits[1:],
+            status=status,
             bounded=bool((~no_rows).all()),
         )
 
-    def _weakest(self, metric: Metric, pairs: Sequence[tuple[int, int]]) -> tuple[int, str]:
-        """Return the size of the smallest group of the pairs, and the reason of a flag, if any.
-
-        Pairs that share no stratum are left out, unless no pair shares any.
-        """
-        fewest = []
-        reasons = []
-        for rate in metric.rates:
-            rates = self.counted.standardised(rate)
-            compared = [pair for pair in pairs if rates.rows[pair]]
-            not_compared = [pair for pair in pairs if not rates.rows[pair]]
-            if not compared:
-                return 0, self._why_no_rows(rate, pairs[0])
-            sizes = {
-                (int(rates.rows[g, other]), self.counted.groups[g])
-                for pair in compared
-                for g, other in (pair, pair[::-1])
-            }
-            fewest.append(min(sizes))
-            if not_compared:
-                why = self._why_no_rows(rate, not_compared[0])
-                reasons.append(f"without a pair of groups: {why}")
-            elif why := self._why_not_everyone(rate, compared):
-                reasons.append(why)
-        n_rows, group = min(fewest)
-        if n_rows < self.table.minimum:
-            return n_rows, f"n={n_rows} in group '{group}'"
-        return n_rows, reasons[0] if reasons else ""
-
-    def _why_not_everyone(self, rate: Rate, pairs: Sequence[tuple[int, int]]) -> str:
-        """Return which strata the comparisons leave out, if any, and the share that remains."""
-        rates = self.counted.standardised(rate)
-        compared = np.zeros(rates.value.shape, bool)
-        compared[tuple(zip(*pairs, strict=True))] = True
-        left_out = self.counted.left_out(rate, compared)
-        if not left_out:
-            return ""
-        covered = min(rates.covered[pair] for pair in pairs)
-        listed = ", ".join(map(quoted, left_out[:3]))
-        rest = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
-        return (
-            f"of {covered:.1%} of these people: without {listed}{rest}, where a group has no rows"
-        )
-
-    def _why_no_rows(self, rate: Rate, pair: tuple[int, int]) -> str:
-        """Return why a rate cannot be compared between two groups: one is empty, or no overlap."""
-        groups = self.counted.groups
-        sizes = self.counted.rows(rate).sum(axis=1)
-        for g in pair:
-            if not sizes[g]:
-                return f"{rate.empty} in group '{groups[g]}'"
-        return f"no stratum has rows of both '{groups[pair[0]]}' and '{groups[pair[1]]}'"
-
-
-def _take_pairs(limits: Limits, first: Sequence[int], second: Sequence[int]) -> Limits:
-    """Return the limits (..., P) of P pairs of groups, out of those of all pairs (..., G, G)."""
-    return Limits(*(limit[..., list(first), list(second)] for limit in limits))
+    groups, others = range(len(counted.groups)), range(1, len(counted.groups))
+    # Each group's rates over the strata that it has rows in.
+    for metric in registry.metrics_of(registry.BINARY, "rate").values():
+        if len(metric.rates) == 1 and metric.rates[0].weights == (1, 1):
+            limits = counted.standardised(metric.rates[0]).limits(level=level)
+            add(metric, counted.groups, limits.apply(np.diagonal), [[(g, g)] for g in groups])
+    if len(groups) == 1:
+        return
+    for metric in registry.metrics_of(registry.BINARY, "difference", "ratio").values():
+        standardised = counted.standardised(metric.rates[0])
+        is_ratio = metric.interval == "ratio"
+        limits = (standardised.ratios if is_ratio else standardised.differences)(level=level)
+        to_reference = limits.apply(lambda limit: limit[1:, 0])
+        add(metric, counted.groups[1:], to_reference, [[(g, 0)] for g in others])
+    all_pairs = [(group, other) for group in groups for other in groups if group < other]
+    for metric in registry.metrics_of(registry.BINARY, "widest").values():
+        rates = [counted.standardised(rate) for rate in metric.rates]
+        among = [of_pairs.compared() for of_pairs in rates]
+        if metric.is_gap:
+            limits, _ = largest_difference(rates, among, level=level)
+        elif len(groups) == 2:
+            limits = rates[0].ratios(level=level).apply(lambda limit: limit[1, 0])
+        else:
+            limits = smallest_standardised_ratio(rates[0], among[0], level=level)
+        add(metric, ("",), limits.apply(lambda limit: np.reshape(limit, 1)), [all_pairs])

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -28,40 +28,20 @@ from fairbench.evaluation.table import (
     setting_codes,
     values_of,
 )
+from fairbench.inference import repeats
 from fairbench.inference.gaps import probability_below
 from fairbench.inference.rates import Limits, quantile, rate_limits
-from fairbench.inference.repeats import (
-    FOLDS,
-    ONE,
-    REPEATS,
-    SAME,
-    RunRates,
-    Splits,
-    finite_mean,
-    largest_mean_gap,
-    mean_limits,
-    mean_ratios,
-    smallest_mean_ratio,
-)
-from fairbench.metrics.registry import (
-    BINARY,
-    MULTICLASS,
-    REGRESSION,
-    Metric,
-    declared,
-    find,
-    metrics_of,
-)
+from fairbench.metrics import registry
 
 # The first columns of a table of runs: error, uncertainty, and differences between groups.
 HEADLINES: Mapping[str, Mapping[str, str]] = {
-    BINARY: {"error": "error_rate", "log loss": "log_loss", "gap": "equalized_odds"},
-    MULTICLASS: {
+    registry.BINARY: {"error": "error_rate", "log loss": "log_loss", "gap": "equalized_odds"},
+    registry.MULTICLASS: {
         "error": "error_rate",
         "log loss": "log_loss",
         "gap": "equal_opportunity_class_mean",
     },
-    REGRESSION: {"error": "rmse", "log loss": "nll", "gap": "statistical_parity"},
+    registry.REGRESSION: {"error": "rmse", "log loss": "nll", "gap": "statistical_parity"},
 }
 # What stands beside a gap among more than two groups, which chance makes larger.
 DEBIASED_MEANS = f"{DEBIASED}: the gap less what chance adds to the largest of more than two groups"
@@ -84,10 +64,10 @@ def headlines(summary: pd.DataFrame, protect: str) -> dict[str, Estimate]:
 
 def task_of(summary: pd.DataFrame) -> str:
     """Return what a run predicts, by the metrics that it has."""
-    if not (summary["metric"] == HEADLINES[BINARY]["error"]).any():
-        return REGRESSION
+    if not (summary["metric"] == HEADLINES[registry.BINARY]["error"]).any():
+        return registry.REGRESSION
     of_classes = (summary["metric"] == "base_rate") & summary["outcome"].notna()
-    return MULTICLASS if of_classes.any() else BINARY
+    return registry.MULTICLASS if of_classes.any() else registry.BINARY
 
 
 def estimate(summary: pd.DataFrame, metric: str, protect: str) -> Estimate:
@@ -115,7 +95,11 @@ def debiased_gaps(rows: pd.DataFrame, summary: pd.DataFrame) -> Floats:
     summary : the whole summary, of one run or of several.
     """
     keys = [name for name in _KEYS if name in summary]
-    gaps = [name for name, metric in metrics_of(BINARY, "widest").items() if metric.is_gap]
+    gaps = [
+        name
+        for name, metric in registry.metrics_of(registry.BINARY, "widest").items()
+        if metric.is_gap
+    ]
     debiased = summary[(summary["statistic"] == DEBIASED) & summary["metric"].isin(gaps)]
     mean_of = dict(zip(_as_texts(debiased[keys]), debiased["mean"], strict=True))
     return np.array([mean_of.get(key, np.nan) for key in _as_texts(rows[keys])], float)
@@ -199,7 +183,14 @@ def summarise(
     del summary_rows["_setting"]
     summary = pd.concat([summary_rows, means], axis=1)
     summary = summary.assign(lower=lower, upper=upper, estimand=estimand)
-    statuses = _flag_outside(summary, _statuses(metrics, cell, len(means)))
+    statuses = _statuses(metrics, cell, len(means))
+    # Means that lie outside their intervals and have no other flag.
+    slack = 1e-12
+    outside = means["mean"].to_numpy() < lower - slack
+    outside |= means["mean"].to_numpy() > upper + slack
+    outside &= (statuses["status"] == "ok").to_numpy()
+    statuses.loc[outside, "status"] = "insufficient"
+    statuses.loc[outside, "reason"] = _OUTSIDE
     summary = pd.concat([summary[[*summary_rows, *_COLUMNS]], statuses], axis=1)
     return summary.assign(
         **{name: settings[name].array.take(setting) for name in SETTINGS if name in settings}
@@ -273,18 +264,6 @@ def _statuses(metrics: pd.DataFrame, cell: Cells, n_cells: int) -> pd.DataFrame:
     return pd.DataFrame({"status": statuses, "reason": pd.array(reason, dtype="str")})
 
 
-def _flag_outside(summary: pd.DataFrame, statuses: pd.DataFrame) -> pd.DataFrame:
-    """Flag means that lie outside their intervals and have no other flag."""
-    mean = summary["mean"].to_numpy()
-    slack = 1e-12
-    outside = mean < summary["lower"].to_numpy() - slack
-    outside |= mean > summary["upper"].to_numpy() + slack
-    outside &= (statuses["status"] == "ok").to_numpy()
-    statuses.loc[outside, "status"] = "insufficient"
-    statuses.loc[outside, "reason"] = _OUTSIDE
-    return statuses
-
-
 def _runs(
     metrics: pd.DataFrame, cell: Cells, keys: pd.DataFrame, per: Sequence[str], level: float
 ) -> Iterator[tuple[Cells, _Run]]:
@@ -326,20 +305,9 @@ def _runs(
         yield cells, run_of_cells
 
 
-class _CellLimits(NamedTuple):
-    """The limits of the intervals of some metrics of a run.
-
-    Attributes
-    ----------
-    cells : the numbers of these metrics' cells.
-    limits : the limits, one pair for each cell.
-    of_mean_rates : whether the estimand is the comparison of the groups' mean rates, rather than
-        the mean of the splits' values.
-    """
-
-    cells: Cells
-    limits: Limits
-    of_mean_rates: bool = False
+# The numbers of some metrics' cells, the limits of each, and whether the estimand is the comparison
+# of the groups' mean rates, rather than the mean of the splits' values.
+_CellLimits = tuple[Cells, Limits, bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,12 +337,11 @@ class _Run:
         """Return the lower and upper limits (C,), and each interval's estimand."""
         lower, upper = self.limits.lower[:, 0], self.limits.upper[:, 0]
         of_mean_rates = np.zeros(len(self.n), bool)
-        if self.splits.kind != ONE:
+        if self.splits.kind != repeats.ONE:
             lower, upper = self._value_limits()
-            for from_rates in (self._rate_limits(), *self._comparison_limits()):
-                lower[from_rates.cells] = from_rates.limits.lower
-                upper[from_rates.cells] = from_rates.limits.upper
-                of_mean_rates[from_rates.cells] = from_rates.of_mean_rates
+            for cells, limits, of_rates in (self._rate_limits(), *self._comparison_limits()):
+                _, lower[cells], upper[cells] = limits
+                of_mean_rates[cells] = of_rates
         no_interval = np.isnan(lower) | np.isnan(upper)
         mean_estimand = self.splits.estimand
         rates_estimand = mean_estimand + _OF_RATES
@@ -386,14 +353,16 @@ class _Run:
         )
 
     @cached_property
-    def splits(self) -> Splits:
+    def splits(self) -> repeats.Splits:
         """How the splits share rows."""
-        repeats, folds = (len(np.unique(column)) for column in self.split_keys.T)
+        n_repeats, folds = (len(np.unique(column)) for column in self.split_keys.T)
         if folds > 1:
-            return Splits(FOLDS, repeats, 1 / folds)
-        if repeats == 1:
-            return Splits(ONE)
-        return Splits(SAME if self._same_rows() else REPEATS, repeats, self._test_share())
+            return repeats.Splits(repeats.FOLDS, n_repeats, 1 / folds)
+        if n_repeats == 1:
+            return repeats.Splits(repeats.ONE)
+        return repeats.Splits(
+            repeats.SAME if self._same_rows() else repeats.REPEATS, n_repeats, self._test_share()
+        )
 
     def _same_rows(self) -> bool:
         """Say whether all repeats seem to test the same people.
@@ -420,8 +389,8 @@ class _Run:
         They are computed from the splits' own intervals. Smooth metrics without such intervals
         have limits from the spread of the repeats. Limits from rates of counts replace some later.
         """
-        metrics = [find(name) for name in self.metric]
-        means = mean_limits(
+        metrics = [registry.find(name) for name in self.metric]
+        means = repeats.mean_limits(
             self.limits.value, self.limits.lower, self.limits.upper, self.splits, level=self.level,
             ratio=np.array([name.endswith("_ratio") for name in self.metric], bool),
             chance=np.where(self.metric == "roc_auc", 0.5, np.nan),
@@ -439,8 +408,8 @@ class _Run:
         # split's interval.
         is_folded = [metric is not None and _is_folded(metric) for metric in metrics]
         is_averaged = np.array(is_folded, bool) | (np.isfinite(self.limits.value).sum(axis=1) == 1)
-        lower[is_averaged] = finite_mean(self.limits.lower[is_averaged])
-        upper[is_averaged] = finite_mean(self.limits.upper[is_averaged])
+        lower[is_averaged] = repeats.finite_mean(self.limits.lower[is_averaged])
+        upper[is_averaged] = repeats.finite_mean(self.limits.upper[is_averaged])
         # Where no split has an interval, only means of smooth metrics have one.
         has_limits = np.isfinite(self.limits.lower).any(axis=1) | np.isin(self.metric, _SMOOTH)
         lower[~has_limits] = np.nan
@@ -451,12 +420,12 @@ class _Run:
         """Return the limits of the mean rates of counts."""
         cells = np.flatnonzero(np.isin(self.metric, _rates_of_counts()))
         cells = cells[np.isfinite(self.limits.value[cells]).any(axis=1)]
-        return _CellLimits(cells, self._rates(cells[:, None]).limits().take(0))
+        return cells, self._rates(cells[:, None]).limits().take(0), False
 
-    def _rates(self, cells: Cells, n_rates: int = 1) -> RunRates:
+    def _rates(self, cells: Cells, n_rates: int = 1) -> repeats.RunRates:
         """Return the rates in some cells; intervals hold for `n_rates` of them at once."""
         sizes = self.n[cells] / self._design_effect(cells)[..., None]
-        return RunRates(self.limits.value[cells], sizes, self.splits, self.level, n_rates)
+        return repeats.RunRates(self.limits.value[cells], sizes, self.splits, self.level, n_rates)
 
     def _design_effect(self, cells: Cells) -> Floats:
         """Return the design effect of each cell: the variance factor of weights and clusters.
@@ -509,8 +478,8 @@ class _Run:
             others, rate_cells = (np.stack(column) for column in zip(*cell_pairs, strict=True))
             rates = self._rates(rate_cells)
             is_ratio = kind == "ratio"
-            limits = mean_ratios(rates) if is_ratio else rates.against_first()
-            yield _CellLimits(others, limits, of_mean_rates=is_ratio)
+            limits = repeats.mean_ratios(rates) if is_ratio else rates.against_first()
+            yield others, limits, is_ratio
 
     def _gap_limits(self, metrics: Mapping[str, Mapping[str, int]]) -> Iterator[_CellLimits]:
         """Yield the limits of an attribute's largest gaps and smallest ratios.
@@ -529,35 +498,32 @@ class _Run:
         for (is_gap, n_rates, _), batch in batches.items():
             gap_cells = np.array([cell for cell, _ in batch])
             rate_cells = np.stack([cells_of_gap for _, cells_of_gap in batch], axis=1)
-            limits = self._gaps(rate_cells, n_rates, is_gap=is_gap)
-            yield _CellLimits(gap_cells, limits, of_mean_rates=True)
-
-    def _gaps(self, rate_cells: Cells, n_rates: int, *, is_gap: bool) -> Limits:
-        """Return largest gaps or smallest ratios (M,), of rates in cells (n_rates, M, G)."""
-        rates = [self._rates(cells, n_rates) for cells in rate_cells]
-        if is_gap:
-            return largest_mean_gap(*rates)
-        if rate_cells.shape[-1] == 2:
-            return mean_ratios(rates[0]).take(0)
-        return smallest_mean_ratio(rates[0])
+            rates = [self._rates(cells, n_rates) for cells in rate_cells]
+            if is_gap:
+                limits = repeats.largest_mean_gap(*rates)
+            elif rate_cells.shape[-1] == 2:
+                limits = repeats.mean_ratios(rates[0]).take(0)
+            else:
+                limits = repeats.smallest_mean_ratio(rates[0])
+            yield gap_cells, limits, True
 
 
 @lru_cache(maxsize=1)
 def _rates_of_counts() -> list[str]:
     """Return the names of the shares of rows, in which every row counts as one."""
-    rates = metrics_of(BINARY, "rate").values()
+    rates = registry.metrics_of(registry.BINARY, "rate").values()
     names = [rate.name for rate in rates if [term.weights for term in rate.rates] == [(1, 1)]]
     return [*names, "coverage", "empty_sets", "infinite_intervals", "truncated_rows"]
 
 
-def _comparison_metrics() -> Mapping[str, Metric]:
+def _comparison_metrics() -> Mapping[str, registry.Metric]:
     """Return the metrics that compare groups, by name."""
-    return metrics_of(BINARY, "difference", "ratio", "widest")
+    return registry.metrics_of(registry.BINARY, "difference", "ratio", "widest")
 
 
 def _comparisons(
     metrics: Mapping[str, Mapping[str, int]],
-) -> Iterator[tuple[Metric, Mapping[str, int]]]:
+) -> Iterator[tuple[registry.Metric, Mapping[str, int]]]:
     """Yield an attribute's metrics that compare groups, with their cells, if their rates exist."""
     for name, cells in metrics.items():
         metric = _comparison_metrics().get(name)
@@ -573,12 +539,12 @@ def _is_share(metric: str) -> bool:
 @lru_cache(maxsize=1)
 def _at_most_one() -> frozenset[str]:
     """Return the names of metrics that are never above 1: shares, their gaps and differences."""
-    bounded = [metric for metric in declared() if metric.at_most == 1]
+    bounded = [metric for metric in registry.declared() if metric.at_most == 1]
     shares = [metric.name for metric in bounded if metric.interval != "explained"]
     compared = {f"{name}_{form}" for name in shares for form in ("gap", "difference")}
     return frozenset({metric.name for metric in bounded} | compared | SHARES)
 
 
-def _is_folded(metric: Metric) -> bool:
+def _is_folded(metric: registry.Metric) -> bool:
     """Say whether noise may bias a metric upwards, as it does a largest gap."""
     return metric.interval in ("widest", "bootstrap", "none") and metric.name not in _SMOOTH

@@ -25,8 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -46,27 +45,39 @@ STATISTICS = (
     *(IN_STRATUM, STANDARDISED),
 )
 KEYS = ("repeat", "fold", "variant")
-# What a metric was taken at, with the type of each column.
-SETTINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "rate": "float64",  # share of rows abstained on
-        "feature": "category",
-        "bins": "Int64",  # bins of a diagram or a calibration error
-        "bin": "Int64",  # which of them, from 0
-        "binning": "category",  # bins of equal "width" or equal "mass"
-        "variants": "Int64",  # how many variants of a method were compared
-        "quantile": "float64",  # of the individuals
-        "level": "float64",  # probability of a prediction interval
-        "epsilon": "float64",  # the gap that makes no practical difference
-        "band": "float64",  # the distance of a ratio from 1 that does not
-        "constraint": "category",  # the metric that thresholds keep small
-        "relaxation": "float64",  # how large they let it be
-        "outcome": "category",  # TN, FP, FN, TP
-        "k": "Int64",  # nearest neighbours
-    }
-)
-# The columns that make the strata, such as ``age``, and the stratum; only with strata.
-STRATA: Mapping[str, str] = MappingProxyType({"within": "category", "stratum": "category"})
+
+
+class Setting(NamedTuple):
+    """The setting of a metric, such as a rate or a level; None where it does not apply.
+
+    The last two are the columns that make the strata, such as ``age``, and the stratum.
+    """
+
+    rate: float | None = None  # share of rows abstained on
+    feature: str | None = None
+    bins: int | None = None  # bins of a diagram or a calibration error
+    bin: int | None = None  # which of them, from 0
+    binning: str | None = None  # bins of equal "width" or equal "mass"
+    variants: int | None = None  # how many variants of a method were compared
+    quantile: float | None = None  # of the individuals
+    level: float | None = None  # probability of a prediction interval
+    epsilon: float | None = None  # the gap that makes no practical difference
+    band: float | None = None  # the distance of a ratio from 1 that does not
+    constraint: str | None = None  # the metric that thresholds keep small
+    relaxation: float | None = None  # how large they let it be
+    outcome: str | None = None  # TN, FP, FN, TP
+    k: int | None = None  # nearest neighbours
+    within: str | None = None
+    stratum: str | None = None
+
+
+_TYPES = {
+    name: {float: "float64", int: "Int64", str: "category"}[get_args(hint)[0]]
+    for name, hint in get_type_hints(Setting).items()
+}
+# What a metric was taken at, with the type of each column; and those that only strata have.
+STRATA: Mapping[str, str] = {name: _TYPES[name] for name in ("within", "stratum")}
+SETTINGS: Mapping[str, str] = {name: _TYPES[name] for name in _TYPES if name not in STRATA}
 COLUMNS = (
     *("metric", "statistic", "attribute", "group"),
     *("value", "lower", "upper", "n", "status", "reason"),
@@ -94,7 +105,7 @@ def setting_codes(metrics: pd.DataFrame) -> tuple[NDArray[np.intp], pd.DataFrame
     (n,) codes 0, 1 ... in the order of their first rows, and a data frame of one row per code with
     the columns of `SETTINGS` and `STRATA` that `metrics` has.
     """
-    names = [name for name in (*SETTINGS, *STRATA) if name in metrics]
+    names = [name for name in Setting._fields if name in metrics]
     code = np.zeros(len(metrics), np.intp)
     for name in names:
         if metrics[name].notna().any():
@@ -142,27 +153,24 @@ def status_text(status: str, reason: str) -> str:
 COSTS = ("fit_seconds", "predict_seconds")  # metrics that differ each time they are computed
 CHOSEN_RATE = "abstention_chosen_rate"
 # Why statistics have no interval, and values of some metrics; of others, none is known to hold.
-_OF_STATISTICS: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys((BELOW_EPSILON, WORST, OUTSIDE_BAND), "it is a probability itself"),
-        PAIRS_THAT_DIFFER: "it counts what is sure",
-        DEBIASED: "see that of the gap itself",
-    }
-)
-_OF_VALUES: Mapping[str, str] = MappingProxyType(
-    {**dict.fromkeys(COSTS, "it was measured"), CHOSEN_RATE: "it was chosen"}
-)
+_WITHOUT_INTERVAL: Mapping[str, str] = {
+    **dict.fromkeys((BELOW_EPSILON, WORST, OUTSIDE_BAND), "it is a probability itself"),
+    PAIRS_THAT_DIFFER: "it counts what is sure",
+    DEBIASED: "see that of the gap itself",
+    **dict.fromkeys(COSTS, "it was measured"),
+    CHOSEN_RATE: "it was chosen",
+}
 
 
 def without_interval(metric: str, statistic: str = VALUE) -> str:
     """Return why a row has no interval."""
-    reasons, name = (_OF_VALUES, metric) if statistic == VALUE else (_OF_STATISTICS, statistic)
-    return f"no interval: {reasons.get(name, 'none is known to hold')}"
+    about = metric if statistic == VALUE else statistic
+    return f"no interval: {_WITHOUT_INTERVAL.get(about, 'none is known to hold')}"
 
 
 def records(metrics: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows as dictionaries, each with the settings that it has."""
-    settings = {**SETTINGS, **STRATA}
+    settings = Setting._fields
     return [
         {name: value for name, value in row.items() if name not in settings or not pd.isna(value)}
         for row in metrics.to_dict("records")
@@ -195,43 +203,10 @@ class About(Protocol):
 
 
 class Where(NamedTuple):
-    """Whom one value is about: a group of an attribute, an attribute, or everyone."""
+    """Whom values are about: some groups of an attribute, an attribute, or everyone."""
 
     attribute: str = ""
-    group: str = ""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The group alone."""
-        return (self.group,)
-
-
-class SomeGroups(NamedTuple):
-    """Whom values are about: some groups of an attribute."""
-
-    attribute: str
-    names: tuple[str, ...]
-
-
-class Setting(NamedTuple):
-    """The setting of a metric, such as a rate or a level; None where it does not apply."""
-
-    rate: float | None = None
-    feature: str | None = None
-    bins: int | None = None
-    bin: int | None = None
-    binning: str | None = None
-    variants: int | None = None
-    quantile: float | None = None
-    level: float | None = None
-    epsilon: float | None = None
-    band: float | None = None
-    constraint: str | None = None
-    relaxation: float | None = None
-    outcome: str | None = None
-    k: int | None = None
-    within: str | None = None
-    stratum: str | None = None
+    names: tuple[str, ...] = ("",)
 
 
 class Status(NamedTuple):
@@ -268,8 +243,7 @@ class Statuses:
     def of(cls, status: Status | Statuses, shape: tuple[int, ...]) -> Statuses:
         """Return new arrays of a shape, from one status or from statuses that broadcast to it."""
         if isinstance(status, Statuses):
-            arrays = (np.broadcast_to(array, shape).copy() for array in status)
-            return cls(*arrays)
+            return status.apply(lambda array: np.broadcast_to(array, shape).copy())
         kind = np.full(shape, _CODES[status.kind], np.int8)
         return cls(kind, np.full(shape, status.reason, object))
 
@@ -279,9 +253,9 @@ class Statuses:
         return cls.of(OK, shape)
 
     @classmethod
-    def stacked(cls, several: Sequence[Statuses], axis: int = 0) -> Statuses:
-        """Return statuses of one shape along a new axis."""
-        return cls(*(np.stack(arrays, axis) for arrays in zip(*several, strict=True)))
+    def stacked(cls, several: Sequence[Statuses]) -> Statuses:
+        """Return statuses of one shape along a new first axis."""
+        return cls(*map(np.stack, zip(*several, strict=True)))
 
     @classmethod
     def where(cls, condition: Mask, one: Statuses, other: Statuses) -> Statuses:
@@ -297,6 +271,10 @@ class Statuses:
         """Return the statuses at an index, as NumPy indexes arrays."""
         return Statuses(self.kind[index], self.reason[index])
 
+    def apply(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Statuses:
+        """Return the statuses that a function makes of each array, such as another shape."""
+        return Statuses(*map(function, self))
+
     @property
     def is_ok(self) -> Mask:
         """Where nothing is wrong."""
@@ -306,6 +284,11 @@ class Statuses:
     def has_value(self) -> Mask:
         """Where there is a value, whatever it rests on."""
         return np.asarray(self.kind <= _INSUFFICIENT)
+
+    def put(self, index: Any, status: Status) -> None:
+        """Change the statuses at an index, as NumPy indexes arrays, to one, in place."""
+        self.kind[index] = _CODES[status.kind]
+        self.reason[index] = status.reason
 
     def flag(self, where: Mask, kind: str, why: str | Callable[..., str]) -> None:
         """Change the statuses where a mask is true, in place.
@@ -349,7 +332,7 @@ def of_gaps(statuses: Statuses, among: Mask, size: NDArray[np.int64] | None = No
     is_worst = kind == kind.max(axis=-1, keepdims=True)
     rows = np.where(is_worst, 0 if size is None else size, np.iinfo(np.int64).max)
     worst = rows.argmin(axis=-1)[..., None]
-    return Statuses(*(np.take_along_axis(array, worst, -1)[..., 0] for array in statuses))
+    return statuses.apply(lambda array: np.take_along_axis(array, worst, -1)[..., 0])
 
 
 def without(names: Sequence[str], left_out: Mask, why: Callable[..., str]) -> Callable[..., str]:
@@ -407,7 +390,7 @@ class Block:
             metrics=tuple(self.metrics[m] for m in kept),
             statistics=tuple(self.statistics[m] for m in kept),
             settings=tuple(self.settings[m] for m in kept),
-            limits=Limits(*(array[kept] for array in self.limits)),
+            limits=self.limits.apply(lambda array: array[kept]),
             n=self.n[kept],
             status=self.status[kept],
             is_row=None if self.is_row is None else self.is_row[kept],
@@ -452,6 +435,7 @@ class MetricTable:
         status: Status | Statuses = OK,
         bounded: bool = False,
         lacking: str = "",
+        needed: str | Callable[..., str] | None = None,
         is_row: Mask | None = None,
         fewest: ArrayLike | None = None,
     ) -> None:
@@ -469,6 +453,9 @@ class MetricTable:
             is no ratio, but one that it exceeds.
         lacking : why a value with the status ok has no interval; by default, the metric's own
             reason.
+        needed : why a value that has no interval is insufficient, or a function that returns the
+            reason for the value at an index; the papers' evaluation has no such intervals. None
+            of values that do without one.
         is_row : which of the values are rows of the table; all by default.
         fewest : the rows of the smallest group that a value compares, where `n` counts all rows.
         """
@@ -478,11 +465,16 @@ class MetricTable:
         statistics = (statistic,) * len(names) if isinstance(statistic, str) else tuple(statistic)
         settings = (setting,) * len(names) if isinstance(setting, Setting) else tuple(setting)
         shape = len(names), len(self.splits), len(where.names)
+        if needed is not None and not self.frequentist:
+            interval = NAN, NAN
         values, lower, upper = (
             np.broadcast_to(np.asarray(array, np.float64), shape) for array in (value, *interval)
         )
         n_rows = np.broadcast_to(np.asarray(n, np.int64), shape)
         statuses = Statuses.of(status, shape)
+        if needed is not None and self.frequentist:
+            plain = statuses.is_ok & (statuses.reason == "")
+            statuses.flag(np.isnan(lower) & plain, "insufficient", needed)
         missing = np.isnan(values)
         if missing.any():
             if not bounded:
@@ -491,13 +483,15 @@ class MetricTable:
         if self.frequentist:
             least = n_rows if fewest is None else np.broadcast_to(np.asarray(fewest), shape)
             whose = "" if fewest is None else " in the smallest group"
-            self._flag_few(statuses, statistics, least, whose)
+            of_values = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
+            few = of_values & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
+            statuses.flag(few, "insufficient", lambda *index: f"n={least[index]}{whose}")
             lower, upper = _without_width_zero(lower, upper, statuses)
-            reasons = [
-                lacking or without_interval(*name_and_statistic)
-                for name_and_statistic in zip(names, statistics, strict=True)
-            ]
-            _explain_no_interval(statuses, lower, reasons)
+            unexplained = np.isnan(lower) & statuses.is_ok & (statuses.reason == "")
+            if unexplained.any():
+                why = [lacking or without_interval(*about)
+                       for about in zip(names, statistics, strict=True)]  # fmt: skip
+                statuses.reason[unexplained] = _texts(why)[np.nonzero(unexplained)[0]]
         self.blocks.append(
             Block(
                 metrics=names,
@@ -513,45 +507,6 @@ class MetricTable:
             )
         )
 
-    def _flag_few(
-        self, statuses: Statuses, statistics: Sequence[str], least: NDArray[np.int64], whose: str
-    ) -> None:
-        """Mark values as insufficient that rest on fewer rows than the minimum."""
-        of_values = np.array([name in (VALUE, DEBIASED) for name in statistics])[:, None, None]
-        few = of_values & (least < self.minimum) & statuses.is_ok & (statuses.reason == "")
-        statuses.flag(few, "insufficient", lambda *index: f"n={least[index]}{whose}")
-
-    def add_bounded(
-        self,
-        metrics: str | Sequence[str],
-        value: ArrayLike,
-        n: ArrayLike,
-        interval: tuple[ArrayLike, ArrayLike],
-        lacking: str | Callable[..., str],
-        where: About = EVERYONE,
-        *,
-        status: Status | Statuses = OK,
-        **options: Any,
-    ) -> None:
-        """Append values with intervals, of which the papers' evaluation has none.
-
-        Parameters
-        ----------
-        lacking : why there is no interval, where it is NaN; or a function that returns the reason
-            for the value at an index.
-        options : further arguments of :meth:`add`.
-        """
-        if not self.frequentist:
-            interval = NAN, NAN
-        else:
-            names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-            shape = len(names), len(self.splits), len(where.names)
-            status = Statuses.of(status, shape)
-            none = np.isnan(np.broadcast_to(np.asarray(interval[0], np.float64), shape))
-            plain = status.is_ok & (status.reason == "")
-            status.flag(none & plain, "insufficient", lacking)
-        self.add(metrics, value, n, where, interval=interval, status=status, **options)
-
     def blocks_of(self, is_wanted: Callable[[str], bool]) -> list[Block]:
         """Return the blocks, reduced to the metrics whose names are wanted."""
         wanted = []
@@ -563,7 +518,12 @@ class MetricTable:
 
     def without_values(self, reason: str) -> MetricTable:
         """Return the table with all values replaced by NaN, undefined for the given reason."""
-        return replace(self, blocks=[_without_values(block, reason) for block in self.blocks])
+        blocks = []
+        for block in self.blocks:
+            nothing = np.full(block.n.shape, NAN)
+            status = Statuses.of(undefined(reason), block.n.shape)
+            blocks.append(replace(block, limits=Limits(nothing, nothing, nothing), status=status))
+        return replace(self, blocks=blocks)
 
     def add_unweighted(self, blocks: Iterable[Block], design: Design | None) -> None:
         """Append blocks of metrics that cannot take weights or clusters into account, and say so.
@@ -571,8 +531,9 @@ class MetricTable:
         Without weights, values would describe the sample and not the population. Without clusters,
         intervals would be too short, and probabilities about ratios too certain.
         """
-        self.blocks.extend(block if design is None else _unweighted_block(block, design)
-                           for block in blocks)  # fmt: skip
+        self.blocks.extend(
+            _unweighted_block(block, design) if design else block for block in blocks
+        )
 
     def frame(self) -> pd.DataFrame:
         """Return the rows as a data frame with the columns `COLUMNS`, and `STRATA` if any."""
@@ -594,19 +555,6 @@ def _without_width_zero(lower: Floats, upper: Floats, statuses: Statuses) -> tup
         "no interval: its width would be 0"
     )
     return np.where(width_zero, NAN, lower), np.where(width_zero, NAN, upper)
-
-
-def _explain_no_interval(statuses: Statuses, lower: Floats, reasons: Sequence[str]) -> None:
-    """Give values (M, S, G) that are ok but have no interval their metric's reason (M,)."""
-    unexplained = np.isnan(lower) & statuses.is_ok & (statuses.reason == "")
-    if unexplained.any():
-        statuses.reason[unexplained] = _texts(reasons)[np.nonzero(unexplained)[0]]
-
-
-def _without_values(block: Block, reason: str) -> Block:
-    nothing = np.full(block.n.shape, NAN)
-    status = Statuses.of(undefined(reason), block.n.shape)
-    return replace(block, limits=Limits(nothing, nothing, nothing), status=status)
 
 
 def _unweighted_block(block: Block, design: Design) -> Block:
@@ -632,6 +580,15 @@ def _unweighted_block(block: Block, design: Design) -> Block:
     no_limits = np.full(value.shape, NAN)
     return replace(block, limits=Limits(value, no_limits, no_limits.copy()), status=status)
 
+
+_NONE = np.zeros((0, 1, 0))
+_NOTHING = Block(
+    *((), (), (), "", ()),
+    splits=np.zeros(1, np.intp),
+    limits=Limits(_NONE, _NONE, _NONE),
+    n=_NONE.astype(np.int64),
+    status=Statuses.ok(_NONE.shape),
+)
 
 Split: TypeAlias = "tuple[int, int, str]"  # a repeat, a fold and a variant
 
@@ -659,6 +616,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
     of_group = []
     of_split = []
     is_row = []
+    blocks = blocks or [_NOTHING]
     for block in blocks:
         shape = block.n.shape
         described = zip(block.metrics, block.statistics, block.settings, strict=True)
@@ -667,12 +625,10 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
             for metric, statistic, setting in described
         ]
         group = [groups.setdefault(name, len(groups)) for name in block.groups]
-        of_subject.append(np.broadcast_to(np.array(subject)[:, None, None], shape).ravel())
-        of_group.append(np.broadcast_to(np.array(group), shape).ravel())
+        of_subject.append(np.broadcast_to(np.array(subject, np.intp)[:, None, None], shape).ravel())
+        of_group.append(np.broadcast_to(np.array(group, np.intp), shape).ravel())
         of_split.append(np.broadcast_to(block.splits[:, None], shape).ravel())
         is_row.append(np.ones(block.n.size, bool) if block.is_row is None else block.is_row.ravel())
-    if not blocks:
-        return _empty_table(), np.zeros(0, np.intp)
     split = np.concatenate(of_split)
     order = np.argsort(split, kind="stable")
     order = order[np.concatenate(is_row)[order]]
@@ -681,7 +637,7 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
         return np.concatenate([array.ravel() for array in values])[order]
 
     row_subject = np.concatenate(of_subject)[order]
-    metric, statistic, attribute, settings = zip(*subjects, strict=True)
+    metric, statistic, attribute, settings = zip(*subjects, strict=True) if subjects else [()] * 4
     statistics = np.array([STATISTICS.index(name) for name in statistic], np.int8)
     columns = {
         "metric": _texts(metric)[row_subject],
@@ -703,28 +659,13 @@ def _columns(blocks: Sequence[Block]) -> tuple[dict[str, Any], NDArray[np.intp]]
 
 def _settings(settings: Sequence[Setting], row_setting: NDArray[np.intp]) -> dict[str, Any]:
     """Return the columns of settings; `row_setting` (n,) is the index of each row's setting."""
-    types = {**SETTINGS, **STRATA}
-    values = {name: [setting[i] for setting in settings] for i, name in enumerate(types)}
+    values = {name: [setting[i] for setting in settings] for i, name in enumerate(_TYPES)}
     used = {name: column for name, column in values.items() if set(column) != {None}}
     empty = {dtype: _empty(dtype, len(row_setting)) for dtype in set(SETTINGS.values())}
     return {
         name: pd.array(used[name], dtype).take(row_setting) if name in used else empty[dtype]
-        for name, dtype in types.items()
+        for name, dtype in _TYPES.items()
         if name in SETTINGS or name in used
-    }
-
-
-def _empty_table() -> dict[str, Any]:
-    """Return the columns of a table without rows."""
-    nothing = np.zeros(0)
-    texts = {name: np.zeros(0, object) for name in ("metric", "attribute", "group", "reason")}
-    return {
-        **texts,
-        "statistic": pd.Categorical([], list(STATISTICS)),
-        **dict.fromkeys(("value", "lower", "upper"), nothing),
-        "n": nothing.astype(np.int64),
-        "status": pd.Categorical([], list(STATUSES)),
-        **_settings([], np.zeros(0, np.intp)),
     }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,29 +102,19 @@ class GoalRows:
     def first(self, folds: int) -> GoalRows:
         """Return the rows of the first folds."""
         kept = self.fold < folds
-        return GoalRows(
-            fold=self.fold[kept],
-            unit=self.unit[kept],
-            target=self.target[kept],
-            group=self.group[kept],
-            columns={name: values[kept] for name, values in self.columns.items()},
-            groups=self.groups,
-        )
+        columns = {name: values[kept] for name, values in self.columns.items()}
+        ids = self.fold[kept], self.unit[kept]
+        return GoalRows(*ids, self.target[kept], self.group[kept], columns, self.groups)
 
 
 def together(folds: Sequence[GoalRows]) -> GoalRows:
     """Return the rows of several folds, one after the other."""
-    return GoalRows(
-        fold=np.concatenate([rows.fold for rows in folds]),
-        unit=np.concatenate([rows.unit for rows in folds]),
-        target=np.concatenate([rows.target for rows in folds]),
-        group=np.concatenate([rows.group for rows in folds]),
-        columns={
-            name: np.concatenate([rows.columns[name] for rows in folds])
-            for name in folds[0].columns
-        },
-        groups=folds[0].groups,
-    )
+    by_row = zip(*((rows.fold, rows.unit, rows.target, rows.group) for rows in folds), strict=True)
+    columns = {
+        name: np.concatenate([rows.columns[name] for rows in folds]) for name in folds[0].columns
+    }
+    fold, unit, target, group = map(np.concatenate, by_row)
+    return GoalRows(fold, unit, target, group, columns, folds[0].groups)
 
 
 @dataclass(frozen=True)
@@ -172,8 +161,7 @@ class Goal:
         Notes
         -----
         Both are value = max over sides of side . rates, where `rates` are the values of each rate
-        in each group, and a side holds a weight for each of them; see `_rate_sides` and
-        `_gap_sides`.
+        in each group, and a side holds a weight for each of them; see `_gap_sides`.
         """
         cells = (2 * rows.target + rows.columns["prediction"]).astype(np.int64)
         if self.metric.is_gap:
@@ -181,7 +169,7 @@ class Goal:
         else:
             groups = [np.ones(len(cells), bool)]
         estimates = [
-            _RateEstimate.of(rate, cells, in_group)
+            _rate_estimate(rate, cells, in_group)
             for rate in self.metric.rates
             for in_group in groups
         ]
@@ -192,14 +180,10 @@ class Goal:
         if self.metric.is_gap:
             sides = self._gap_sides(defined, len(groups))
         else:
-            sides = self._rate_sides(defined)
+            # The one side (1, R) of a mean of R rates, or none (0, R) if one is undefined.
+            side = np.full((1, len(rates)), self.sign / len(rates))
+            sides = side if defined.all() else side[:0]
         return GoalEstimate(np.where(defined, rates, 0), influence, least, sides, self.sign)
-
-    def _rate_sides(self, defined: NDArray[np.bool_]) -> Floats:
-        """Return the one side (1, R) of a mean of R rates, or none (0, R) if one is undefined."""
-        n_rates = len(self.metric.rates)
-        side = np.full((1, n_rates), self.sign / n_rates)
-        return side if defined.all() else side[:0]
 
     def _gap_sides(self, defined: NDArray[np.bool_], n_groups: int) -> Floats:
         """Return the sides (2 P, R) of a largest gap: both signs of each of P differences.
@@ -226,38 +210,30 @@ class Goal:
         return np.array(sides).reshape(-1, len(defined))
 
 
-class _RateEstimate(NamedTuple):
-    """A rate of one group.
+def _rate_estimate(
+    rate: Rate, cells: NDArray[np.int64], in_group: NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats]:
+    """Return a rate of the rows (n,) of a group, by their confusion cells (n,).
 
-    Attributes
-    ----------
-    value : the rate; NaN if its denominator has no rows of the group.
-    influence : (n,) the contribution of each row to the error of the rate.
-    least : the variance that remains even if no row shows any.
+    Returns
+    -------
+    The rate, NaN if its denominator has no rows of the group; the contribution (n,) of each row to
+    its error; and the variance that remains even if no row shows any.
+
+    Notes
+    -----
+    A rate is r = sum t / sum b, with t and b the weights of each row's cell in its numerator
+    and denominator. A row adds (t - r b) / sum b to its error.
     """
-
-    value: Floats
-    influence: Floats
-    least: Floats
-
-    @classmethod
-    def of(cls, rate: Rate, cells: NDArray[np.int64], in_group: NDArray[np.bool_]) -> _RateEstimate:
-        """Return a rate of the rows (n,) of a group, by their confusion cells (n,).
-
-        Notes
-        -----
-        A rate is r = sum t / sum b, with t and b the weights of each row's cell in its numerator
-        and denominator. A row adds (t - r b) / sum b to its error.
-        """
-        top, bottom = (
-            np.asarray(weights, float)[cells] * in_group
-            for weights in (rate.numerator, rate.denominator)
-        )
-        size = float(bottom.sum())
-        if size == 0:
-            return cls(np.array(np.nan), np.zeros(len(cells)), np.array(0.0))
-        value = top.sum() / size
-        return cls(np.array(value), (top - value * bottom) / size, np.array(1 / size**2))
+    top, bottom = (
+        np.asarray(weights, float)[cells] * in_group
+        for weights in (rate.numerator, rate.denominator)
+    )
+    size = float(bottom.sum())
+    if size == 0:
+        return np.array(np.nan), np.zeros(len(cells)), np.array(0.0)
+    value = top.sum() / size
+    return np.array(value), (top - value * bottom) / size, np.array(1 / size**2)
 
 
 def goals(names: Sequence[str], task: str) -> tuple[Goal, ...]:

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbench.core.arrays import Floats
+from fairbench.core.arrays import Floats, Mask
 from fairbench.data.dataset import Task
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.table import (
     NAN,
-    NO_SETTING,
     OUTSIDE_BAND,
-    VALUE,
     MetricTable,
     Setting,
-    SomeGroups,
     Statuses,
+    Where,
     invalid_rows,
     no_rows,
 )
+from fairbench.inference import rates
 from fairbench.inference.means import ROWS, Moments, around, loss_limits
-from fairbench.inference.rates import (
-    Limits,
-    difference_limits,
-    probability_ratio_below,
-    quantile,
-    ratio_limits,
-)
 from fairbench.metrics.uncertainty import GroupMeans, Neighbours, individual_fairness
 
 FEWEST = 50  # rows of a mean: variances are as skewed as squares, though bounded
@@ -75,206 +68,148 @@ def _label_variance(scores: Sequence[Floats]) -> Floats:
     return np.asarray(sum(p * (1 - p) for p in scores))
 
 
-@dataclass(frozen=True)
-class UncertaintyEvaluation:
-    """Computes metrics and adds them to `table`; the other attributes are the Evaluator's."""
+def evaluate_uncertainties(
+    table: MetricTable, data: Labelled, ratio_band: float, negligible_sd: float
+) -> None:
+    """Add everyone's means, each group's, and their differences and ratios to the reference.
 
-    table: MetricTable
-    ratio_band: float
-    negligible_sd: float
-
-    def run(self, data: Labelled) -> None:
-        """Add everyone's means, each group's, and their differences and ratios to the reference."""
-        given = variances(data)
-        if not given:
-            return
-        measures = [f"{name}_uncertainty" for name in given]
-        values = np.stack(list(given.values()))
-        # Measures that are not finite everywhere in a split are undefined there.
-        reasons = Statuses.ok((len(given), data.splits))
-        bad = ~np.isfinite(values)
-        for s in range(data.splits if bad.any() else 0):
-            for i, name in enumerate(given):
-                status = invalid_rows(bad[i, data.split == s], name)
-                is_invalid = np.zeros(reasons.kind.shape, bool)
-                is_invalid[i, s] = bool(status.reason)
-                reasons.flag(is_invalid, status.kind, status.reason)
-        for groups in (data.everyone, *data.coded.values()):
-            means = GroupMeans.of(values.T, groups.codes, groups.cells).shaped(groups.splits)
-            lowest = means.interval(self.table.level)[0][..., 0, :].T
-            estimates: GroupMeans | _SkewedMeans = means
-            if self.table.frequentist:
-                estimates = _SkewedMeans.of(values, groups, self.table.level)
-            self._attribute(measures, groups, reasons, estimates, lowest, self._floor(data))
-
-    def _floor(self, data: Labelled) -> Floats:
-        """Return the variance (S,) below which a group's mean variance is no denominator."""
-        if data.task is not Task.REGRESSION:
-            return np.full(data.splits, 2 * self.negligible_sd**2)
+    `ratio_band` and `negligible_sd` are the Evaluator's.
+    """
+    given = variances(data)
+    if not given:
+        return
+    measures = [f"{name}_uncertainty" for name in given]
+    values = np.stack(list(given.values()))
+    # Measures that are not finite everywhere in a split are undefined there.
+    reasons = Statuses.ok((len(given), data.splits))
+    bad = ~np.isfinite(values)
+    for s in range(data.splits if bad.any() else 0):
+        for i, name in enumerate(given):
+            reasons.put((i, s), invalid_rows(bad[i, data.split == s], name))
+    # The variance (S,) below which a group's mean variance is no denominator.
+    if data.task is Task.REGRESSION:
         spread = np.array([part.target.std() for part in data.each_split()])
-        return (self.negligible_sd * spread) ** 2
+        floor = (negligible_sd * spread) ** 2
+    else:
+        floor = np.full(data.splits, 2 * negligible_sd**2)
+    for groups in (data.everyone, *data.coded.values()):
+        means = GroupMeans.of(values.T, groups.codes, groups.cells).shaped(groups.splits)
+        level = table.level
+        if table.frequentist:
+            estimates = skewed_means(values, groups, level, ratio_band)
+        else:
+            of_papers = [rates.Limits(means.mean, *means.interval(level))]
+            of_papers += [rates.Limits(*means.difference(level)), rates.Limits(*means.ratio(level))]
+            of_papers += [rates.Limits(*[means.ratio_outside(ratio_band)] * 3)]
+            estimates = [one.apply(lambda array: np.moveaxis(array, -1, 0)) for one in of_papers]
+        lowest = means.interval(level)[0][..., 0, :].T
+        _add_measures(table, measures, groups, reasons, estimates, lowest < floor, ratio_band)
 
-    def _attribute(
-        self,
-        measures: Sequence[str],
-        groups: Groups,
-        reasons: Statuses,
-        means: GroupMeans | _SkewedMeans,
-        lowest: Floats,
-        floor: Floats,
-    ) -> None:
-        """Add the measures of one attribute, and how its groups compare with the reference.
 
-        Parameters
-        ----------
-        reasons : (V, S) the status of each measure.
-        lowest : (V, S) the lower limit of the reference's mean.
-        floor : (S,) the mean under which nothing is divided by it.
-        """
-        lower, upper = means.interval(self.table.level)
-        self._add(measures, "", groups, reasons, means.mean, lower, upper)
-        if len(groups) == 1:
-            return
-        self._add(measures, "_difference", groups, reasons, *means.difference(self.table.level))
-        # What the paper calls F, and the probability that it is further from 1 than is fair.
-        reference = means.mean[..., 0, :].T
-        small = (np.fmin(lowest, reference) < floor) | (reference == 0)
-        ratio_reasons = Statuses.of(reasons, reference.shape)
+def _add_measures(
+    table: MetricTable,
+    measures: Sequence[str],
+    groups: Groups,
+    reasons: Statuses,
+    estimates: Sequence[rates.Limits],
+    too_low: Mask,
+    band: float,
+) -> None:
+    """Add the measures of one attribute, and how its groups compare with the reference.
 
-        def near_zero(i: int, s: int) -> str:
-            mean = f"{measures[i]} of group '{groups.names[0]}' is {reference[i, s]:.2g}"
-            return f"{mean}, too near 0 to divide by"
+    Parameters
+    ----------
+    reasons : (V, S) the status of each measure.
+    estimates : (V, S, G) each, the means, and their differences from the reference's and ratios to
+        it; and the probabilities that ratios are further from 1 than `band`.
+    too_low : (V, S) whether the reference's mean may be so low that nothing is divided by it.
+    """
 
-        ratio_reasons.flag(small & ratio_reasons.is_ok, "undefined", near_zero)
-        ratio = means.ratio(self.table.level)
-        self._add(measures, "_ratio", groups, ratio_reasons, *ratio)
-        # Where the ratio has no interval, nothing is known of how sure it is either.
-        outside = means.ratio_outside(self.ratio_band)
-        self._add(measures, "_ratio", groups, ratio_reasons, outside, band=self.ratio_band)
-
-    def _add(
-        self,
-        measures: Sequence[str],
-        form: str,
-        groups: Groups,
-        reasons: Statuses,
-        values: Floats,
-        lower: Floats | None = None,
-        upper: Floats | None = None,
-        *,
-        band: float | None = None,
-    ) -> None:
-        """Add the values (S, G, V) of the measures' means, or of what compares the means.
-
-        Parameters
-        ----------
-        form : what compares the means with the reference's, such as ``_difference``; "" of the
-            means themselves.
-        reasons : (V, S) the status of each measure.
-        band : a distance from 1, where the values are the probabilities that ratios are further
-            from 1 than that.
-        """
+    def add(form: str, limits: rates.Limits, reasons: Statuses, **options: Any) -> None:
+        """Add the means of the measures (no form), or what compares them with the reference's."""
         size, names = groups.size, groups.names
         weakest = np.broadcast_to(np.arange(len(names)), size.shape)
-        if form:
+        if form:  # what compares groups has nothing to add about the reference, the first of them
             weakest = np.where(size[:, 1:] < size[:, :1], weakest[:, 1:], 0)
             size = np.minimum(size[:, :1], size[:, 1:])
-            values = values[:, 1:]
-            names = names[1:]
-        value = np.moveaxis(values, -1, 0)
-        n = np.broadcast_to(size, value.shape)
+            limits, names = limits.take(slice(1, None)), names[1:]
         weakest_names = np.asarray(groups.names, object)[weakest]
-        status = self._flag_small(Statuses.of(reasons[..., None], value.shape), n, weakest_names)
-        value = np.where(status.has_value, value, NAN)
-        if self.table.frequentist:
-            few = status.is_ok & (n < FEWEST)
-            status.flag(few, "insufficient", lambda *at: f"n={n[at]}, an interval needs {FEWEST}")
-        without_value = np.isnan(value) & status.has_value
-        status.flag(
-            without_value & (n == 1), "undefined", "the standard error of a mean needs 2 rows"
-        )
-        status.flag(without_value & (n != 1), "undefined", lambda *at: status.reason[at])
-        limits = [np.asarray(NAN), np.asarray(NAN)]
-        if lower is not None and upper is not None:
-            # What compares groups has nothing to add about the reference, the first of them.
-            start = 1 if form else 0
-            limits = [np.moveaxis(limit[:, start:], -1, 0) for limit in (lower, upper)]
-            limits = [np.where(n > 1, limit, NAN) for limit in limits]
-        self.table.add(
-            [f"{measure}{form}" for measure in measures],
-            value,
-            n,
-            SomeGroups(groups.attribute, names),
-            statistic=VALUE if band is None else OUTSIDE_BAND,
-            setting=NO_SETTING if band is None else Setting(band=band),
-            interval=(limits[0], limits[1]),
-            status=status,
-        )
-
-    def _flag_small(
-        self, status: Statuses, n: NDArray[np.int64], weakest: NDArray[np.object_]
-    ) -> Statuses:
-        """Flag the values (V, S, G) of few rows or of none; `weakest` (S, G) names the group."""
+        value = limits.value
+        n = np.broadcast_to(size, value.shape)
+        status = Statuses.of(reasons[..., None], value.shape)
 
         def few_rows(i: int, s: int, g: int) -> str:
-            where = f" in group '{weakest[s, g]}'" if weakest[s, g] else ""
+            where = f" in group '{weakest_names[s, g]}'" if weakest_names[s, g] else ""
             return f"n={n[i, s, g]}{where}"
 
         was_ok = status.is_ok
-        status.flag(was_ok & (n < self.table.minimum), "insufficient", few_rows)
-        status.flag(was_ok & (n == 0), "undefined", lambda i, s, g: no_rows(str(weakest[s, g])))
-        return status
-
-
-@dataclass(frozen=True)
-class _SkewedMeans:
-    """The means (S, G, V) of V measures, with intervals that skewed measures leave whole.
-
-    It answers as `GroupMeans` does, whose intervals take the logarithms of means to be normal:
-    those of 50 rows cover 85 to 94 % where measures are as skewed as lognormal ones.
-    """
-
-    limits: Limits
-    level: float
-
-    @classmethod
-    def of(cls, values: Floats, groups: Groups, level: float) -> _SkewedMeans:
-        """Return the means of measures (V, n) that are at least 0."""
-        columns = np.nan_to_num(values, posinf=0, neginf=0)
-        moments = Moments.of_groups(columns, groups.codes, groups.cells)
-        limits = around(moments.mean, loss_limits(moments, level=level, least=0.0, rows=FEWEST))
-        return cls(Limits(*(np.moveaxis(groups.shaped(limit), 0, -1) for limit in limits)), level)
-
-    @property
-    def mean(self) -> Floats:
-        """The means (S, G, V)."""
-        return self.limits.value
-
-    @property
-    def _reference(self) -> Limits:
-        return Limits(*(limit[..., :1, :] for limit in self.limits))
-
-    def interval(self, level: float) -> tuple[Floats, Floats]:
-        """Return the ends (S, G, V) of the means' intervals."""
-        return self.limits.lower, self.limits.upper
-
-    def difference(self, level: float) -> tuple[Floats, Floats, Floats]:
-        """Return every mean minus the reference's and the ends of its interval, (S, G, V) each."""
-        return difference_limits(self.limits, self._reference)
-
-    def ratio(self, level: float) -> tuple[Floats, Floats, Floats]:
-        """Return every mean over the reference's and the ends of its interval, (S, G, V) each."""
-        value, lower, upper = ratio_limits(self.limits, self._reference)
-        no_ends = np.isnan(self.limits.lower) | np.isnan(self._reference.lower)
-        return value, np.where(no_ends, NAN, lower), np.where(no_ends, NAN, upper)
-
-    def ratio_outside(self, band: float) -> Floats:
-        """Return the probability (S, G, V) that the ratio is further than `band` from 1."""
-        below_band, below_end = (
-            probability_ratio_below(self.limits, self._reference, ratio, level=self.level)
-            for ratio in (1 - band, 1 + band)
+        status.flag(was_ok & (n < table.minimum), "insufficient", few_rows)
+        nobody = was_ok & (n == 0)
+        status.flag(nobody, "undefined", lambda _, s, g: no_rows(str(weakest_names[s, g])))
+        value = np.where(status.has_value, value, NAN)
+        if table.frequentist:
+            few = status.is_ok & (n < FEWEST)
+            status.flag(few, "insufficient", lambda *at: f"n={n[at]}, an interval needs {FEWEST}")
+        without_value = np.isnan(value) & status.has_value
+        one = "the standard error of a mean needs 2 rows"
+        status.flag(without_value & (n == 1), "undefined", one)
+        status.flag(without_value & (n != 1), "undefined", lambda *at: status.reason[at])
+        table.add(
+            *([f"{measure}{form}" for measure in measures], value, n),
+            Where(groups.attribute, names),
+            status=status,
+            **{"interval": [np.where(n > 1, end, NAN) for end in limits[1:]], **options},
         )
-        return np.asarray(below_band + 1 - below_end)
+
+    means, differences, ratios, outside = estimates
+    add("", means, reasons)
+    if len(groups) == 1:
+        return
+    add("_difference", differences, reasons)
+    # What the paper calls F, and the probability that it is further from 1 than is fair.
+    reference = means.value[..., 0]
+    ratio_reasons = Statuses.of(reasons, reference.shape)
+
+    def near_zero(i: int, s: int) -> str:
+        mean = f"{measures[i]} of group '{groups.names[0]}' is {reference[i, s]:.2g}"
+        return f"{mean}, too near 0 to divide by"
+
+    small = too_low | (reference == 0)
+    ratio_reasons.flag(small & ratio_reasons.is_ok, "undefined", near_zero)
+    add("_ratio", ratios, ratio_reasons)
+    # Where the ratio has no interval, nothing is known of how sure it is either.
+    about = {"statistic": OUTSIDE_BAND, "setting": Setting(band=band), "interval": (NAN, NAN)}
+    add("_ratio", outside, ratio_reasons, **about)
+
+
+def skewed_means(values: Floats, groups: Groups, level: float, band: float) -> list[rates.Limits]:
+    """Return means of measures (V, n), with intervals that skewed measures leave whole.
+
+    `GroupMeans` takes the logarithms of means to be normal: the intervals of 50 rows cover 85 to
+    94 % where measures are as skewed as lognormal ones.
+
+    Returns
+    -------
+    (V, S, G) each: the means, each less the reference's, and over the reference's; and the
+    probability that this ratio is further than `band` from 1.
+    """
+    columns = np.nan_to_num(values, posinf=0, neginf=0)
+    moments = Moments.of_groups(columns, groups.codes, groups.cells)
+    limits = around(moments.mean, loss_limits(moments, level=level, least=0.0, rows=FEWEST))
+    means = limits.apply(groups.shaped)
+    reference = means.take(slice(0, 1))
+    value, *ends = rates.ratio_limits(means, reference)
+    no_ends = np.isnan(means.lower) | np.isnan(reference.lower)
+    below_band, below_end = (
+        rates.probability_ratio_below(means, reference, ratio, level=level)
+        for ratio in (1 - band, 1 + band)
+    )
+    return [
+        means,
+        rates.difference_limits(means, reference),
+        rates.Limits(value, *(np.where(no_ends, NAN, end) for end in ends)),
+        rates.Limits(*[np.asarray(below_band + 1 - below_end)] * 3),
+    ]
 
 
 REPLICATE = "replicate="  # how the labels of variants begin that differ in their draws alone
@@ -298,28 +233,25 @@ def evaluate_consistency(
         ("consistency", [u for v, u in uncertainty.items() if not v.startswith(REPLICATE)]),
         ("noise", [u for v, u in uncertainty.items() if v.startswith(REPLICATE)]),
     ):
-        if len(uncertainties) > 1:
-            _add_spread(table, prefix, np.stack(uncertainties))
-
-
-def _add_spread(table: MetricTable, prefix: str, values: NDArray[np.float64]) -> None:
-    """Add the spread over the variants of individuals' uncertainties (variants, n)."""
-    n = values.shape[1]
-    setting = Setting(variants=len(values))
-    bad = np.asarray(~np.isfinite(values).all(axis=0))
-    status = invalid_rows(bad, "uncertainty")
-    if status.reason:
-        values = np.full_like(values, NAN)
-    sd = values.std(axis=0)
-    whole = sd.max(), sd.mean(), np.ptp(values, axis=0).mean()
-    names = ["max_sd", "mean_sd", "mean_range", *("sd" for _ in _QUANTILES)]
-    table.add(
-        [f"{prefix}_{name}" for name in names],
-        np.reshape([*whole, *np.quantile(sd, _QUANTILES)], (-1, 1, 1)),
-        n,
-        setting=[*(setting,) * len(whole), *(setting._replace(quantile=q) for q in _QUANTILES)],
-        status=status,
-    )
+        if len(uncertainties) < 2:
+            continue
+        values = np.stack(uncertainties)
+        n = values.shape[1]
+        setting = Setting(variants=len(values))
+        bad = np.asarray(~np.isfinite(values).all(axis=0))
+        status = invalid_rows(bad, "uncertainty")
+        if status.reason:
+            values = np.full_like(values, NAN)
+        sd = values.std(axis=0)
+        whole = sd.max(), sd.mean(), np.ptp(values, axis=0).mean()
+        names = ["max_sd", "mean_sd", "mean_range", *("sd" for _ in _QUANTILES)]
+        table.add(
+            [f"{prefix}_{name}" for name in names],
+            np.reshape([*whole, *np.quantile(sd, _QUANTILES)], (-1, 1, 1)),
+            n,
+            setting=[*(setting,) * len(whole), *(setting._replace(quantile=q) for q in _QUANTILES)],
+            status=status,
+        )
 
 
 OUTCOMES = ("TN", "FP", "FN", "TP")
@@ -371,42 +303,28 @@ def _add_fairness(
         limits = loss_limits(moments, level=table.level, least=0.0, most=1.0)
         lower, upper = groups.shaped(limits.lower), groups.shaped(limits.upper)
     else:
-        half = quantile(table.level) * moments.sd / np.sqrt(np.maximum(moments.size, 1))
+        half = rates.quantile(table.level) * moments.sd / np.sqrt(np.maximum(moments.size, 1))
         lower = groups.shaped(moments.mean - half)
         upper = groups.shaped(moments.mean + half)
     n = np.broadcast_to(groups.size, value.shape)
     for i, outcome in enumerate(outcomes):
         cells = slice(i, None, len(outcomes))
         names = groups.names[cells]
-        status = _fairness_statuses(
-            value[..., cells], n[..., cells], names, outcome, table.frequentist
-        )
+        status = Statuses.ok(value[..., cells].shape)
+        rows = n[..., cells]
+        if table.frequentist:
+            why = partial(lambda rows, *at: f"n={rows[at]}, an interval needs {ROWS}", rows)
+            status.flag(rows < ROWS, "insufficient", why)
+        unknown = np.isnan(value[..., cells])
+        status.flag(unknown, "undefined", lambda k, *_: f"nobody has {k + 1} neighbours")
+        empty = [f"no {outcome} in group '{name}'" if outcome else no_rows(name) for name in names]
+        status.flag(rows == 0, "undefined", partial(lambda empty, *at: empty[at[-1]], empty))
         table.add(
             (metric,) * len(value),
             value[..., cells],
             n[..., cells],
-            SomeGroups(groups.attribute, names),
+            Where(groups.attribute, names),
             setting=[Setting(outcome=outcome or None, k=k) for k in range(1, len(value) + 1)],
             interval=(lower[..., cells], upper[..., cells]),
             status=status,
         )
-
-
-def _fairness_statuses(
-    value: Floats,
-    n: NDArray[np.int64],
-    names: Sequence[str],
-    outcome: str,
-    frequentist: bool,
-) -> Statuses:
-    """Return the statuses of means (k, S, G) of the rows of one outcome, or of all."""
-    status = Statuses.ok(value.shape)
-    if frequentist:
-        status.flag(n < ROWS, "insufficient", lambda *at: f"n={n[at]}, an interval needs {ROWS}")
-    status.flag(np.isnan(value), "undefined", lambda k, *_: f"nobody has {k + 1} neighbours")
-
-    def empty(_: int, __: int, g: int) -> str:
-        return f"no {outcome} in group '{names[g]}'" if outcome else no_rows(names[g])
-
-    status.flag(n == 0, "undefined", empty)
-    return status

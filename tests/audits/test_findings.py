@@ -19,9 +19,9 @@ from fairbench.evaluation.findings import (
     answer_gap,
 )
 from fairbench.evaluation.groups import GroupCounts
-from fairbench.evaluation.intervals import GapInterval, group_intervals
+from fairbench.evaluation.intervals import CountIntervals, GapInterval, PosteriorIntervals
 from fairbench.inference.gaps import GroupLimits, leads
-from fairbench.inference.posterior import DIRICHLET, posterior_draws
+from fairbench.inference.posterior import posterior_draws
 from tests.audits.tables import bounds_of
 
 
@@ -112,7 +112,7 @@ def test_what_can_still_be_wrong_keeps_its_share_of_the_error_rate(groups, answe
 def test_without_labels_a_probability_is_no_surer_than_the_interval_beside_it(selected):
     counts = np.array([[250, 250, 0, 0], [500 - selected, selected, 0, 0]])
     draws = posterior_draws(counts, 1000, np.random.default_rng(selected))
-    intervals = group_intervals(counts, draws, 0.95, DIRICHLET)
+    intervals = PosteriorIntervals(counts, draws, 0.95)
     counted = GroupCounts("sex", ["a", "b"], counts, intervals)
     (gap,) = gaps_of([counted], bounds_of(0.1, 10), assumed=True, metrics=["statistical_parity"])
     least = max(0.0, gap.lower, -gap.upper)
@@ -125,7 +125,7 @@ def test_a_gap_that_is_called_small_is_probably_small():
     """With one question of a page, and three groups, a posterior may be less sure than that."""
     counts = np.array([[1000, 1000, 0, 0]] * 2 + [[1005, 995, 0, 0]])
     draws = posterior_draws(counts, 1000, np.random.default_rng(0))
-    counted = GroupCounts("sex", ["a", "b", "c"], counts, group_intervals(counts, draws, 0.95))
+    counted = GroupCounts("sex", ["a", "b", "c"], counts, CountIntervals(counts, draws, 0.95))
     for epsilon in np.linspace(0.02, 0.05, 16):
         bounds = replace(bounds_of(float(epsilon), 10), budget=ErrorBudget(1))
         (gap,) = gaps_of([counted], bounds, assumed=False, metrics=["statistical_parity"])

@@ -19,7 +19,6 @@ from fairbench.evaluation.intervals import (
     CountIntervals,
     LabelledIntervals,
     PosteriorIntervals,
-    group_intervals,
 )
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import posterior_draws
@@ -105,7 +104,7 @@ def test_the_gap_of_two_groups_is_signed_and_has_no_noise_to_tell_apart():
 def test_of_complete_labels_the_interval_is_of_the_counts_and_pairs_are_named():
     counts = np.array([[400, 100, 50, 450], [420, 80, 50, 450], [250, 250, 50, 450]])
     draws = posterior_draws(counts, 1000, np.random.default_rng(3))
-    intervals = group_intervals(counts, draws, 0.95)
+    intervals = CountIntervals(counts, draws, 0.95)
     counted = GroupCounts("group", ["a", "b", "c"], counts, intervals)
     gaps = {gap.metric: gap for gap in gaps_of([counted], bounds_of(0.05, 10), assumed=False)}
     odds = gaps["false_positive_rate_gap"]

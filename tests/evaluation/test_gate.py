@@ -18,7 +18,7 @@ from fairbench.evaluation.gate import (
     judge,
     statement_of,
 )
-from fairbench.evaluation.intervals import group_intervals
+from fairbench.evaluation.intervals import CountIntervals
 from fairbench.inference.rates import rate_limits, ratio_limits
 from fairbench.metrics.registry import accuracy, false_positive_rate
 
@@ -42,7 +42,7 @@ def gate_of(conditions, reference=None, **counts):
     compared = {}
     for attribute, table in counts.items():
         table = np.asarray(table)
-        one = group_intervals(table, np.empty((0, 0, 4)), 0.95)
+        one = CountIntervals(table, np.empty((0, 0, 4)), 0.95)
         names = [f"g{place}" for place in range(len(table))]
         rows = table.sum(axis=1).astype(int)
         compared[attribute] = ComparedGroups(attribute, names, rows, one, one, one, reference)

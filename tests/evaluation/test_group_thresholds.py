@@ -5,7 +5,7 @@ import pytest
 from fairbench import Evaluator
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
-from fairbench.evaluation.group_thresholds import CONSTRAINTS, evaluate_group_thresholds
+from fairbench.evaluation.abstention import CONSTRAINTS, evaluate_group_thresholds
 from fairbench.evaluation.table import MetricTable
 from tests.evaluation.labelled import by_place, labelled
 

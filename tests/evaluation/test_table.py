@@ -52,7 +52,7 @@ def table_with(*rows, **options):
 def test_a_row_keeps_what_it_was_given():
     table = MetricTable()
     at = Setting(epsilon=0.1, bins=5, feature="age")
-    table.add("gap", 0.25, 7, Where("sex", "F"), setting=at, interval=(0.1, 0.4))
+    table.add("gap", 0.25, 7, Where("sex", ("F",)), setting=at, interval=(0.1, 0.4))
     (result,) = table.frame().to_dict("records")
     assert tuple(result) == COLUMNS
     assert {name: value for name, value in result.items() if not pd.isna(value)} == {

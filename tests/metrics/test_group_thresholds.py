@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_curve
 
-from fairbench.evaluation.group_thresholds import CONSTRAINTS
+from fairbench.evaluation.abstention import CONSTRAINTS
 from fairbench.metrics.group import RocHull, expected_counts, least_error
 from fairbench.metrics.registry import (
     BINARY,

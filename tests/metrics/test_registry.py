@@ -180,8 +180,7 @@ def test_a_metric_that_is_not_that_of_its_rates_is_refused(monkeypatch, like, ch
 
 def test_lists_of_metrics_kept_by_hand_name_declared_ones():
     """Their order is a choice, which the registry cannot know; their names are not."""
-    from fairbench.evaluation.abstention import OBJECTIVES
-    from fairbench.evaluation.group_thresholds import CONSTRAINTS
+    from fairbench.evaluation.abstention import CONSTRAINTS, OBJECTIVES
     from fairbench.inference.comparing import METRICS
     from fairbench.reporting.page.tables import GAPS
 

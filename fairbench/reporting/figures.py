@@ -24,12 +24,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
+from fairbench.core.arrays import Floats
 from fairbench.core.text import fixed, mathtext, visible
 from fairbench.evaluation.many_groups import CLASS, with_class
 from fairbench.evaluation.table import values_of, without_classes
-from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE
+from fairbench.inference.comparing import Comparison, Density, Region, event_name
+from fairbench.metrics.registry import label as metric_label
+from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
 
+MARKERS = "os^DvPX*<"
 SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
 TOP_FEATURES = 10
 MOST_GROUPS = 60  # in one figure
@@ -700,3 +705,112 @@ DRAWN: Mapping[str, Callable[[pd.DataFrame], Iterator[Named]]] = {
     "group_abstention": group_abstention,
     "parity": parity,
 }
+
+
+# The picture of two runs' difference.
+
+_PALE_BLUE = "#56B4E9"
+_SHARES = (0.8, 0.5)  # of the region's mass, inside the inner contours
+# The corner of an event that wins both objectives, one, the other, or none: A wins upwards.
+_CORNERS = (((0, 0), 0.97, 0.97), ((2, 2), 0.03, 0.03), ((2, 0), 0.03, 0.97), ((0, 2), 0.97, 0.03))
+
+
+def comparison_figure(
+    comparison: Comparison, region: Region, title: str, names: tuple[str, str]
+) -> Figure:
+    """Draw the posterior of two differences, its region, and the events' probabilities.
+
+    Parameters
+    ----------
+    comparison : two objectives; on both axes, A is better to the right and upwards.
+    region : the highest-density region, to which the probabilities are restricted.
+    names : the names of A and B.
+    """
+    figure = new_figure(6.4, 6.0)
+    figure.subplots_adjust(left=0.15, right=0.96, bottom=0.20, top=0.92)
+    axes = figure.add_subplot()
+    _limits(axes, comparison, region)
+    _rope(axes, comparison.rope)
+    if region.density is None:
+        axes.plot(*comparison.delta.T, ".", color=BLUE, markersize=2, alpha=0.3)
+    else:
+        _contours(axes, region.density)
+    _events(axes, comparison, region)
+    x, y = map(metric_label, comparison.objectives)
+    axes.set_xlabel(f"{x}: A ahead by  (A better →)", fontsize=13)
+    axes.set_ylabel(f"{y}: A ahead by  (A better →)", fontsize=13)
+    axes.set_title(mathtext(title), fontsize=13)
+    axes.tick_params(labelsize=12)
+    figure.text(0.02, 0.055, mathtext(f"A: {names[0]}"), fontsize=12, color=BLUE)
+    figure.text(0.02, 0.015, mathtext(f"B: {names[1]}"), fontsize=12, color=ORANGE)
+    return figure
+
+
+def _limits(axes: Axes, comparison: Comparison, region: Region) -> None:
+    """Show the region, the rope where it is finite, and room for the corners' texts."""
+    rope = np.where(np.isfinite(comparison.rope), comparison.rope, 0)
+    low = np.minimum(region.bounds[:, 0], -rope)
+    high = np.maximum(region.bounds[:, 1], rope)
+    room = np.array([0.2, 0.4]) * np.maximum(high - low, 1e-6)
+    axes.set_xlim(low[0] - room[0], high[0] + room[0])
+    axes.set_ylim(low[1] - room[1], high[1] + room[1])
+
+
+def _rope(axes: Axes, rope: Floats) -> None:
+    """Draw the region of practical equivalence, and dotted lines at its limits."""
+    x, y = rope
+    style: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.2, "zorder": 1}
+    for end in (-1, 1):
+        if np.isfinite(x):
+            axes.axvline(end * x, **style)
+        if np.isfinite(y):
+            axes.axhline(end * y, **style)
+    if np.isfinite(rope).all():
+        axes.add_patch(Rectangle((-x, -y), 2 * x, 2 * y, color=GREEN, alpha=0.35, zorder=3))
+
+
+def _contours(axes: Axes, density: Density) -> None:
+    levels = [density.threshold, *_inner_thresholds(density)]
+    shades = [*levels, max(float(density.values.max()), levels[-1] * 1.001)]
+    grid = density.x, density.y, density.values.T
+    axes.contourf(*grid, levels=shades, colors=["#DCEEF9", "#A9D5F2", _PALE_BLUE], zorder=2)
+    axes.contour(*grid, levels=levels[:1], colors=BLUE, linewidths=2, zorder=4)
+
+
+def _inner_thresholds(density: Density) -> list[float]:
+    """Return the densities above which shares of the region's mass lie."""
+    ordered = np.sort(density.values[density.values >= density.threshold])[::-1]
+    mass = np.cumsum(ordered) / ordered.sum()
+    return [float(ordered[np.searchsorted(mass, share)]) for share in _SHARES]
+
+
+def _events(axes: Axes, comparison: Comparison, region: Region) -> None:
+    """Write the probability of each event into its corner of the plot."""
+    probability = comparison.events(region.inside)
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
+    for outcome, x, y in _CORNERS:
+        name = event_name(outcome, comparison.objectives)
+        text = f"{_event_sentence(name)}\n{probability[name]:.2f}"
+        label = axes.text(x, y, text, transform=axes.transAxes, fontsize=13, bbox=box, zorder=5)
+        label.set_horizontalalignment("right" if x > 0.5 else "left")
+        label.set_verticalalignment("top" if y > 0.5 else "bottom")
+    name = event_name((1, 1), comparison.objectives)
+    axes.annotate(
+        f"{_event_sentence(name)}  {probability[name]:.2f}",
+        (0, 0),
+        (0.5, 0.97),
+        textcoords="axes fraction",
+        ha="center",
+        va="top",
+        fontsize=13,
+        color="#00664B",
+        bbox=box,
+        zorder=6,
+        arrowprops={"arrowstyle": "-", "color": "#00664B", "shrinkB": 0},
+    )
+
+
+def _event_sentence(event: str) -> str:
+    for ascii_, symbol in ((">>", "≫"), ("~", "≈")):
+        event = event.replace(ascii_, symbol)
+    return event.replace("_", " ").replace(", ", ",\n")

@@ -36,23 +36,9 @@ from fairbench.evaluation.table import (
     values_of,
     without_interval,
 )
-from fairbench.metrics.registry import (
-    BINARY,
-    MULTICLASS,
-    REGRESSION,
-    declared,
-    find,
-    label,
-    metrics_of,
-)
-from fairbench.reporting.document.model import (
-    Column,
-    Definitions,
-    Document,
-    Paragraph,
-    Section,
-    Table,
-)
+from fairbench.metrics import registry
+from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.model import Column
 from fairbench.reporting.group_tables import rows_of, sentence_of, starts, table_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.predictions import Description
@@ -62,7 +48,7 @@ from fairbench.results.runs import Run
 _LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
 
-def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
+def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of coverage and size of label sets, for everyone and each group."""
     set_rows = values_of(summary)
     set_rows = set_rows[(set_rows["variant"] == "") & set_rows["attribute"].isin(["", protect])]
@@ -112,7 +98,7 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
 
     def shown(where: str) -> pd.Series:
         return summary["metric"].isin(
-            [metric.name for metric in declared() if where in metric.shown]
+            [metric.name for metric in registry.declared() if where in metric.shown]
         )
 
     parts = [
@@ -124,7 +110,7 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def document_of(run: Run) -> Document:
+def document_of(run: Run) -> doc.Document:
     """Return the headline metrics of a finished run, and its groups unlike everyone else.
 
     What labels mean is left out where the results hold no labels, as of data that may not be
@@ -148,8 +134,8 @@ def labels_in_words(about: Description) -> str:
         text = sentence_of("run", "classes", names=", ".join(names), order=order)
     else:
         names = ["Label 0", "Label 1"]
-        label = about.positive_label
-        text = sentence_of("run", "positive" if label else "labels", label=label)
+        positive = about.positive_label
+        text = sentence_of("run", "positive" if positive else "labels", label=positive)
     if about.favourable is None:
         return text
     return sentence_of("run", "favourable", text=text, name=names[about.favourable])
@@ -162,7 +148,7 @@ def run_document(
     unlike: pd.DataFrame | None = None,
     *,
     meaning: str = "",
-) -> Document:
+) -> doc.Document:
     """Return the headline metrics of a run as a document.
 
     Parameters
@@ -198,11 +184,11 @@ def run_document(
     ]
     if unlike is not None and len(unlike):
         tables.append(_unlike(unlike))
-    lead = [Paragraph(meaning)] if meaning else []
-    return Document(name, [Section("", [*lead, *tables])])
+    lead = [doc.Paragraph(meaning)] if meaning else []
+    return doc.Document(name, [doc.Section("", [*lead, *tables])])
 
 
-def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
+def _classes(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of each class against the rest, if there are several classes."""
     class_rows = values_of(summary)
     class_rows = class_rows[(class_rows["variant"] == "") & (class_rows["group"] == "")]
@@ -228,7 +214,7 @@ def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
         yield table_of(rows, columns, title="each class against the rest", caption=caption)
 
 
-def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
+def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of jointly estimated groups, if an attribute has three or more."""
     group_rows = summary[(summary["variant"] == "") & (summary["attribute"] == protect)]
     group_rows = group_rows[group_rows["outcome"].isna()]
@@ -236,7 +222,7 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]
         (group_rows["group"] != "") & group_rows["statistic"].isin([VALUE, POOLED, WORST])
     ]
     rows = [
-        {**row, "label": label(row["metric"]), "remark": _status_of(row[POOLED])}
+        {**row, "label": registry.label(row["metric"]), "remark": _status_of(row[POOLED])}
         for row in rows_of(group_rows, ["metric", "group"], named="statistic")
         if POOLED in row
     ]
@@ -266,7 +252,7 @@ def _status_of(row: Mapping[str, Any]) -> str:
 _MOST_UNLIKE = 8  # groups that are shown
 
 
-def _unlike(unlike: pd.DataFrame) -> Table:
+def _unlike(unlike: pd.DataFrame) -> doc.Table:
     """Return the table of groups that differ from everyone else."""
     title = (
         f"groups that differ from everyone else: {len(unlike)} of {unlike.attrs['tests']} tested"
@@ -292,7 +278,7 @@ def _unlike(unlike: pd.DataFrame) -> Table:
 def _rate_label(metric: str) -> str:
     """Return the label of a rate, with its class, if any."""
     rate, of, name = metric.partition(CLASS)
-    return f"{label(rate)}{of}{name}"
+    return f"{registry.label(rate)}{of}{name}"
 
 
 def about(summary: pd.DataFrame) -> str:
@@ -319,7 +305,7 @@ def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str
             status = _too_wide(name, row["upper"] - row["lower"], row["n"])
         yield {
             **row,
-            "label": label(name),
+            "label": registry.label(name),
             "of": f"{row['attribute']}: {detail}" if detail else str(row["attribute"]),
             "status": status,
             DEBIASED: less if np.isfinite(less) else None,
@@ -333,7 +319,7 @@ def _compared(name: str, groups: Sequence[str]) -> str:
     ----------
     groups : the groups of the attribute, the reference first.
     """
-    metric = find(name)
+    metric = registry.find(name)
     if metric is None or metric.interval != "widest" or metric.is_gap or len(groups) < 2:
         return ""
     return f"{groups[1]} over {groups[0]}" if len(groups) == 2 else "smallest over largest"
@@ -344,7 +330,7 @@ _WIDE = 0.9  # the share of all possible values from which on an interval tells 
 
 def _too_wide(name: str, width: float, rows: float) -> str:
     """Return why the interval of a share or a gap has nearly every value; empty if it has not."""
-    metric = find(name)
+    metric = registry.find(name)
     is_share = metric is not None and (metric.is_gap or metric.interval in ("rate", "auc"))
     return f"wide: {count(rows)} rows are too few to tell" if is_share and width >= _WIDE else ""
 
@@ -356,7 +342,7 @@ def tradeoff_document(
     base: str,
     *,
     spread: str = "the mean of all repeats",
-) -> Document:
+) -> doc.Document:
     """Return a table of the trade-off for each metric, with the runs sorted by error.
 
     Parameters
@@ -369,10 +355,10 @@ def tradeoff_document(
     if base:
         caption += sentence_of("run", "thresholds", base=base)
     tables = [_table(rows[rows["metric"] == metric], metric, caption) for metric in metrics]
-    return Document(title, [Section("", tables)])
+    return doc.Document(title, [doc.Section("", tables)])
 
 
-def _table(rows: pd.DataFrame, metric: str, caption: str) -> Table:
+def _table(rows: pd.DataFrame, metric: str, caption: str) -> doc.Table:
     """Return the table of a trade-off by one metric of gaps, least error first."""
     parts = ["intervention", *(["learner"] if rows["learner"].nunique() > 1 else []), "method"]
     return table_of(
@@ -400,7 +386,7 @@ def _name(row: dict[object, object], parts: Sequence[str]) -> str:
 _UNVERIFIED = "not verified (data.verify=false): they may be other files than the data set's own"
 
 
-def where_from(run: Run) -> Document:
+def where_from(run: Run) -> doc.Document:
     """Return the origin of a run: machine, code, versions and data."""
     environment = run.environment
     dirty = " (with changes)" if environment.get("git_dirty") else ""
@@ -416,7 +402,7 @@ def where_from(run: Run) -> Document:
         **({} if run.verified else {"raw files": _UNVERIFIED}),
         **{f"sha256 of {name}": value for name, value in environment["data_sha256"].items()},
     }
-    return Document(run.name, [Section("", [Definitions(list(rows.items()))])])
+    return doc.Document(run.name, [doc.Section("", [doc.Definitions(list(rows.items()))])])
 
 
 _FACTS = (
@@ -425,7 +411,7 @@ _FACTS = (
 )
 
 
-def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Table:
+def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> doc.Table:
     """Return a row for each run, named by how it differs, sorted by data set and then by error.
 
     Parameters
@@ -459,7 +445,9 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
         rows.append(row)
     rows.sort(key=lambda row: (row["data"], row["error"]))
     columns: list[tuple[Any, Column]] = [("id", Column("id")), ("name", Column("run"))]
-    for place, title in enumerate([label(name) for name in metrics] or HEADLINES[BINARY]):
+    for place, title in enumerate(
+        [registry.label(name) for name in metrics] or HEADLINES[registry.BINARY]
+    ):
         # Those of log loss go first.
         scarce = 2 * (title == "log loss" and not metrics)
         interval = Column("95 % interval", "interval", decimals=2, left_out=scarce and scarce + 1)
@@ -486,25 +474,25 @@ def _check(metrics: Sequence[str], summaries: Iterable[pd.DataFrame]) -> None:
             raise UserError(f"none of these runs has a metric '{name}'{hint and ': '}{hint}")
 
 
-_OF = {MULTICLASS: "of several classes, ", REGRESSION: "of regressions, "}
+_OF = {registry.MULTICLASS: "of several classes, ", registry.REGRESSION: "of regressions, "}
 
 
 def _meanings(tasks: Iterable[str]) -> str:
     """Return a text on the metrics of the columns, for each task."""
     parts = []
     for task in tasks:
-        declared = metrics_of(task)
+        of_task = registry.metrics_of(task)
         meanings = (
-            f"{name} is the {declared[metric].label}" for name, metric in HEADLINES[task].items()
+            f"{name} is the {of_task[metric].label}" for name, metric in HEADLINES[task].items()
         )
         parts.append(f"{_OF.get(task, '')}{', '.join(meanings)}")
     return "; ".join([*parts, ""])
 
 
-def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Document:
+def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> doc.Document:
     """Return the table of several runs as a document."""
     title = f"{len(runs)} runs of {runs.folder}"
-    return Document(title, [Section("", [runs_table(runs, metrics, most=most)])])
+    return doc.Document(title, [doc.Section("", [runs_table(runs, metrics, most=most)])])
 
 
 def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:

@@ -28,16 +28,8 @@ from fairbench.experiments.execute import prepared
 from fairbench.experiments.tuning import Search
 from fairbench.inference.comparing import is_dominated
 from fairbench.inference.selection import BETTER, OPEN, verdict_of
-from fairbench.reporting.document.model import (
-    Code,
-    Column,
-    Document,
-    ExecutiveSummary,
-    Paragraph,
-    Section,
-    Table,
-    Text,
-)
+from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.model import Column
 from fairbench.reporting.group_tables import sentence_of, table_of
 
 SOURCE = (
@@ -48,7 +40,7 @@ _SHOWN = 15  # tried candidates that a terminal shows
 _FEW = 30  # a search that ends with fewer candidates has ended early
 
 
-def alternative_document(answer: Alternative, command: str) -> Document:
+def alternative_document(answer: Alternative, command: str) -> doc.Document:
     """Return the page: the model in use, the best alternative, what it costs, and the search.
 
     Parameters
@@ -56,11 +48,13 @@ def alternative_document(answer: Alternative, command: str) -> Document:
     command : the command that makes the document again.
     """
     search = answer.search
-    sections = [Section("What was searched", [*_search_blocks(answer), _candidates_table(answer)])]
+    sections = [
+        doc.Section("What was searched", [*_search_blocks(answer), _candidates_table(answer)])
+    ]
     if search:
-        sections.insert(0, Section("What further search may gain", [_bounds_table(search)]))
+        sections.insert(0, doc.Section("What further search may gain", [_bounds_table(search)]))
     if answer.chosen_index:
-        sections.insert(0, Section("What it would cost", [_flips(answer)]))
+        sections.insert(0, doc.Section("What it would cost", [_flips(answer)]))
     drawn = f"seed {search.seed}; the study is {search.folder}" if search else _NOTHING_DRAWN
     values = _values(answer)
 
@@ -68,14 +62,14 @@ def alternative_document(answer: Alternative, command: str) -> Document:
         return sentence_of("alternative", name, **values)
 
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
-    return Document(
+    return doc.Document(
         f"A less discriminatory alternative: {answer.data} by {answer.protect}",
         sections,
         notes=answer.comparison.notes,
         data=_data(answer),
         files={"log.csv": csv_text(pd.DataFrame(_log(answer)))},
         origin=f"Made by fairbench {VERSION}; {drawn}.",
-        summary=ExecutiveSummary(
+        summary=doc.ExecutiveSummary(
             found=found,
             sure=[tell("chosen_by"), *answer.notes, *sure],
             unseen=unseen,
@@ -83,7 +77,7 @@ def alternative_document(answer: Alternative, command: str) -> Document:
             titles=(
                 "What was found", "How sure this is", "What was not searched", "What to do next",
             ),
-            audited=[*_terms(answer, tell), ("Command", (Code(command),))],
+            audited=[*_terms(answer, tell), ("Command", (doc.Code(command),))],
             audited_title="What was compared",
             key_figures=_both_models_table(answer),
         ),
@@ -164,7 +158,7 @@ def _parts(answer: Alternative) -> list[list[str]]:
     return [[name for name, holds in part.items() if holds] for part in parts]
 
 
-def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[str, Text]]:
+def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[str, doc.Text]]:
     """Yield the terms of the comparison with their texts."""
     # The labels of finished runs have their ids.
     run_texts = [f" (run {run})" if answer.search else "" for run in answer.runs]
@@ -176,7 +170,7 @@ def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[st
         yield "Search ended", tell(f"ended_{answer.search.ended}")
 
 
-def _both_models_table(answer: Alternative) -> Table:
+def _both_models_table(answer: Alternative) -> doc.Table:
     """Return the table of both models."""
     comparison = answer.comparison
     better = bool(answer.chosen_index)
@@ -188,11 +182,13 @@ def _both_models_table(answer: Alternative) -> Table:
     ]
     caption = f"{comparison.level:.0%} intervals, of {count(comparison.people)} people"
     if better:
-        return Table(shown, rows, "both models", f"{caption}; the difference is of the same people")
-    return Table(shown[:2], [row[:2] for row in rows], "the model in use", caption)
+        return doc.Table(
+            shown, rows, "both models", f"{caption}; the difference is of the same people"
+        )
+    return doc.Table(shown[:2], [row[:2] for row in rows], "the model in use", caption)
 
 
-def _flips(answer: Alternative) -> Table:
+def _flips(answer: Alternative) -> doc.Table:
     """Return the table of decisions that change."""
     return table_of(
         answer.comparison.flips,
@@ -209,7 +205,7 @@ def _flips(answer: Alternative) -> Table:
     )
 
 
-def _bounds_table(search: Searched) -> Table:
+def _bounds_table(search: Searched) -> doc.Table:
     """Return the table of the bounds."""
     rows = [
         {
@@ -233,7 +229,7 @@ def _bounds_table(search: Searched) -> Table:
     )
 
 
-def _search_blocks(answer: Alternative) -> Iterator[Table]:
+def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
     """Yield the table of drawn candidates, and the list of combinations left out."""
     search = answer.search
     if search is None:
@@ -269,10 +265,12 @@ def _search_blocks(answer: Alternative) -> Iterator[Table]:
         for name, text in family.stated.items()
     }
     columns = [Column(title) for title in ("component", "option", "is drawn from")]
-    yield Table(columns, list(options), "options", sentence_of("alternative", "options_caption"))
+    yield doc.Table(
+        columns, list(options), "options", sentence_of("alternative", "options_caption")
+    )
     if search.left_out:
         columns = [Column("combination"), Column("why it is not drawn")]
-        yield Table(columns, list(search.left_out.items()), "what is not drawn")
+        yield doc.Table(columns, list(search.left_out.items()), "what is not drawn")
 
 
 def _standing(answer: Alternative, position: int) -> str:
@@ -303,7 +301,7 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
     ]
 
 
-def _candidates_table(answer: Alternative) -> Table:
+def _candidates_table(answer: Alternative) -> doc.Table:
     """Return the table of tried candidates: the allowed ones first, sorted by gap."""
 
     def order(row: Row) -> tuple[bool, bool, float]:
@@ -370,7 +368,7 @@ def _data(answer: Alternative) -> dict[str, Any]:
     return figures
 
 
-def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str]) -> Document:
+def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str]) -> doc.Document:
     """Return the result of a study as a document.
 
     Parameters
@@ -378,12 +376,12 @@ def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str
     ids : the id of the run of the untuned default, and of that of the chosen trial.
     """
     run = prepared(search.default_plan)
-    lead = [Paragraph(_tuning_sentences(answer, ids))]
-    lead += [Paragraph(_promise(row, answer)) for row in answer.gains]
+    lead = [doc.Paragraph(_tuning_sentences(answer, ids))]
+    lead += [doc.Paragraph(_promise(row, answer)) for row in answer.gains]
     blocks = [*_gain_tables(answer), _trials(answer, search)]
-    return Document(
+    return doc.Document(
         f"Tuning {run.name} by {run.protect}",
-        [Section("", blocks)],
+        [doc.Section("", blocks)],
         lead=lead,
         notes=list(_notes(answer, search)),
     )
@@ -418,7 +416,7 @@ def _promise(row: Row, answer: TuningResult) -> str:
     return sentence_of("tuning", "promise", row=row, answer=answer, verb=verb, verdict=said)
 
 
-def _gain_tables(answer: TuningResult) -> Iterator[Table]:
+def _gain_tables(answer: TuningResult) -> Iterator[doc.Table]:
     """Yield what validation promises and what test rows show; and the values themselves."""
     rows = [{**row, "label": row["goal"].label} for row in answer.gains]
     yield table_of(
@@ -450,7 +448,7 @@ def _gain_tables(answer: TuningResult) -> Iterator[Table]:
     )
 
 
-def _trials(answer: TuningResult, search: Search) -> Table:
+def _trials(answer: TuningResult, search: Search) -> doc.Table:
     """Return the table of the trials, the best first."""
     names = [dimension.name for dimension in search.space]
     columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
@@ -481,7 +479,7 @@ def _trials(answer: TuningResult, search: Search) -> Table:
         rows.append([str(n), *options, *values, trial.folds, standing])
     caption = "on validation rows; trial 0 is the untuned default"
     caption += "; frontier: no other trial looks better in every objective" if frontier else ""
-    return Table(columns, rows, "the trials", caption, most=15)
+    return doc.Table(columns, rows, "the trials", caption, most=15)
 
 
 def _notes(answer: TuningResult, search: Search) -> Iterator[str]:

@@ -155,7 +155,7 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOption
     written = [f"{stem}.html", f"{stem}.csv"]
     if len(settings.objectives) == 2:
         # Help works without matplotlib.
-        from fairbench.reporting.comparison_figures import comparison_figure
+        from fairbench.reporting.figures import comparison_figure
 
         by = " x ".join(settings.protect or first.protect)
         heading = f"{first.people.name} by {by}, {settings.level:.0%} region"

@@ -12,10 +12,11 @@ from fairbench.cli.output import print_line
 from fairbench.comparison.runs import AVERAGED, SPREADS, TYPICAL, load_predictions
 from fairbench.comparison.tradeoff_runs import candidates, tradeoff
 from fairbench.core.errors import UserError
-from fairbench.core.files import atomic, write_text
+from fairbench.core.files import write_bytes, write_text
 from fairbench.core.options import option
 from fairbench.core.text import csv_text, file_name
 from fairbench.inference.comparing import METRICS, frontier
+from fairbench.reporting.charts import file_of, png_of, tradeoff_chart
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import tradeoff_document
 from fairbench.results.catalogue import Catalogue
@@ -51,8 +52,6 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     fairbench tradeoff dataset=german
     fairbench tradeoff adult protect=sex
     """
-    from fairbench.reporting.comparison_figures import tradeoff_figure  # help does without
-
     if not options.dataset:
         raise UserError("no data set is named, such as dataset=german")
     results = options.results
@@ -78,9 +77,9 @@ def draw_tradeoff(options: TradeoffOptions) -> None:
     name = file_name(f"{options.dataset}_{protect.replace(' ', '')}")
     stem = results / "report" / "tradeoff" / name
     write_text(stem.with_suffix(".csv"), csv_text(table))
-    figure = tradeoff_figure(table, curve, title, base, SPREADS[options.repeats])
-    with atomic(stem.with_suffix(".png")) as file:
-        figure.savefig(file, format="png")
+    about = f"{title}, with 95 % posterior ellipses of {SPREADS[options.repeats]}"
+    drawn = file_of(tradeoff_chart(table, curve, base), title=about, across=2)
+    write_bytes(stem.with_suffix(".png"), png_of(drawn))
     if curve.empty:
         print(
             "no score was postprocessed: run the ones without intervention with "

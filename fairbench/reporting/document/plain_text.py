@@ -21,26 +21,10 @@ from fairbench.core.text import (
     markdown_strong,
     one_line,
 )
-from fairbench.reporting.document.model import (
-    Block,
-    Commands,
-    Definitions,
-    Details,
-    Document,
-    ExecutiveSummary,
-    Figure,
-    Gallery,
-    Items,
-    Paragraph,
-    Section,
-    Table,
-    as_cell,
-    cell_text,
-    plain,
-)
+from fairbench.reporting.document import model as doc
 
 
-def markdown_table(table: Table) -> str:
+def markdown_table(table: doc.Table) -> str:
     """Return a table in Markdown."""
     header, *rows = lines_of(table, markdown)
     columns = table.without_bars.columns
@@ -48,7 +32,7 @@ def markdown_table(table: Table) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *rows))
 
 
-def to_markdown(document: Document) -> str:
+def to_markdown(document: doc.Document) -> str:
     """Return a document in Markdown; figures are named only."""
     parts = [f"# {markdown(document.title)}"]
     for block in document.in_order:
@@ -56,51 +40,53 @@ def to_markdown(document: Document) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
-def lines_of(table: Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
+def lines_of(table: doc.Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
     """Yield the titles and then the cells of each row of a table, as escaped texts."""
     table = table.without_bars
     yield [escape(column.title) for column in table.columns]
     for row in table.rows:
-        yield [escape(cell_text(*pair)) for pair in zip(row, table.columns, strict=True)]
+        yield [escape(doc.cell_text(*pair)) for pair in zip(row, table.columns, strict=True)]
 
 
-def _markdown_block(block: Block, level: int) -> Iterator[str]:
+def _markdown_block(block: doc.Block, level: int) -> Iterator[str]:
     """Yield the Markdown paragraphs of a block; `level` is that of its headings."""
     match block:
-        case Section():
+        case doc.Section():
             if block.title:
                 yield f"{'#' * level} {markdown(block.title)}"
             for inner in block.blocks:
                 yield from _markdown_block(inner, level + 1)
-        case Details():
-            yield from _markdown_block(Section(plain(block.summary), block.blocks), level)
-        case Table():
+        case doc.Details():
+            yield from _markdown_block(doc.Section(doc.plain(block.summary), block.blocks), level)
+        case doc.Table():
             if block.title:
                 yield markdown_strong(block.title)
             yield markdown_table(block)
             if block.caption:
                 yield markdown(block.caption)
-        case Paragraph(style="warning"):
-            yield markdown_strong(plain(block.text))
-        case Paragraph():
-            yield markdown_paragraph(plain(block.text))
-        case Items():
-            yield "\n".join(f"- {markdown_paragraph(plain(item))}" for item in block.shown)
-        case Definitions():
-            yield "\n".join(f"- {markdown_strong(t)}: {markdown(plain(x))}" for t, x in block.items)
-        case Commands():
+        case doc.Paragraph(style="warning"):
+            yield markdown_strong(doc.plain(block.text))
+        case doc.Paragraph():
+            yield markdown_paragraph(doc.plain(block.text))
+        case doc.Items():
+            yield "\n".join(f"- {markdown_paragraph(doc.plain(item))}" for item in block.shown)
+        case doc.Definitions():
+            yield "\n".join(
+                f"- {markdown_strong(t)}: {markdown(doc.plain(x))}" for t, x in block.items
+            )
+        case doc.Commands():
             yield markdown_code(block.lines)
-        case Figure():
+        case doc.Figure():
             yield _figure_name(block)
-        case Gallery():
+        case doc.Gallery():
             yield from map(_figure_name, block.figures)
 
 
-def _figure_name(figure: Figure) -> str:
+def _figure_name(figure: doc.Figure) -> str:
     return f"({on_the_page(figure, markdown)})"
 
 
-def on_the_page(figure: Figure, escape: Callable[[str], str]) -> str:
+def on_the_page(figure: doc.Figure, escape: Callable[[str], str]) -> str:
     """Return a sentence on the file of a figure, for a form without pictures."""
     return f"The figure “{escape(' '.join(figure.title.split()))}” is on the HTML page"
 
@@ -122,7 +108,7 @@ _HEADINGS = ("section", "subsection", "subsubsection", "paragraph")
 _LONGEST = 40  # rows that fit on a page; longer tables are split
 
 
-def to_latex(document: Document) -> str:
+def to_latex(document: doc.Document) -> str:
     """Return a document as one LaTeX file, which names the files of its figures."""
     title = latex(one_line(document.title))
     parts = [_PREAMBLE, rf"\title{{{title}}}", r"\date{}", r"\begin{document}", r"\maketitle"]
@@ -137,64 +123,66 @@ def _latex_heading(level: int, title: str) -> str:
     return rf"\{kind}*{{{latex(one_line(title))}}}"
 
 
-def _latex_blocks(blocks: Iterable[Block], level: int) -> Iterator[str]:
+def _latex_blocks(blocks: Iterable[doc.Block], level: int) -> Iterator[str]:
     for block in blocks:
         yield from _latex_block(block, level)
 
 
-def _latex_block(block: Block, level: int) -> Iterator[str]:
+def _latex_block(block: doc.Block, level: int) -> Iterator[str]:
     """Yield the LaTeX paragraphs of a block; `level` is that of its headings."""
     match block:
-        case Details():
+        case doc.Details():
             yield from _latex_block(block.on_paper, level)
-        case Section():
+        case doc.Section():
             if block.title:
                 yield _latex_heading(level, block.title)
             yield from _latex_blocks(block.blocks, level + 1)
-        case Table():
+        case doc.Table():
             if block.title:
                 yield _latex_heading(level, block.title)
             yield from _latex_tables(block)
             caption = block.explanation
             if caption:
                 yield rf"{{\small {latex(one_line(caption))}}}"
-        case Paragraph(style="warning"):
-            yield rf"\textbf{{{latex(one_line(plain(block.text)))}}}"
-        case Paragraph():
-            yield latex(one_line(plain(block.text)))
-        case Items():
-            lines = [rf"\item {latex(one_line(plain(item)))}" for item in block.shown]
+        case doc.Paragraph(style="warning"):
+            yield rf"\textbf{{{latex(one_line(doc.plain(block.text)))}}}"
+        case doc.Paragraph():
+            yield latex(one_line(doc.plain(block.text)))
+        case doc.Items():
+            lines = [rf"\item {latex(one_line(doc.plain(item)))}" for item in block.shown]
             if lines:
                 yield "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
-        case Definitions():
+        case doc.Definitions():
             lines = [
-                rf"\item[{{{latex(one_line(t))}}}] {latex(one_line(plain(x)))}"
+                rf"\item[{{{latex(one_line(t))}}}] {latex(one_line(doc.plain(x)))}"
                 for t, x in block.items
             ]
             yield "\n".join([r"\begin{description}", *lines, r"\end{description}"])
-        case Commands():
+        case doc.Commands():
             for line in block.lines:
                 yield rf"\texttt{{{latex(one_line(line))}}}"
-        case Figure():
-            caption = plain(block.caption) or block.title
+        case doc.Figure():
+            caption = doc.plain(block.caption) or block.title
             text = f"{on_the_page(block, latex)}. {latex(one_line(caption))}"
             yield rf"\emph{{{text}}}"
-        case Gallery():
+        case doc.Gallery():
             if block.caption:
                 yield latex(one_line(block.caption))
             yield from _latex_blocks(list(block.figures), level)
 
 
-def _latex_tables(table: Table) -> Iterator[str]:
+def _latex_tables(table: doc.Table) -> Iterator[str]:
     """Yield a table no wider than the page, in parts if it is longer than a page."""
     for start in range(0, max(len(table.rows), 1), _LONGEST):
-        rows = [[as_cell(value) for value in row] for row in table.rows[start : start + _LONGEST]]
+        rows = [
+            [doc.as_cell(value) for value in row] for row in table.rows[start : start + _LONGEST]
+        ]
         rules = frozenset(rule - start for rule in table.rules if rule > start)
-        part = Table(table.columns, rows, rules=rules)
+        part = doc.Table(table.columns, rows, rules=rules)
         yield rf"\fitted{{{latex_table(part).rstrip()}}}"
 
 
-def latex_table(table: Table) -> str:
+def latex_table(table: doc.Table) -> str:
     """Return a table in LaTeX, for the package booktabs."""
     header, *rows = lines_of(table, latex)
     alignment = "".join(column.align[0] for column in table.without_bars.columns)
@@ -210,7 +198,7 @@ def _latex_row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def to_json(document: Document) -> str:
+def to_json(document: doc.Document) -> str:
     """Return a document as JSON; numbers that do not exist are null."""
     content = dict(document.data) or _json_of(document)
     if document.summary is not None:
@@ -220,7 +208,7 @@ def to_json(document: Document) -> str:
     return json.dumps(finite(content), indent=1, ensure_ascii=False) + "\n"
 
 
-def _json_summary(summary: ExecutiveSummary, *, first_page: bool) -> dict[str, Any]:
+def _json_summary(summary: doc.ExecutiveSummary, *, first_page: bool) -> dict[str, Any]:
     """Return the parts of a summary as lists of sentences, and what else a first page has."""
     parts: dict[str, Any] = {"found": [*summary.found, *summary.still_open]}
     parts |= {name: getattr(summary, name) for name in ("sure", "unseen", "todo")}
@@ -230,7 +218,7 @@ def _json_summary(summary: ExecutiveSummary, *, first_page: bool) -> dict[str, A
     return {
         **parts,
         "still_open": summary.still_open,
-        "audited": {term: plain(text) for term, text in summary.audited},
+        "audited": {term: doc.plain(text) for term, text in summary.audited},
         "key_figures": None if figures is None else _json_table(figures),
     }
 
@@ -253,7 +241,7 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _json_of(document: Document) -> dict[str, Any]:
+def _json_of(document: doc.Document) -> dict[str, Any]:
     """Return a document as nested dictionaries and lists."""
     return {
         "title": document.title,
@@ -264,34 +252,34 @@ def _json_of(document: Document) -> dict[str, Any]:
     }
 
 
-def _json_blocks(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+def _json_blocks(blocks: Sequence[doc.Block]) -> list[dict[str, Any]]:
     return [{"kind": type(block).__name__.lower(), **_json_block(block)} for block in blocks]
 
 
-def _json_block(block: Block) -> dict[str, Any]:
+def _json_block(block: doc.Block) -> dict[str, Any]:
     """Return a block as plain values."""
     match block:
-        case Section():
+        case doc.Section():
             return {"title": block.title, "name": block.name, "blocks": _json_blocks(block.blocks)}
-        case Details():
-            return {"title": plain(block.summary), "blocks": _json_blocks(block.blocks)}
-        case Table():
+        case doc.Details():
+            return {"title": doc.plain(block.summary), "blocks": _json_blocks(block.blocks)}
+        case doc.Table():
             return _json_table(block)
-        case Paragraph():
-            return {"text": plain(block.text)}
-        case Items():
-            return {"items": [plain(item) for item in block.items]}
-        case Definitions():
-            return {"items": {term: plain(text) for term, text in block.items}}
-        case Commands():
+        case doc.Paragraph():
+            return {"text": doc.plain(block.text)}
+        case doc.Items():
+            return {"items": [doc.plain(item) for item in block.items]}
+        case doc.Definitions():
+            return {"items": {term: doc.plain(text) for term, text in block.items}}
+        case doc.Commands():
             return {"lines": list(block.lines)}
-        case Figure():
-            return {"title": block.title, "caption": plain(block.caption)}
-        case Gallery():
+        case doc.Figure():
+            return {"title": block.title, "caption": doc.plain(block.caption)}
+        case doc.Gallery():
             return {"blocks": _json_blocks(list(block.figures))}
 
 
-def _json_table(table: Table) -> dict[str, Any]:
+def _json_table(table: doc.Table) -> dict[str, Any]:
     table = table.without_bars
     columns = [{"title": column.title, "kind": column.kind} for column in table.columns]
     rows = [list(map(_json_value, row)) for row in table.rows]
@@ -299,7 +287,7 @@ def _json_table(table: Table) -> dict[str, Any]:
 
 
 def _json_value(value: Any) -> Any:
-    value = as_cell(value).value
+    value = doc.as_cell(value).value
     if isinstance(value, tuple) and any(not isinstance(item, float | int) for item in value):
-        return plain(value)
+        return doc.plain(value)
     return value.item() if hasattr(value, "item") else value

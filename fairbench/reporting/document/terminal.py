@@ -14,30 +14,11 @@ from rich.text import Text
 
 from fairbench.core.text import half_width, visible
 from fairbench.core.text import terminal as shown_text
-from fairbench.reporting.document.model import (
-    COMMAND,
-    Block,
-    Column,
-    Commands,
-    Definitions,
-    Details,
-    Document,
-    ExecutiveSummary,
-    Figure,
-    Gallery,
-    Items,
-    Paragraph,
-    Section,
-    Table,
-    Verdict,
-    as_cell,
-    plain,
-    value_text,
-)
+from fairbench.reporting.document import model as doc
 
 DEFAULT_WIDTH = 100  # columns, if the output is not a terminal
 _NARROWEST = 80
-_UNPRINTED = (Details, Figure, Gallery)
+_UNPRINTED = (doc.Details, doc.Figure, doc.Gallery)
 _FOLDED = 18  # width to which a text column is wrapped if the table is too wide
 
 
@@ -54,7 +35,7 @@ _LINES_AFTER = 3  # lines that the command prints after a summary: the path of t
 _LONGEST = 8  # lines of a sentence, at most
 
 
-def print_document(document: Document, console: Console | None = None) -> None:
+def print_document(document: doc.Document, console: Console | None = None) -> None:
     """Print the summary of a document in at most `MOST_LINES` lines; all of it without a summary.
 
     Parts of a summary that have no room are left out, what matters least first: they are on the
@@ -84,11 +65,11 @@ def print_document(document: Document, console: Console | None = None) -> None:
             last = heading
 
 
-def _print_all(document: Document, console: Console) -> None:
+def _print_all(document: doc.Document, console: Console) -> None:
     """Print all of a document that has no summary."""
     if document.title:
         console.print(shown_text(document.title, style="bold"))
-    verdict = document.verdict or Verdict((), ())
+    verdict = document.verdict or doc.Verdict((), ())
     if verdict.warning:
         console.print(shown_text(f"WARNING: {verdict.warning}", style="bold red"))
     _print_sentences(console, verdict.basis)
@@ -110,7 +91,7 @@ _IMPORTANCE = (
 _AT_ONCE = 2  # sentences of a part that matter more than the first of a less important part
 
 
-def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
+def _summary_parts(document: doc.Document, console: Console) -> Iterator[_Part]:
     """Yield all that a summary can show, in the order of the page."""
     summary = document.on_first_page
     warning = document.verdict.warning if document.verdict is not None else ""
@@ -128,12 +109,12 @@ def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
         if name == first_name:
             yield from _figure_parts(summary, console)
     for index, (term, text) in enumerate(document.audited):
-        if term != COMMAND:  # which stands a few lines above
-            lines = _wrap(shown_text(f"{term}: {plain(text)}"), console)
+        if term != doc.COMMAND:  # which stands a few lines above
+            lines = _wrap(shown_text(f"{term}: {doc.plain(text)}"), console)
             yield ((_IMPORTANCE.index("audited"), index), summary.audited_title, lines)
 
 
-def _figure_parts(summary: ExecutiveSummary, console: Console) -> Iterator[_Part]:
+def _figure_parts(summary: doc.ExecutiveSummary, console: Console) -> Iterator[_Part]:
     """Yield the key figures, and the text that explains them."""
     if summary.key_figures is None:
         return
@@ -155,7 +136,7 @@ def _wrap(text: Text, console: Console) -> list[Text]:
     return lines
 
 
-def _figure_lines(table: Table, console: Console) -> list[Text]:
+def _figure_lines(table: doc.Table, console: Console) -> list[Text]:
     """Return a small table in lines."""
     with console.capture() as captured:
         for part in _tables_that_fit(table, console.width):
@@ -174,32 +155,32 @@ def _print_sentences(console: Console, sentences: Sequence[str]) -> None:
         console.print(shown_text(sentence))
 
 
-def _print_block(console: Console, block: Block) -> None:
+def _print_block(console: Console, block: doc.Block) -> None:
     """Print a block, unless it is of a kind that a terminal does not show."""
     if isinstance(block, _UNPRINTED):
         return
-    if isinstance(block, Section):
+    if isinstance(block, doc.Section):
         if all(isinstance(inner, _UNPRINTED) for inner in block.blocks):
             return
         _print_section(console, block)
-    elif isinstance(block, Table):
+    elif isinstance(block, doc.Table):
         _print_table(console, block)
-    elif isinstance(block, Paragraph):
+    elif isinstance(block, doc.Paragraph):
         style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
-        console.print(shown_text(plain(block.text), style=style))
-    elif isinstance(block, Items):
-        _print_sentences(console, [f"- {plain(item)}" for item in block.shown])
-    elif isinstance(block, Definitions):
-        _print_sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])
-    elif isinstance(block, Commands):
+        console.print(shown_text(doc.plain(block.text), style=style))
+    elif isinstance(block, doc.Items):
+        _print_sentences(console, [f"- {doc.plain(item)}" for item in block.shown])
+    elif isinstance(block, doc.Definitions):
+        _print_sentences(console, [f"{term}: {doc.plain(text)}" for term, text in block.items])
+    elif isinstance(block, doc.Commands):
         for line in block.lines:
             console.print(shown_text(line, style="dim"), soft_wrap=True)
 
 
-def _print_section(console: Console, section: Section) -> None:
+def _print_section(console: Console, section: doc.Section) -> None:
     """Print a section; if it holds one table only, the table has its title."""
     first = section.blocks[0]
-    if len(section.blocks) == 1 and isinstance(first, Table) and not first.title:
+    if len(section.blocks) == 1 and isinstance(first, doc.Table) and not first.title:
         _print_table(console, replace(first, title=section.title))
         return
     if section.title:
@@ -208,7 +189,7 @@ def _print_section(console: Console, section: Section) -> None:
         _print_block(console, block)
 
 
-def _print_table(console: Console, table: Table) -> None:
+def _print_table(console: Console, table: doc.Table) -> None:
     """Print a table, in parts that fit the width, between its title and its remarks."""
     if table.title:
         console.print(shown_text(table.title, style="italic"))
@@ -220,7 +201,7 @@ def _print_table(console: Console, table: Table) -> None:
     console.print()
 
 
-def _tables_that_fit(table: Table, width: int) -> Iterator[RichTable]:
+def _tables_that_fit(table: doc.Table, width: int) -> Iterator[RichTable]:
     """Yield a table with the columns that fit, or in several tables if none may be left out."""
     shown_columns = [
         i for i, column in enumerate(table.columns) if not column.page_only and column.kind != "bar"
@@ -250,19 +231,19 @@ def _longest_word(texts: Sequence[str]) -> int:
     return min(_FOLDED, max((len(word) for text in texts for word in text.split()), default=1))
 
 
-def _width(column: Column, texts: Sequence[str]) -> int:
+def _width(column: doc.Column, texts: Sequence[str]) -> int:
     """Return the least width of a column: words can be broken into lines, numbers cannot."""
     longest = max(map(len, [column.title, *texts]))
     return min(longest, _FOLDED) if column.kind == "text" else longest
 
 
-def _total_width(table: Table, widths: Mapping[int, int]) -> int:
+def _total_width(table: doc.Table, widths: Mapping[int, int]) -> int:
     gaps = sum(1 if table.columns[i].narrow else 2 for i in widths)
     return sum(widths.values()) + gaps
 
 
 def _split_columns(
-    table: Table, widths: Mapping[int, int], width: int, repeated: int
+    table: doc.Table, widths: Mapping[int, int], width: int, repeated: int
 ) -> Iterator[RichTable]:
     """Yield parts of as many columns as fit beside the first ones, which each part has."""
     repeated_places, remaining = list(widths)[:repeated], list(widths)[repeated:]
@@ -276,7 +257,7 @@ def _split_columns(
         yield _rich_table(table, shown)
 
 
-def _rich_table(table: Table, shown_columns: Sequence[int]) -> RichTable:
+def _rich_table(table: doc.Table, shown_columns: Sequence[int]) -> RichTable:
     """Return the columns of a table at some positions, for printing."""
     columns = [table.columns[i] for i in shown_columns]
     rich_table = RichTable(
@@ -299,18 +280,18 @@ def _rich_table(table: Table, shown_columns: Sequence[int]) -> RichTable:
     return rich_table
 
 
-def _cell(value: object, column: Column) -> Text:
+def _cell(value: object, column: doc.Column) -> Text:
     """Return a cell as text, with what stands around its value and its note."""
-    cell = as_cell(value)
+    cell = doc.as_cell(value)
     if cell.value is not None and column.kind == "estimate":
         text = half_width(*cell.value)
     else:
-        text = value_text(cell.value, column)
-    text = visible(f"{cell.before}{text}{plain(cell.after)}")
-    return shown_text(f"{text} {plain(cell.note)}" if cell.note else text)
+        text = doc.value_text(cell.value, column)
+    text = visible(f"{cell.before}{text}{doc.plain(cell.after)}")
+    return shown_text(f"{text} {doc.plain(cell.note)}" if cell.note else text)
 
 
-def _remarks(table: Table) -> Iterator[str]:
+def _remarks(table: doc.Table) -> Iterator[str]:
     if table.caption:
         yield table.caption
     if any(column.kind == "estimate" for column in table.columns):

@@ -7,31 +7,13 @@ along, so that the same drawing looks the same on every machine.
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from fairbench.core.text import visible, word
-from fairbench.reporting.charts import STYLE_SHEET
-from fairbench.reporting.document.model import (
-    Block,
-    Column,
-    Commands,
-    Definitions,
-    Details,
-    Document,
-    Figure,
-    Gallery,
-    Items,
-    Paragraph,
-    Section,
-    Table,
-    as_cell,
-    cell_text,
-    plain,
-)
+from fairbench.core.text import word
+from fairbench.reporting.charts import png_of
+from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.plain_text import on_the_page
 
 _WIDE = 90  # letters in a row; wider tables get landscape pages
@@ -40,7 +22,7 @@ _WIDEST, _LETTER = 34, 0.2  # letters of a column, centimetres
 _PICTURE, _DRAWING, _GAP, _HIGHEST = 15.0, 8.4, 0.6, 12.5  # centimetres
 
 
-def to_word(document: Document) -> bytes:
+def to_word(document: doc.Document) -> bytes:
     """Return a document as the bytes of a ``.docx`` file."""
     from docx import Document as new_file
 
@@ -87,13 +69,13 @@ def _tighten(file: Any) -> None:
             run.font.size = Pt(16 if style == "Title" else 11 if heading else 9)
 
 
-def _letters(table: Table) -> int:
+def _letters(table: doc.Table) -> int:
     """Return how many letters a table is about wide."""
     columns = _columns(replace(table, rows=table.rows[:50]))
     return sum(max(map(len, texts)) for texts in columns)
 
 
-def _columns(table: Table) -> list[list[str]]:
+def _columns(table: doc.Table) -> list[list[str]]:
     """Return the title and the cells of each column as they are written."""
     table = table.without_bars
     return [
@@ -102,10 +84,10 @@ def _columns(table: Table) -> list[list[str]]:
     ]
 
 
-def _cell_text(value: Any, column: Column) -> str:
-    note = as_cell(value).note
-    text = cell_text(value, column)
-    return word(f"{text}\n{plain(note)}" if note else text)
+def _cell_text(value: Any, column: doc.Column) -> str:
+    note = doc.as_cell(value).note
+    text = doc.cell_text(value, column)
+    return word(f"{text}\n{doc.plain(note)}" if note else text)
 
 
 def _set_text(paragraph: Any, text: str, *, bold: bool = False) -> None:
@@ -117,46 +99,46 @@ def _paragraph(file: Any, text: str, *, bold: bool = False, style: str | None = 
         _set_text(file.add_paragraph(style=style), text, bold=bold)
 
 
-def _blocks(file: Any, blocks: Iterable[Block], level: int) -> None:
+def _blocks(file: Any, blocks: Iterable[doc.Block], level: int) -> None:
     for block in blocks:
         _block(file, block, level)
 
 
-def _block(file: Any, block: Block, level: int) -> None:
+def _block(file: Any, block: doc.Block, level: int) -> None:
     """Add a block to a Word document; `level` is that of its headings."""
     match block:
-        case Details():
+        case doc.Details():
             _block(file, block.on_paper, level)
-        case Section():
+        case doc.Section():
             if block.title:
                 _set_text(file.add_heading(level=min(level, 9)), block.title)
             _blocks(file, block.blocks, level + 1)
-        case Table():
+        case doc.Table():
             if block.title:
                 _set_text(file.add_heading(level=min(level, 9)), block.title)
             _table(file, block)
             _paragraph(file, block.explanation)
-        case Paragraph():
-            _paragraph(file, plain(block.text), bold=block.style == "warning")
-        case Items():
+        case doc.Paragraph():
+            _paragraph(file, doc.plain(block.text), bold=block.style == "warning")
+        case doc.Items():
             for item in block.shown:
-                _paragraph(file, plain(item), style="List Bullet")
-        case Definitions():
+                _paragraph(file, doc.plain(item), style="List Bullet")
+        case doc.Definitions():
             for term, text in block.items:
-                _paragraph(file, f"{term}: {plain(text)}", style="List Bullet")
-        case Commands():
+                _paragraph(file, f"{term}: {doc.plain(text)}", style="List Bullet")
+        case doc.Commands():
             _paragraph(file, "\n".join(block.lines))
-        case Figure():
+        case doc.Figure():
             _figure(file, block)
-        case Gallery():
+        case doc.Gallery():
             _paragraph(file, block.caption)
             _gallery(file, block.figures)
 
 
-def _figure(file: Any, figure: Figure) -> None:
+def _figure(file: Any, figure: doc.Figure) -> None:
     """Add the pictures of a figure side by side, and its caption."""
     pictures = _pictures(figure)
-    caption = plain(figure.caption) or figure.title
+    caption = doc.plain(figure.caption) or figure.title
     if not pictures:
         _paragraph(file, f"{on_the_page(figure, str)}. {caption}", style="Caption")
         return
@@ -166,7 +148,7 @@ def _figure(file: Any, figure: Figure) -> None:
     _paragraph(file, f"Figure: {caption}", style="Caption")
 
 
-def _gallery(file: Any, figures: Sequence[Figure]) -> None:
+def _gallery(file: Any, figures: Sequence[doc.Figure]) -> None:
     """Add small figures side by side, each over its caption, in a table without lines."""
     if not figures:
         return
@@ -177,12 +159,12 @@ def _gallery(file: Any, figures: Sequence[Figure]) -> None:
         text_run = cell.paragraphs[0].add_run()
         for picture in _pictures(figure):
             _picture(text_run, figure, picture, _DRAWING - _GAP)
-        _fill(cell.add_paragraph(), word(plain(figure.caption) or figure.title), _SMALL)
+        _fill(cell.add_paragraph(), word(doc.plain(figure.caption) or figure.title), _SMALL)
     for row in table.rows:
         _keep_together(row, head=False)
 
 
-def _pictures(figure: Figure) -> list[bytes]:
+def _pictures(figure: doc.Figure) -> list[bytes]:
     """Return the pictures of a figure; none if its drawings cannot be drawn on this machine."""
     try:
         return [figure.png] if figure.png else [png_of(drawing) for drawing in figure.drawings]
@@ -190,7 +172,7 @@ def _pictures(figure: Figure) -> list[bytes]:
         return []
 
 
-def _picture(text_run: Any, figure: Figure, content: bytes, width: float) -> None:
+def _picture(text_run: Any, figure: doc.Figure, content: bytes, width: float) -> None:
     """Add a picture of this width in centimetres, or smaller if it is higher than a page."""
     from docx.shared import Cm
 
@@ -206,7 +188,7 @@ def _text_width(file: Any) -> float:
     return float(file.sections[-1].page_width.cm) - 2 * _MARGIN
 
 
-def _table(file: Any, table: Table) -> None:
+def _table(file: Any, table: doc.Table) -> None:
     """Add a table that repeats its header on every page and never splits a row."""
     columns = _columns(table)
     aligned = [column.align for column in table.without_bars.columns]
@@ -254,48 +236,3 @@ def _keep_together(row: Any, *, head: bool) -> None:
     properties.append(OxmlElement("w:cantSplit"))
     if head:
         properties.append(OxmlElement("w:tblHeader"))
-
-
-_DOTS = 220  # per inch
-_DRAWN_INCHES = 5.2  # inches, of a drawing as wide as a panel
-_PANEL = 374.0  # units
-_FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")
-# Drawings of a hundred units have finer marks.
-_SMALL_STYLE = (
-    ".range{stroke:#0072b2;stroke-width:1.5}.frame{stroke:#d5d5d5;stroke-width:.5;fill:none}"
-    "circle{fill:#0072b2}"
-)
-
-
-def png_of(svg: str) -> bytes:
-    """Return a drawing as PNG.
-
-    Raises
-    ------
-    ValueError : it is no drawing with a ``viewBox``.
-    """
-    import matplotlib
-    import resvg_py
-
-    text = visible(svg, lines=True)  # labels may hold any sign
-    box = re.match(r"<svg\b[^>]*\bviewBox=[\"'](?:[-\d.]+ ){2}([\d.]+) [\d.]+[\"']", text)
-    if box is None:
-        raise ValueError("this is no drawing with a viewBox")
-    is_small = 'class="chart"' not in text
-    inches = _DRAWN_INCHES if float(box[1]) >= _PANEL / 2 else _DRAWN_INCHES / 2
-    with_namespace = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
-    try:
-        return bytes(
-            resvg_py.svg_to_bytes(
-                svg_string=with_namespace if "xmlns=" not in text else text,
-                width=round(inches * _DOTS),
-                background="white",
-                style_sheet=STYLE_SHEET + _SMALL_STYLE if is_small else STYLE_SHEET,
-                skip_system_fonts=True,
-                font_files=[
-                    str(Path(matplotlib.get_data_path(), "fonts", "ttf", name)) for name in _FONTS
-                ],
-            )
-        )
-    except ValueError as error:
-        raise ValueError("this is no drawing that can be drawn") from error

@@ -10,10 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.text import number
 from fairbench.evaluation.table import without_classes
 from fairbench.inference.comparing import frontier, point_table, points
-from fairbench.inference.repeats import finite_mean
 from fairbench.metrics.registry import FN, FP
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import (
@@ -22,9 +20,7 @@ from fairbench.reporting.charts import (
     Panel,
     Series,
     chart,
-    near_letters,
-    outline_of,
-    with_styles,
+    tradeoff_chart,
 )
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.group_tables import sentence_of
@@ -39,7 +35,6 @@ if TYPE_CHECKING:
 MOST = 9  # methods in a figure: as many as there are different markers
 POINTS = 16  # runs in a trade-off: as many as fit into its key and its panel
 _FEWEST = 2
-_NEAR = 0.6  # in sds of a point; letters of nearer points would overlap
 _RATES = ("false_positive_rate", "true_positive_rate")
 _SPREAD = ("spread_predicted", "spread_empirical")
 _COLOURS = 128  # of a PNG: a palette keeps the page small
@@ -228,72 +223,7 @@ def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> list[str]:
     table = point_table(ids, _names([block.runs[id_] for id_ in ids]), run_points)
     curve, base = _frontier(block, metrics)
     table = table[table["gap"].notna()]
-    return _tradeoff_chart(with_styles(table), curve, base) if len(table) else []
-
-
-def _tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
-    """Return a panel for each metric; points that none dominates are filled and have a letter.
-
-    Every row of the table has a gap: a metric that is undefined for all runs has no panel.
-    """
-    rows: list[dict[str, Any]] = table.astype({"letter": object}).to_dict("records")
-    kinds, interventions = (list(dict.fromkeys(row[name] for row in rows)) for name in _LOOKS)
-    panels = []
-    for metric in dict.fromkeys(row["metric"] for row in rows):
-        of_metric = [row for row in rows if row["metric"] == metric]
-        lettered_rows = sorted(_add_letters(of_metric), key=lambda row: bool(row["best"]))
-        series = [_point(row, kinds, interventions) for row in lettered_rows]
-        if len(curve):
-            limits = curve[curve["constraint"] == metric].sort_values("relaxation")
-            if len(limits):
-                ends = limits["error"], limits["gap"]
-                series.append(Series(base, *ends, COLOURS[-1], filled=True))
-        gap = f"{metric_label(str(metric))} gap"
-        panels.append(Panel(series, "error rate", gap, from_zero="y"))
-    runs = {row["run"]: row for row in reversed(rows)}  # rows of the first metric win
-    lettered = [{**row, "label": _letter(row)} for row in reversed(runs.values())]
-    lettered.sort(key=lambda row: (not row["label"], row["label"]))
-    key = [_point(row, kinds, interventions) for row in lettered]
-    if base:
-        name = f"{base}, a threshold per group, from unprocessed to parity"
-        key.append(Series(name, [], [], COLOURS[-1], filled=True))
-    return chart(panels, key=key)
-
-
-_LOOKS = ("kind", "intervention")
-
-
-def _letter(row: Mapping[str, Any]) -> str:
-    return row["letter"] if isinstance(row["letter"], str) else ""
-
-
-def _add_letters(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows with a ``label``; points near each other share one at the first of them."""
-    best = [row for row in rows if row["best"] and _letter(row)]
-    best.sort(key=lambda row: float(row["error"]))
-    sds = finite_mean(
-        np.sqrt([[float(row[name]) for row in rows] for name in ("error_variance", "gap_variance")])
-    )
-    labels = {best[i]["run"]: letters for i, letters in near_letters(best, _NEAR * sds).items()}
-    return [{**row, "label": labels.get(row["run"], "")} for row in rows]
-
-
-def _point(row: Mapping[str, Any], kinds: Sequence[str], interventions: Sequence[str]) -> Series:
-    """Return a run as a point: its marker shows the kind, colour and dashes the intervention."""
-    name = f"{row['intervention']}, {row['kind']}"
-    return Series(
-        name,
-        [row["error"]],
-        [row["gap"]],
-        row["colour"],
-        shape=kinds.index(row["kind"]),
-        dashed=interventions.index(row["intervention"]),
-        filled=bool(row["best"]),
-        lined=False,
-        outline=outline_of(row),
-        label=row["label"],
-        hint=f"{name}: error {number(row['error'])}, gap {number(row['gap'])}",
-    )
+    return tradeoff_chart(table, curve, base) if len(table) else []
 
 
 def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:

@@ -23,33 +23,13 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import digest, file_name, natural, percent, told_apart
 from fairbench.evaluation.summary import debiased_gaps, summarise
 from fairbench.evaluation.table import DEBIASED, setting_text, status_text, values_of
+from fairbench.inference import selection
 from fairbench.inference.comparing import objective
-from fairbench.inference.selection import (
-    ALIKE,
-    BETTER,
-    OPEN,
-    WORSE,
-    Pairs,
-    StudentDraws,
-    in_order,
-    outperforms,
-    ranking,
-    standings,
-    student_draws,
-)
+from fairbench.inference.selection import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import Metric, declared, find, label
 from fairbench.reporting.comparisons import rank_of
-from fairbench.reporting.document.model import (
-    Block,
-    Column,
-    Commands,
-    Details,
-    Mark,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-)
+from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.model import Column
 from fairbench.reporting.group_tables import sentence_of, table_of
 from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import Catalogue, add_differing_options
@@ -437,7 +417,7 @@ def _rank_rows(
     if len(defined) and len(values) > 1:
         defined_values = values[:, defined]
         width = metric.negligible(defined_values)
-        best, near = standings(
+        best, near = selection.standings(
             metric.larger_is_better(defined_values),
             share,
             rope=width,
@@ -450,9 +430,9 @@ def _rank_rows(
 
 
 @lru_cache(maxsize=8)
-def _draws(splits: int) -> StudentDraws:
+def _draws(splits: int) -> selection.StudentDraws:
     """Return the draws for ranking runs, the same for all metrics with this number of splits."""
-    return student_draws(splits, _DRAWS, rng(0, "standings"))
+    return selection.student_draws(splits, _DRAWS, rng(0, "standings"))
 
 
 # Pairwise comparisons of the runs of a block that have the best means.
@@ -464,7 +444,7 @@ _FEWEST = 2
 _TRADED = "traded"  # the style of an open pair of which each is surely better in one
 # The sign of a verdict in a square, and what it says.
 _SIGNS = {
-    BETTER: ("≫", "outperforms"),
+    selection.BETTER: ("≫", "outperforms"),
     WORSE: ("≪", "is outperformed"),
     ALIKE: ("≈", "practically equivalent"),
     _TRADED: ("⇄", "each better in one"),
@@ -488,7 +468,7 @@ class ComparedRuns:
     gap: str
     available: int
     ids: Sequence[str]
-    pairs: Pairs
+    pairs: selection.Pairs
 
     @property
     def command(self) -> str:
@@ -525,7 +505,7 @@ def contenders(
     ids = list(errors)
     error, gap_mean = (np.array([of[id_] for id_ in ids]) for of in (errors, gaps[gap]))
     values = np.stack([1 - error, -gap_mean], axis=1)
-    ranks = ranking(outperforms(values, np.array(_epsilons(gap))).astype(float))
+    ranks = selection.ranking(selection.outperforms(values, np.array(_epsilons(gap))).astype(float))
     order = np.lexsort((error, ranks))[:MOST]
     accuracy, gap_of = ({ids[i]: of[i] for i in order} for of in (1 - error, gap_mean))
     return accuracy, gap_of, gap, len(errors)
@@ -572,7 +552,7 @@ def load_all(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
     return loaded, left_out
 
 
-def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
+def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Section:
     """Return the ranking with ties, how it is read, and the probability of every pair.
 
     Parameters
@@ -581,39 +561,39 @@ def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
     """
     shown_count = len(compared.ids)
     share = f"{100 * CERTAIN:.0f} %"
-    selection = ""
+    selected = ""
     if compared.available > shown_count:
-        selection = sentence_of(
-            "runs", "selection", shown=shown_count, available=compared.available
-        )
-    marks = [Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
-    blocks: list[Block] = [
-        Paragraph(
+        selected = sentence_of("runs", "selection", shown=shown_count, available=compared.available)
+    marks = [doc.Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
+    blocks: list[doc.Block] = [
+        doc.Paragraph(
             sentence_of(
                 "runs",
                 "pairs",
                 gap=label(compared.gap),
                 rope=_epsilons(compared.gap)[1],
                 share=share,
-                selection=selection,
+                selection=selected,
             )
         ),
-        Paragraph(sentence_of("runs", "squares"), "note"),
+        doc.Paragraph(sentence_of("runs", "squares"), "note"),
         _pairs_table(compared, labels),
-        Paragraph((f"With a probability of at least {share}:", *marks), "note key"),
-        Paragraph(sentence_of("runs", "posterior", draws=DRAWS), "note"),
-        Details(
-            "the command that prints these numbers", [Commands([compared.command])], style="from"
+        doc.Paragraph((f"With a probability of at least {share}:", *marks), "note key"),
+        doc.Paragraph(sentence_of("runs", "posterior", draws=DRAWS), "note"),
+        doc.Details(
+            "the command that prints these numbers",
+            [doc.Commands([compared.command])],
+            style="from",
         ),
     ]
-    return Section("Which one is better?", blocks)
+    return doc.Section("Which one is better?", blocks)
 
 
-def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
+def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Table:
     """Return the table of runs by rank, with a square for each pair."""
     pairs, ids = compared.pairs, compared.ids
-    ranks = ranking(pairs.outperforms, CERTAIN)
-    order = in_order(ranks, pairs.outperforms).tolist()
+    ranks = selection.ranking(pairs.outperforms, CERTAIN)
+    order = selection.in_order(ranks, pairs.outperforms).tolist()
     verdicts = pairs.verdicts(CERTAIN)
     return table_of(
         enumerate(order, start=1),
@@ -621,7 +601,7 @@ def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
             (lambda row: rank_of(ranks, row[1]), Column("rank", right=True)),
             (lambda row: row[0], Column("", "count", heads=True)),
             (
-                lambda row: TableCell(labels[ids[row[1]]], link=f"#run-{ids[row[1]]}"),
+                lambda row: doc.TableCell(labels[ids[row[1]]], link=f"#run-{ids[row[1]]}"),
                 Column("run"),
             ),
             (lambda row: compared.accuracy[ids[row[1]]], Column("accuracy", "number")),
@@ -638,10 +618,10 @@ def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
     )
 
 
-def _pair_cell(pairs: Pairs, i: int, j: int, verdict: str) -> TableCell:
+def _pair_cell(pairs: selection.Pairs, i: int, j: int, verdict: str) -> doc.TableCell:
     """Return the cell of a pair of runs, with its verdict and probabilities."""
     if i == j:
-        return TableCell(None, style="pair same")
+        return doc.TableCell(None, style="pair same")
     better = float(pairs.outperforms[i, j])
     kind = _TRADED if verdict == OPEN and pairs.traded[i, j] >= CERTAIN else verdict
     hint = (
@@ -652,4 +632,4 @@ def _pair_cell(pairs: Pairs, i: int, j: int, verdict: str) -> TableCell:
     )
     shade = better if kind == OPEN else None
     sign = f"{_SIGNS[kind][0]} "
-    return TableCell(better, before=sign, style=f"pair {kind}", shade=shade, hint=hint)
+    return doc.TableCell(better, before=sign, style=f"pair {kind}", shade=shade, hint=hint)

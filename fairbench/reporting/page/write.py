@@ -22,41 +22,16 @@ from rich.console import Console
 from rich.progress import track
 
 from fairbench.core import VERSION
+from fairbench.core import text as formats
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
-from fairbench.core.text import (
-    counted,
-    interval,
-    latex_comment,
-    markdown,
-    number,
-    spreadsheet_safe,
-)
 from fairbench.evaluation.summary import DEBIASED_MEANS
 from fairbench.evaluation.table import DEBIASED
 from fairbench.experiments.configuration import Presets, Provenance, provenance
 from fairbench.inference.selection import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.document.model import (
-    Bar,
-    Block,
-    Code,
-    Column,
-    Commands,
-    Details,
-    Document,
-    ExecutiveSummary,
-    Figure,
-    Inline,
-    Items,
-    Link,
-    Mark,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-    Text,
-)
+from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.model import Column
 from fairbench.reporting.document.plain_text import latex_table, markdown_table
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
 from fairbench.reporting.group_tables import sentence_of, table_of
@@ -96,7 +71,7 @@ class PageBlock:
 
     block: RunBlock
     tables: Sequence[RankedRuns]
-    figures: Sequence[Figure]
+    figures: Sequence[doc.Figure]
     compared: ComparedRuns | None
     source: Callable[[tuple[Run, ...]], Provenance]
 
@@ -104,7 +79,7 @@ class PageBlock:
     def note(self) -> str:
         """A warning if there are few repeats; else empty."""
         repeats = self.block.repeats
-        return f"quick: {counted(repeats, 'repeat')}" if repeats < _FEW else ""
+        return f"quick: {formats.counted(repeats, 'repeat')}" if repeats < _FEW else ""
 
     def options(self, group: str) -> str:
         """Return the options of a group that were run, such as the methods."""
@@ -116,40 +91,40 @@ class PageBlock:
         return self.source(tuple(run for id_, run in self.block.runs.items() if id_ in ids))
 
 
-def source_details(origin: Provenance) -> Details:
+def source_details(origin: Provenance) -> doc.Details:
     """Return the origin of a table: runs, data, versions, and the commands for them."""
     several = "" if len(origin.runs) == 1 else "s"
     data = ", ".join(value[:12] for value in origin.data.values()) or "simulated"
     commits = ", ".join(origin.commits)
-    runs: list[Inline] = ["runs (hashes of their configurations): "]
+    runs: list[doc.Inline] = ["runs (hashes of their configurations): "]
     for id_ in origin.runs:
-        runs += [Link(id_, f"#run-{id_}", code=True), " "]
-    files: list[Inline] = ["data, sha256: "]
+        runs += [doc.Link(id_, f"#run-{id_}", code=True), " "]
+    files: list[doc.Inline] = ["data, sha256: "]
     for file, sha in origin.data.items():
-        files += [f"{file} ", Code(sha), "; "]
+        files += [f"{file} ", doc.Code(sha), "; "]
     if not origin.data:
         files.append("simulated from the seed")
     versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
     changed = " (+: with files changed since)" if "+" in commits else ""
-    return Details(
+    return doc.Details(
         f"{len(origin.runs)} run{several}; data {data}; commit {commits}",
         [
-            Paragraph(tuple(runs)),
-            Paragraph(tuple(files)),
-            Paragraph(f"versions: {versions}; commit {commits}{changed}"),
-            Paragraph("To compute it again:"),
-            Commands(origin.commands),
+            doc.Paragraph(tuple(runs)),
+            doc.Paragraph(tuple(files)),
+            doc.Paragraph(f"versions: {versions}; commit {commits}{changed}"),
+            doc.Paragraph("To compute it again:"),
+            doc.Commands(origin.commands),
         ],
         style="from",
     )
 
 
-def block_section(page: PageBlock) -> Section:
+def block_section(page: PageBlock) -> doc.Section:
     """Return the section of a block."""
     block = page.block
-    blocks: list[Block] = [_block_paragraph(page)]
+    blocks: list[doc.Block] = [_block_paragraph(page)]
     if page.figures:
-        blocks.append(Section("Figures", [*page.figures, source_details(page.origin())]))
+        blocks.append(doc.Section("Figures", [*page.figures, source_details(page.origin())]))
     blocks += _at_a_glance(page)
     if page.compared is not None:
         blocks.append(pairs_section(page.compared, block.arms))
@@ -158,26 +133,26 @@ def block_section(page: PageBlock) -> Section:
         *(_metric(page, table, is_open=not i) for i, table in enumerate(alone)),
         *_groups(page),
     ]
-    blocks += [Section("Metric by metric", details), _runs(block)]
-    return Section(block.title, blocks, name=block.name)
+    blocks += [doc.Section("Metric by metric", details), _runs(block)]
+    return doc.Section(block.title, blocks, name=block.name)
 
 
-def _block_paragraph(page: PageBlock) -> Paragraph:
+def _block_paragraph(page: PageBlock) -> doc.Paragraph:
     """Return the paragraph on the contents of a block: runs, split, seed, protected attribute."""
     block = page.block
     runs = len(page.block.runs)
-    text: list[Inline] = [
+    text: list[doc.Inline] = [
         f"{runs} run{'' if runs == 1 else 's'} of {block.dataset}, ",
-        Code(block.split),
+        doc.Code(block.split),
         f", seed {block.first.config['seed']}, {page.options('learner')}, protected: "
         f"{block.protect}",
     ]
     if page.note:
-        text += [" ", Mark(page.note, "quick")]
-    return Paragraph(tuple(text))
+        text += [" ", doc.Mark(page.note, "quick")]
+    return doc.Paragraph(tuple(text))
 
 
-def _at_a_glance(page: PageBlock) -> Iterator[Block]:
+def _at_a_glance(page: PageBlock) -> Iterator[doc.Block]:
     """Yield the metrics that most readers look at first."""
     whole = [table for table in page.tables if table.is_whole]
     ranked = {ranking.metric: ranking for ranking in whole if ranking.metric in _GLANCE}
@@ -187,16 +162,16 @@ def _at_a_glance(page: PageBlock) -> Iterator[Block]:
     columns = [Column(metric_label(table.metric), "spread") for table in tables]
     caption = sentence_of("runs", "glance", certain=CERTAIN)
     table = _side_by_side(tables, columns, _standing_cell, caption)
-    yield Section("At a glance", [table, source_details(page.origin())])
+    yield doc.Section("At a glance", [table, source_details(page.origin())])
 
 
-def _standing_cell(row: Mapping[str, Any]) -> TableCell:
+def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
     after = "*" if row["standing"] == OPEN else ""
     values = (row["mean"], row["sd"])
-    return TableCell(values, after=after, strong=row["standing"] == ALIKE)
+    return doc.TableCell(values, after=after, strong=row["standing"] == ALIKE)
 
 
-def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
+def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> doc.Table:
     """Return a metric's rows as a table; of a page, with bars and statuses."""
     columns: list[tuple[str, Column]] = [
         ("label", Column("method")),
@@ -230,10 +205,10 @@ def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         if width > 0:
             places = np.nan_to_num(np.round(100 * (np.array(triple) - start) / width, 1))
             lower, mean, upper = places.tolist()
-            bar = Bar((lower, mean, upper), kind="dot")
+            bar = doc.Bar((lower, mean, upper), kind="dot")
         status = "" if row["status"] == "ok" else row["status"]
         words = STANDINGS[row["standing"]]
-        standing = TableCell(words, mark=words.replace(" ", "-"))
+        standing = doc.TableCell(words, mark=words.replace(" ", "-"))
         ends_of = (row["lower"], row["upper"])
         yield {**row, "bar": bar, "interval": ends_of, "status": status, "standing": standing}
 
@@ -246,7 +221,7 @@ def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
     return lower, mean, mean + sd if isnan(row["upper"]) else row["upper"]
 
 
-def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> Details:
+def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Details:
     """Return the folded table of a metric, with its files and the origin of its numbers."""
     parts = [metric_label(table.metric)]
     parts += [f"by {table.attribute}"] if table.attribute else []
@@ -255,15 +230,15 @@ def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> Details:
     if table.is_ranked:
         best = "; ".join(table.labels_with_standing(ALIKE)) or "none for certain"
         remark += f"; as good as the best: {best}"
-    note: list[Inline] = [f"rope {number(table.rope, 4)}; "] if table.is_ranked else []
+    note: list[doc.Inline] = [f"rope {formats.number(table.rope, 4)}; "] if table.is_ranked else []
     note.append("files: ")
     for kind in _FILES:
-        note += [Link(kind, f"{quote(page.block.name)}/{quote(table.key)}.{kind}"), ", "]
-    return Details(
+        note += [doc.Link(kind, f"{quote(page.block.name)}/{quote(table.key)}.{kind}"), ", "]
+    return doc.Details(
         summary,
         [
             metric_table_of(table),
-            Paragraph(tuple(note[:-1]), "note"),
+            doc.Paragraph(tuple(note[:-1]), "note"),
             source_details(page.origin(table.rows)),
         ],
         remark=remark,
@@ -273,7 +248,7 @@ def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> Details:
     )
 
 
-def _groups(page: PageBlock) -> Iterator[Details]:
+def _groups(page: PageBlock) -> Iterator[doc.Details]:
     """Yield a metric of every group of people side by side."""
     group_tables = [table for table in page.tables if table.group]
     for metric in dict.fromkeys(table.metric for table in group_tables):
@@ -281,7 +256,7 @@ def _groups(page: PageBlock) -> Iterator[Details]:
         columns = [Column(table.group, "spread", decimals=4) for table in tables]
         caption = "mean (sd over repeats), and the 95 % interval of the mean"
         table = _side_by_side(tables, columns, _group_cell, caption)
-        yield Details(
+        yield doc.Details(
             f"{metric_label(metric)} of each group",
             [table, source_details(page.origin(tables[0].rows))],
             remark=tables[0].attribute,
@@ -289,20 +264,20 @@ def _groups(page: PageBlock) -> Iterator[Details]:
         )
 
 
-def _group_cell(row: Mapping[str, Any]) -> TableCell:
+def _group_cell(row: Mapping[str, Any]) -> doc.TableCell:
     """Return the cell of a group: mean and sd, with the interval below."""
     status = "" if row["status"] == "ok" else f"; {row['status']}"
-    less = f"; {DEBIASED} {number(row[DEBIASED], 4)}" if isfinite(row[DEBIASED]) else ""
-    ends = interval(row["lower"], row["upper"], 4)
-    return TableCell((row["mean"], row["sd"]), note=f"{ends}{less}{status}".removeprefix("; "))
+    less = f"; {DEBIASED} {formats.number(row[DEBIASED], 4)}" if isfinite(row[DEBIASED]) else ""
+    ends = formats.interval(row["lower"], row["upper"], 4)
+    return doc.TableCell((row["mean"], row["sd"]), note=f"{ends}{less}{status}".removeprefix("; "))
 
 
 def _side_by_side(
     tables: Sequence[RankedRuns],
     columns: Sequence[Column],
-    cell: Callable[[Mapping[str, Any]], TableCell],
+    cell: Callable[[Mapping[str, Any]], doc.TableCell],
     caption: str,
-) -> Table:
+) -> doc.Table:
     """Return a row for each label, with a column for each of the tables that may have it."""
     row_of = [{row["label"]: row for row in table.rows} for table in tables]
     labels = dict.fromkeys(label for rows in row_of for label in rows)
@@ -310,36 +285,36 @@ def _side_by_side(
         [label, *(cell(rows[label]) if label in rows else None for rows in row_of)]
         for label in labels
     ]
-    return Table([Column("method"), *columns], cells, caption=caption, sortable=True)
+    return doc.Table([Column("method"), *columns], cells, caption=caption, sortable=True)
 
 
-def _runs(block: RunBlock) -> Section:
+def _runs(block: RunBlock) -> doc.Section:
     """Return the section that lists the runs of a block: commit, processor and files of each."""
 
-    def commit(run: Run) -> Text:
+    def commit(run: Run) -> doc.Text:
         changed = "+" if run.environment.get("git_dirty") else ""
-        return (Code(run.environment.get("git_commit", "")[:12] + changed),)
+        return (doc.Code(run.environment.get("git_commit", "")[:12] + changed),)
 
-    def files(run: Run) -> Text:
+    def files(run: Run) -> doc.Text:
         at = f"../runs/{run.id}"
         links = (
-            Link("configuration", f"{at}/config.yaml"),
-            Link("all metrics", f"{at}/summary.csv"),
-            Link("figures", f"{at}/figures/"),
+            doc.Link("configuration", f"{at}/config.yaml"),
+            doc.Link("all metrics", f"{at}/summary.csv"),
+            doc.Link("figures", f"{at}/figures/"),
         )
         return links[0], ", ", links[1], ", ", links[2]
 
     columns: list[tuple[Any, Column]] = [
-        (lambda run: TableCell((Code(run.id),), name=f"run-{run.id}"), Column("run")),
+        (lambda run: doc.TableCell((doc.Code(run.id),), name=f"run-{run.id}"), Column("run")),
         (lambda run: block.names[run.id], Column("method")),
         (commit, Column("commit")),
         (lambda run: run.environment.get("cpu", ""), Column("processor")),
         (files, Column("files")),
     ]
-    return Section("Runs", [table_of(block.runs.values(), columns, sortable=True)])
+    return doc.Section("Runs", [table_of(block.runs.values(), columns, sortable=True)])
 
 
-def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> ExecutiveSummary:
+def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> doc.ExecutiveSummary:
     """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
     quick = [page.block.title for page in pages if page.note]
     protected = list(dict.fromkeys(page.block.protect for page in pages))
@@ -347,7 +322,7 @@ def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> Executi
     values = {"names": _first_names(quick), "them": "it" if len(quick) == 1 else "them"}
     count = len(set(left_out))
     todo = {"repeat": quick, "read": compared, "next": True}
-    return ExecutiveSummary(
+    return doc.ExecutiveSummary(
         list(_result_sentences(pages)),
         [
             sentence_of("runs", "certain", certain=CERTAIN),
@@ -403,7 +378,7 @@ def _winner(table: RankedRuns) -> str:
         if names := [name for name in table.labels_with_standing(standing) if name != best]:
             clauses.append(f"{_first_names(names)} {'is' if len(names) == 1 else 'are'} {text}")
     ending = f"; {', and '.join(clauses)}" if clauses else "; every other run is worse"
-    return f"{best} has the best mean in {metric_text} ({number(mean)}){ending}."
+    return f"{best} has the best mean in {metric_text} ({formats.number(mean)}){ending}."
 
 
 def _first_names(names: Sequence[str]) -> str:
@@ -413,10 +388,13 @@ def _first_names(names: Sequence[str]) -> str:
     return f"{listed} and {unnamed} more" if unnamed > 0 else listed
 
 
-def _runs_table(pages: Sequence[PageBlock]) -> Table:
+def _runs_table(pages: Sequence[PageBlock]) -> doc.Table:
     """Return the table of what was run, with a row for each block."""
     columns: list[tuple[Any, Column]] = [
-        (lambda page: TableCell(page.block.title, link=f"#{page.block.name}"), Column("data set")),
+        (
+            lambda page: doc.TableCell(page.block.title, link=f"#{page.block.name}"),
+            Column("data set"),
+        ),
         (lambda page: len(page.block.runs), Column("runs", "count")),
         (lambda page: page.block.repeats, Column("repeats", "count")),
     ]
@@ -425,13 +403,13 @@ def _runs_table(pages: Sequence[PageBlock]) -> Table:
     return table_of(pages, columns, sortable=True)
 
 
-def _how_to_read() -> Items:
+def _how_to_read() -> doc.Items:
     """Return explanations of the page's numbers."""
     as_good, worse, undecided = (
-        Mark(STANDINGS[verdict], STANDINGS[verdict].replace(" ", "-"))
+        doc.Mark(STANDINGS[verdict], STANDINGS[verdict].replace(" ", "-"))
         for verdict in (ALIKE, WORSE, OPEN)
     )
-    return Items(
+    return doc.Items(
         [
             sentence_of("runs", "intervals"),
             sentence_of("runs", "probabilities"),
@@ -514,23 +492,23 @@ def write_report(
 
 
 def page_document(
-    pages: Sequence[PageBlock], experiment: str, summary: ExecutiveSummary
-) -> Document:
+    pages: Sequence[PageBlock], experiment: str, summary: doc.ExecutiveSummary
+) -> doc.Document:
     """Return the page: a summary, an overview, then a section for each block."""
     notes = {page.note for page in pages}
     command = f"fairbench report{f' experiment={experiment}' if experiment else ''}"
     runs = sum(len(page.block.runs) for page in pages)
-    text: list[Inline] = [f"{runs} finished runs. Written by ", Code(command)]
+    text: list[doc.Inline] = [f"{runs} finished runs. Written by ", doc.Code(command)]
     text.append(f" with fairbench {VERSION}")
     if len(notes) == 1 and notes != {""}:  # otherwise each block has its own
-        text += ["; ", Mark(notes.pop(), "quick")]
-    reading = Section("How to read the tables", [_how_to_read()], name="reading")
-    overview = [Section("What was run", [_runs_table(pages)]), reading]
-    sections = [Section("Overview", overview, name="overview")]
+        text += ["; ", doc.Mark(notes.pop(), "quick")]
+    reading = doc.Section("How to read the tables", [_how_to_read()], name="reading")
+    overview = [doc.Section("What was run", [_runs_table(pages)]), reading]
+    sections = [doc.Section("Overview", overview, name="overview")]
     sections += [block_section(page) for page in pages]
     title = experiment or "All finished runs"
-    return Document(
-        title, sections, lead=[Paragraph(tuple(text), "note")], tabs=True, summary=summary
+    return doc.Document(
+        title, sections, lead=[doc.Paragraph(tuple(text), "note")], tabs=True, summary=summary
     )
 
 
@@ -540,9 +518,12 @@ def _write_tables(page: PageBlock, folder: Path) -> None:
     for table, text in zip(tables, _csv_texts(tables), strict=True):
         notes = list(_notes(table, page.origin(table.rows)))
         printed_table = metric_table_of(table, on_page=False)
-        comment = "".join(map(latex_comment, notes))
+        comment = "".join(map(formats.latex_comment, notes))
         texts = {
-            "md": markdown_table(printed_table) + "\n" + "\n\n".join(map(markdown, notes)) + "\n",
+            "md": markdown_table(printed_table)
+            + "\n"
+            + "\n\n".join(map(formats.markdown, notes))
+            + "\n",
             "tex": comment + latex_table(printed_table),
             "csv": text,
         }
@@ -554,7 +535,9 @@ def _write_tables(page: PageBlock, folder: Path) -> None:
 
 def _csv_texts(tables: Sequence[RankedRuns]) -> Iterator[str]:
     """Yield each table as `csv_text` writes one; the texts of all are made safe at once."""
-    safe = spreadsheet_safe(pd.DataFrame([row for t in tables for row in t.rows], columns=_CSV))
+    safe = formats.spreadsheet_safe(
+        pd.DataFrame([row for t in tables for row in t.rows], columns=_CSV)
+    )
     rows = zip(*(safe[name].tolist() for name in _CSV), strict=True)
     for table in tables:
         cells = [["" if cell != cell else cell for cell in next(rows)] for _ in table.rows]
@@ -574,7 +557,7 @@ def _notes(table: RankedRuns, source: Provenance) -> Iterator[str]:
     """Yield the sources of a table: rope, runs, data, versions, commit and commands."""
     yield f"{metric_label(table.metric)}; {table.direction or 'without a direction'}"
     if table.is_ranked:
-        yield f"P(near): within {number(table.rope, 4)} of the best"
+        yield f"P(near): within {formats.number(table.rope, 4)} of the best"
     yield f"runs: {', '.join(source.runs)}"
     data = [f"{name} {value}" for name, value in source.data.items()]
     yield f"data, sha256: {'; '.join(data) or 'simulated'}"

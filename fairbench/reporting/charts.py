@@ -19,6 +19,7 @@ from fairbench.core.arrays import Floats
 from fairbench.core.text import html as escape
 from fairbench.core.text import interval, number, visible
 from fairbench.inference.repeats import finite_mean
+from fairbench.metrics.registry import label as metric_label
 
 # Okabe and Ito's colours, distinguishable with common colour blindness. In black and white, markers
 # and dashes distinguish the series.
@@ -478,7 +479,7 @@ def tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[
             limits = curve[curve["constraint"] == metric].sort_values("relaxation")
             if len(limits):
                 series.append(Series(base, limits["error"], limits["gap"], **line))
-        panels.append(Panel(series, "error rate", f"{metric.replace('_', ' ')} gap", from_zero="y"))
+        panels.append(Panel(series, "error rate", f"{metric_label(metric)} gap", from_zero="y"))
     runs: dict[str, dict[str, Any]] = {}
     for row in rows:
         runs.setdefault(row["run"], row)

@@ -26,7 +26,7 @@ from fairbench.evaluation.summary import headlines, summarise
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.configuration import full_name
 from fairbench.experiments.execute import carry_out
-from fairbench.metrics.registry import label
+from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.charts import file_of, outline_of, png_of, tradeoff_chart
 from fairbench.reporting.document.model import Paragraph, Table
 from fairbench.reporting.document.terminal import print_document
@@ -599,7 +599,7 @@ def markers(panel):
 def test_a_panel_a_metric_with_a_point_and_an_ellipse_a_run(drawings):
     *panels, _ = drawings
     labels = [re.search(r"rotate\(-90\)[^>]*>([^<]*)<", panel)[1] for panel in panels]
-    assert labels == [f"{label(metric)} gap" for metric in METRICS]
+    assert labels == [f"{metric_label(metric)} gap" for metric in METRICS]
     for panel in panels:
         assert len(re.findall(r'z" fill="none"', panel)) == 3
         assert 'y="204.0" text-anchor="end">0<' in panel  # the axis begins at 0

@@ -24,7 +24,7 @@ from fairbench.inference.comparing import A_BETTER, B_BETTER, PRACTICALLY_EQUAL,
 from fairbench.inference.selection import ALIKE, OPEN, WORSE, in_order
 from fairbench.metrics.registry import Metric, find, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
-from fairbench.reporting.group_tables import sentence_of, table_of
+from fairbench.reporting.group_tables import sentence_of, sentences_of, table_of
 
 
 def pair_document(
@@ -174,9 +174,7 @@ def _differences(
         "missed": averaged,
     }
     directions = _directions(comparison.objectives)
-    explained = [
-        sentence_of("pair", name, directions=directions) for name, holds in said.items() if holds
-    ]
+    explained = sentences_of("pair", said, directions=directions)
     return table_of(
         range(len(means)),
         columns if averaged else columns[:-1],
@@ -311,8 +309,7 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         "apart" if choice.apart else "corrected": True,
         "at_once": len(bounded) == 1 and bounded[0]["metric"].better == "lower",
     }
-    sentences = [sentence_of("choice", name, **values) for name, holds in holding.items() if holds]
-    return " ".join([*sentences, _near_text(choice, names)])
+    return " ".join([*sentences_of("choice", holding, **values), _near_text(choice, names)])
 
 
 def _named(choice: Choice, names: Mapping[str, str], places: Iterable[int]) -> str:

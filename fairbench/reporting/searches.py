@@ -7,6 +7,7 @@ sentences, the gains, the values and the trials.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,24 +48,19 @@ def alternative_document(answer: Alternative, command: str) -> doc.Document:
     ----------
     command : the command that makes the document again.
     """
-    search = answer.search
-    sections = [
-        doc.Section("What was searched", [*_search_blocks(answer), _candidates_table(answer)])
-    ]
-    if search:
-        sections.insert(0, doc.Section("What further search may gain", [_bounds_table(search)]))
-    if answer.chosen_index:
-        sections.insert(0, doc.Section("What it would cost", [_flips(answer)]))
+    search, better = answer.search, bool(answer.chosen_index)
+    searched = [*_search_blocks(answer), _candidates_table(answer)]
+    sections = {
+        "What it would cost": [_flips(answer)] if better else [],
+        "What further search may gain": [_bounds_table(search)] if search else [],
+        "What was searched": searched,
+    }
     drawn = f"seed {search.seed}; the study is {search.folder}" if search else _NOTHING_DRAWN
-    values = _values(answer)
-
-    def tell(name: str) -> str:
-        return sentence_of("alternative", name, **values)
-
+    tell = partial(sentence_of, "alternative", **_values(answer))
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
     return doc.Document(
         f"A less discriminatory alternative: {answer.data} by {answer.protect}",
-        sections,
+        [doc.Section(title, blocks) for title, blocks in sections.items() if blocks],
         notes=answer.comparison.notes,
         data=_data(answer),
         files={"log.csv": csv_text(pd.DataFrame(_log(answer)))},
@@ -173,19 +169,19 @@ def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[st
 def _both_models_table(answer: Alternative) -> doc.Table:
     """Return the table of both models."""
     comparison = answer.comparison
-    better = bool(answer.chosen_index)
-    shown = [Column("on the test rows")]
-    shown += [Column(of, "estimate") for of in ("in use", "alternative", "difference")]
+    titles = ["in use", "alternative", "difference"]
     rows = [
         [_name(answer), *comparison.gaps, comparison.gap_change],
         ["error rate", *comparison.errors, comparison.error_change],
     ]
+    title = "both models"
     caption = f"{comparison.level:.0%} intervals, of {count(comparison.people)} people"
-    if better:
-        return doc.Table(
-            shown, rows, "both models", f"{caption}; the difference is of the same people"
-        )
-    return doc.Table(shown[:2], [row[:2] for row in rows], "the model in use", caption)
+    if answer.chosen_index:
+        caption += "; the difference is of the same people"
+    else:
+        title, titles, rows = "the model in use", titles[:1], [row[:2] for row in rows]
+    shown = [Column("on the test rows"), *(Column(of, "estimate") for of in titles)]
+    return doc.Table(shown, rows, title, caption)
 
 
 def _flips(answer: Alternative) -> doc.Table:
@@ -207,26 +203,23 @@ def _flips(answer: Alternative) -> doc.Table:
 
 def _bounds_table(search: Searched) -> doc.Table:
     """Return the table of the bounds."""
+    columns = [
+        Column("more", "count"),
+        Column("chance of a better one", "interval"),
+        Column("gain, validation rows", "interval"),
+        Column("gain, true gap", "interval"),
+    ]
     rows = [
-        {
-            "more": more,
-            "chance": (0.0, 1 - (1 - search.chance) ** more),
-            "seen": (0.0, search.seen_gain(more)),
-            "true": (0.0, search.gain(more)),
-        }
+        [
+            more,
+            (0.0, 1 - (1 - search.chance) ** more),
+            (0.0, search.seen_gain(more)),
+            (0.0, search.gain(more)),
+        ]
         for more in FURTHER
     ]
-    return table_of(
-        rows,
-        [
-            ("more", Column("more", "count")),
-            ("chance", Column("chance of a better one", "interval")),
-            ("seen", Column("gain, validation rows", "interval")),
-            ("true", Column("gain, true gap", "interval")),
-        ],
-        title="bounds on further search",
-        caption=sentence_of("alternative", "bounds_caption", level=search.level),
-    )
+    caption = sentence_of("alternative", "bounds_caption", level=search.level)
+    return doc.Table(columns, rows, "bounds on further search", caption)
 
 
 def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
@@ -234,40 +227,28 @@ def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
     search = answer.search
     if search is None:
         return
+    columns = [
+        Column("learner"),
+        Column("intervention"),
+        Column("drawn", "count"),
+        Column("smallest gap", "number"),
+        Column("group needed"),
+    ]
     rows = []
     for family in search.families:
         drawn = [tried for tried in answer.tried[1:] if tried["family"] == family.name]
-        gaps = [tried["gap"] for tried in drawn if answer.allows(tried)]
-        needed = "yes" if family.group_at_prediction else "no"
-        rows.append(
-            {
-                **family.choices,
-                "drawn": len(drawn),
-                "gap": min(gaps, default=np.nan),
-                "group": needed,
-            }
-        )
-    yield table_of(
-        rows,
-        [
-            ("learner", Column("learner")),
-            ("intervention", Column("intervention")),
-            ("drawn", Column("drawn", "count")),
-            ("gap", Column("smallest gap", "number")),
-            ("group", Column("group needed")),
-        ],
-        title="what is drawn",
-        caption=sentence_of("alternative", "drawn_caption"),
-    )
+        smallest = min((tried["gap"] for tried in drawn if answer.allows(tried)), default=np.nan)
+        chosen = [family.choices[part] for part in ("learner", "intervention")]
+        rows.append([*chosen, len(drawn), smallest, "yes" if family.group_at_prediction else "no"])
+    yield doc.Table(columns, rows, "what is drawn", sentence_of("alternative", "drawn_caption"))
     options = {
         (family.choices[name.partition(".")[0]], name.partition(".")[2], text): None
         for family in search.families
         for name, text in family.stated.items()
     }
     columns = [Column(title) for title in ("component", "option", "is drawn from")]
-    yield doc.Table(
-        columns, list(options), "options", sentence_of("alternative", "options_caption")
-    )
+    caption = sentence_of("alternative", "options_caption")
+    yield doc.Table(columns, list(options), "options", caption)
     if search.left_out:
         columns = [Column("combination"), Column("why it is not drawn")]
         yield doc.Table(columns, list(search.left_out.items()), "what is not drawn")
@@ -277,9 +258,9 @@ def _standing(answer: Alternative, position: int) -> str:
     tried = answer.tried[position]
     if tried["reason"]:
         return "failed"
-    standing = ["in use"] if position == 0 else []
-    standing += ["chosen"] if position == answer.chosen_index else []
-    return ", ".join(standing) or ("" if answer.allows(tried) else "error too large")
+    standing = {"in use": position == 0, "chosen": position == answer.chosen_index}
+    words = ", ".join(word for word, holds in standing.items() if holds)
+    return words or ("" if answer.allows(tried) else "error too large")
 
 
 # Column of the log -> what it has of a candidate.
@@ -344,21 +325,14 @@ def _data(answer: Alternative) -> dict[str, Any]:
         "validation_rows": answer.chosen_by,
         "test_rows": comparison.people,
         "candidates_judged": comparison.looks,
-        **{
-            name: getattr(comparison, name)
-            for name in ("gaps", "errors", "gap_change", "error_change", "flips")
-        },
+        **_fields(comparison, "gaps", "errors", "gap_change", "error_change", "flips"),
         "tried": _log(answer),
     }
     if search is not None:
+        families = [{**family.choices, "options": family.options} for family in search.families]
         figures["search"] = {
-            **{
-                name: getattr(search, name)
-                for name in ("drawn", "ended", "worth", "seed", "folder")
-            },
-            "families": [
-                {**family.choices, "options": family.options} for family in search.families
-            ],
+            **_fields(search, "drawn", "ended", "worth", "seed", "folder"),
+            "families": families,
             "left_out": dict(search.left_out),
             "chance_of_better": [0.0, search.chance],
             "gain_on_validation_rows": {str(n): [0.0, search.seen_gain(n)] for n in FURTHER},
@@ -366,6 +340,10 @@ def _data(answer: Alternative) -> dict[str, Any]:
             "source": SOURCE,
         }
     return figures
+
+
+def _fields(record: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
 def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str]) -> doc.Document:
@@ -376,33 +354,28 @@ def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str
     ids : the id of the run of the untuned default, and of that of the chosen trial.
     """
     run = prepared(search.default_plan)
-    lead = [doc.Paragraph(_tuning_sentences(answer, ids))]
-    lead += [doc.Paragraph(_promise(row, answer)) for row in answer.gains]
-    blocks = [*_gain_tables(answer), _trials(answer, search)]
+    sentences = [_tuning_sentences(answer, ids), *(_promise(row, answer) for row in answer.gains)]
     return doc.Document(
         f"Tuning {run.name} by {run.protect}",
-        [doc.Section("", blocks)],
-        lead=lead,
+        [doc.Section("", [*_gain_tables(answer), _trials(answer, search)])],
+        lead=list(map(doc.Paragraph, sentences)),
         notes=list(_notes(answer, search)),
     )
 
 
 def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
     """Return how many trials were made and which was chosen, in sentences."""
-    failed = sum(bool(trial.error) for trial in answer.trials)
-    stopped = sum(trial.stopped for trial in answer.trials)
-    values_text = ", ".join(
-        f"{key}={value_text(value)}" for key, value in answer.best.values.items()
-    )
-    remarks = [f"{stopped} stopped early as surely worse"] if stopped else []
-    remarks += [f"{failed} without a value"] if failed else []
-    tried = counted(len(answer.trials) - 1, "trial")
-    if remarks:
-        tried += f" ({', '.join(remarks)})"
-    by = " plus ".join(f"the {row['goal'].label}" for row in answer.gains)
-    by, (default, chosen) = by.removeprefix("the "), ids
+    values = ", ".join(f"{key}={value_text(value)}" for key, value in answer.best.values.items())
+    counts = {
+        "stopped early as surely worse": sum(trial.stopped for trial in answer.trials),
+        "without a value": sum(bool(trial.error) for trial in answer.trials),
+    }
+    remarks = ", ".join(f"{number} {words}" for words, number in counts.items() if number)
+    tried = counted(len(answer.trials) - 1, "trial") + (f" ({remarks})" if remarks else "")
+    by = " plus ".join(f"the {row['goal'].label}" for row in answer.gains).removeprefix("the ")
+    default, chosen = ids
     return sentence_of(
-        "tuning", "tried", tried=tried, values=values_text, by=by, chosen=chosen, default=default
+        "tuning", "tried", tried=tried, values=values, by=by, chosen=chosen, default=default
     )
 
 
@@ -454,12 +427,10 @@ def _trials(answer: TuningResult, search: Search) -> doc.Table:
     columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
     columns += [Column(goal.label, "number") for goal in search.goals]
     columns += [Column("repeats", "count"), Column("standing")]
-    estimates_of = {
-        trial_number: trial.estimates(search.goals)
-        for trial_number, trial in enumerate(answer.trials)
-        if not trial.error
+    estimates = {
+        n: trial.estimates(search.goals) for n, trial in enumerate(answer.trials) if not trial.error
     }
-    values_of = {n: np.array([e.value for e in estimates]) for n, estimates in estimates_of.items()}
+    values_of = {n: np.array([e.value for e in of]) for n, of in estimates.items()}
     frontier = set[int]()
     if len(search.goals) > 1 and values_of:
         beaten = is_dominated(np.array(list(values_of.values())))
@@ -475,7 +446,7 @@ def _trials(answer: TuningResult, search: Search) -> doc.Table:
         }
         standing = ", ".join(word for word, holds in standings.items() if holds)
         options = [value_text(trial.values[name]) if trial.values else "" for name in names]
-        values = [estimate.sign * estimate.value for estimate in estimates_of[n]]
+        values = [estimate.sign * estimate.value for estimate in estimates[n]]
         rows.append([str(n), *options, *values, trial.folds, standing])
     caption = "on validation rows; trial 0 is the untuned default"
     caption += "; frontier: no other trial looks better in every objective" if frontier else ""

@@ -34,7 +34,7 @@ from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.model import Column
 from fairbench.reporting.document.plain_text import latex_table, markdown_table
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
-from fairbench.reporting.group_tables import sentence_of, table_of
+from fairbench.reporting.group_tables import sentence_of, sentences_of, table_of
 from fairbench.reporting.page.drawings import figures_of
 from fairbench.reporting.page.tables import (
     CERTAIN,
@@ -96,22 +96,19 @@ def source_details(origin: Provenance) -> doc.Details:
     several = "" if len(origin.runs) == 1 else "s"
     data = ", ".join(value[:12] for value in origin.data.values()) or "simulated"
     commits = ", ".join(origin.commits)
-    runs: list[doc.Inline] = ["runs (hashes of their configurations): "]
-    for id_ in origin.runs:
-        runs += [doc.Link(id_, f"#run-{id_}", code=True), " "]
-    files: list[doc.Inline] = ["data, sha256: "]
-    for file, sha in origin.data.items():
-        files += [f"{file} ", doc.Code(sha), "; "]
-    if not origin.data:
-        files.append("simulated from the seed")
-    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+    runs = [
+        piece for id_ in origin.runs for piece in (doc.Link(id_, f"#run-{id_}", code=True), " ")
+    ]
+    files = [
+        piece for file, sha in origin.data.items() for piece in (f"{file} ", doc.Code(sha), "; ")
+    ]
     changed = " (+: with files changed since)" if "+" in commits else ""
     return doc.Details(
         f"{len(origin.runs)} run{several}; data {data}; commit {commits}",
         [
-            doc.Paragraph(tuple(runs)),
-            doc.Paragraph(tuple(files)),
-            doc.Paragraph(f"versions: {versions}; commit {commits}{changed}"),
+            doc.Paragraph(("runs (hashes of their configurations): ", *runs)),
+            doc.Paragraph(("data, sha256: ", *(files or ["simulated from the seed"]))),
+            doc.Paragraph(f"versions: {_versions(origin)}; commit {commits}{changed}"),
             doc.Paragraph("To compute it again:"),
             doc.Commands(origin.commands),
         ],
@@ -119,10 +116,23 @@ def source_details(origin: Provenance) -> doc.Details:
     )
 
 
+def _versions(origin: Provenance) -> str:
+    return ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+
+
 def block_section(page: PageBlock) -> doc.Section:
     """Return the section of a block."""
     block = page.block
-    blocks: list[doc.Block] = [_block_paragraph(page)]
+    runs = len(block.runs)
+    text: list[doc.Inline] = [
+        f"{runs} run{'' if runs == 1 else 's'} of {block.dataset}, ",
+        doc.Code(block.split),
+        f", seed {block.first.config['seed']}, {page.options('learner')}, protected: "
+        f"{block.protect}",
+    ]
+    if page.note:
+        text += [" ", doc.Mark(page.note, "quick")]
+    blocks: list[doc.Block] = [doc.Paragraph(tuple(text))]
     if page.figures:
         blocks.append(doc.Section("Figures", [*page.figures, source_details(page.origin())]))
     blocks += _at_a_glance(page)
@@ -135,21 +145,6 @@ def block_section(page: PageBlock) -> doc.Section:
     ]
     blocks += [doc.Section("Metric by metric", details), _runs(block)]
     return doc.Section(block.title, blocks, name=block.name)
-
-
-def _block_paragraph(page: PageBlock) -> doc.Paragraph:
-    """Return the paragraph on the contents of a block: runs, split, seed, protected attribute."""
-    block = page.block
-    runs = len(page.block.runs)
-    text: list[doc.Inline] = [
-        f"{runs} run{'' if runs == 1 else 's'} of {block.dataset}, ",
-        doc.Code(block.split),
-        f", seed {block.first.config['seed']}, {page.options('learner')}, protected: "
-        f"{block.protect}",
-    ]
-    if page.note:
-        text += [" ", doc.Mark(page.note, "quick")]
-    return doc.Paragraph(tuple(text))
 
 
 def _at_a_glance(page: PageBlock) -> Iterator[doc.Block]:
@@ -173,11 +168,11 @@ def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
 
 def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> doc.Table:
     """Return a metric's rows as a table; of a page, with bars and statuses."""
-    columns: list[tuple[str, Column]] = [
+    columns: list[tuple[Any, Column]] = [
         ("label", Column("method")),
         ("mean", Column("mean", "number", decimals=4)),
         ("sd", Column("sd", "number", decimals=4)),
-        ("interval", Column("95 % interval", "interval", decimals=4)),
+        (("lower", "upper"), Column("95 % interval", "interval", decimals=4)),
         ("bar", Column("", "bar")),
         ("n", Column("n", "count")),
     ]
@@ -190,8 +185,7 @@ def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> doc.Table:
     if any(isfinite(row[DEBIASED]) for row in table.rows):
         columns.insert(2, (DEBIASED, Column(DEBIASED, "number", decimals=4)))
         caption = DEBIASED_MEANS
-    rows = _with_bars(table.rows)
-    return table_of(rows, columns, caption=caption, sortable=True)
+    return table_of(_with_bars(table.rows), columns, caption=caption, sortable=True)
 
 
 def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -204,13 +198,18 @@ def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         bar = None
         if width > 0:
             places = np.nan_to_num(np.round(100 * (np.array(triple) - start) / width, 1))
-            lower, mean, upper = places.tolist()
-            bar = doc.Bar((lower, mean, upper), kind="dot")
-        status = "" if row["status"] == "ok" else row["status"]
+            bar = doc.Bar(tuple(places.tolist()), kind="dot")
         words = STANDINGS[row["standing"]]
-        standing = doc.TableCell(words, mark=words.replace(" ", "-"))
-        ends_of = (row["lower"], row["upper"])
-        yield {**row, "bar": bar, "interval": ends_of, "status": status, "standing": standing}
+        yield {
+            **row,
+            "bar": bar,
+            "status": _status(row),
+            "standing": doc.TableCell(words, mark=words.replace(" ", "-")),
+        }
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    return "" if row["status"] == "ok" else str(row["status"])
 
 
 def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
@@ -223,22 +222,19 @@ def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
 
 def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Details:
     """Return the folded table of a metric, with its files and the origin of its numbers."""
-    parts = [metric_label(table.metric)]
-    parts += [f"by {table.attribute}"] if table.attribute else []
-    summary = " ".join(parts) + (f", {table.setting}" if table.setting else "")
+    summary = _by_attribute(table) + (f", {table.setting}" if table.setting else "")
     remark = table.direction
     if table.is_ranked:
         best = "; ".join(table.labels_with_standing(ALIKE)) or "none for certain"
         remark += f"; as good as the best: {best}"
-    note: list[doc.Inline] = [f"rope {formats.number(table.rope, 4)}; "] if table.is_ranked else []
-    note.append("files: ")
-    for kind in _FILES:
-        note += [doc.Link(kind, f"{quote(page.block.name)}/{quote(table.key)}.{kind}"), ", "]
+    rope = f"rope {formats.number(table.rope, 4)}; " if table.is_ranked else ""
+    stem = f"{quote(page.block.name)}/{quote(table.key)}"
+    files = _links({kind: f"{stem}.{kind}" for kind in _FILES})
     return doc.Details(
         summary,
         [
             metric_table_of(table),
-            doc.Paragraph(tuple(note[:-1]), "note"),
+            doc.Paragraph((f"{rope}files: ", *files), "note"),
             source_details(page.origin(table.rows)),
         ],
         remark=remark,
@@ -246,6 +242,17 @@ def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Details
         style="metric",
         is_open=is_open,
     )
+
+
+def _by_attribute(table: RankedRuns) -> str:
+    """Return the label of a table's metric, and between whose groups it is."""
+    return metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
+
+
+def _links(files: Mapping[str, str]) -> tuple[doc.Inline, ...]:
+    """Return a link to each file under its name, with commas between them."""
+    links = [doc.Link(name, file) for name, file in files.items()]
+    return tuple(piece for link in links for piece in (", ", link))[1:]
 
 
 def _groups(page: PageBlock) -> Iterator[doc.Details]:
@@ -266,10 +273,9 @@ def _groups(page: PageBlock) -> Iterator[doc.Details]:
 
 def _group_cell(row: Mapping[str, Any]) -> doc.TableCell:
     """Return the cell of a group: mean and sd, with the interval below."""
-    status = "" if row["status"] == "ok" else f"; {row['status']}"
-    less = f"; {DEBIASED} {formats.number(row[DEBIASED], 4)}" if isfinite(row[DEBIASED]) else ""
-    ends = formats.interval(row["lower"], row["upper"], 4)
-    return doc.TableCell((row["mean"], row["sd"]), note=f"{ends}{less}{status}".removeprefix("; "))
+    less = f"{DEBIASED} {formats.number(row[DEBIASED], 4)}" if isfinite(row[DEBIASED]) else ""
+    remarks = [formats.interval(row["lower"], row["upper"], 4), less, _status(row)]
+    return doc.TableCell((row["mean"], row["sd"]), note="; ".join(filter(None, remarks)))
 
 
 def _side_by_side(
@@ -295,21 +301,16 @@ def _runs(block: RunBlock) -> doc.Section:
         changed = "+" if run.environment.get("git_dirty") else ""
         return (doc.Code(run.environment.get("git_commit", "")[:12] + changed),)
 
-    def files(run: Run) -> doc.Text:
-        at = f"../runs/{run.id}"
-        links = (
-            doc.Link("configuration", f"{at}/config.yaml"),
-            doc.Link("all metrics", f"{at}/summary.csv"),
-            doc.Link("figures", f"{at}/figures/"),
-        )
-        return links[0], ", ", links[1], ", ", links[2]
-
+    files = {"configuration": "config.yaml", "all metrics": "summary.csv", "figures": "figures/"}
     columns: list[tuple[Any, Column]] = [
         (lambda run: doc.TableCell((doc.Code(run.id),), name=f"run-{run.id}"), Column("run")),
         (lambda run: block.names[run.id], Column("method")),
         (commit, Column("commit")),
         (lambda run: run.environment.get("cpu", ""), Column("processor")),
-        (files, Column("files")),
+        (
+            lambda run: _links({text: f"../runs/{run.id}/{name}" for text, name in files.items()}),
+            Column("files"),
+        ),
     ]
     return doc.Section("Runs", [table_of(block.runs.values(), columns, sortable=True)])
 
@@ -318,23 +319,21 @@ def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> doc.Exe
     """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
     quick = [page.block.title for page in pages if page.note]
     protected = list(dict.fromkeys(page.block.protect for page in pages))
+    values = {
+        "names": _first_names(quick),
+        "them": "it" if len(quick) == 1 else "them",
+        "attributes": _first_names(protected),
+        "count": len(set(left_out)),
+        "certain": CERTAIN,
+    }
     compared = any(page.compared is not None for page in pages)
-    values = {"names": _first_names(quick), "them": "it" if len(quick) == 1 else "them"}
-    count = len(set(left_out))
-    todo = {"repeat": quick, "read": compared, "next": True}
-    return doc.ExecutiveSummary(
-        list(_result_sentences(pages)),
-        [
-            sentence_of("runs", "certain", certain=CERTAIN),
-            *([sentence_of("runs", "quick", **values)] if quick else []),
-        ],
-        [
-            sentence_of("runs", "protected", names=_first_names(protected)),
-            *([sentence_of("runs", "not_compared", count=count)] if left_out else []),
-            sentence_of("runs", "not_run"),
-        ],
-        [sentence_of("runs", name) for name, holds in todo.items() if holds],
+    parts: tuple[Mapping[str, object], ...] = (
+        {"certain": True, "quick": quick},
+        {"protected": True, "not_compared": left_out, "not_run": True},
+        {"repeat": quick, "read": compared, "next": True},
     )
+    sure, unseen, todo = (sentences_of("runs", part, **values) for part in parts)
+    return doc.ExecutiveSummary(list(_result_sentences(pages)), sure, unseen, todo)
 
 
 _ERRORS = ("error_rate", "rmse")
@@ -370,15 +369,14 @@ def _winners(page: PageBlock) -> Iterator[str]:
 def _winner(table: RankedRuns) -> str:
     """Return the sentence on the run of the best mean, and on those that may be as good."""
     best = table.rows[0]["label"]
-    mean = float(table.rows[0]["mean"])
-    metric_text = metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
     clauses = []
     told = {ALIKE: "as good for practical purposes", OPEN: "not told apart from it"}
     for standing, text in told.items():
         if names := [name for name in table.labels_with_standing(standing) if name != best]:
             clauses.append(f"{_first_names(names)} {'is' if len(names) == 1 else 'are'} {text}")
-    ending = f"; {', and '.join(clauses)}" if clauses else "; every other run is worse"
-    return f"{best} has the best mean in {metric_text} ({formats.number(mean)}){ending}."
+    ending = ", and ".join(clauses) or "every other run is worse"
+    mean = formats.number(float(table.rows[0]["mean"]))
+    return f"{best} has the best mean in {_by_attribute(table)} ({mean}); {ending}."
 
 
 def _first_names(names: Sequence[str]) -> str:
@@ -561,6 +559,6 @@ def _notes(table: RankedRuns, source: Provenance) -> Iterator[str]:
     yield f"runs: {', '.join(source.runs)}"
     data = [f"{name} {value}" for name, value in source.data.items()]
     yield f"data, sha256: {'; '.join(data) or 'simulated'}"
-    yield f"versions: {', '.join(f'{name} {value}' for name, value in source.versions.items())}"
+    yield f"versions: {_versions(source)}"
     yield f"commit: {', '.join(source.commits)}"
     yield from source.commands

@@ -131,22 +131,20 @@ def _outcomes(
     region : the level of the region whose probabilities are shown, too; 0 for none.
     """
     several = len(inside) > 1
-    columns: list[tuple[Any, Column]] = [
-        (lambda event: _outcome_label(event, objectives), Column("outcome")),
-        (lambda event: everywhere[event].median(), Column("probability", "number")),
-    ]
-    caption = sentence_of("pair", "outcomes")
+    events = everywhere.columns
+    columns: dict[Column, Sequence[Any]] = {
+        Column("outcome"): [_outcome_label(event, objectives) for event in events],
+        Column("probability", "number"): everywhere.median(),
+    }
     if region:
-        column = Column("inside the region", "number")
-        columns.append((lambda event: inside[event].median(), column))
-        caption += sentence_of("pair", "region", level=region)
+        columns[Column("inside the region", "number")] = inside[events].median()
     if region and several:
-        column = Column("over repeats", "interval")
-        columns.append((lambda event: (inside[event].min(), inside[event].max()), column))
-    if several:
-        caption += sentence_of("pair", "medians", repeats=len(inside))
-    title = "How probable each outcome is"
-    return table_of(everywhere.columns, columns, title=title, caption=caption)
+        ends = zip(inside[events].min(), inside[events].max(), strict=True)
+        columns[Column("over repeats", "interval")] = list(ends)
+    said = {"outcomes": True, "region": region, "medians": several}
+    caption = "".join(sentences_of("pair", said, level=region, repeats=len(inside)))
+    rows = list(zip(*columns.values(), strict=True))
+    return Table(list(columns), rows, "How probable each outcome is", caption)
 
 
 def _differences(
@@ -154,17 +152,16 @@ def _differences(
 ) -> Table:
     """Return the table of both runs' values and of their differences, with intervals."""
     ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    means = comparison.delta.mean(axis=0)
-    reach = comparison.reach(level)
-    columns: list[tuple[Any, Column]] = [
-        (lambda i: label(comparison.objectives[i]), Column("metric")),
-        (lambda i: observed[0][i], Column("A", "number")),
-        (lambda i: observed[1][i], Column("B", "number")),
-        (lambda i: means[i], Column("A ahead by", "number")),
-        (lambda i: (ends[0, i], ends[1, i]), Column(f"{level:.0%} interval", "interval")),
-        (lambda i: comparison.rope[i], Column("equal up to", "general")),
-        (lambda i: reach[i], Column("missed below", "number")),
-    ]
+    columns: dict[Column, Sequence[Any]] = {
+        Column("metric"): list(map(label, comparison.objectives)),
+        Column("A", "number"): observed[0],
+        Column("B", "number"): observed[1],
+        Column("A ahead by", "number"): comparison.delta.mean(axis=0),
+        Column(f"{level:.0%} interval", "interval"): list(map(tuple, ends.T)),
+        Column("equal up to", "general"): comparison.rope,
+    }
+    if averaged:
+        columns[Column("missed below", "number")] = comparison.reach(level)
     largest = np.array([_largest_difference(name) for name in comparison.objectives])
     said = {
         "mean_values" if averaged else "values": True,
@@ -173,14 +170,10 @@ def _differences(
         "equal": True,
         "missed": averaged,
     }
-    directions = _directions(comparison.objectives)
-    explained = sentences_of("pair", said, directions=directions)
-    return table_of(
-        range(len(means)),
-        columns if averaged else columns[:-1],
-        title="How far A is ahead of B" + ("" if averaged else ", in the typical repeat"),
-        caption="\n".join(explained),
-    )
+    explained = sentences_of("pair", said, directions=_directions(comparison.objectives))
+    rows = list(zip(*columns.values(), strict=True))
+    title = "How far A is ahead of B" + ("" if averaged else ", in the typical repeat")
+    return Table(list(columns), rows, title, "\n".join(explained))
 
 
 def _directions(objectives: Sequence[str]) -> str:
@@ -333,30 +326,19 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     order = np.argsort(choice.objectives, kind="stable").tolist()
     near = [i for i in order if choice.verdict(i) == OPEN]
     same = [i for i in np.flatnonzero(choice.same).tolist() if i != choice.chosen_index]
-    tie = sentence_of("choice", "tie", tied=_named(choice, names, same)) if same else ""
-    if not near:
-        return sentence_of("choice", "alone", tie=tie)
-    text = sentence_of(
-        "choice",
-        "near",
-        tie=tie,
-        count=len(near),
-        run="runs" if len(near) > 1 else "run",
-        shown=_named(choice, names, near[:5]),
-        further=f" and {len(near) - 5} more" if len(near) > 5 else "",
-    )
     behind = int((choice.near & choice.larger).sum())
-    if not behind:
-        return text
-    several = behind > 1
-    return sentence_of(
-        "choice",
-        "behind",
-        near=text,
-        have=f"{behind} of them have" if several else "One of them has",
-        they="they are" if several else "it is",
-        metric=_name(choice.judged[0]["metric"]),
-    )
+    values = {
+        "tied": _named(choice, names, same),
+        "count": len(near),
+        "run": "runs" if len(near) > 1 else "run",
+        "shown": _named(choice, names, near[:5]),
+        "further": f" and {len(near) - 5} more" if len(near) > 5 else "",
+        "have": f"{behind} of them have" if behind > 1 else "One of them has",
+        "they": "they are" if behind > 1 else "it is",
+        "metric": _name(choice.judged[0]["metric"]),
+    }
+    said = {"tie": same, "alone": not near, "near": near, "behind": near and behind}
+    return "".join(sentences_of("choice", said, **values))
 
 
 def _chosen_run_table(choice: Choice) -> Table:

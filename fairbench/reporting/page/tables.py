@@ -7,9 +7,9 @@ predictions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from math import fsum
 from typing import Any
 
@@ -30,7 +30,7 @@ from fairbench.metrics.registry import Metric, declared, find, label
 from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.model import Column
-from fairbench.reporting.group_tables import sentence_of, table_of
+from fairbench.reporting.group_tables import sentence_of
 from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.runs import Run, read_metrics
@@ -74,16 +74,15 @@ class RunBlock:
         first_of_name = {name: id_ for id_, name in reversed(self.names.items())}
         return {id_: name for id_, name in self.names.items() if first_of_name[name] == id_}
 
-    def labels(self, ids: tuple[str, ...]) -> list[str]:
-        """Return labels that tell runs apart, found once for the same runs."""
-        if ids not in self._labels:
-            runs, names = [self.runs[id_] for id_ in ids], [self.names[id_] for id_ in ids]
-            self._labels[ids] = add_differing_options(names, runs, _EVALUATED)
-        return self._labels[ids]
-
     @cached_property
-    def _labels(self) -> dict[tuple[str, ...], list[str]]:
-        return {}
+    def labels(self) -> Callable[[tuple[str, ...]], list[str]]:
+        """Return labels that tell runs of these ids apart, found once for the same runs."""
+
+        def labels(ids: tuple[str, ...]) -> list[str]:
+            runs, names = [self.runs[id_] for id_ in ids], [self.names[id_] for id_ in ids]
+            return add_differing_options(names, runs, ("evaluator", "consistency"))
+
+        return cache(labels)
 
     @property
     def dataset(self) -> str:
@@ -118,11 +117,9 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
     all_blocks = []
     for dataset, runs_by_key in sorted(sets.items()):
         titles = _titles([next(iter(runs.values())) for runs in runs_by_key.values()])
-        titled = sorted(
-            zip(runs_by_key.values(), titles, strict=True),
-            key=lambda pair: (-len(pair[0]), natural(pair[1])),
-        )
-        for i, (runs, title) in enumerate(titled, start=1):
+        titled = list(zip(titles, runs_by_key.values(), strict=True))
+        titled.sort(key=lambda pair: (-len(pair[1]), natural(pair[0])))
+        for i, (title, runs) in enumerate(titled, start=1):
             name = f"{dataset}-{i}" if len(titled) > 1 else dataset
             all_blocks.append(RunBlock(file_name(name), title, runs))
     return all_blocks
@@ -164,13 +161,10 @@ def _read(batch: Sequence[RunBlock]) -> list[RunBlock]:
 
 def _titles(firsts: Sequence[Run]) -> list[str]:
     """Name blocks of one data set, each by one of its runs, by what differs between them."""
-    titles = add_differing_options(
-        [run.choices["dataset"] for run in firsts], firsts, ("dataset", "split")
-    )
-    for name, values in (
-        ("seed", [run.config["seed"] for run in firsts]),
-        ("protect", [run.protect for run in firsts]),
-    ):
+    sets = [run.choices["dataset"] for run in firsts]
+    titles = add_differing_options(sets, firsts, ("dataset", "split"))
+    for name in ("seed", "protect"):
+        values = [getattr(run, name) for run in firsts]
         if len(set(values)) > 1:
             titles = [f"{title}, {name}={v}" for title, v in zip(titles, values, strict=True)]
     return titles
@@ -196,7 +190,6 @@ UNRANKED = ""  # in place of a verdict
 STANDINGS = {
     ALIKE: "as good as the best", OPEN: "not told apart", WORSE: "worse", UNRANKED: "not ranked",
 }  # fmt: skip
-_EVALUATED = ("evaluator", "consistency")
 _SPLIT = ["repeat", "fold"]
 _CLASS_GAPS = ("statistical_parity", "equal_opportunity")
 # Metrics whose numbers of rows tell how splits share rows.
@@ -470,13 +463,6 @@ class ComparedRuns:
     ids: Sequence[str]
     pairs: selection.Pairs
 
-    @property
-    def command(self) -> str:
-        """The command line that gives the same answer."""
-        rope = ",".join(map(str, _epsilons(self.gap)))
-        words = f"objectives=[accuracy,{self.gap}] rope=[{rope}] draws={DRAWS}"
-        return f"fairbench compare runs=[{','.join(self.ids)}] {words}"
-
 
 def _epsilons(gap: str) -> tuple[float, ...]:
     """Return the differences of accuracy and of a gap that make no difference in practice."""
@@ -559,31 +545,29 @@ def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Sect
     ----------
     labels : run -> its name.
     """
-    shown_count = len(compared.ids)
+    accuracy_rope, gap_rope = _epsilons(compared.gap)
     share = f"{100 * CERTAIN:.0f} %"
-    selected = ""
-    if compared.available > shown_count:
-        selected = sentence_of("runs", "selection", shown=shown_count, available=compared.available)
-    marks = [doc.Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
+    values = {"shown": len(compared.ids), "available": compared.available}
+    few = values["shown"] < compared.available
+    about = {
+        "gap": label(compared.gap),
+        "rope": gap_rope,
+        "share": share,
+        "selection": sentence_of("runs", "selection", **values) if few else "",
+    }
+    command = (
+        f"fairbench compare runs=[{','.join(compared.ids)}] objectives=[accuracy,{compared.gap}] "
+        f"rope=[{accuracy_rope},{gap_rope}] draws={DRAWS}"
+    )
+    told_marks = [doc.Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
     blocks: list[doc.Block] = [
-        doc.Paragraph(
-            sentence_of(
-                "runs",
-                "pairs",
-                gap=label(compared.gap),
-                rope=_epsilons(compared.gap)[1],
-                share=share,
-                selection=selected,
-            )
-        ),
+        doc.Paragraph(sentence_of("runs", "pairs", **about)),
         doc.Paragraph(sentence_of("runs", "squares"), "note"),
         _pairs_table(compared, labels),
-        doc.Paragraph((f"With a probability of at least {share}:", *marks), "note key"),
+        doc.Paragraph((f"With a probability of at least {share}:", *told_marks), "note key"),
         doc.Paragraph(sentence_of("runs", "posterior", draws=DRAWS), "note"),
         doc.Details(
-            "the command that prints these numbers",
-            [doc.Commands([compared.command])],
-            style="from",
+            "the command that prints these numbers", [doc.Commands([command])], style="from"
         ),
     ]
     return doc.Section("Which one is better?", blocks)
@@ -595,27 +579,26 @@ def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Table
     ranks = selection.ranking(pairs.outperforms, CERTAIN)
     order = selection.in_order(ranks, pairs.outperforms).tolist()
     verdicts = pairs.verdicts(CERTAIN)
-    return table_of(
-        enumerate(order, start=1),
+    columns = [
+        Column("rank", right=True),
+        Column("", "count", heads=True),
+        Column("run"),
+        Column("accuracy", "number"),
+        Column(label(compared.gap), "number"),
+        *(Column(str(place), "percent") for place in range(1, len(order) + 1)),
+    ]
+    rows = [
         [
-            (lambda row: rank_of(ranks, row[1]), Column("rank", right=True)),
-            (lambda row: row[0], Column("", "count", heads=True)),
-            (
-                lambda row: doc.TableCell(labels[ids[row[1]]], link=f"#run-{ids[row[1]]}"),
-                Column("run"),
-            ),
-            (lambda row: compared.accuracy[ids[row[1]]], Column("accuracy", "number")),
-            (lambda row: compared.gap_mean[ids[row[1]]], Column(label(compared.gap), "number")),
-            *(
-                (
-                    lambda row, j=j: _pair_cell(pairs, row[1], j, str(verdicts[row[1], j])),
-                    Column(str(place), "percent"),
-                )
-                for place, j in enumerate(order, start=1)
-            ),
-        ],
-        style="pairs",
-    )
+            rank_of(ranks, i),
+            place,
+            doc.TableCell(labels[ids[i]], link=f"#run-{ids[i]}"),
+            compared.accuracy[ids[i]],
+            compared.gap_mean[ids[i]],
+            *(_pair_cell(pairs, i, j, str(verdicts[i, j])) for j in order),
+        ]
+        for place, i in enumerate(order, start=1)
+    ]
+    return doc.Table(columns, rows, style="pairs")
 
 
 def _pair_cell(pairs: selection.Pairs, i: int, j: int, verdict: str) -> doc.TableCell:

@@ -39,7 +39,7 @@ from fairbench.evaluation.table import (
 from fairbench.metrics import registry
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.model import Column
-from fairbench.reporting.group_tables import rows_of, sentence_of, starts, table_of
+from fairbench.reporting.group_tables import Shown, rows_of, sentence_of, starts, table_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.predictions import Description
 from fairbench.results.record import GROUPS
@@ -50,35 +50,41 @@ _LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
 def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of coverage and size of label sets, for everyone and each group."""
-    set_rows = values_of(summary)
-    set_rows = set_rows[(set_rows["variant"] == "") & set_rows["attribute"].isin(["", protect])]
-    levels = set_rows.loc[set_rows["metric"] == "set_size", "level"]
+    rows = _of_people(summary, protect)
+    levels = rows.loc[rows["metric"] == "set_size", "level"]
     if not len(levels):
         return
     level = float(levels.iloc[(levels - _LEVEL).abs().argmin()])
-    set_rows = set_rows[
-        (set_rows["level"] == level) & ((set_rows["group"] != "") | (set_rows["attribute"] == ""))
-    ]
+    rows = rows[(rows["level"] == level) & ((rows["group"] != "") | (rows["attribute"] == ""))]
     yield table_of(
-        [row for row in rows_of(set_rows, ["group"]) if "set_size" in row],
+        [row for row in rows_of(rows, ["group"]) if "set_size" in row],
         [
             (lambda row: row["group"] or "everyone", Column("group")),
-            ("coverage.mean", Column("coverage", "number")),
-            (
-                ("coverage.lower", "coverage.upper"),
-                Column("95 % interval", "interval", left_out=1),
-            ),
-            ("set_size.mean", Column("mean size", "number", decimals=2)),
-            (
-                ("set_size.lower", "set_size.upper"),
-                Column("95 % interval", "interval", decimals=2, left_out=2),
-            ),
+            *_with_interval("coverage", "coverage", left_out=1),
+            *_with_interval("set_size", "mean size", decimals=2, ends=2, left_out=2),
             ("empty_sets.mean", Column("empty sets", "number")),
             ("set_size.n", Column("rows", "count", left_out=3)),
         ],
         title=f"sets that promise {level:.0%}",
         caption=sentence_of("run", "sets"),
     )
+
+
+def _of_people(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
+    """Return the values of a run's own variant, of everyone and by `protect`."""
+    rows = values_of(summary)
+    return rows[(rows["variant"] == "") & rows["attribute"].isin(["", protect])]
+
+
+def _with_interval(
+    name: str, title: str, *, left_out: int, decimals: int = 3, ends: int = 3
+) -> list[tuple[Shown[Any], Column]]:
+    """Return the columns of a metric of `rows_of`, its mean and its interval."""
+    interval = Column("95 % interval", "interval", decimals=ends, left_out=left_out)
+    return [
+        (f"{name}.mean", Column(title, "number", decimals=decimals)),
+        ((f"{name}.lower", f"{name}.upper"), interval),
+    ]
 
 
 FITS = ("constraint_active", *COSTS)
@@ -92,19 +98,18 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     summary = values_of(summary)
     summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
     overall = summary["attribute"] == ""
-    gaps = (summary["attribute"] == protect) & (summary["group"] == "")
-    groups = (summary["attribute"] == protect) & (summary["group"] != "")
+    protected, grouped = summary["attribute"] == protect, summary["group"] != ""
     mass = (summary["binning"] == "mass").to_numpy(bool)
-
-    def shown(where: str) -> pd.Series:
-        return summary["metric"].isin(
+    shown = {
+        where: summary["metric"].isin(
             [metric.name for metric in registry.declared() if where in metric.shown]
         )
-
+        for where in ("everyone", "gaps", "groups")
+    }
     parts = [
-        summary[overall & shown("everyone") & ~mass],
-        summary[gaps & shown("gaps")],
-        summary[groups & shown("groups")],
+        summary[overall & shown["everyone"] & ~mass],
+        summary[protected & ~grouped & shown["gaps"]],
+        summary[protected & grouped & shown["groups"]],
         summary[overall & summary["metric"].isin(FITS)],
     ]
     return pd.concat(parts, ignore_index=True)
@@ -160,8 +165,7 @@ def run_document(
     """
     headlines = headline(summary, protect)
     chance = debiased_gaps(headlines, summary)
-    parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
-    rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
+    parts = [f"{row.attribute}, {row.group != ''}" for row in headlines.itertuples()]
     rows = list(_rows(headlines, chance.tolist()))
     status = sentence_of("run", "status") if any(row["status"] for row in rows) else ""
     caption = sentence_of("run", "metrics", about=about(headlines), status=status)
@@ -177,50 +181,42 @@ def run_document(
     if np.isfinite(chance).any():
         columns.insert(3, (DEBIASED, Column(DEBIASED, "number", decimals=4)))
         caption = f"{DEBIASED_MEANS}; {caption}"
-    table = table_of(rows, columns, by="", caption=caption, rules=rules)
-    tables = [
-        table,
-        *(t for of in (_classes, set_tables, _pooled_groups_table) for t in of(summary, protect)),
-    ]
+    blocks: list[doc.Block] = [doc.Paragraph(meaning)] if meaning else []
+    blocks.append(table_of(rows, columns, by="", caption=caption, rules=starts(parts) - {0}))
+    for tables in (_classes, set_tables, _pooled_groups_table):
+        blocks += tables(summary, protect)
     if unlike is not None and len(unlike):
-        tables.append(_unlike(unlike))
-    lead = [doc.Paragraph(meaning)] if meaning else []
-    return doc.Document(name, [doc.Section("", [*lead, *tables])])
+        blocks.append(_unlike(unlike))
+    return doc.Document(name, [doc.Section("", blocks)])
 
 
 def _classes(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of each class against the rest, if there are several classes."""
-    class_rows = values_of(summary)
-    class_rows = class_rows[(class_rows["variant"] == "") & (class_rows["group"] == "")]
-    class_rows = class_rows[
-        class_rows["outcome"].notna() & class_rows["attribute"].isin(["", protect])
-    ]
+    class_rows = _of_people(summary, protect)
+    class_rows = class_rows[(class_rows["group"] == "") & class_rows["outcome"].notna()]
     rows = [row for row in rows_of(class_rows, ["outcome"]) if "base_rate" in row]
-    shares = {
-        "base_rate": "share", "selection_rate": "predicted", "true_positive_rate": "found",
-    }  # fmt: skip
-    columns: list[tuple[Any, Column]] = [
-        (lambda row: str(row["outcome"]), Column("class")),
-        *((f"{rate}.mean", Column(title, "number")) for rate, title in shares.items()),
-        ("false_positive_rate.mean", Column("false alarms", "number", left_out=1)),
-    ]
-    gaps = {"statistical_parity": "gap in predicted", "equal_opportunity": "gap in found"}
-    for left_out, (gap, title) in enumerate(gaps.items(), start=2):
-        interval = Column("95 % interval", "interval", decimals=2, left_out=left_out)
-        columns.append((f"{gap}.mean", Column(title, "number")))
-        columns.append(((f"{gap}.lower", f"{gap}.upper"), interval))
     if rows:
-        caption = sentence_of("run", "class_rates", protect=protect)
-        yield table_of(rows, columns, title="each class against the rest", caption=caption)
+        yield table_of(
+            rows,
+            [
+                (lambda row: str(row["outcome"]), Column("class")),
+                ("base_rate.mean", Column("share", "number")),
+                ("selection_rate.mean", Column("predicted", "number")),
+                ("true_positive_rate.mean", Column("found", "number")),
+                ("false_positive_rate.mean", Column("false alarms", "number", left_out=1)),
+                *_with_interval("statistical_parity", "gap in predicted", ends=2, left_out=2),
+                *_with_interval("equal_opportunity", "gap in found", ends=2, left_out=3),
+            ],
+            title="each class against the rest",
+            caption=sentence_of("run", "class_rates", protect=protect),
+        )
 
 
 def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of jointly estimated groups, if an attribute has three or more."""
-    group_rows = summary[(summary["variant"] == "") & (summary["attribute"] == protect)]
-    group_rows = group_rows[group_rows["outcome"].isna()]
-    group_rows = group_rows[
-        (group_rows["group"] != "") & group_rows["statistic"].isin([VALUE, POOLED, WORST])
-    ]
+    chosen = (summary["variant"] == "") & (summary["attribute"] == protect)
+    chosen &= summary["outcome"].isna() & (summary["group"] != "")
+    group_rows = summary[chosen & summary["statistic"].isin([VALUE, POOLED, WORST])]
     rows = [
         {**row, "label": registry.label(row["metric"]), "remark": _status_of(row[POOLED])}
         for row in rows_of(group_rows, ["metric", "group"], named="statistic")
@@ -254,12 +250,10 @@ _MOST_UNLIKE = 8  # groups that are shown
 
 def _unlike(unlike: pd.DataFrame) -> doc.Table:
     """Return the table of groups that differ from everyone else."""
-    title = (
-        f"groups that differ from everyone else: {len(unlike)} of {unlike.attrs['tests']} tested"
-    )
     caption = sentence_of("run", "unlike")
     if len(unlike) > _MOST_UNLIKE:
         caption += f"; the {_MOST_UNLIKE} surest are shown"
+    tests = unlike.attrs["tests"]
     return table_of(
         unlike.head(_MOST_UNLIKE).itertuples(),
         [
@@ -270,7 +264,7 @@ def _unlike(unlike: pd.DataFrame) -> doc.Table:
             ("n", Column("rows", "count", left_out=1)),
         ],
         by="",
-        title=title,
+        title=f"groups that differ from everyone else: {len(unlike)} of {tests} tested",
         caption=caption,
     )
 
@@ -429,30 +423,29 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     rows: list[dict[str, Any]] = []
     for run in runs:
         summary = summary_of_run[run.id]
-        headline_estimates = headlines(summary, run.protect)
-        estimates = [estimate(summary, name, run.protect) for name in metrics] or list(
-            headline_estimates.values()
+        usual = headlines(summary, run.protect)
+        shown = [estimate(summary, name, run.protect) for name in metrics] or list(usual.values())
+        rows.append(
+            {
+                "data": run.choices["dataset"],
+                "error": usual["error"][0],
+                "id": run.id[:6],
+                "name": names[run.id],
+                "estimates": shown,
+                DEBIASED: nan if metrics else debiased_headline_gap(summary, run.protect),
+            }
         )
-        row: dict[str, Any] = {
-            "data": run.choices["dataset"],
-            "error": headline_estimates["error"][0],
-            "id": run.id[:6],
-            "name": names[run.id],
-            DEBIASED: nan if metrics else debiased_headline_gap(summary, run.protect),
-        }
-        for place, (value, *ends) in enumerate(estimates):
-            row |= {f"value {place}": value, f"ends {place}": ends}
-        rows.append(row)
     rows.sort(key=lambda row: (row["data"], row["error"]))
     columns: list[tuple[Any, Column]] = [("id", Column("id")), ("name", Column("run"))]
-    for place, title in enumerate(
-        [registry.label(name) for name in metrics] or HEADLINES[registry.BINARY]
-    ):
+    titles = [registry.label(name) for name in metrics] or HEADLINES[registry.BINARY]
+    for place, title in enumerate(titles):
         # Those of log loss go first.
         scarce = 2 * (title == "log loss" and not metrics)
         interval = Column("95 % interval", "interval", decimals=2, left_out=scarce and scarce + 1)
-        columns.append((f"value {place}", Column(title, "number", left_out=scarce)))
-        columns.append((f"ends {place}", interval))
+        columns += [
+            (lambda row, i=place: row["estimates"][i][0], Column(title, "number", left_out=scarce)),
+            (lambda row, i=place: row["estimates"][i][1:], interval),
+        ]
     every = pd.concat(list(summary_of_run.values())) if summary_of_run else pd.DataFrame()
     caption = "" if metrics else _meanings(dict.fromkeys(map(task_of, summary_of_run.values())))
     if any(isfinite(row[DEBIASED]) for row in rows):
@@ -522,12 +515,8 @@ def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
 
 def _run_rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """Return the rows of one run, with its choices in the first columns."""
-    summary_of_run = summary[summary["variant"] == ""]
-    selected = (
-        summary_of_run[summary_of_run["metric"].isin(metrics)]
-        if metrics
-        else headline(summary, run.protect)
-    )
+    own = summary[summary["variant"] == ""]
+    rows = own[own["metric"].isin(metrics)] if metrics else headline(summary, run.protect)
     about_run = {
         "run": run.id,
         "name": name,
@@ -535,5 +524,4 @@ def _run_rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]
         "seed": run.seed,
         "protect": run.protect,
     }
-    columns = [*about_run, *_FACTS, "reason"]
-    return selected.assign(**about_run)[columns].reset_index(drop=True)
+    return rows.assign(**about_run)[[*about_run, *_FACTS, "reason"]].reset_index(drop=True)

@@ -16,26 +16,11 @@ import pandas as pd
 from fairbench.core.errors import UserError, did_you_mean
 from fairbench.core.text import count
 from fairbench.data.dataset import Task
+from fairbench.evaluation import summary as summaries
+from fairbench.evaluation import table as long_table
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
-from fairbench.evaluation.summary import (
-    DEBIASED_MEANS,
-    HEADLINES,
-    debiased_gaps,
-    debiased_headline_gap,
-    estimate,
-    headlines,
-    task_of,
-)
-from fairbench.evaluation.table import (
-    COSTS,
-    DEBIASED,
-    POOLED,
-    VALUE,
-    WORST,
-    status_text,
-    values_of,
-    without_interval,
-)
+from fairbench.evaluation.summary import DEBIASED_MEANS, HEADLINES
+from fairbench.evaluation.table import DEBIASED, POOLED, values_of
 from fairbench.metrics import registry
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.model import Column
@@ -87,7 +72,7 @@ def _with_interval(
     ]
 
 
-FITS = ("constraint_active", *COSTS)
+FITS = ("constraint_active", *long_table.COSTS)
 
 
 def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
@@ -164,7 +149,7 @@ def run_document(
     meaning : what the labels mean, in sentences.
     """
     headlines = headline(summary, protect)
-    chance = debiased_gaps(headlines, summary)
+    chance = summaries.debiased_gaps(headlines, summary)
     parts = [f"{row.attribute}, {row.group != ''}" for row in headlines.itertuples()]
     rows = list(_rows(headlines, chance.tolist()))
     status = sentence_of("run", "status") if any(row["status"] for row in rows) else ""
@@ -216,7 +201,9 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Ta
     """Yield the table of jointly estimated groups, if an attribute has three or more."""
     chosen = (summary["variant"] == "") & (summary["attribute"] == protect)
     chosen &= summary["outcome"].isna() & (summary["group"] != "")
-    group_rows = summary[chosen & summary["statistic"].isin([VALUE, POOLED, WORST])]
+    group_rows = summary[
+        chosen & summary["statistic"].isin([long_table.VALUE, POOLED, long_table.WORST])
+    ]
     rows = [
         {**row, "label": registry.label(row["metric"]), "remark": _status_of(row[POOLED])}
         for row in rows_of(group_rows, ["metric", "group"], named="statistic")
@@ -228,10 +215,10 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Ta
             [
                 ("label", Column("rate")),
                 ("group", Column("group")),
-                (f"{VALUE}.mean", Column("raw", "number", decimals=4)),
+                (f"{long_table.VALUE}.mean", Column("raw", "number", decimals=4)),
                 (f"{POOLED}.mean", Column("pooled", "number", decimals=4)),
                 ((f"{POOLED}.lower", f"{POOLED}.upper"), Column("pooled interval", "interval")),
-                (f"{WORST}.mean", Column("P(worst)", "number", decimals=2)),
+                (f"{long_table.WORST}.mean", Column("P(worst)", "number", decimals=2)),
                 (f"{POOLED}.n", Column("rows", "count", left_out=1)),
                 ("remark", Column("remark")),
             ],
@@ -242,7 +229,11 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Ta
 
 
 def _status_of(row: Mapping[str, Any]) -> str:
-    return "" if row["status"] == "ok" else status_text(str(row["status"]), str(row["reason"]))
+    return (
+        ""
+        if row["status"] == "ok"
+        else long_table.status_text(str(row["status"]), str(row["reason"]))
+    )
 
 
 _MOST_UNLIKE = 8  # groups that are shown
@@ -294,7 +285,7 @@ def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str
         detail = row["group"] or _compared(name, groups)
         status = _status_of(row)
         if not status and np.isnan(row["lower"]):
-            status = without_interval(name)
+            status = long_table.without_interval(name)
         elif not status:
             status = _too_wide(name, row["upper"] - row["lower"], row["n"])
         yield {
@@ -423,8 +414,10 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     rows: list[dict[str, Any]] = []
     for run in runs:
         summary = summary_of_run[run.id]
-        usual = headlines(summary, run.protect)
-        shown = [estimate(summary, name, run.protect) for name in metrics] or list(usual.values())
+        usual = summaries.headlines(summary, run.protect)
+        shown = [summaries.estimate(summary, name, run.protect) for name in metrics] or list(
+            usual.values()
+        )
         rows.append(
             {
                 "data": run.choices["dataset"],
@@ -432,7 +425,7 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
                 "id": run.id[:6],
                 "name": names[run.id],
                 "estimates": shown,
-                DEBIASED: nan if metrics else debiased_headline_gap(summary, run.protect),
+                DEBIASED: nan if metrics else summaries.debiased_headline_gap(summary, run.protect),
             }
         )
     rows.sort(key=lambda row: (row["data"], row["error"]))
@@ -447,7 +440,9 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
             (lambda row, i=place: row["estimates"][i][1:], interval),
         ]
     every = pd.concat(list(summary_of_run.values())) if summary_of_run else pd.DataFrame()
-    caption = "" if metrics else _meanings(dict.fromkeys(map(task_of, summary_of_run.values())))
+    caption = (
+        "" if metrics else _meanings(dict.fromkeys(map(summaries.task_of, summary_of_run.values())))
+    )
     if any(isfinite(row[DEBIASED]) for row in rows):
         columns.append((DEBIASED, Column(DEBIASED, "number", left_out=1)))
         caption += f"{DEBIASED_MEANS}; "
@@ -458,9 +453,9 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     return table_of(rows, columns, caption=caption, rules=rules, most=most)
 
 
-def _check(metrics: Sequence[str], summaries: Iterable[pd.DataFrame]) -> None:
+def _check(metrics: Sequence[str], of_runs: Iterable[pd.DataFrame]) -> None:
     """Refuse metrics that no run has."""
-    available = {str(name) for summary in summaries for name in summary["metric"].unique()}
+    available = {str(name) for summary in of_runs for name in summary["metric"].unique()}
     for name in metrics:
         if name not in available:
             hint = did_you_mean(name, available)

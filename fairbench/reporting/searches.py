@@ -13,16 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbench.comparison.alternative import (
-    FURTHER,
-    SECONDS,
-    TRIALS,
-    WORTH,
-    Alternative,
-    Row,
-    Searched,
-    TuningResult,
-)
+from fairbench.comparison import alternative
+from fairbench.comparison.alternative import Alternative, TuningResult
 from fairbench.core import VERSION
 from fairbench.core.text import count, counted, csv_text
 from fairbench.experiments.execute import prepared
@@ -146,8 +138,8 @@ def _parts(answer: Alternative) -> list[list[str]]:
         "failed": any(tried["reason"] for tried in answer.tried),
     }
     todo = {
-        "go_on": search and search.ended in (TRIALS, SECONDS),
-        "more_rows": search and search.ended == WORTH and search.drawn < _FEW,
+        "go_on": search and search.ended in (alternative.TRIALS, alternative.SECONDS),
+        "more_rows": search and search.ended == alternative.WORTH and search.drawn < _FEW,
         "more_people": better and comparison.verdict == OPEN,
     }
     parts: tuple[Mapping[str, object], ...] = (found, sure, unseen, todo)
@@ -201,7 +193,7 @@ def _flips(answer: Alternative) -> doc.Table:
     )
 
 
-def _bounds_table(search: Searched) -> doc.Table:
+def _bounds_table(search: alternative.Searched) -> doc.Table:
     """Return the table of the bounds."""
     columns = [
         Column("more", "count"),
@@ -216,7 +208,7 @@ def _bounds_table(search: Searched) -> doc.Table:
             (0.0, search.seen_gain(more)),
             (0.0, search.gain(more)),
         ]
-        for more in FURTHER
+        for more in alternative.FURTHER
     ]
     caption = sentence_of("alternative", "bounds_caption", level=search.level)
     return doc.Table(columns, rows, "bounds on further search", caption)
@@ -285,7 +277,7 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
 def _candidates_table(answer: Alternative) -> doc.Table:
     """Return the table of tried candidates: the allowed ones first, sorted by gap."""
 
-    def order(row: Row) -> tuple[bool, bool, float]:
+    def order(row: alternative.Row) -> tuple[bool, bool, float]:
         return bool(row["reason"]), not answer.allows(row), row["gap"]
 
     rows = [{**tried, **log} for tried, log in zip(answer.tried, _log(answer), strict=True)]
@@ -335,8 +327,10 @@ def _data(answer: Alternative) -> dict[str, Any]:
             "families": families,
             "left_out": dict(search.left_out),
             "chance_of_better": [0.0, search.chance],
-            "gain_on_validation_rows": {str(n): [0.0, search.seen_gain(n)] for n in FURTHER},
-            "further_gain": {str(n): [0.0, search.gain(n)] for n in FURTHER},
+            "gain_on_validation_rows": {
+                str(n): [0.0, search.seen_gain(n)] for n in alternative.FURTHER
+            },
+            "further_gain": {str(n): [0.0, search.gain(n)] for n in alternative.FURTHER},
             "source": SOURCE,
         }
     return figures
@@ -379,7 +373,7 @@ def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
     )
 
 
-def _promise(row: Row, answer: TuningResult) -> str:
+def _promise(row: alternative.Row, answer: TuningResult) -> str:
     """Return the expected gain in one objective, the gain on the test rows, and the verdict."""
     verdict = verdict_of(*row["test_interval"])
     if verdict == OPEN and verdict_of(*row["expected"]) == BETTER:

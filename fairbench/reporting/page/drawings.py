@@ -14,14 +14,7 @@ from fairbench.evaluation.table import without_classes
 from fairbench.inference.comparing import frontier, point_table, points
 from fairbench.metrics.registry import FN, FP
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.charts import (
-    COLOURS,
-    GREY,
-    Panel,
-    Series,
-    chart,
-    tradeoff_chart,
-)
+from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, tradeoff_chart
 from fairbench.reporting.document.model import Figure
 from fairbench.reporting.group_tables import sentence_of
 from fairbench.reporting.page.tables import ARM, RunBlock, name_runs, test_share

@@ -415,16 +415,14 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     for run in runs:
         summary = summary_of_run[run.id]
         usual = summaries.headlines(summary, run.protect)
-        shown = [summaries.estimate(summary, name, run.protect) for name in metrics] or list(
-            usual.values()
-        )
+        asked = [summaries.estimate(summary, name, run.protect) for name in metrics]
         rows.append(
             {
                 "data": run.choices["dataset"],
                 "error": usual["error"][0],
                 "id": run.id[:6],
                 "name": names[run.id],
-                "estimates": shown,
+                "estimates": asked or list(usual.values()),
                 DEBIASED: nan if metrics else summaries.debiased_headline_gap(summary, run.protect),
             }
         )
@@ -440,9 +438,8 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
             (lambda row, i=place: row["estimates"][i][1:], interval),
         ]
     every = pd.concat(list(summary_of_run.values())) if summary_of_run else pd.DataFrame()
-    caption = (
-        "" if metrics else _meanings(dict.fromkeys(map(summaries.task_of, summary_of_run.values())))
-    )
+    tasks = dict.fromkeys(map(summaries.task_of, summary_of_run.values()))
+    caption = "" if metrics else _meanings(tasks)
     if any(isfinite(row[DEBIASED]) for row in rows):
         columns.append((DEBIASED, Column(DEBIASED, "number", left_out=1)))
         caption += f"{DEBIASED_MEANS}; "

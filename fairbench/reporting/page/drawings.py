@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from fairbench.core.arrays import Floats
 from fairbench.evaluation.table import without_classes
 from fairbench.inference.comparing import frontier, point_table, points
 from fairbench.metrics.registry import FN, FP
@@ -37,6 +38,12 @@ _KEPT = (
     "abstention_equalized_odds",
     "mean_feature_shift",
 )
+_NEEDED = {  # the metric without which there is nothing to draw
+    "consistency": "consistency_sd",
+    "spread": "spread_predicted",
+    "abstention": "abstention_error_rate",
+    "parity": "uncertainty_aware_statistical_parity",
+}
 _TITLES = {
     "consistency": "How far each individual's uncertainty moves across variants",
     "spread": "Residuals against predicted uncertainty",
@@ -57,13 +64,14 @@ def figures_of(block: RunBlock) -> Iterator[Figure]:
         title = f"{_TITLES['tradeoff']}, {block.dataset} by {block.protect}"
         yield _figure(title, note, drawings)
     plain = _plain(block)
-    plain_metrics = metrics[metrics["run"].isin(plain[:MOST])]
+    metrics = metrics[metrics["run"].isin(plain[:MOST])]
     undrawn = len(plain) - MOST
     note = f"{undrawn} further methods are in the tables alone" if undrawn > 0 else ""
+    defined = set(metrics["metric"][metrics["value"].notna()])
     for name, draw in (("spread", _spread_charts), ("abstention", _abstention_charts)):
-        if _has_values_for(plain_metrics, name):
-            yield _figure(_TITLES[name], note, draw(plain_metrics))
-    for title, figure in _drawings(plain_metrics):
+        if _NEEDED[name] in defined:
+            yield _figure(_TITLES[name], note, draw(metrics))
+    for title, figure in _drawings(metrics, defined):
         yield _figure(title, note, png=_png(figure))
 
 
@@ -73,18 +81,18 @@ def _figure(title: str, note: str, drawings: Sequence[str] = ("",), png: bytes =
     return Figure(title, svg, png, f"{title}: {note}" if note else title, more=more)
 
 
-def _drawings(metrics: pd.DataFrame) -> Iterator[tuple[str, Drawing]]:
+def _drawings(metrics: pd.DataFrame, defined: set[str]) -> Iterator[tuple[str, Drawing]]:
     """Yield the figures that matplotlib draws: consistency boxes, parity, and feature shifts."""
-    names = [name for name in ("consistency", "parity") if _has_values_for(metrics, name)]
+    names = [name for name in ("consistency", "parity") if _NEEDED[name] in defined]
     shifts = metrics[metrics["metric"] == "feature_shift"]
     if not names and shifts.empty:
         return
     from fairbench.reporting.figures import DRAWN
 
-    metrics, shifts = _texts(metrics), _texts(shifts)
+    texts = dict.fromkeys(("run", "metric", "attribute", "group", "method"), str)
     for name in names:
-        yield from ((_TITLES[name], figure) for _, figure in DRAWN[name](metrics))
-    for part, figure in DRAWN["abstention"](shifts):
+        yield from ((_TITLES[name], figure) for _, figure in DRAWN[name](metrics.astype(texts)))
+    for part, figure in DRAWN["abstention"](shifts.astype(texts)):
         yield f"{_TITLES['abstention']}, {part.replace('_', ' ')}", figure
 
 
@@ -161,35 +169,14 @@ def _with_labels(block: RunBlock) -> pd.DataFrame:
     return without_classes(block.metrics.assign(dataset=block.dataset, method=method))
 
 
-def _texts(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return metrics with texts in place of categories."""
-    return metrics.astype(dict.fromkeys(("run", "metric", "attribute", "group", "method"), str))
-
-
 def _plain(block: RunBlock) -> list[str]:
     """Return the ids of plain runs with the most frequent learner, one for each label."""
     runs = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
     learners = pd.Series([run.choices["learner"] for run in runs], dtype=object)
     most = learners.mode().iloc[0] if len(runs) else ""
-    runs_of_learner = [run for run in runs if run.choices["learner"] == most]
-    return list(
-        {
-            label: run.id
-            for label, run in zip(name_runs(runs_of_learner), runs_of_learner, strict=True)
-        }.values()
-    )
-
-
-def _has_values_for(metrics: pd.DataFrame, name: str) -> bool:
-    """Return whether anything can be drawn."""
-    needed = {
-        "consistency": "consistency_sd",
-        "spread": "spread_predicted",
-        "abstention": "abstention_error_rate",
-        "parity": "uncertainty_aware_statistical_parity",
-    }[name]
-    values = metrics.loc[metrics["metric"] == needed, "value"]
-    return bool(values.notna().any())
+    chosen = [run for run in runs if run.choices["learner"] == most]
+    run_of_label = dict(zip(name_runs(chosen), chosen, strict=True))
+    return [run.id for run in run_of_label.values()]
 
 
 def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> list[str]:
@@ -203,20 +190,16 @@ def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> list[str]:
     counts = dict(confusion_counts(arms, block.protect))
     if len(counts) < _FEWEST:
         return []
-    errors = {
-        id_: run_counts[..., [FP, FN]].sum() / run_counts.sum()
-        for id_, run_counts in counts.items()
-    }
-    ids = sorted(errors, key=lambda id_: float(errors[id_]))[:POINTS]
+    errors = {id_: float(of[..., [FP, FN]].sum() / of.sum()) for id_, of in counts.items()}
+    ids = sorted(errors, key=errors.__getitem__)[:POINTS]
     share = test_share(block.metrics)
     run_points = [
         points(counts[id_], block.dataset, test_share=share if _differ(counts[id_]) else np.nan)
         for id_ in ids
     ]
     table = point_table(ids, _names([block.runs[id_] for id_ in ids]), run_points)
-    curve, base = _frontier(block, metrics)
     table = table[table["gap"].notna()]
-    return tradeoff_chart(table, curve, base) if len(table) else []
+    return tradeoff_chart(table, *_frontier(block, metrics)) if len(table) else []
 
 
 def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:
@@ -241,9 +224,7 @@ def _frontier(block: RunBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str
     return curve, f"{base['learner']}, {base['method']}".replace("_", " ")
 
 
-def confusion_counts(
-    metrics: pd.DataFrame, protect: str
-) -> Iterator[tuple[str, NDArray[np.float64]]]:
+def confusion_counts(metrics: pd.DataFrame, protect: str) -> Iterator[tuple[str, Floats]]:
     """Yield each run and its counts (R, K, G, 4) of R repeats, K folds and the groups of `protect`.
 
     A run without predictions in some split, or of a regression, is left out.
@@ -253,39 +234,28 @@ def confusion_counts(
     metrics : the long table of several runs, with the column ``run``.
     """
     rows = metrics[metrics["metric"].isin(_RATES) & (metrics["attribute"] == protect)]
-    rows = rows[rows["group"] != ""]
+    rows = rows[rows["group"] != ""].astype(dict.fromkeys(("run", "group", "metric"), str))
     if rows.empty:
         return
-    # Where each row belongs: its run, its split, its group.
-    run, runs = pd.factorize(rows["run"])
-    split = rows.groupby(["repeat", "fold"]).ngroup().to_numpy()
-    group, groups = pd.factorize(rows["group"])
-    repeat_of_split = rows["repeat"].groupby(split).first().to_numpy()
-    shape = len(runs), len(repeat_of_split), len(groups)
-    counts_by_rate = []
-    for rate in _RATES:
-        is_rate = (rows["metric"] == rate).to_numpy(bool)
-        table = np.full((2, *shape), np.nan)
-        for column, name in zip(table, ("value", "n"), strict=True):
-            column[run[is_rate], split[is_rate], group[is_rate]] = rows[name].to_numpy()[is_rate]
-        counts_by_rate.append(_split(*table))
-    counts = np.concatenate(counts_by_rate, axis=-1)
-    is_tested = np.zeros(shape[:2], bool)
-    is_tested[run, split] = True
-    for name, run_counts, tested in zip(runs, counts, is_tested, strict=True):
-        if not np.isnan(run_counts[tested]).any():
-            repeats = len(np.unique(repeat_of_split[tested]))
-            yield str(name), run_counts[tested].reshape(repeats, -1, *run_counts.shape[1:])
+    # How many of the rows were predicted 0 and 1; a group may have none.
+    n = np.nan_to_num(rows["n"].to_numpy(float))
+    ones = np.where(n == 0, 0, np.rint(rows["value"].to_numpy(float) * n))
+    keys = ["run", "repeat", "fold", "group", "metric"]
+    counts = rows[keys].assign(zeros=n - ones, ones=ones).set_index(keys)
+    groups, predicted = rows["group"].unique(), ("zeros", "ones")
+    table = counts.unstack(["group", "metric"], fill_value=0).reindex(
+        columns=list(product(predicted, groups, _RATES)), fill_value=0
+    )
+    for run in rows["run"].unique():
+        of_run = table.loc[run]
+        if not of_run.isna().any(axis=None):
+            repeats = of_run.index.get_level_values("repeat").nunique()
+            shape = repeats, -1, len(predicted), len(groups), len(_RATES)
+            cells = np.moveaxis(of_run.to_numpy(float).reshape(shape), 2, -1)
+            yield run, cells.reshape(*cells.shape[:3], -1)
 
 
-def _differ(counts: NDArray[np.float64]) -> bool:
+def _differ(counts: Floats) -> bool:
     """Return whether the repeats (R, 1, G, 4) of a run test other people, and no folds of all."""
     labels = counts.reshape(*counts.shape[:-1], 2, 2).sum(axis=-1)
     return counts.shape[1] == 1 and bool((labels != labels[0]).any())
-
-
-def _split(rate: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how many of the rows were predicted 0 and 1, (..., 2); a group may have none."""
-    rows = np.nan_to_num(rows)
-    ones = np.where(rows == 0, 0, np.rint(rate * rows))
-    return np.stack([rows - ones, ones], axis=-1)

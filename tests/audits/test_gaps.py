@@ -25,7 +25,7 @@ from fairbench.inference.few_labels.assisted import LabelledRows
 from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import posterior_draws
 from fairbench.metrics.registry import binary_confusion
-from fairbench.reporting.document.plain_text import to_markdown
+from fairbench.reporting.document.forms import to_markdown
 from tests.audits.tables import audit, bounds_of, concluded, parse, predictions, written
 
 GROUPS = 10

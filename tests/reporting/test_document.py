@@ -17,6 +17,15 @@ import pytest
 from rich.console import Console
 
 from fairbench.core.errors import UserError
+from fairbench.reporting.document.forms import (
+    latex_table,
+    markdown_table,
+    schema,
+    to_json,
+    to_latex,
+    to_markdown,
+    to_word,
+)
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (
     Bar,
@@ -38,16 +47,7 @@ from fairbench.reporting.document.model import (
     TableCell,
     Verdict,
 )
-from fairbench.reporting.document.plain_text import (
-    latex_table,
-    markdown_table,
-    schema,
-    to_json,
-    to_latex,
-    to_markdown,
-)
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.document.word import to_word
 from fairbench.reporting.document.writing import FORMS, check_page, write_document
 
 HOSTILE = "<script>alert('1')</script> & \"quoted\""

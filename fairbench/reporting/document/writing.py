@@ -20,10 +20,9 @@ from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.files import is_file, opened, write_bytes, write_text
 from fairbench.core.text import csv_text, file_name, one_line
 from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
 from fairbench.reporting.document.html import no_browser, to_fragment, to_html, to_pdf
-from fairbench.reporting.document.plain_text import to_json, to_latex, to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
-from fairbench.reporting.document.word import to_word
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -31,23 +31,13 @@ from fairbench.experiments.configuration import Presets, Provenance, provenance
 from fairbench.inference.selection import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.forms import latex_table, markdown_table
 from fairbench.reporting.document.model import Column
-from fairbench.reporting.document.plain_text import latex_table, markdown_table
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
 from fairbench.reporting.group_tables import sentence_of, sentences_of, table_of
+from fairbench.reporting.page import tables as measuring
 from fairbench.reporting.page.drawings import figures_of
-from fairbench.reporting.page.tables import (
-    CERTAIN,
-    STANDINGS,
-    ComparedRuns,
-    RankedRuns,
-    RunBlock,
-    blocks,
-    compare_block,
-    metric_tables,
-    pairs_section,
-    read_blocks,
-)
+from fairbench.reporting.page.tables import CERTAIN, STANDINGS, RankedRuns, RunBlock
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
@@ -72,7 +62,7 @@ class PageBlock:
     block: RunBlock
     tables: Sequence[RankedRuns]
     figures: Sequence[doc.Figure]
-    compared: ComparedRuns | None
+    compared: measuring.ComparedRuns | None
     source: Callable[[tuple[Run, ...]], Provenance]
 
     @property
@@ -137,7 +127,7 @@ def block_section(page: PageBlock) -> doc.Section:
         blocks.append(doc.Section("Figures", [*page.figures, source_details(page.origin())]))
     blocks += _at_a_glance(page)
     if page.compared is not None:
-        blocks.append(pairs_section(page.compared, block.arms))
+        blocks.append(measuring.pairs_section(page.compared, block.arms))
     alone = [table for table in page.tables if not table.group]
     details = [
         *(_metric(page, table, is_open=not i) for i, table in enumerate(alone)),
@@ -466,19 +456,19 @@ def write_report(
     pages = []
     left_out: list[str] = []
     source = cache(partial(provenance, presets=presets))
-    run_blocks = blocks(collection)
+    run_blocks = measuring.blocks(collection)
     console = Console(stderr=True)
     measured = (
-        block_and_tables
-        for batch in read_blocks(run_blocks)
-        for block_and_tables in zip(batch, metric_tables(batch), strict=True)
+        pair
+        for batch in measuring.read_blocks(run_blocks)
+        for pair in zip(batch, measuring.metric_tables(batch), strict=True)
     )
     shown = track(
         zip(run_blocks, measured, strict=True), "data sets and splits", len(run_blocks),
         console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
     for block, (measured_block, tables) in shown:  # the page keeps the block without its metrics
-        compared, unread = compare_block(measured_block) if pairs else (None, [])
+        compared, unread = measuring.compare_block(measured_block) if pairs else (None, [])
         left_out += unread
         figures = list(figures_of(measured_block))
         pages.append(PageBlock(block, tables, figures, compared, source))

@@ -183,30 +183,22 @@ def _head(column: doc.Column, block: doc.Table) -> str:
 
 
 def _cell(value: Any, column: doc.Column, block: doc.Table) -> str:
+    """Return a cell as HTML, with those of its attributes that say anything."""
     cell = doc.as_cell(value)
     tag = "th" if column.heads else "td"
-    attributes = "".join(_attributes(cell, column, block))
-    return f"<{tag}{attributes}>{_content(cell, column)}</{tag}>"
-
-
-def _attributes(cell: doc.TableCell, column: doc.Column, block: doc.Table) -> Iterator[str]:
-    """Yield the HTML attributes of a cell."""
-    kinds = "t" if column.align == "left" else "n"
-    if cell.style:
-        kinds = cell.style
-    yield f' class="{escape(kinds)}{" best" if cell.strong else ""}"'
-    if column.title and not column.heads:
-        yield f' data-label="{escape(column.title)}"'
-    if column.heads:
-        yield ' scope="row"'
-    if cell.name:
-        yield f' id="{escape(cell.name)}"'
-    if block.sortable and column.kind not in _UNSORTED:
-        yield f' data-value="{doc.exact(cell.value)}"'
-    if cell.shade is not None:
-        yield f' style="--p:{cell.shade:.2g}"'
-    if cell.hint:
-        yield f' title="{escape(cell.hint)}"'
+    kind = escape(cell.style or ("t" if column.align == "left" else "n"))
+    is_sorted = block.sortable and column.kind not in _UNSORTED
+    attributes = {
+        "class": f"{kind} best" if cell.strong else kind,
+        "data-label": escape(column.title) if column.title and not column.heads else None,
+        "scope": "row" if column.heads else None,
+        "id": escape(cell.name) if cell.name else None,
+        "data-value": doc.exact(cell.value) if is_sorted else None,
+        "style": None if cell.shade is None else f"--p:{cell.shade:.2g}",
+        "title": escape(cell.hint) if cell.hint else None,
+    }
+    text = "".join(f' {name}="{said}"' for name, said in attributes.items() if said is not None)
+    return f"<{tag}{text}>{_content(cell, column)}</{tag}>"
 
 
 def _content(cell: doc.TableCell, column: doc.Column) -> str:

@@ -54,15 +54,13 @@ def print_document(document: doc.Document, console: Console | None = None) -> No
         if lines <= MOST_LINES - _LINES_AFTER:
             printed.append(part)
     last = ""
-    for part in parts:
-        _, heading, lines_of_part = part
-        if part in printed:
-            if heading and heading != last:
-                console.print()
-                console.print(shown_text(heading, style="bold"))
-            for line in lines_of_part:
-                console.print(line, soft_wrap=True)
-            last = heading
+    for _, heading, lines_of_part in (part for part in parts if part in printed):
+        if heading and heading != last:
+            console.print()
+            console.print(shown_text(heading, style="bold"))
+        for line in lines_of_part:
+            console.print(line, soft_wrap=True)
+        last = heading
 
 
 def _print_all(document: doc.Document, console: Console) -> None:
@@ -70,14 +68,20 @@ def _print_all(document: doc.Document, console: Console) -> None:
     if document.title:
         console.print(shown_text(document.title, style="bold"))
     verdict = document.verdict or doc.Verdict((), ())
-    if verdict.warning:
-        console.print(shown_text(f"WARNING: {verdict.warning}", style="bold red"))
-    _print_sentences(console, verdict.basis)
-    for block in (*document.lead, *document.sections):
+    warning = [doc.Paragraph(f"WARNING: {verdict.warning}", "warning")] if verdict.warning else []
+    lists = {
+        "Notes": document.notes,
+        "Can be concluded": verdict.can,  # the end of an output is seen first
+        "Cannot be concluded": verdict.cannot,
+    }
+    for block in (
+        *warning,
+        *map(doc.Paragraph, verdict.basis),
+        *document.lead,
+        *document.sections,
+        *(doc.Section(title, [doc.Items(said)]) for title, said in lists.items() if said),
+    ):
         _print_block(console, block)
-    _print_list(console, "Notes", document.notes)
-    _print_list(console, "Can be concluded", verdict.can)  # the end of an output is seen first
-    _print_list(console, "Cannot be concluded", verdict.cannot)
 
 
 # Lines that a summary shows together, or leaves out together: how early they are left out (what has
@@ -94,36 +98,30 @@ _AT_ONCE = 2  # sentences of a part that matter more than the first of a less im
 def _summary_parts(document: doc.Document, console: Console) -> Iterator[_Part]:
     """Yield all that a summary can show, in the order of the page."""
     summary = document.on_first_page
+
+    def part(name: str, place: int, heading: str, text: Text, later: int = 0) -> _Part:
+        return (_IMPORTANCE.index(name) + later, place), heading, _wrap(text, console)
+
     warning = document.verdict.warning if document.verdict is not None else ""
     title = [shown_text(document.title, style="bold")]
     title += [shown_text(f"WARNING: {warning}", style="bold red")] if warning else []
-    yield ((0, 0), "", [line for text in title for line in _wrap(text, console)])
-    first_name = next(iter(summary.named_parts), "")
+    yield (0, 0), "", [line for text in title for line in _wrap(text, console)]
+    figures = summary.key_figures
     for name, (heading, sentences) in summary.named_parts.items():
-        order = _IMPORTANCE.index(name)
         for index, sentence in enumerate(sentences):
-            is_late = index >= _AT_ONCE and name != "found"
-            later = len(_IMPORTANCE) if is_late else 0
-            lines = _wrap(shown_text(f"- {sentence}"), console)
-            yield ((order + later, index), heading, lines)
-        if name == first_name:
-            yield from _figure_parts(summary, console)
+            later = len(_IMPORTANCE) if index >= _AT_ONCE and name != "found" else 0
+            yield part(name, index, heading, shown_text(f"- {sentence}"), later)
+        if figures is not None:
+            lines = _figure_lines(figures, console)
+            yield (_IMPORTANCE.index("key_figures"), 0), "Key figures", lines
+            if figures.caption:
+                explained = shown_text(figures.caption, style="dim")
+                yield part("audited", 0, "Key figures", explained)
+            figures = None
     for index, (term, text) in enumerate(document.audited):
         if term != doc.COMMAND:  # which stands a few lines above
-            lines = _wrap(shown_text(f"{term}: {doc.plain(text)}"), console)
-            yield ((_IMPORTANCE.index("audited"), index), summary.audited_title, lines)
-
-
-def _figure_parts(summary: doc.ExecutiveSummary, console: Console) -> Iterator[_Part]:
-    """Yield the key figures, and the text that explains them."""
-    if summary.key_figures is None:
-        return
-    lines = _figure_lines(summary.key_figures, console)
-    yield ((_IMPORTANCE.index("key_figures"), 0), "Key figures", lines)
-    if summary.key_figures.caption:
-        explained = shown_text(summary.key_figures.caption, style="dim")
-        lines = _wrap(explained, console)
-        yield ((_IMPORTANCE.index("audited"), 0), "Key figures", lines)
+            line = shown_text(f"{term}: {doc.plain(text)}")
+            yield part("audited", index, summary.audited_title, line)
 
 
 def _wrap(text: Text, console: Console) -> list[Text]:
@@ -144,37 +142,26 @@ def _figure_lines(table: doc.Table, console: Console) -> list[Text]:
     return [Text.from_ansi(line) for line in captured.get().splitlines()]
 
 
-def _print_list(console: Console, title: str, sentences: Sequence[str]) -> None:
-    if sentences:
-        console.print(shown_text(title, style="bold"))
-        _print_sentences(console, [f"- {sentence}" for sentence in sentences])
-
-
-def _print_sentences(console: Console, sentences: Sequence[str]) -> None:
-    for sentence in sentences:
-        console.print(shown_text(sentence))
-
-
 def _print_block(console: Console, block: doc.Block) -> None:
     """Print a block, unless it is of a kind that a terminal does not show."""
-    if isinstance(block, _UNPRINTED):
-        return
-    if isinstance(block, doc.Section):
-        if all(isinstance(inner, _UNPRINTED) for inner in block.blocks):
-            return
-        _print_section(console, block)
-    elif isinstance(block, doc.Table):
-        _print_table(console, block)
-    elif isinstance(block, doc.Paragraph):
-        style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
-        console.print(shown_text(doc.plain(block.text), style=style))
-    elif isinstance(block, doc.Items):
-        _print_sentences(console, [f"- {doc.plain(item)}" for item in block.shown])
-    elif isinstance(block, doc.Definitions):
-        _print_sentences(console, [f"{term}: {doc.plain(text)}" for term, text in block.items])
-    elif isinstance(block, doc.Commands):
-        for line in block.lines:
-            console.print(shown_text(line, style="dim"), soft_wrap=True)
+    match block:
+        case doc.Section():
+            if not all(isinstance(inner, _UNPRINTED) for inner in block.blocks):
+                _print_section(console, block)
+        case doc.Table():
+            _print_table(console, block)
+        case doc.Paragraph():
+            style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
+            console.print(shown_text(doc.plain(block.text), style=style))
+        case doc.Items():
+            for item in block.shown:
+                console.print(shown_text(f"- {doc.plain(item)}"))
+        case doc.Definitions():
+            for term, text in block.items:
+                console.print(shown_text(f"{term}: {doc.plain(text)}"))
+        case doc.Commands():
+            for line in block.lines:
+                console.print(shown_text(line, style="dim"), soft_wrap=True)
 
 
 def _print_section(console: Console, section: doc.Section) -> None:

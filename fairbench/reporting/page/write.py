@@ -36,7 +36,6 @@ from fairbench.reporting.document.model import Column
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
 from fairbench.reporting.group_tables import sentence_of, sentences_of, table_of
 from fairbench.reporting.page import tables as measuring
-from fairbench.reporting.page.drawings import figures_of
 from fairbench.reporting.page.tables import CERTAIN, STANDINGS, RankedRuns, RunBlock
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
@@ -470,7 +469,7 @@ def write_report(
     for block, (measured_block, tables) in shown:  # the page keeps the block without its metrics
         compared, unread = measuring.compare_block(measured_block) if pairs else (None, [])
         left_out += unread
-        figures = list(figures_of(measured_block))
+        figures = list(measuring.figures_of(measured_block))
         pages.append(PageBlock(block, tables, figures, compared, source))
         _write_tables(pages[-1], folder / block.name)
     summary = runs_summary(pages, left_out)

@@ -48,13 +48,10 @@ def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[s
     """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
     every = values_of(metrics[metrics["variant"] == ""])
     metrics = without_classes(every)
-    title = mathtext(title)
-    names = set(metrics["metric"])
     for name, needed, draw in _OF_A_RUN:
-        if draw is group_rates_figure and needed in set(every["metric"]):
-            yield name, draw(every, title, protect)
-        elif needed in names:
-            yield name, draw(metrics, title, protect)
+        rows = every if draw is group_rates_figure else metrics
+        if needed in set(rows["metric"]):
+            yield name, draw(rows, mathtext(title), protect)
 
 
 def draw_figures(metrics: pd.DataFrame, title: str, protect: str, folder: Path) -> None:
@@ -124,6 +121,17 @@ def _paired(metrics: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     return pd.DataFrame({"x": sides[0], "y": sides[1]}).reset_index()
 
 
+_LIMITS = ["value", "lower", "upper"]
+
+
+def _intervals(axes: Axes, rows: pd.DataFrame, places: Any, g: int, **style: Any) -> None:
+    """Draw values with their intervals at some places of the vertical axis, for the g-th group."""
+    low = np.maximum(rows["value"] - rows["lower"], 0)
+    high = np.maximum(rows["upper"] - rows["value"], 0)
+    colour = COLOURS[g % len(COLOURS)]
+    axes.errorbar(rows["value"], places, xerr=[low, high], capsize=3, color=colour, **style)
+
+
 _OF_REPEATS = "rate, with 95 % interval of one repeat (medians over repeats)"
 
 
@@ -136,35 +144,20 @@ def group_rates_figure(
     """
     rates = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
     rates = rates.assign(metric=with_class(rates).astype(str))
-    class_rates = [
-        name for name in dict.fromkeys(rates["metric"]) if name.startswith(f"{_FOUND}{CLASS}")
-    ]
+    class_rates = [name for name in rates["metric"].unique() if name.startswith(f"{_FOUND}{CLASS}")]
     shown_rates = ["error_rate", *class_rates] if class_rates else list(_RATES)
     groups, title = _groups_and_title(rates, title)
     figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(shown_rates) / 2)
     figure.set_layout_engine("constrained")  # the groups' names may be of any length
     step = 0.8 / len(groups)
     for g, group in enumerate(groups):
-        rows = (
-            rates[rates["group"] == group].groupby("metric")[["value", "lower", "upper"]].median()
-        )
-        rows = rows.reindex(shown_rates)
+        rows = rates[rates["group"] == group].groupby("metric")[_LIMITS].median()
         y = np.arange(len(shown_rates)) + (g - (len(groups) - 1) / 2) * step
-        low = np.maximum(rows["value"] - rows["lower"], 0)
-        high = np.maximum(rows["upper"] - rows["value"], 0)
-        axes.errorbar(
-            rows["value"],
-            y,
-            xerr=[low, high],
-            fmt=MARKERS[g % len(MARKERS)],
-            markersize=5,
-            capsize=3,
-            color=COLOURS[g % len(COLOURS)],
-            label=short(group),
-        )
-    axes.set_yticks(
-        range(len(shown_rates)), [short(name.replace("_", " "), 40) for name in shown_rates]
-    )
+        marker = MARKERS[g % len(MARKERS)]
+        looks = {"fmt": marker, "markersize": 5, "label": short(group)}
+        _intervals(axes, rows.reindex(shown_rates), y, g, **looks)
+    names = [short(name.replace("_", " "), 40) for name in shown_rates]
+    axes.set_yticks(range(len(shown_rates)), names)
     axes.invert_yaxis()
     axes.set(xlabel=label, title=title)
     axes.set_xlim(0, 1)
@@ -262,11 +255,8 @@ def feature_shift_figure(metrics: pd.DataFrame, title: str, protect: str) -> Fig
     """Draw the features that abstention moves most, at the highest rate of abstention."""
     shifts = feature_shifts(metrics)
     rate = shifts["rate"].max()
-    shifts_by_feature = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
-    shift = pd.DataFrame(
-        {"mean": shifts_by_feature.mean(), "sd": shifts_by_feature.std().fillna(0)}
-    )
-    shift = shift.nlargest(TOP_FEATURES, "mean")
+    by_feature = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
+    shift = by_feature.agg(mean="mean", sd="std").fillna({"sd": 0}).nlargest(TOP_FEATURES, "mean")
     figure, axes = _new(6.4, 1.3 + 0.32 * len(shift))
     figure.set_layout_engine("constrained")  # the features' names may be of any length
     places = range(len(shift))
@@ -310,11 +300,8 @@ def consistency_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
     the maximum; all are means over repeats.
     """
     figure, axes = _new()
-    boxes = []
-    for name in ("consistency", "noise"):
-        box = quantile_box(metrics, name)
-        if box is not None:
-            boxes.append({**box, "label": _BOX_LABELS[name]})
+    found = {label: quantile_box(metrics, name) for name, label in _BOX_LABELS.items()}
+    boxes = [{**box, "label": label} for label, box in found.items() if box is not None]
     axes.bxp(boxes, flierprops={"marker": "x"}, medianprops={"color": ORANGE})
     axes.set(ylabel="sd of an individual's uncertainty", title=title, ylim=(0, None))
     return figure
@@ -359,12 +346,9 @@ def uncertainties_figure(metrics: pd.DataFrame, title: str, protect: str) -> Fig
         rows = of_attribute[of_attribute["metric"] == f"{part}_uncertainty"].groupby(
             "group", sort=False
         )
-        middle = rows[["value", "lower", "upper"]].median().reindex(groups)
-        reach = [middle["value"] - middle["lower"], middle["upper"] - middle["value"]]
+        middle = rows[_LIMITS].median()
         for g, group in enumerate(groups):
-            error = [[max(side[group], 0)] for side in reach]
-            colour = COLOURS[g % len(COLOURS)]
-            axes.errorbar(middle["value"][group], g, xerr=error, fmt="o", capsize=3, color=colour)
+            _intervals(axes, middle.reindex([group]), [g], g, fmt="o")
         names = [short(group) for group in groups] if part == parts[0] else []
         axes.set_yticks(range(len(groups)), names)
         axes.set(xlabel=part, ylim=(len(groups) - 0.5, -0.5))

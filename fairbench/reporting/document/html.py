@@ -49,8 +49,7 @@ def _letter_size(document: doc.Document) -> str:
     parts = document.on_first_page.named_parts.values()
     sentences = [sentence for _, part in parts for sentence in part]
     audited_texts = [doc.plain(text) for _, text in document.audited]
-    warning = document.verdict.warning if document.verdict else ""
-    letters = sum(map(len, [document.title, warning, *sentences, *audited_texts]))
+    letters = sum(map(len, [document.title, document.warning, *sentences, *audited_texts]))
     return f"{max(_LETTER_SIZE * min(1, (_ROOM / max(letters, 1)) ** 0.5), _SMALLEST):.2g}"
 
 

@@ -68,14 +68,13 @@ def _print_all(document: doc.Document, console: Console) -> None:
     if document.title:
         console.print(shown_text(document.title, style="bold"))
     verdict = document.verdict or doc.Verdict((), ())
-    warning = [doc.Paragraph(f"WARNING: {verdict.warning}", "warning")] if verdict.warning else []
     lists = {
         "Notes": document.notes,
         "Can be concluded": verdict.can,  # the end of an output is seen first
         "Cannot be concluded": verdict.cannot,
     }
     for block in (
-        *warning,
+        *([doc.Paragraph(f"WARNING: {document.warning}", "warning")] if document.warning else []),
         *map(doc.Paragraph, verdict.basis),
         *document.lead,
         *document.sections,
@@ -102,9 +101,9 @@ def _summary_parts(document: doc.Document, console: Console) -> Iterator[_Part]:
     def part(name: str, place: int, heading: str, text: Text, later: int = 0) -> _Part:
         return (_IMPORTANCE.index(name) + later, place), heading, _wrap(text, console)
 
-    warning = document.verdict.warning if document.verdict is not None else ""
     title = [shown_text(document.title, style="bold")]
-    title += [shown_text(f"WARNING: {warning}", style="bold red")] if warning else []
+    if document.warning:
+        title.append(shown_text(f"WARNING: {document.warning}", style="bold red"))
     yield (0, 0), "", [line for text in title for line in _wrap(text, console)]
     figures = summary.key_figures
     for name, (heading, sentences) in summary.named_parts.items():

@@ -103,8 +103,10 @@ def write_document(
         ending, made_by = FORMS[form]
         content = made_by(document)
         names.append(f"{name}.{ending}")
-        write = write_bytes if isinstance(content, bytes) else write_text
-        write(folder / names[-1], content, mode=mode)  # type: ignore[arg-type]
+        content = (
+            content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
+        )
+        write_bytes(folder / names[-1], content, mode=mode)
     for file, text in document.files.items():
         write_text(folder / file, text, mode=mode)
     return [*names, *document.files]
@@ -178,10 +180,9 @@ class DocumentReport:
         whole = self.document
         if whole.summary is None:
             return to_fragment(whole)
-        verdict = whole.verdict or doc.Verdict((), ())
-        warning = [doc.Paragraph(verdict.warning, "warning")] if verdict.warning else []
+        warning = [doc.Paragraph(whole.warning, "warning")] if whole.warning else []
         sections = [doc.Section("", warning)] if warning else []
-        notes = [*verdict.basis, *whole.notes, self._rest]
+        notes = [*(whole.verdict.basis if whole.verdict else ()), *whole.notes, self._rest]
         return to_fragment(doc.Document(whole.title, sections, notes=notes, summary=whole.summary))
 
     @property
@@ -253,11 +254,9 @@ class DocumentReport:
 
     def _write_folder(self, folder: Path) -> None:
         """Write the report in every form, with its further files and figures."""
-        for ending in _ENDINGS:
-            if ending != ".pdf" or not no_browser():
-                self._write(folder / f"{self.name}{ending}")
-        for name, text in self.document.files.items():
-            write_text(folder / name, text, mode=_MODE)
+        forms = [form for form in FORMS if form != "pdf" or not no_browser()]
+        write_document(self.document, folder, self.name, forms, mode=_MODE)
+        self._write(folder / f"{self.name}.csv")
         for name, figure in self.figures.items():
             for kind in ("png", "svg", "pdf"):
                 buffer = io.BytesIO()

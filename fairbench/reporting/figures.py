@@ -231,8 +231,7 @@ def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure
     figure.subplots_adjust(left=0.09, right=0.98, bottom=0.13, top=0.9, wspace=0.22)
     left, right = figure.subplots(1, 2)
     overall = curves[curves["group"] == ""]
-    names = ("error_rate", "statistical_parity", "equalized_odds")
-    for name, colour, marker in zip(names, (BLUE, ORANGE, GREEN), "os^", strict=True):
+    for name, colour, marker in zip(_OBJECTIVES, COLOURS, "os^", strict=False):
         curve = overall[overall["metric"] == f"abstention_{name}"].groupby("rate")["value"]
         label = name.replace("_", " ")
         _band(left, curve, color=colour, marker=marker, markersize=4, label=label)
@@ -240,12 +239,11 @@ def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure
     rates_by_group = rates.groupby("group", sort=False, observed=True)
     for (group, rows), colour in zip(rates_by_group, cycle(COLOURS), strict=False):
         curve = rows.groupby("rate")["value"]
-        label = short(str(group))
-        _band(right, curve, color=colour, marker="o", markersize=4, label=label)
-    left.set(xlabel="share abstained on", ylabel="of the rows kept (mean, sd over repeats)")
-    right.set(xlabel="share abstained on", ylabel=f"share abstained on, by {short(protect)}")
-    left.set_ylim(0, None)
+        _band(right, curve, color=colour, marker="o", markersize=4, label=short(str(group)))
+    left.set(ylabel="of the rows kept (mean, sd over repeats)", ylim=(0, None))
+    right.set(ylabel=f"share abstained on, by {short(protect)}")
     for axes in (left, right):
+        axes.set_xlabel("share abstained on")
         axes.legend(frameon=False)
     figure.suptitle(title)
     return figure
@@ -366,21 +364,24 @@ def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) 
     A row of panels for what is compared, a column for each outcome; means over repeats, with a
     band of one sd. An outcome that fewer than `FEWEST` rows of a group have is left out.
     """
-    of_attribute = metrics[(metrics["attribute"] == protect) & metrics["outcome"].notna()]
-    of_attribute = of_attribute[of_attribute["n"] >= FEWEST]
+    rows = metrics[(metrics["attribute"] == protect) & metrics["outcome"].notna()]
+    rows = rows[rows["n"] >= FEWEST]
     names = [f"individual_fairness_{part}" for part in ("prediction", *PARTS)]
-    names = [name for name in names if name in set(of_attribute["metric"])]
-    colours = dict(zip(dict.fromkeys(of_attribute["group"]), cycle(COLOURS), strict=False))
-    size = 2.4 * len(OUTCOMES), 0.8 + 1.9 * len(names)
-    figure = new_figure(*size, layout="constrained")
+    names = [name for name in names if name in set(rows["metric"])]
+    groups = dict.fromkeys(rows["group"])
+    looks = list(zip(groups, cycle(COLOURS), cycle(LINES), strict=False))
+    figure = new_figure(2.4 * len(OUTCOMES), 0.8 + 1.9 * len(names), layout="constrained")
     grid = figure.subplots(len(names), len(OUTCOMES), sharex=True, sharey="row", squeeze=False)
-    for row, name in zip(grid, names, strict=True):
-        for axes, outcome in zip(row, OUTCOMES, strict=True):
-            chosen = of_attribute[
-                (of_attribute["metric"] == name) & (of_attribute["outcome"] == outcome)
-            ]
-            _curves(axes, chosen, colours)
-        row[0].set_ylabel(name.removeprefix("individual_fairness_"))
+    for panels, name in zip(grid, names, strict=True):
+        for axes, outcome in zip(panels, OUTCOMES, strict=True):
+            chosen = rows[(rows["metric"] == name) & (rows["outcome"] == outcome)]
+            for group, colour, line in looks:
+                of_group = chosen[chosen["group"] == group]
+                if len(of_group):
+                    curve = of_group.groupby("k")["value"]
+                    _band(axes, curve, color=colour, linestyle=line, label=short(group))
+            axes.grid(alpha=0.3)
+        panels[0].set_ylabel(name.removeprefix("individual_fairness_"))
     for axes, words in zip(grid[0], OUTCOMES.values(), strict=True):
         axes.set_title(words, fontsize="medium")
     lines = {line.get_label(): line for axes in grid[0] for line in axes.lines}
@@ -404,17 +405,6 @@ _OF_A_RUN = (
     ("individual_fairness", "individual_fairness_prediction", individual_fairness_figure),
 )
 LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
-
-
-def _curves(axes: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
-    """Draw a curve of means against neighbours, with a band of one sd, for each group."""
-    for index, (group, colour) in enumerate(colours.items()):
-        group_rows = rows[rows["group"] == group]
-        if len(group_rows):
-            curve = group_rows.groupby("k")["value"]
-            line = LINES[index % len(LINES)]
-            _band(axes, curve, color=colour, linestyle=line, label=short(group))
-    axes.grid(alpha=0.3)
 
 
 Named: TypeAlias = tuple[str, Figure]

@@ -154,21 +154,17 @@ def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[RunBlock]]:
 
 def _read(batch: Sequence[RunBlock]) -> list[RunBlock]:
     """Read the metrics of some blocks: numbers as floats, which are quick to select."""
-    runs = [run for block in batch for run in block.runs.values()]
-    every_row = read_metrics(runs)
+    every_row = read_metrics([run for block in batch for run in block.runs.values()])
     metrics = values_of(every_row)
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
     debiased = every_row[(every_row["statistic"] == DEBIASED).to_numpy(bool)]
-    code_of_run = {id_: code for code, id_ in enumerate(metrics["run"].cat.categories)}
-    measured_blocks = []
-    for block in batch:
-        codes = [code_of_run[id_] for id_ in block.runs if id_ in code_of_run]
-        of_metrics, of_gaps = (
-            rows[np.isin(rows["run"].cat.codes.to_numpy(), codes)].reset_index(drop=True)
-            for rows in (metrics, debiased)
-        )
-        measured_blocks.append(replace(block, metrics=of_metrics, debiased=of_gaps))
-    return measured_blocks
+
+    def of(rows: pd.DataFrame, block: RunBlock) -> pd.DataFrame:
+        return rows[rows["run"].isin(list(block.runs))].reset_index(drop=True)
+
+    return [
+        replace(block, metrics=of(metrics, block), debiased=of(debiased, block)) for block in batch
+    ]
 
 
 def _titles(firsts: Sequence[Run]) -> list[str]:
@@ -766,11 +762,8 @@ def _png(figure: Drawing) -> bytes:
 
 def _with_labels(block: RunBlock) -> pd.DataFrame:
     """Return the metrics of a block, with its name and the names of its runs as categories."""
-    labels = block.names
-    names = list(dict.fromkeys(labels.values()))
-    run = block.metrics["run"].cat
-    code = np.array([names.index(labels[id_]) if id_ in labels else -1 for id_ in run.categories])
-    method = pd.Categorical.from_codes(code[run.codes], names)
+    names = list(dict.fromkeys(block.names.values()))
+    method = pd.Categorical(block.metrics["run"].map(block.names), names)
     return without_classes(block.metrics.assign(dataset=block.dataset, method=method))
 
 

@@ -70,9 +70,9 @@ class DrawnFigure(Figure):
         return content.getvalue()
 
 
-def new_figure(width: float, height: float, *, dpi: int = 110, layout: Any = None) -> Figure:
+def new_figure(width: float, height: float, *, layout: Any = None) -> Figure:
     """Return an empty figure, in inches; the layout is matplotlib's."""
-    figure = DrawnFigure(figsize=(width, height), dpi=dpi, layout=layout)
+    figure = DrawnFigure(figsize=(width, height), dpi=110, layout=layout)
     FigureCanvasAgg(figure)
     return figure
 

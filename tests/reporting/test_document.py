@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import docx
 import jsonschema
@@ -20,7 +21,6 @@ from fairbench.core.errors import UserError
 from fairbench.reporting.document.forms import (
     latex_table,
     markdown_table,
-    schema,
     to_json,
     to_latex,
     to_markdown,
@@ -290,8 +290,10 @@ def test_markdown_begins_with_the_summary():
 
 
 def test_json_follows_its_schema():
+    templates = files("fairbench.reporting.document").joinpath("templates")
+    schema = json.loads(templates.joinpath("document.schema.json").read_text(encoding="utf-8"))
     for document in (WHOLE, hostile_document()):
-        jsonschema.validate(json.loads(to_json(document)), schema("document"))
+        jsonschema.validate(json.loads(to_json(document)), schema)
 
 
 def test_what_is_folded_and_long_is_left_out_on_paper():

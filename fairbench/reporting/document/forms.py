@@ -13,7 +13,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
-from importlib.resources import files
 from typing import Any
 
 from fairbench.core.text import (
@@ -229,13 +228,6 @@ def _json_summary(summary: doc.ExecutiveSummary, *, first_page: bool) -> dict[st
         "audited": {term: doc.plain(text) for term, text in summary.audited},
         "key_figures": None if figures is None else _json_table(figures),
     }
-
-
-def schema(name: str) -> dict[str, Any]:
-    """Return the JSON schema of a ``document`` without data of its own."""
-    text = files("fairbench.reporting.document").joinpath("templates", f"{name}.schema.json")
-    parsed: dict[str, Any] = json.loads(text.read_text(encoding="utf-8"))
-    return parsed
 
 
 def finite(value: Any) -> Any:

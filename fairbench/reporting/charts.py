@@ -1,4 +1,7 @@
-"""Small charts drawn as SVG text, which is much faster than matplotlib for a page of hundreds."""
+"""Small charts drawn as SVG text, which is much faster than matplotlib for a page of hundreds.
+
+Begin with `chart`; `tradeoff_chart` is error against gaps, and `png_of` makes a picture of any.
+"""
 
 from __future__ import annotations
 

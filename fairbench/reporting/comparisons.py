@@ -357,21 +357,18 @@ def _chosen_run_table(choice: Choice) -> Table:
 def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
     """Return the table of all runs: those within the bounds by their objective, then the others."""
     values = np.column_stack([choice.objectives, choice.values])
-    columns: list[tuple[Any, Column]] = [
-        (lambda i: names[choice.runs[i].id], Column("run")),
-        (lambda i: choice.runs[i].id, Column("id")),
-        *(
-            (lambda i, place=place: values[i, place], Column(_name(judged["metric"]), "number"))
-            for place, judged in enumerate(choice.judged)
-        ),
-        (lambda i: _standing(choice, i), Column("standing")),
-    ]
+    judged = [Column(_name(judged["metric"]), "number") for judged in choice.judged]
     order = np.lexsort((choice.objectives, ~choice.eligible)).tolist()
+    rows = [
+        [names[choice.runs[i].id], choice.runs[i].id, *values[i], _standing(choice, i)]
+        for i in order
+    ]
     rule = int(choice.eligible.sum())
     rules = frozenset({rule} if 0 < rule < len(order) else ())
     where = "validation" if choice.apart else "test"
     caption = f"on the {where} rows; under the line are runs beyond a bound" if rules else ""
-    return table_of(order, columns, title="all runs", caption=caption, rules=rules, most=30)
+    columns = [Column("run"), Column("id"), *judged, Column("standing")]
+    return Table(columns, rows, "all runs", caption, rules=rules, most=30)
 
 
 _STANDINGS = {ALIKE: "tied: the same predictions", WORSE: "not the best"}

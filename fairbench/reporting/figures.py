@@ -1,7 +1,7 @@
 """The figures of runs, audits and methods, drawn from tables alone.
 
 First those of one run or audit, then those of several methods in one panel, with a panel for each
-data set. Nothing has pyplot's global state.
+data set, and last the difference of two runs. Nothing has pyplot's global state.
 """
 
 from __future__ import annotations

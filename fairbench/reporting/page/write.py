@@ -285,23 +285,21 @@ def _side_by_side(
 
 def _runs(block: RunBlock) -> doc.Section:
     """Return the section that lists the runs of a block: commit, processor and files of each."""
-
-    def commit(run: Run) -> doc.Text:
-        changed = "+" if run.environment.get("git_dirty") else ""
-        return (doc.Code(run.environment.get("git_commit", "")[:12] + changed),)
-
     files = {"configuration": "config.yaml", "all metrics": "summary.csv", "figures": "figures/"}
-    columns: list[tuple[Any, Column]] = [
-        (lambda run: doc.TableCell((doc.Code(run.id),), name=f"run-{run.id}"), Column("run")),
-        (lambda run: block.names[run.id], Column("method")),
-        (commit, Column("commit")),
-        (lambda run: run.environment.get("cpu", ""), Column("processor")),
-        (
-            lambda run: _links({text: f"../runs/{run.id}/{name}" for text, name in files.items()}),
-            Column("files"),
-        ),
-    ]
-    return doc.Section("Runs", [table_of(block.runs.values(), columns, sortable=True)])
+    rows = []
+    for run in block.runs.values():
+        changed = "+" if run.environment.get("git_dirty") else ""
+        rows.append(
+            [
+                doc.TableCell((doc.Code(run.id),), name=f"run-{run.id}"),
+                block.names[run.id],
+                (doc.Code(run.environment.get("git_commit", "")[:12] + changed),),
+                run.environment.get("cpu", ""),
+                _links({text: f"../runs/{run.id}/{name}" for text, name in files.items()}),
+            ]
+        )
+    columns = [Column(title) for title in ("run", "method", "commit", "processor", "files")]
+    return doc.Section("Runs", [doc.Table(columns, rows, sortable=True)])
 
 
 def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> doc.ExecutiveSummary:
@@ -377,17 +375,15 @@ def _first_names(names: Sequence[str]) -> str:
 
 def _runs_table(pages: Sequence[PageBlock]) -> doc.Table:
     """Return the table of what was run, with a row for each block."""
-    columns: list[tuple[Any, Column]] = [
-        (
-            lambda page: doc.TableCell(page.block.title, link=f"#{page.block.name}"),
-            Column("data set"),
-        ),
-        (lambda page: len(page.block.runs), Column("runs", "count")),
-        (lambda page: page.block.repeats, Column("repeats", "count")),
-    ]
-    for group in ("learner", "intervention", "method"):
-        columns.append((lambda page, group=group: page.options(group), Column(f"{group}s")))
-    return table_of(pages, columns, sortable=True)
+    groups = ("learner", "intervention", "method")
+    columns = [Column("data set"), Column("runs", "count"), Column("repeats", "count")]
+    columns += [Column(f"{group}s") for group in groups]
+    rows = []
+    for page in pages:
+        title = doc.TableCell(page.block.title, link=f"#{page.block.name}")
+        counts = len(page.block.runs), page.block.repeats
+        rows.append([title, *counts, *map(page.options, groups)])
+    return doc.Table(columns, rows, sortable=True)
 
 
 def _how_to_read() -> doc.Items:

@@ -143,8 +143,13 @@ def _outcomes(
         columns[Column("over repeats", "interval")] = list(ends)
     said = {"outcomes": True, "region": region, "medians": several}
     caption = "".join(sentences_of("pair", said, level=region, repeats=len(inside)))
-    rows = list(zip(*columns.values(), strict=True))
-    return Table(list(columns), rows, "How probable each outcome is", caption)
+    return _table_of(columns, "How probable each outcome is", caption)
+
+
+def _table_of(columns: Mapping[Column, Sequence[Any]], title: str, caption: str) -> Table:
+    """Return a table of columns, each with its values."""
+    rows = list(map(list, zip(*columns.values(), strict=True)))
+    return Table(list(columns), rows, title, caption)
 
 
 def _differences(
@@ -171,9 +176,8 @@ def _differences(
         "missed": averaged,
     }
     explained = sentences_of("pair", said, directions=_directions(comparison.objectives))
-    rows = list(zip(*columns.values(), strict=True))
     title = "How far A is ahead of B" + ("" if averaged else ", in the typical repeat")
-    return Table(list(columns), rows, title, "\n".join(explained))
+    return _table_of(columns, title, "\n".join(explained))
 
 
 def _directions(objectives: Sequence[str]) -> str:

@@ -132,7 +132,7 @@ def _outcomes(
     """
     several = len(inside) > 1
     events = everywhere.columns
-    columns: dict[Column, Sequence[Any]] = {
+    columns: dict[Column, Iterable[Any]] = {
         Column("outcome"): [_outcome_label(event, objectives) for event in events],
         Column("probability", "number"): everywhere.median(),
     }
@@ -146,7 +146,7 @@ def _outcomes(
     return _table_of(columns, "How probable each outcome is", caption)
 
 
-def _table_of(columns: Mapping[Column, Sequence[Any]], title: str, caption: str) -> Table:
+def _table_of(columns: Mapping[Column, Iterable[Any]], title: str, caption: str) -> Table:
     """Return a table of columns, each with its values."""
     rows = list(map(list, zip(*columns.values(), strict=True)))
     return Table(list(columns), rows, title, caption)
@@ -157,7 +157,7 @@ def _differences(
 ) -> Table:
     """Return the table of both runs' values and of their differences, with intervals."""
     ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    columns: dict[Column, Sequence[Any]] = {
+    columns: dict[Column, Iterable[Any]] = {
         Column("metric"): list(map(label, comparison.objectives)),
         Column("A", "number"): observed[0],
         Column("B", "number"): observed[1],

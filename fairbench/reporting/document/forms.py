@@ -55,10 +55,10 @@ def _unfolded(
         if isinstance(block, doc.Details):
             unfolded = doc.Section(doc.plain(block.summary), block.blocks)
             block = block.on_paper if on_paper else unfolded
-        is_section = isinstance(block, doc.Section)
-        if (is_section or (on_paper and isinstance(block, doc.Table))) and block.title:
+        headed = on_paper or isinstance(block, doc.Section)
+        if headed and isinstance(block, doc.Section | doc.Table) and block.title:
             yield level, doc.Section(block.title, [])
-        if is_section:
+        if isinstance(block, doc.Section):
             yield from _unfolded(block.blocks, level + 1, on_paper=on_paper)
         else:
             yield level, block

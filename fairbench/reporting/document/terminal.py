@@ -73,13 +73,12 @@ def _print_all(document: doc.Document, console: Console) -> None:
         "Can be concluded": verdict.can,  # the end of an output is seen first
         "Cannot be concluded": verdict.cannot,
     }
-    for block in (
-        *([doc.Paragraph(f"WARNING: {document.warning}", "warning")] if document.warning else []),
-        *map(doc.Paragraph, verdict.basis),
-        *document.lead,
-        *document.sections,
-        *(doc.Section(title, [doc.Items(said)]) for title, said in lists.items() if said),
-    ):
+    blocks: list[doc.Block] = [*map(doc.Paragraph, verdict.basis), *document.lead]
+    blocks += document.sections
+    blocks += [doc.Section(title, [doc.Items(said)]) for title, said in lists.items() if said]
+    if document.warning:
+        blocks.insert(0, doc.Paragraph(f"WARNING: {document.warning}", "warning"))
+    for block in blocks:
         _print_block(console, block)
 
 

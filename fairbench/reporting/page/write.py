@@ -240,8 +240,10 @@ def _by_attribute(table: RankedRuns) -> str:
 
 def _links(files: Mapping[str, str]) -> tuple[doc.Inline, ...]:
     """Return a link to each file under its name, with commas between them."""
-    links = [doc.Link(name, file) for name, file in files.items()]
-    return tuple(piece for link in links for piece in (", ", link))[1:]
+    pieces: list[doc.Inline] = []
+    for name, file in files.items():
+        pieces += [", ", doc.Link(name, file)]
+    return tuple(pieces[1:])
 
 
 def _groups(page: PageBlock) -> Iterator[doc.Details]:

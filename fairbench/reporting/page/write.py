@@ -85,12 +85,12 @@ def source_details(origin: Provenance) -> doc.Details:
     several = "" if len(origin.runs) == 1 else "s"
     data = ", ".join(value[:12] for value in origin.data.values()) or "simulated"
     commits = ", ".join(origin.commits)
-    runs = [
-        piece for id_ in origin.runs for piece in (doc.Link(id_, f"#run-{id_}", code=True), " ")
-    ]
-    files = [
-        piece for file, sha in origin.data.items() for piece in (f"{file} ", doc.Code(sha), "; ")
-    ]
+    runs: list[doc.Inline] = []
+    for id_ in origin.runs:
+        runs += [doc.Link(id_, f"#run-{id_}", code=True), " "]
+    files: list[doc.Inline] = []
+    for file, sha in origin.data.items():
+        files += [f"{file} ", doc.Code(sha), "; "]
     changed = " (+: with files changed since)" if "+" in commits else ""
     return doc.Details(
         f"{len(origin.runs)} run{several}; data {data}; commit {commits}",

@@ -364,7 +364,12 @@ def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
     judged = [Column(_name(judged["metric"]), "number") for judged in choice.judged]
     order = np.lexsort((choice.objectives, ~choice.eligible)).tolist()
     rows = [
-        [names[choice.runs[i].id], choice.runs[i].id, *values[i], _standing(choice, i)]
+        [
+            names[choice.runs[i].id],
+            choice.runs[i].id,
+            *values[i, : len(judged)],
+            _standing(choice, i),
+        ]
         for i in order
     ]
     rule = int(choice.eligible.sum())

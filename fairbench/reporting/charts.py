@@ -1,4 +1,7 @@
-"""Small charts drawn as SVG text, which is much faster than matplotlib for a page of hundreds."""
+"""Small charts drawn as SVG text, which is much faster than matplotlib for a page of hundreds.
+
+Begin with `chart`; `tradeoff_chart` is error against gaps, and `png_of` makes a picture of any.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor, isnan, log10
+from pathlib import Path
 from string import ascii_lowercase
 from textwrap import wrap
 from typing import Any, TypeAlias
@@ -16,14 +20,15 @@ from numpy.typing import ArrayLike
 
 from fairbench.core.arrays import Floats
 from fairbench.core.text import html as escape
-from fairbench.core.text import interval, number
+from fairbench.core.text import interval, number, visible
+from fairbench.inference.repeats import finite_mean
+from fairbench.metrics.registry import label as metric_label
 
 # Okabe and Ito's colours, distinguishable with common colour blindness. In black and white, markers
 # and dashes distinguish the series.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#5a5a5a"
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", GREY, "black")
 *_RUNS, _BLACK = COLOURS
-MARKERS = "os^DvPX*<"  # matplotlib's
 
 NAN = float("nan")
 WIDTH, HEIGHT = 300, 200  # of a panel's frame
@@ -134,16 +139,28 @@ STYLE_SHEET = (  # of drawings in a page
 )
 
 
-def file_of(drawings: Sequence[str]) -> str:
-    """Return drawings of a figure, one below the other, as an SVG file that needs nothing else."""
-    parts = []
-    top = 0
-    for drawing in drawings:
+def file_of(drawings: Sequence[str], *, title: str = "", across: int = 1) -> str:
+    """Return drawings of a figure as an SVG file that needs nothing else.
+
+    Parameters
+    ----------
+    title : what stands above them.
+    across : how many drawings of the same height are beside one another.
+    """
+    lines = wrap(title, _KEY_WIDTH * across)
+    parts = [
+        f'<text x="12" y="{_ROW * i}" class="title">{escape(line)}</text>'
+        for i, line in enumerate(lines, start=1)
+    ]
+    top = height = _ROW * (len(lines) + bool(lines))
+    for index, drawing in enumerate(drawings):
+        left = index % across * PANEL
+        top += 0 if left else height * bool(index)
         height = int(re.search(r'viewBox="0 0 \d+ (\d+)"', drawing)[1])  # type: ignore[index]
-        placed = f'<svg y="{top}" width="{PANEL}" height="{height}"'
+        placed = f'<svg x="{left}" y="{top}" width="{PANEL}" height="{height}"'
         parts.append(drawing.replace("<svg", placed, 1))
-        top += height
-    box = f'width="{PANEL}" height="{top}" viewBox="0 0 {PANEL} {top}"'
+    width, bottom = PANEL * across, top + height
+    box = f'width="{width}" height="{bottom}" viewBox="0 0 {width} {bottom}"'
     ground = '<rect width="100%" height="100%" fill="#fff"/>'
     style = f"<style>{STYLE_SHEET}</style>"
     return f'<svg xmlns="http://www.w3.org/2000/svg" {box}>{style}{ground}{"".join(parts)}</svg>'
@@ -393,33 +410,148 @@ def _key(series: Series, texts: Sequence[str]) -> str:
     return f"{line}{marker}{''.join(lines)}"
 
 
-def with_styles(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of runs with names, colours, markers, and letters for the non-dominated."""
+_DOTS = 220  # per inch
+_INCHES = 5.2  # inches, of a drawing as wide as a panel
+_FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")
+# Drawings of a hundred units have finer marks.
+_SMALL_STYLE = (
+    ".range{stroke:#0072b2;stroke-width:1.5}.frame{stroke:#d5d5d5;stroke-width:.5;fill:none}"
+    "circle{fill:#0072b2}"
+)
+
+
+def png_of(svg: str) -> bytes:
+    """Return a drawing as PNG.
+
+    Raises
+    ------
+    ValueError : it is no drawing with a ``viewBox``.
+    """
+    import matplotlib
+    import resvg_py
+
+    text = visible(svg, lines=True)  # labels may hold any sign
+    box = re.match(r"<svg\b[^>]*\bviewBox=[\"'](?:[-\d.]+ ){2}([\d.]+) [\d.]+[\"']", text)
+    if box is None:
+        raise ValueError("this is no drawing with a viewBox")
+    is_small = 'class="chart"' not in text
+    inches = _INCHES if float(box[1]) >= PANEL / 2 else _INCHES / 2
+    with_namespace = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    try:
+        return bytes(
+            resvg_py.svg_to_bytes(
+                svg_string=with_namespace if "xmlns=" not in text else text,
+                width=round(inches * _DOTS),
+                background="white",
+                style_sheet=STYLE_SHEET + _SMALL_STYLE if is_small else STYLE_SHEET,
+                skip_system_fonts=True,
+                font_files=[
+                    str(Path(matplotlib.get_data_path(), "fonts", "ttf", name)) for name in _FONTS
+                ],
+            )
+        )
+    except ValueError as error:
+        raise ValueError("this is no drawing that can be drawn") from error
+
+
+# Error against gaps between groups: a point with its ellipse for every run.
+
+_NEAR = 0.6  # in sds of a point; letters of nearer points would overlap
+
+
+def tradeoff_chart(table: pd.DataFrame, curve: pd.DataFrame, base: str) -> list[str]:
+    """Return a panel for each metric; points that none dominates are filled and have a letter.
+
+    A metric that is undefined for all runs has no panel.
+
+    Parameters
+    ----------
+    table : the result of :func:`fairbench.inference.comparing.point_table`.
+    curve : the result of :func:`fairbench.inference.comparing.frontier`.
+    base : the name of the model that the curve was made from.
+    """
+    rows = _with_styles(table)
+    line: dict[str, Any] = {"colour": _BLACK, "filled": True}
+    panels = []
+    for metric in dict.fromkeys(row["metric"] for row in rows if not isnan(row["gap"])):
+        of_metric = [row for row in rows if row["metric"] == metric and not isnan(row["gap"])]
+        letters = _letters_of_places(of_metric)
+        of_metric.sort(key=lambda row: bool(row["best"]))
+        series = [_point(row, letters.get(row["run"], "")) for row in of_metric]
+        if len(curve):
+            limits = curve[curve["constraint"] == metric].sort_values("relaxation")
+            if len(limits):
+                series.append(Series(base, limits["error"], limits["gap"], **line))
+        panels.append(Panel(series, "error rate", f"{metric_label(metric)} gap", from_zero="y"))
+    runs: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        runs.setdefault(row["run"], row)
+    named = sorted(runs.values(), key=lambda row: (not row["letter"], row["letter"]))
+    key = [_point(row, row["letter"]) for row in named]
+    if base:
+        name = f"{base}, a threshold per group, from unprocessed to parity"
+        key.append(Series(name, [], [], **line))
+    return chart(panels, key=key)
+
+
+def _with_styles(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows with their looks, and letters for the runs that none dominates."""
     varying = [name for name in ("learner", "method") if table[name].nunique() > 1] or ["method"]
-    kind = list(map(", ".join, zip(*(table[name] for name in varying), strict=True)))
-    rows = list(zip(table["run"], table["dominated"], table["gap"], table["error"], strict=True))
-    best = [
-        i for i, (_, is_dominated, gap, _) in enumerate(rows) if not (is_dominated or isnan(gap))
+    rows: list[dict[str, Any]] = [
+        {
+            **row,
+            "kind": ", ".join(row[name] for name in varying),
+            "best": not (row["dominated"] or isnan(row["gap"])),
+        }
+        for row in table.to_dict("records")
     ]
-    ordered = dict.fromkeys(rows[i][0] for i in sorted(best, key=lambda i: float(rows[i][3])))
-    letters = dict(zip(ordered, ascii_lowercase, strict=False))
-    interventions = [name for name in dict.fromkeys(table["intervention"]) if name != "none"]
-    colours = {"none": _BLACK, **_cycled(interventions, _RUNS)}
-    markers = _cycled(dict.fromkeys(kind), MARKERS)
-    return table.assign(
-        kind=kind,
-        best=np.isin(np.arange(len(rows)), best),
-        letter=[letters.get(run, np.nan) for run, *_ in rows],
-        colour=[colours[name] for name in table["intervention"]],
-        marker=[markers[name] for name in kind],
+    best = sorted((row for row in rows if row["best"]), key=lambda row: float(row["error"]))
+    letters = dict(zip(dict.fromkeys(row["run"] for row in best), ascii_lowercase, strict=False))
+    kinds, interventions = (
+        list(dict.fromkeys(row[name] for row in rows)) for name in ("kind", "intervention")
+    )
+    processed = [name for name in interventions if name != "none"]
+    colours = {name: _RUNS[i % len(_RUNS)] for i, name in enumerate(processed)}
+    for row in rows:
+        row["letter"] = letters.get(row["run"], "")
+        row["colour"] = colours.get(row["intervention"], _BLACK)
+        row["shape"] = kinds.index(row["kind"])
+        row["dashed"] = interventions.index(row["intervention"])
+    return rows
+
+
+def _point(row: Mapping[str, Any], label: str) -> Series:
+    """Return a run as a point: its marker shows the kind, colour and dashes the intervention."""
+    name = f"{row['intervention']}, {row['kind']}"
+    return Series(
+        name,
+        [row["error"]],
+        [row["gap"]],
+        **{look: row[look] for look in ("colour", "shape", "dashed")},
+        filled=row["best"],
+        lined=False,
+        outline=None if isnan(row["gap"]) else outline_of(row),
+        label=label,
+        hint=f"{name}: error {number(row['error'])}, gap {number(row['gap'])}",
     )
 
 
-def _cycled(names: Any, styles: Sequence[str]) -> dict[str, str]:
-    return {name: styles[i % len(styles)] for i, name in enumerate(names)}
+def _letters_of_places(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return run -> the letters at its point; points near each other share the first one's."""
+    variances = ("error_variance", "gap_variance")
+    reach = _NEAR * finite_mean(np.sqrt([[float(row[name]) for row in rows] for name in variances]))
+    best = [row for row in rows if row["best"] and row["letter"]]
+    places: dict[str, Floats] = {}
+    letters: dict[str, list[str]] = {}
+    for row in sorted(best, key=lambda row: float(row["error"])):
+        place = np.array([row["error"], row["gap"]])
+        nearby = (run for run in letters if (np.abs(place - places[run]) < reach).all())
+        places[row["run"]] = place
+        letters.setdefault(next(nearby, row["run"]), []).append(row["letter"])
+    return {run: _letters_text(sorted(together)) for run, together in letters.items()}
 
 
-def letters_text(letters: Sequence[str]) -> str:
+def _letters_text(letters: Sequence[str]) -> str:
     """Return sorted letters in a few characters: ``a-d,f``."""
     runs: list[list[str]] = []
     for letter in letters:
@@ -429,26 +561,6 @@ def letters_text(letters: Sequence[str]) -> str:
             runs.append([letter])
     short = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in runs)
     return ",".join(short)
-
-
-def near_letters(rows: Sequence[Mapping[str, Any]], reach: Floats) -> dict[int, str]:
-    """Return the letters of points, those near each other together at the first of them.
-
-    Parameters
-    ----------
-    rows : the points, with their ``error``, ``gap`` and ``letter``.
-    reach : (2,) the distances of error and of gap within which points are near.
-
-    Returns
-    -------
-    Position of a row -> the letters that stand at it.
-    """
-    places = np.array([[row["error"], row["gap"]] for row in rows])
-    letters: dict[int, list[str]] = {}
-    for i, row in enumerate(rows):
-        nearby = (k for k in letters if (np.abs(places[i] - places[k]) < reach).all())
-        letters.setdefault(next(nearby, i), []).append(str(row["letter"]))
-    return {i: letters_text(sorted(together)) for i, together in letters.items()}
 
 
 def outline_of(row: Mapping[str, Any]) -> Floats:

@@ -24,7 +24,7 @@ from fairbench.inference.comparing import A_BETTER, B_BETTER, PRACTICALLY_EQUAL,
 from fairbench.inference.selection import ALIKE, OPEN, WORSE, in_order
 from fairbench.metrics.registry import Metric, find, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
-from fairbench.reporting.group_tables import sentence_of, table_of
+from fairbench.reporting.group_tables import sentence_of, sentences_of, table_of
 
 
 def pair_document(
@@ -131,22 +131,25 @@ def _outcomes(
     region : the level of the region whose probabilities are shown, too; 0 for none.
     """
     several = len(inside) > 1
-    columns: list[tuple[Any, Column]] = [
-        (lambda event: _outcome_label(event, objectives), Column("outcome")),
-        (lambda event: everywhere[event].median(), Column("probability", "number")),
-    ]
-    caption = sentence_of("pair", "outcomes")
+    events = everywhere.columns
+    columns: dict[Column, Iterable[Any]] = {
+        Column("outcome"): [_outcome_label(event, objectives) for event in events],
+        Column("probability", "number"): everywhere.median(),
+    }
     if region:
-        column = Column("inside the region", "number")
-        columns.append((lambda event: inside[event].median(), column))
-        caption += sentence_of("pair", "region", level=region)
+        columns[Column("inside the region", "number")] = inside[events].median()
     if region and several:
-        column = Column("over repeats", "interval")
-        columns.append((lambda event: (inside[event].min(), inside[event].max()), column))
-    if several:
-        caption += sentence_of("pair", "medians", repeats=len(inside))
-    title = "How probable each outcome is"
-    return table_of(everywhere.columns, columns, title=title, caption=caption)
+        ends = zip(inside[events].min(), inside[events].max(), strict=True)
+        columns[Column("over repeats", "interval")] = list(ends)
+    said = {"outcomes": True, "region": region, "medians": several}
+    caption = "".join(sentences_of("pair", said, level=region, repeats=len(inside)))
+    return _table_of(columns, "How probable each outcome is", caption)
+
+
+def _table_of(columns: Mapping[Column, Iterable[Any]], title: str, caption: str) -> Table:
+    """Return a table of columns, each with its values."""
+    rows = list(map(list, zip(*columns.values(), strict=True)))
+    return Table(list(columns), rows, title, caption)
 
 
 def _differences(
@@ -154,17 +157,16 @@ def _differences(
 ) -> Table:
     """Return the table of both runs' values and of their differences, with intervals."""
     ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    means = comparison.delta.mean(axis=0)
-    reach = comparison.reach(level)
-    columns: list[tuple[Any, Column]] = [
-        (lambda i: label(comparison.objectives[i]), Column("metric")),
-        (lambda i: observed[0][i], Column("A", "number")),
-        (lambda i: observed[1][i], Column("B", "number")),
-        (lambda i: means[i], Column("A ahead by", "number")),
-        (lambda i: (ends[0, i], ends[1, i]), Column(f"{level:.0%} interval", "interval")),
-        (lambda i: comparison.rope[i], Column("equal up to", "general")),
-        (lambda i: reach[i], Column("missed below", "number")),
-    ]
+    columns: dict[Column, Iterable[Any]] = {
+        Column("metric"): list(map(label, comparison.objectives)),
+        Column("A", "number"): observed[0],
+        Column("B", "number"): observed[1],
+        Column("A ahead by", "number"): comparison.delta.mean(axis=0),
+        Column(f"{level:.0%} interval", "interval"): list(map(tuple, ends.T)),
+        Column("equal up to", "general"): comparison.rope,
+    }
+    if averaged:
+        columns[Column("missed below", "number")] = comparison.reach(level)
     largest = np.array([_largest_difference(name) for name in comparison.objectives])
     said = {
         "mean_values" if averaged else "values": True,
@@ -173,16 +175,9 @@ def _differences(
         "equal": True,
         "missed": averaged,
     }
-    directions = _directions(comparison.objectives)
-    explained = [
-        sentence_of("pair", name, directions=directions) for name, holds in said.items() if holds
-    ]
-    return table_of(
-        range(len(means)),
-        columns if averaged else columns[:-1],
-        title="How far A is ahead of B" + ("" if averaged else ", in the typical repeat"),
-        caption="\n".join(explained),
-    )
+    explained = sentences_of("pair", said, directions=_directions(comparison.objectives))
+    title = "How far A is ahead of B" + ("" if averaged else ", in the typical repeat")
+    return _table_of(columns, title, "\n".join(explained))
 
 
 def _directions(objectives: Sequence[str]) -> str:
@@ -311,8 +306,7 @@ def _sentences(choice: Choice, names: Mapping[str, str]) -> str:
         "apart" if choice.apart else "corrected": True,
         "at_once": len(bounded) == 1 and bounded[0]["metric"].better == "lower",
     }
-    sentences = [sentence_of("choice", name, **values) for name, holds in holding.items() if holds]
-    return " ".join([*sentences, _near_text(choice, names)])
+    return " ".join([*sentences_of("choice", holding, **values), _near_text(choice, names)])
 
 
 def _named(choice: Choice, names: Mapping[str, str], places: Iterable[int]) -> str:
@@ -336,30 +330,19 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
     order = np.argsort(choice.objectives, kind="stable").tolist()
     near = [i for i in order if choice.verdict(i) == OPEN]
     same = [i for i in np.flatnonzero(choice.same).tolist() if i != choice.chosen_index]
-    tie = sentence_of("choice", "tie", tied=_named(choice, names, same)) if same else ""
-    if not near:
-        return sentence_of("choice", "alone", tie=tie)
-    text = sentence_of(
-        "choice",
-        "near",
-        tie=tie,
-        count=len(near),
-        run="runs" if len(near) > 1 else "run",
-        shown=_named(choice, names, near[:5]),
-        further=f" and {len(near) - 5} more" if len(near) > 5 else "",
-    )
     behind = int((choice.near & choice.larger).sum())
-    if not behind:
-        return text
-    several = behind > 1
-    return sentence_of(
-        "choice",
-        "behind",
-        near=text,
-        have=f"{behind} of them have" if several else "One of them has",
-        they="they are" if several else "it is",
-        metric=_name(choice.judged[0]["metric"]),
-    )
+    values = {
+        "tied": _named(choice, names, same),
+        "count": len(near),
+        "run": "runs" if len(near) > 1 else "run",
+        "shown": _named(choice, names, near[:5]),
+        "further": f" and {len(near) - 5} more" if len(near) > 5 else "",
+        "have": f"{behind} of them have" if behind > 1 else "One of them has",
+        "they": "they are" if behind > 1 else "it is",
+        "metric": _name(choice.judged[0]["metric"]),
+    }
+    said = {"tie": same, "alone": not near, "near": near, "behind": near and behind}
+    return "".join(sentences_of("choice", said, **values))
 
 
 def _chosen_run_table(choice: Choice) -> Table:
@@ -378,21 +361,23 @@ def _chosen_run_table(choice: Choice) -> Table:
 def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:
     """Return the table of all runs: those within the bounds by their objective, then the others."""
     values = np.column_stack([choice.objectives, choice.values])
-    columns: list[tuple[Any, Column]] = [
-        (lambda i: names[choice.runs[i].id], Column("run")),
-        (lambda i: choice.runs[i].id, Column("id")),
-        *(
-            (lambda i, place=place: values[i, place], Column(_name(judged["metric"]), "number"))
-            for place, judged in enumerate(choice.judged)
-        ),
-        (lambda i: _standing(choice, i), Column("standing")),
-    ]
+    judged = [Column(_name(judged["metric"]), "number") for judged in choice.judged]
     order = np.lexsort((choice.objectives, ~choice.eligible)).tolist()
+    rows = [
+        [
+            names[choice.runs[i].id],
+            choice.runs[i].id,
+            *values[i, : len(judged)],
+            _standing(choice, i),
+        ]
+        for i in order
+    ]
     rule = int(choice.eligible.sum())
     rules = frozenset({rule} if 0 < rule < len(order) else ())
     where = "validation" if choice.apart else "test"
     caption = f"on the {where} rows; under the line are runs beyond a bound" if rules else ""
-    return table_of(order, columns, title="all runs", caption=caption, rules=rules, most=30)
+    columns = [Column("run"), Column("id"), *judged, Column("standing")]
+    return Table(columns, rows, "all runs", caption, rules=rules, most=30)
 
 
 _STANDINGS = {ALIKE: "tied: the same predictions", WORSE: "not the best"}

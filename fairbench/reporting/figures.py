@@ -1,7 +1,7 @@
 """The figures of runs, audits and methods, drawn from tables alone.
 
 First those of one run or audit, then those of several methods in one panel, with a panel for each
-data set. Nothing has pyplot's global state.
+data set, and last the difference of two runs. Nothing has pyplot's global state.
 """
 
 from __future__ import annotations
@@ -24,12 +24,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
+from fairbench.core.arrays import Floats
 from fairbench.core.text import fixed, mathtext, visible
 from fairbench.evaluation.many_groups import CLASS, with_class
 from fairbench.evaluation.table import values_of, without_classes
-from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE
+from fairbench.inference.comparing import Comparison, Density, Region, event_name
+from fairbench.metrics.registry import label as metric_label
+from fairbench.reporting.charts import BLUE, COLOURS, GREEN, GREY, ORANGE
 
+MARKERS = "os^DvPX*<"
 SHIFT_LABEL = "shift of the rows kept, in sd (numbers) or share (categories)"
 TOP_FEATURES = 10
 MOST_GROUPS = 60  # in one figure
@@ -43,13 +48,10 @@ def figures(metrics: pd.DataFrame, title: str, protect: str) -> Iterator[tuple[s
     """Yield (name, figure) for every figure that the metrics of the run's own variant allow."""
     every = values_of(metrics[metrics["variant"] == ""])
     metrics = without_classes(every)
-    title = mathtext(title)
-    names = set(metrics["metric"])
     for name, needed, draw in _OF_A_RUN:
-        if draw is group_rates_figure and needed in set(every["metric"]):
-            yield name, draw(every, title, protect)
-        elif needed in names:
-            yield name, draw(metrics, title, protect)
+        rows = every if draw is group_rates_figure else metrics
+        if needed in set(rows["metric"]):
+            yield name, draw(rows, mathtext(title), protect)
 
 
 def draw_figures(metrics: pd.DataFrame, title: str, protect: str, folder: Path) -> None:
@@ -68,9 +70,9 @@ class DrawnFigure(Figure):
         return content.getvalue()
 
 
-def new_figure(width: float, height: float, *, dpi: int = 110, layout: Any = None) -> Figure:
+def new_figure(width: float, height: float, *, layout: Any = None) -> Figure:
     """Return an empty figure, in inches; the layout is matplotlib's."""
-    figure = DrawnFigure(figsize=(width, height), dpi=dpi, layout=layout)
+    figure = DrawnFigure(figsize=(width, height), dpi=110, layout=layout)
     FigureCanvasAgg(figure)
     return figure
 
@@ -119,6 +121,17 @@ def _paired(metrics: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     return pd.DataFrame({"x": sides[0], "y": sides[1]}).reset_index()
 
 
+_LIMITS = ["value", "lower", "upper"]
+
+
+def _intervals(axes: Axes, rows: pd.DataFrame, places: Any, g: int, **style: Any) -> None:
+    """Draw values with their intervals at some places of the vertical axis, for the g-th group."""
+    low = np.maximum(rows["value"] - rows["lower"], 0)
+    high = np.maximum(rows["upper"] - rows["value"], 0)
+    colour = COLOURS[g % len(COLOURS)]
+    axes.errorbar(rows["value"], places, xerr=[low, high], capsize=3, color=colour, **style)
+
+
 _OF_REPEATS = "rate, with 95 % interval of one repeat (medians over repeats)"
 
 
@@ -131,35 +144,20 @@ def group_rates_figure(
     """
     rates = metrics[(metrics["attribute"] == protect) & (metrics["group"] != "")]
     rates = rates.assign(metric=with_class(rates).astype(str))
-    class_rates = [
-        name for name in dict.fromkeys(rates["metric"]) if name.startswith(f"{_FOUND}{CLASS}")
-    ]
+    class_rates = [name for name in rates["metric"].unique() if name.startswith(f"{_FOUND}{CLASS}")]
     shown_rates = ["error_rate", *class_rates] if class_rates else list(_RATES)
     groups, title = _groups_and_title(rates, title)
     figure, axes = _new(7.2, 1.6 + 0.32 * len(groups) * len(shown_rates) / 2)
     figure.set_layout_engine("constrained")  # the groups' names may be of any length
     step = 0.8 / len(groups)
     for g, group in enumerate(groups):
-        rows = (
-            rates[rates["group"] == group].groupby("metric")[["value", "lower", "upper"]].median()
-        )
-        rows = rows.reindex(shown_rates)
+        rows = rates[rates["group"] == group].groupby("metric")[_LIMITS].median()
         y = np.arange(len(shown_rates)) + (g - (len(groups) - 1) / 2) * step
-        low = np.maximum(rows["value"] - rows["lower"], 0)
-        high = np.maximum(rows["upper"] - rows["value"], 0)
-        axes.errorbar(
-            rows["value"],
-            y,
-            xerr=[low, high],
-            fmt=MARKERS[g % len(MARKERS)],
-            markersize=5,
-            capsize=3,
-            color=COLOURS[g % len(COLOURS)],
-            label=short(group),
-        )
-    axes.set_yticks(
-        range(len(shown_rates)), [short(name.replace("_", " "), 40) for name in shown_rates]
-    )
+        marker = MARKERS[g % len(MARKERS)]
+        looks = {"fmt": marker, "markersize": 5, "label": short(group)}
+        _intervals(axes, rows.reindex(shown_rates), y, g, **looks)
+    names = [short(name.replace("_", " "), 40) for name in shown_rates]
+    axes.set_yticks(range(len(shown_rates)), names)
     axes.invert_yaxis()
     axes.set(xlabel=label, title=title)
     axes.set_xlim(0, 1)
@@ -233,8 +231,7 @@ def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure
     figure.subplots_adjust(left=0.09, right=0.98, bottom=0.13, top=0.9, wspace=0.22)
     left, right = figure.subplots(1, 2)
     overall = curves[curves["group"] == ""]
-    names = ("error_rate", "statistical_parity", "equalized_odds")
-    for name, colour, marker in zip(names, (BLUE, ORANGE, GREEN), "os^", strict=True):
+    for name, colour, marker in zip(_OBJECTIVES, COLOURS, "os^", strict=False):
         curve = overall[overall["metric"] == f"abstention_{name}"].groupby("rate")["value"]
         label = name.replace("_", " ")
         _band(left, curve, color=colour, marker=marker, markersize=4, label=label)
@@ -242,12 +239,11 @@ def abstention_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figure
     rates_by_group = rates.groupby("group", sort=False, observed=True)
     for (group, rows), colour in zip(rates_by_group, cycle(COLOURS), strict=False):
         curve = rows.groupby("rate")["value"]
-        label = short(str(group))
-        _band(right, curve, color=colour, marker="o", markersize=4, label=label)
-    left.set(xlabel="share abstained on", ylabel="of the rows kept (mean, sd over repeats)")
-    right.set(xlabel="share abstained on", ylabel=f"share abstained on, by {short(protect)}")
-    left.set_ylim(0, None)
+        _band(right, curve, color=colour, marker="o", markersize=4, label=short(str(group)))
+    left.set(ylabel="of the rows kept (mean, sd over repeats)", ylim=(0, None))
+    right.set(ylabel=f"share abstained on, by {short(protect)}")
     for axes in (left, right):
+        axes.set_xlabel("share abstained on")
         axes.legend(frameon=False)
     figure.suptitle(title)
     return figure
@@ -257,11 +253,8 @@ def feature_shift_figure(metrics: pd.DataFrame, title: str, protect: str) -> Fig
     """Draw the features that abstention moves most, at the highest rate of abstention."""
     shifts = feature_shifts(metrics)
     rate = shifts["rate"].max()
-    shifts_by_feature = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
-    shift = pd.DataFrame(
-        {"mean": shifts_by_feature.mean(), "sd": shifts_by_feature.std().fillna(0)}
-    )
-    shift = shift.nlargest(TOP_FEATURES, "mean")
+    by_feature = shifts[shifts["rate"] == rate].groupby("feature", sort=False)["value"]
+    shift = by_feature.agg(mean="mean", sd="std").fillna({"sd": 0}).nlargest(TOP_FEATURES, "mean")
     figure, axes = _new(6.4, 1.3 + 0.32 * len(shift))
     figure.set_layout_engine("constrained")  # the features' names may be of any length
     places = range(len(shift))
@@ -305,11 +298,8 @@ def consistency_figure(metrics: pd.DataFrame, title: str, protect: str) -> Figur
     the maximum; all are means over repeats.
     """
     figure, axes = _new()
-    boxes = []
-    for name in ("consistency", "noise"):
-        box = quantile_box(metrics, name)
-        if box is not None:
-            boxes.append({**box, "label": _BOX_LABELS[name]})
+    found = {label: quantile_box(metrics, name) for name, label in _BOX_LABELS.items()}
+    boxes = [{**box, "label": label} for label, box in found.items() if box is not None]
     axes.bxp(boxes, flierprops={"marker": "x"}, medianprops={"color": ORANGE})
     axes.set(ylabel="sd of an individual's uncertainty", title=title, ylim=(0, None))
     return figure
@@ -354,12 +344,9 @@ def uncertainties_figure(metrics: pd.DataFrame, title: str, protect: str) -> Fig
         rows = of_attribute[of_attribute["metric"] == f"{part}_uncertainty"].groupby(
             "group", sort=False
         )
-        middle = rows[["value", "lower", "upper"]].median().reindex(groups)
-        reach = [middle["value"] - middle["lower"], middle["upper"] - middle["value"]]
+        middle = rows[_LIMITS].median()
         for g, group in enumerate(groups):
-            error = [[max(side[group], 0)] for side in reach]
-            colour = COLOURS[g % len(COLOURS)]
-            axes.errorbar(middle["value"][group], g, xerr=error, fmt="o", capsize=3, color=colour)
+            _intervals(axes, middle.reindex([group]), [g], g, fmt="o")
         names = [short(group) for group in groups] if part == parts[0] else []
         axes.set_yticks(range(len(groups)), names)
         axes.set(xlabel=part, ylim=(len(groups) - 0.5, -0.5))
@@ -377,21 +364,24 @@ def individual_fairness_figure(metrics: pd.DataFrame, title: str, protect: str) 
     A row of panels for what is compared, a column for each outcome; means over repeats, with a
     band of one sd. An outcome that fewer than `FEWEST` rows of a group have is left out.
     """
-    of_attribute = metrics[(metrics["attribute"] == protect) & metrics["outcome"].notna()]
-    of_attribute = of_attribute[of_attribute["n"] >= FEWEST]
+    rows = metrics[(metrics["attribute"] == protect) & metrics["outcome"].notna()]
+    rows = rows[rows["n"] >= FEWEST]
     names = [f"individual_fairness_{part}" for part in ("prediction", *PARTS)]
-    names = [name for name in names if name in set(of_attribute["metric"])]
-    colours = dict(zip(dict.fromkeys(of_attribute["group"]), cycle(COLOURS), strict=False))
-    size = 2.4 * len(OUTCOMES), 0.8 + 1.9 * len(names)
-    figure = new_figure(*size, layout="constrained")
+    names = [name for name in names if name in set(rows["metric"])]
+    groups = dict.fromkeys(rows["group"])
+    looks = list(zip(groups, cycle(COLOURS), cycle(LINES), strict=False))
+    figure = new_figure(2.4 * len(OUTCOMES), 0.8 + 1.9 * len(names), layout="constrained")
     grid = figure.subplots(len(names), len(OUTCOMES), sharex=True, sharey="row", squeeze=False)
-    for row, name in zip(grid, names, strict=True):
-        for axes, outcome in zip(row, OUTCOMES, strict=True):
-            chosen = of_attribute[
-                (of_attribute["metric"] == name) & (of_attribute["outcome"] == outcome)
-            ]
-            _curves(axes, chosen, colours)
-        row[0].set_ylabel(name.removeprefix("individual_fairness_"))
+    for panels, name in zip(grid, names, strict=True):
+        for axes, outcome in zip(panels, OUTCOMES, strict=True):
+            chosen = rows[(rows["metric"] == name) & (rows["outcome"] == outcome)]
+            for group, colour, line in looks:
+                of_group = chosen[chosen["group"] == group]
+                if len(of_group):
+                    curve = of_group.groupby("k")["value"]
+                    _band(axes, curve, color=colour, linestyle=line, label=short(group))
+            axes.grid(alpha=0.3)
+        panels[0].set_ylabel(name.removeprefix("individual_fairness_"))
     for axes, words in zip(grid[0], OUTCOMES.values(), strict=True):
         axes.set_title(words, fontsize="medium")
     lines = {line.get_label(): line for axes in grid[0] for line in axes.lines}
@@ -415,17 +405,6 @@ _OF_A_RUN = (
     ("individual_fairness", "individual_fairness_prediction", individual_fairness_figure),
 )
 LINES = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
-
-
-def _curves(axes: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
-    """Draw a curve of means against neighbours, with a band of one sd, for each group."""
-    for index, (group, colour) in enumerate(colours.items()):
-        group_rows = rows[rows["group"] == group]
-        if len(group_rows):
-            curve = group_rows.groupby("k")["value"]
-            line = LINES[index % len(LINES)]
-            _band(axes, curve, color=colour, linestyle=line, label=short(group))
-    axes.grid(alpha=0.3)
 
 
 Named: TypeAlias = tuple[str, Figure]
@@ -700,3 +679,112 @@ DRAWN: Mapping[str, Callable[[pd.DataFrame], Iterator[Named]]] = {
     "group_abstention": group_abstention,
     "parity": parity,
 }
+
+
+# The picture of two runs' difference.
+
+_PALE_BLUE = "#56B4E9"
+_SHARES = (0.8, 0.5)  # of the region's mass, inside the inner contours
+# The corner of an event that wins both objectives, one, the other, or none: A wins upwards.
+_CORNERS = (((0, 0), 0.97, 0.97), ((2, 2), 0.03, 0.03), ((2, 0), 0.03, 0.97), ((0, 2), 0.97, 0.03))
+
+
+def comparison_figure(
+    comparison: Comparison, region: Region, title: str, names: tuple[str, str]
+) -> Figure:
+    """Draw the posterior of two differences, its region, and the events' probabilities.
+
+    Parameters
+    ----------
+    comparison : two objectives; on both axes, A is better to the right and upwards.
+    region : the highest-density region, to which the probabilities are restricted.
+    names : the names of A and B.
+    """
+    figure = new_figure(6.4, 6.0)
+    figure.subplots_adjust(left=0.15, right=0.96, bottom=0.20, top=0.92)
+    axes = figure.add_subplot()
+    _limits(axes, comparison, region)
+    _rope(axes, comparison.rope)
+    if region.density is None:
+        axes.plot(*comparison.delta.T, ".", color=BLUE, markersize=2, alpha=0.3)
+    else:
+        _contours(axes, region.density)
+    _events(axes, comparison, region)
+    x, y = map(metric_label, comparison.objectives)
+    axes.set_xlabel(f"{x}: A ahead by  (A better →)", fontsize=13)
+    axes.set_ylabel(f"{y}: A ahead by  (A better →)", fontsize=13)
+    axes.set_title(mathtext(title), fontsize=13)
+    axes.tick_params(labelsize=12)
+    figure.text(0.02, 0.055, mathtext(f"A: {names[0]}"), fontsize=12, color=BLUE)
+    figure.text(0.02, 0.015, mathtext(f"B: {names[1]}"), fontsize=12, color=ORANGE)
+    return figure
+
+
+def _limits(axes: Axes, comparison: Comparison, region: Region) -> None:
+    """Show the region, the rope where it is finite, and room for the corners' texts."""
+    rope = np.where(np.isfinite(comparison.rope), comparison.rope, 0)
+    low = np.minimum(region.bounds[:, 0], -rope)
+    high = np.maximum(region.bounds[:, 1], rope)
+    room = np.array([0.2, 0.4]) * np.maximum(high - low, 1e-6)
+    axes.set_xlim(low[0] - room[0], high[0] + room[0])
+    axes.set_ylim(low[1] - room[1], high[1] + room[1])
+
+
+def _rope(axes: Axes, rope: Floats) -> None:
+    """Draw the region of practical equivalence, and dotted lines at its limits."""
+    x, y = rope
+    style: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.2, "zorder": 1}
+    for end in (-1, 1):
+        if np.isfinite(x):
+            axes.axvline(end * x, **style)
+        if np.isfinite(y):
+            axes.axhline(end * y, **style)
+    if np.isfinite(rope).all():
+        axes.add_patch(Rectangle((-x, -y), 2 * x, 2 * y, color=GREEN, alpha=0.35, zorder=3))
+
+
+def _contours(axes: Axes, density: Density) -> None:
+    levels = [density.threshold, *_inner_thresholds(density)]
+    shades = [*levels, max(float(density.values.max()), levels[-1] * 1.001)]
+    grid = density.x, density.y, density.values.T
+    axes.contourf(*grid, levels=shades, colors=["#DCEEF9", "#A9D5F2", _PALE_BLUE], zorder=2)
+    axes.contour(*grid, levels=levels[:1], colors=BLUE, linewidths=2, zorder=4)
+
+
+def _inner_thresholds(density: Density) -> list[float]:
+    """Return the densities above which shares of the region's mass lie."""
+    ordered = np.sort(density.values[density.values >= density.threshold])[::-1]
+    mass = np.cumsum(ordered) / ordered.sum()
+    return [float(ordered[np.searchsorted(mass, share)]) for share in _SHARES]
+
+
+def _events(axes: Axes, comparison: Comparison, region: Region) -> None:
+    """Write the probability of each event into its corner of the plot."""
+    probability = comparison.events(region.inside)
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
+    for outcome, x, y in _CORNERS:
+        name = event_name(outcome, comparison.objectives)
+        text = f"{_event_sentence(name)}\n{probability[name]:.2f}"
+        label = axes.text(x, y, text, transform=axes.transAxes, fontsize=13, bbox=box, zorder=5)
+        label.set_horizontalalignment("right" if x > 0.5 else "left")
+        label.set_verticalalignment("top" if y > 0.5 else "bottom")
+    name = event_name((1, 1), comparison.objectives)
+    axes.annotate(
+        f"{_event_sentence(name)}  {probability[name]:.2f}",
+        (0, 0),
+        (0.5, 0.97),
+        textcoords="axes fraction",
+        ha="center",
+        va="top",
+        fontsize=13,
+        color="#00664B",
+        bbox=box,
+        zorder=6,
+        arrowprops={"arrowstyle": "-", "color": "#00664B", "shrinkB": 0},
+    )
+
+
+def _event_sentence(event: str) -> str:
+    for ascii_, symbol in ((">>", "≫"), ("~", "≈")):
+        event = event.replace(ascii_, symbol)
+    return event.replace("_", " ").replace(", ", ",\n")

@@ -17,8 +17,8 @@ from fairbench.core import VERSION
 from fairbench.core.text import digest, visible
 from fairbench.evaluation.findings import OPEN
 from fairbench.evaluation.gate import FAILS, PASS, PASSES, Gate, Statement
+from fairbench.reporting.document.forms import finite
 from fairbench.reporting.document.model import Column, Document, Section, Table, TableCell
-from fairbench.reporting.document.plain_text import finite
 from fairbench.reporting.group_tables import table_of
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

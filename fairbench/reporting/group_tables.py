@@ -53,6 +53,11 @@ def sentence_of(page: str, name: str, /, **values: object) -> str:
     return _Formatter().vformat(_sentences()[page][name], (), values)
 
 
+def sentences_of(page: str, said: Mapping[str, object], /, **values: object) -> list[str]:
+    """Return those sentences of a page, of all that it may say, that hold."""
+    return [sentence_of(page, name, **values) for name, holds in said.items() if holds]
+
+
 MOST_ROWS = 16  # rows of a table by group that a terminal shows
 MOST_LINES = 8  # groups in a figure
 

@@ -16,44 +16,15 @@ import pandas as pd
 from fairbench.core.errors import UserError, did_you_mean
 from fairbench.core.text import count
 from fairbench.data.dataset import Task
+from fairbench.evaluation import summary as summaries
+from fairbench.evaluation import table as long_table
 from fairbench.evaluation.many_groups import CLASS, unlike_everyone_else
-from fairbench.evaluation.summary import (
-    DEBIASED_MEANS,
-    HEADLINES,
-    debiased_gaps,
-    debiased_headline_gap,
-    estimate,
-    headlines,
-    task_of,
-)
-from fairbench.evaluation.table import (
-    COSTS,
-    DEBIASED,
-    POOLED,
-    VALUE,
-    WORST,
-    status_text,
-    values_of,
-    without_interval,
-)
-from fairbench.metrics.registry import (
-    BINARY,
-    MULTICLASS,
-    REGRESSION,
-    declared,
-    find,
-    label,
-    metrics_of,
-)
-from fairbench.reporting.document.model import (
-    Column,
-    Definitions,
-    Document,
-    Paragraph,
-    Section,
-    Table,
-)
-from fairbench.reporting.group_tables import rows_of, sentence_of, starts, table_of
+from fairbench.evaluation.summary import DEBIASED_MEANS, HEADLINES
+from fairbench.evaluation.table import DEBIASED, POOLED, values_of
+from fairbench.metrics import registry
+from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.model import Column
+from fairbench.reporting.group_tables import Shown, rows_of, sentence_of, starts, table_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.predictions import Description
 from fairbench.results.record import GROUPS
@@ -62,31 +33,20 @@ from fairbench.results.runs import Run
 _LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
 
-def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
+def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of coverage and size of label sets, for everyone and each group."""
-    set_rows = values_of(summary)
-    set_rows = set_rows[(set_rows["variant"] == "") & set_rows["attribute"].isin(["", protect])]
-    levels = set_rows.loc[set_rows["metric"] == "set_size", "level"]
+    rows = _of_people(summary, protect)
+    levels = rows.loc[rows["metric"] == "set_size", "level"]
     if not len(levels):
         return
     level = float(levels.iloc[(levels - _LEVEL).abs().argmin()])
-    set_rows = set_rows[
-        (set_rows["level"] == level) & ((set_rows["group"] != "") | (set_rows["attribute"] == ""))
-    ]
+    rows = rows[(rows["level"] == level) & ((rows["group"] != "") | (rows["attribute"] == ""))]
     yield table_of(
-        [row for row in rows_of(set_rows, ["group"]) if "set_size" in row],
+        [row for row in rows_of(rows, ["group"]) if "set_size" in row],
         [
             (lambda row: row["group"] or "everyone", Column("group")),
-            ("coverage.mean", Column("coverage", "number")),
-            (
-                ("coverage.lower", "coverage.upper"),
-                Column("95 % interval", "interval", left_out=1),
-            ),
-            ("set_size.mean", Column("mean size", "number", decimals=2)),
-            (
-                ("set_size.lower", "set_size.upper"),
-                Column("95 % interval", "interval", decimals=2, left_out=2),
-            ),
+            *_with_interval("coverage", "coverage", left_out=1),
+            *_with_interval("set_size", "mean size", decimals=2, ends=2, left_out=2),
             ("empty_sets.mean", Column("empty sets", "number")),
             ("set_size.n", Column("rows", "count", left_out=3)),
         ],
@@ -95,7 +55,24 @@ def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
     )
 
 
-FITS = ("constraint_active", *COSTS)
+def _of_people(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
+    """Return the values of a run's own variant, of everyone and by `protect`."""
+    rows = values_of(summary)
+    return rows[(rows["variant"] == "") & rows["attribute"].isin(["", protect])]
+
+
+def _with_interval(
+    name: str, title: str, *, left_out: int, decimals: int = 3, ends: int = 3
+) -> list[tuple[Shown[Any], Column]]:
+    """Return the columns of a metric of `rows_of`, its mean and its interval."""
+    interval = Column("95 % interval", "interval", decimals=ends, left_out=left_out)
+    return [
+        (f"{name}.mean", Column(title, "number", decimals=decimals)),
+        ((f"{name}.lower", f"{name}.upper"), interval),
+    ]
+
+
+FITS = ("constraint_active", *long_table.COSTS)
 
 
 def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
@@ -106,25 +83,24 @@ def headline(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     summary = values_of(summary)
     summary = summary[(summary["variant"] == "") & summary["outcome"].isna()]
     overall = summary["attribute"] == ""
-    gaps = (summary["attribute"] == protect) & (summary["group"] == "")
-    groups = (summary["attribute"] == protect) & (summary["group"] != "")
+    protected, grouped = summary["attribute"] == protect, summary["group"] != ""
     mass = (summary["binning"] == "mass").to_numpy(bool)
-
-    def shown(where: str) -> pd.Series:
-        return summary["metric"].isin(
-            [metric.name for metric in declared() if where in metric.shown]
+    shown = {
+        where: summary["metric"].isin(
+            [metric.name for metric in registry.declared() if where in metric.shown]
         )
-
+        for where in ("everyone", "gaps", "groups")
+    }
     parts = [
-        summary[overall & shown("everyone") & ~mass],
-        summary[gaps & shown("gaps")],
-        summary[groups & shown("groups")],
+        summary[overall & shown["everyone"] & ~mass],
+        summary[protected & ~grouped & shown["gaps"]],
+        summary[protected & grouped & shown["groups"]],
         summary[overall & summary["metric"].isin(FITS)],
     ]
     return pd.concat(parts, ignore_index=True)
 
 
-def document_of(run: Run) -> Document:
+def document_of(run: Run) -> doc.Document:
     """Return the headline metrics of a finished run, and its groups unlike everyone else.
 
     What labels mean is left out where the results hold no labels, as of data that may not be
@@ -148,8 +124,8 @@ def labels_in_words(about: Description) -> str:
         text = sentence_of("run", "classes", names=", ".join(names), order=order)
     else:
         names = ["Label 0", "Label 1"]
-        label = about.positive_label
-        text = sentence_of("run", "positive" if label else "labels", label=label)
+        positive = about.positive_label
+        text = sentence_of("run", "positive" if positive else "labels", label=positive)
     if about.favourable is None:
         return text
     return sentence_of("run", "favourable", text=text, name=names[about.favourable])
@@ -162,7 +138,7 @@ def run_document(
     unlike: pd.DataFrame | None = None,
     *,
     meaning: str = "",
-) -> Document:
+) -> doc.Document:
     """Return the headline metrics of a run as a document.
 
     Parameters
@@ -173,9 +149,8 @@ def run_document(
     meaning : what the labels mean, in sentences.
     """
     headlines = headline(summary, protect)
-    chance = debiased_gaps(headlines, summary)
-    parts = list(zip(headlines["attribute"], headlines["group"] != "", strict=True))
-    rules = frozenset(i for i in range(1, len(parts)) if parts[i] != parts[i - 1])
+    chance = summaries.debiased_gaps(headlines, summary)
+    parts = [f"{row.attribute}, {row.group != ''}" for row in headlines.itertuples()]
     rows = list(_rows(headlines, chance.tolist()))
     status = sentence_of("run", "status") if any(row["status"] for row in rows) else ""
     caption = sentence_of("run", "metrics", about=about(headlines), status=status)
@@ -191,52 +166,46 @@ def run_document(
     if np.isfinite(chance).any():
         columns.insert(3, (DEBIASED, Column(DEBIASED, "number", decimals=4)))
         caption = f"{DEBIASED_MEANS}; {caption}"
-    table = table_of(rows, columns, by="", caption=caption, rules=rules)
-    tables = [
-        table,
-        *(t for of in (_classes, set_tables, _pooled_groups_table) for t in of(summary, protect)),
-    ]
+    blocks: list[doc.Block] = [doc.Paragraph(meaning)] if meaning else []
+    blocks.append(table_of(rows, columns, by="", caption=caption, rules=starts(parts) - {0}))
+    for tables in (_classes, set_tables, _pooled_groups_table):
+        blocks += tables(summary, protect)
     if unlike is not None and len(unlike):
-        tables.append(_unlike(unlike))
-    lead = [Paragraph(meaning)] if meaning else []
-    return Document(name, [Section("", [*lead, *tables])])
+        blocks.append(_unlike(unlike))
+    return doc.Document(name, [doc.Section("", blocks)])
 
 
-def _classes(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
+def _classes(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of each class against the rest, if there are several classes."""
-    class_rows = values_of(summary)
-    class_rows = class_rows[(class_rows["variant"] == "") & (class_rows["group"] == "")]
-    class_rows = class_rows[
-        class_rows["outcome"].notna() & class_rows["attribute"].isin(["", protect])
-    ]
+    class_rows = _of_people(summary, protect)
+    class_rows = class_rows[(class_rows["group"] == "") & class_rows["outcome"].notna()]
     rows = [row for row in rows_of(class_rows, ["outcome"]) if "base_rate" in row]
-    shares = {
-        "base_rate": "share", "selection_rate": "predicted", "true_positive_rate": "found",
-    }  # fmt: skip
-    columns: list[tuple[Any, Column]] = [
-        (lambda row: str(row["outcome"]), Column("class")),
-        *((f"{rate}.mean", Column(title, "number")) for rate, title in shares.items()),
-        ("false_positive_rate.mean", Column("false alarms", "number", left_out=1)),
-    ]
-    gaps = {"statistical_parity": "gap in predicted", "equal_opportunity": "gap in found"}
-    for left_out, (gap, title) in enumerate(gaps.items(), start=2):
-        interval = Column("95 % interval", "interval", decimals=2, left_out=left_out)
-        columns.append((f"{gap}.mean", Column(title, "number")))
-        columns.append(((f"{gap}.lower", f"{gap}.upper"), interval))
     if rows:
-        caption = sentence_of("run", "class_rates", protect=protect)
-        yield table_of(rows, columns, title="each class against the rest", caption=caption)
+        yield table_of(
+            rows,
+            [
+                (lambda row: str(row["outcome"]), Column("class")),
+                ("base_rate.mean", Column("share", "number")),
+                ("selection_rate.mean", Column("predicted", "number")),
+                ("true_positive_rate.mean", Column("found", "number")),
+                ("false_positive_rate.mean", Column("false alarms", "number", left_out=1)),
+                *_with_interval("statistical_parity", "gap in predicted", ends=2, left_out=2),
+                *_with_interval("equal_opportunity", "gap in found", ends=2, left_out=3),
+            ],
+            title="each class against the rest",
+            caption=sentence_of("run", "class_rates", protect=protect),
+        )
 
 
-def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]:
+def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     """Yield the table of jointly estimated groups, if an attribute has three or more."""
-    group_rows = summary[(summary["variant"] == "") & (summary["attribute"] == protect)]
-    group_rows = group_rows[group_rows["outcome"].isna()]
-    group_rows = group_rows[
-        (group_rows["group"] != "") & group_rows["statistic"].isin([VALUE, POOLED, WORST])
+    chosen = (summary["variant"] == "") & (summary["attribute"] == protect)
+    chosen &= summary["outcome"].isna() & (summary["group"] != "")
+    group_rows = summary[
+        chosen & summary["statistic"].isin([long_table.VALUE, POOLED, long_table.WORST])
     ]
     rows = [
-        {**row, "label": label(row["metric"]), "remark": _status_of(row[POOLED])}
+        {**row, "label": registry.label(row["metric"]), "remark": _status_of(row[POOLED])}
         for row in rows_of(group_rows, ["metric", "group"], named="statistic")
         if POOLED in row
     ]
@@ -246,10 +215,10 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]
             [
                 ("label", Column("rate")),
                 ("group", Column("group")),
-                (f"{VALUE}.mean", Column("raw", "number", decimals=4)),
+                (f"{long_table.VALUE}.mean", Column("raw", "number", decimals=4)),
                 (f"{POOLED}.mean", Column("pooled", "number", decimals=4)),
                 ((f"{POOLED}.lower", f"{POOLED}.upper"), Column("pooled interval", "interval")),
-                (f"{WORST}.mean", Column("P(worst)", "number", decimals=2)),
+                (f"{long_table.WORST}.mean", Column("P(worst)", "number", decimals=2)),
                 (f"{POOLED}.n", Column("rows", "count", left_out=1)),
                 ("remark", Column("remark")),
             ],
@@ -260,20 +229,22 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[Table]
 
 
 def _status_of(row: Mapping[str, Any]) -> str:
-    return "" if row["status"] == "ok" else status_text(str(row["status"]), str(row["reason"]))
+    return (
+        ""
+        if row["status"] == "ok"
+        else long_table.status_text(str(row["status"]), str(row["reason"]))
+    )
 
 
 _MOST_UNLIKE = 8  # groups that are shown
 
 
-def _unlike(unlike: pd.DataFrame) -> Table:
+def _unlike(unlike: pd.DataFrame) -> doc.Table:
     """Return the table of groups that differ from everyone else."""
-    title = (
-        f"groups that differ from everyone else: {len(unlike)} of {unlike.attrs['tests']} tested"
-    )
     caption = sentence_of("run", "unlike")
     if len(unlike) > _MOST_UNLIKE:
         caption += f"; the {_MOST_UNLIKE} surest are shown"
+    tests = unlike.attrs["tests"]
     return table_of(
         unlike.head(_MOST_UNLIKE).itertuples(),
         [
@@ -284,7 +255,7 @@ def _unlike(unlike: pd.DataFrame) -> Table:
             ("n", Column("rows", "count", left_out=1)),
         ],
         by="",
-        title=title,
+        title=f"groups that differ from everyone else: {len(unlike)} of {tests} tested",
         caption=caption,
     )
 
@@ -292,7 +263,7 @@ def _unlike(unlike: pd.DataFrame) -> Table:
 def _rate_label(metric: str) -> str:
     """Return the label of a rate, with its class, if any."""
     rate, of, name = metric.partition(CLASS)
-    return f"{label(rate)}{of}{name}"
+    return f"{registry.label(rate)}{of}{name}"
 
 
 def about(summary: pd.DataFrame) -> str:
@@ -314,12 +285,12 @@ def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str
         detail = row["group"] or _compared(name, groups)
         status = _status_of(row)
         if not status and np.isnan(row["lower"]):
-            status = without_interval(name)
+            status = long_table.without_interval(name)
         elif not status:
             status = _too_wide(name, row["upper"] - row["lower"], row["n"])
         yield {
             **row,
-            "label": label(name),
+            "label": registry.label(name),
             "of": f"{row['attribute']}: {detail}" if detail else str(row["attribute"]),
             "status": status,
             DEBIASED: less if np.isfinite(less) else None,
@@ -333,7 +304,7 @@ def _compared(name: str, groups: Sequence[str]) -> str:
     ----------
     groups : the groups of the attribute, the reference first.
     """
-    metric = find(name)
+    metric = registry.find(name)
     if metric is None or metric.interval != "widest" or metric.is_gap or len(groups) < 2:
         return ""
     return f"{groups[1]} over {groups[0]}" if len(groups) == 2 else "smallest over largest"
@@ -344,7 +315,7 @@ _WIDE = 0.9  # the share of all possible values from which on an interval tells 
 
 def _too_wide(name: str, width: float, rows: float) -> str:
     """Return why the interval of a share or a gap has nearly every value; empty if it has not."""
-    metric = find(name)
+    metric = registry.find(name)
     is_share = metric is not None and (metric.is_gap or metric.interval in ("rate", "auc"))
     return f"wide: {count(rows)} rows are too few to tell" if is_share and width >= _WIDE else ""
 
@@ -356,7 +327,7 @@ def tradeoff_document(
     base: str,
     *,
     spread: str = "the mean of all repeats",
-) -> Document:
+) -> doc.Document:
     """Return a table of the trade-off for each metric, with the runs sorted by error.
 
     Parameters
@@ -369,10 +340,10 @@ def tradeoff_document(
     if base:
         caption += sentence_of("run", "thresholds", base=base)
     tables = [_table(rows[rows["metric"] == metric], metric, caption) for metric in metrics]
-    return Document(title, [Section("", tables)])
+    return doc.Document(title, [doc.Section("", tables)])
 
 
-def _table(rows: pd.DataFrame, metric: str, caption: str) -> Table:
+def _table(rows: pd.DataFrame, metric: str, caption: str) -> doc.Table:
     """Return the table of a trade-off by one metric of gaps, least error first."""
     parts = ["intervention", *(["learner"] if rows["learner"].nunique() > 1 else []), "method"]
     return table_of(
@@ -400,7 +371,7 @@ def _name(row: dict[object, object], parts: Sequence[str]) -> str:
 _UNVERIFIED = "not verified (data.verify=false): they may be other files than the data set's own"
 
 
-def where_from(run: Run) -> Document:
+def where_from(run: Run) -> doc.Document:
     """Return the origin of a run: machine, code, versions and data."""
     environment = run.environment
     dirty = " (with changes)" if environment.get("git_dirty") else ""
@@ -416,7 +387,7 @@ def where_from(run: Run) -> Document:
         **({} if run.verified else {"raw files": _UNVERIFIED}),
         **{f"sha256 of {name}": value for name, value in environment["data_sha256"].items()},
     }
-    return Document(run.name, [Section("", [Definitions(list(rows.items()))])])
+    return doc.Document(run.name, [doc.Section("", [doc.Definitions(list(rows.items()))])])
 
 
 _FACTS = (
@@ -425,7 +396,7 @@ _FACTS = (
 )
 
 
-def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Table:
+def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> doc.Table:
     """Return a row for each run, named by how it differs, sorted by data set and then by error.
 
     Parameters
@@ -443,30 +414,32 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     rows: list[dict[str, Any]] = []
     for run in runs:
         summary = summary_of_run[run.id]
-        headline_estimates = headlines(summary, run.protect)
-        estimates = [estimate(summary, name, run.protect) for name in metrics] or list(
-            headline_estimates.values()
+        usual = summaries.headlines(summary, run.protect)
+        asked = [summaries.estimate(summary, name, run.protect) for name in metrics]
+        rows.append(
+            {
+                "data": run.choices["dataset"],
+                "error": usual["error"][0],
+                "id": run.id[:6],
+                "name": names[run.id],
+                "estimates": asked or list(usual.values()),
+                DEBIASED: nan if metrics else summaries.debiased_headline_gap(summary, run.protect),
+            }
         )
-        row: dict[str, Any] = {
-            "data": run.choices["dataset"],
-            "error": headline_estimates["error"][0],
-            "id": run.id[:6],
-            "name": names[run.id],
-            DEBIASED: nan if metrics else debiased_headline_gap(summary, run.protect),
-        }
-        for place, (value, *ends) in enumerate(estimates):
-            row |= {f"value {place}": value, f"ends {place}": ends}
-        rows.append(row)
     rows.sort(key=lambda row: (row["data"], row["error"]))
     columns: list[tuple[Any, Column]] = [("id", Column("id")), ("name", Column("run"))]
-    for place, title in enumerate([label(name) for name in metrics] or HEADLINES[BINARY]):
+    titles = [registry.label(name) for name in metrics] or HEADLINES[registry.BINARY]
+    for place, title in enumerate(titles):
         # Those of log loss go first.
         scarce = 2 * (title == "log loss" and not metrics)
         interval = Column("95 % interval", "interval", decimals=2, left_out=scarce and scarce + 1)
-        columns.append((f"value {place}", Column(title, "number", left_out=scarce)))
-        columns.append((f"ends {place}", interval))
+        columns += [
+            (lambda row, i=place: row["estimates"][i][0], Column(title, "number", left_out=scarce)),
+            (lambda row, i=place: row["estimates"][i][1:], interval),
+        ]
     every = pd.concat(list(summary_of_run.values())) if summary_of_run else pd.DataFrame()
-    caption = "" if metrics else _meanings(dict.fromkeys(map(task_of, summary_of_run.values())))
+    tasks = dict.fromkeys(map(summaries.task_of, summary_of_run.values()))
+    caption = "" if metrics else _meanings(tasks)
     if any(isfinite(row[DEBIASED]) for row in rows):
         columns.append((DEBIASED, Column(DEBIASED, "number", left_out=1)))
         caption += f"{DEBIASED_MEANS}; "
@@ -477,34 +450,34 @@ def runs_table(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -
     return table_of(rows, columns, caption=caption, rules=rules, most=most)
 
 
-def _check(metrics: Sequence[str], summaries: Iterable[pd.DataFrame]) -> None:
+def _check(metrics: Sequence[str], of_runs: Iterable[pd.DataFrame]) -> None:
     """Refuse metrics that no run has."""
-    available = {str(name) for summary in summaries for name in summary["metric"].unique()}
+    available = {str(name) for summary in of_runs for name in summary["metric"].unique()}
     for name in metrics:
         if name not in available:
             hint = did_you_mean(name, available)
             raise UserError(f"none of these runs has a metric '{name}'{hint and ': '}{hint}")
 
 
-_OF = {MULTICLASS: "of several classes, ", REGRESSION: "of regressions, "}
+_OF = {registry.MULTICLASS: "of several classes, ", registry.REGRESSION: "of regressions, "}
 
 
 def _meanings(tasks: Iterable[str]) -> str:
     """Return a text on the metrics of the columns, for each task."""
     parts = []
     for task in tasks:
-        declared = metrics_of(task)
+        of_task = registry.metrics_of(task)
         meanings = (
-            f"{name} is the {declared[metric].label}" for name, metric in HEADLINES[task].items()
+            f"{name} is the {of_task[metric].label}" for name, metric in HEADLINES[task].items()
         )
         parts.append(f"{_OF.get(task, '')}{', '.join(meanings)}")
     return "; ".join([*parts, ""])
 
 
-def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> Document:
+def runs_document(runs: Catalogue, metrics: Sequence[str] = (), *, most: int = 0) -> doc.Document:
     """Return the table of several runs as a document."""
     title = f"{len(runs)} runs of {runs.folder}"
-    return Document(title, [Section("", [runs_table(runs, metrics, most=most)])])
+    return doc.Document(title, [doc.Section("", [runs_table(runs, metrics, most=most)])])
 
 
 def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
@@ -534,12 +507,8 @@ def tidy(runs: Catalogue, metrics: Sequence[str] = ()) -> pd.DataFrame:
 
 def _run_rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """Return the rows of one run, with its choices in the first columns."""
-    summary_of_run = summary[summary["variant"] == ""]
-    selected = (
-        summary_of_run[summary_of_run["metric"].isin(metrics)]
-        if metrics
-        else headline(summary, run.protect)
-    )
+    own = summary[summary["variant"] == ""]
+    rows = own[own["metric"].isin(metrics)] if metrics else headline(summary, run.protect)
     about_run = {
         "run": run.id,
         "name": name,
@@ -547,5 +516,4 @@ def _run_rows(run: Run, name: str, summary: pd.DataFrame, metrics: Sequence[str]
         "seed": run.seed,
         "protect": run.protect,
     }
-    columns = [*about_run, *_FACTS, "reason"]
-    return selected.assign(**about_run)[columns].reset_index(drop=True)
+    return rows.assign(**about_run)[[*about_run, *_FACTS, "reason"]].reset_index(drop=True)

@@ -7,37 +7,22 @@ sentences, the gains, the values and the trials.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairbench.comparison.alternative import (
-    FURTHER,
-    SECONDS,
-    TRIALS,
-    WORTH,
-    Alternative,
-    Row,
-    Searched,
-    TuningResult,
-)
+from fairbench.comparison import alternative
+from fairbench.comparison.alternative import Alternative, TuningResult
 from fairbench.core import VERSION
 from fairbench.core.text import count, counted, csv_text
 from fairbench.experiments.execute import prepared
 from fairbench.experiments.tuning import Search
 from fairbench.inference.comparing import is_dominated
 from fairbench.inference.selection import BETTER, OPEN, verdict_of
-from fairbench.reporting.document.model import (
-    Code,
-    Column,
-    Document,
-    ExecutiveSummary,
-    Paragraph,
-    Section,
-    Table,
-    Text,
-)
+from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.model import Column
 from fairbench.reporting.group_tables import sentence_of, table_of
 
 SOURCE = (
@@ -48,34 +33,31 @@ _SHOWN = 15  # tried candidates that a terminal shows
 _FEW = 30  # a search that ends with fewer candidates has ended early
 
 
-def alternative_document(answer: Alternative, command: str) -> Document:
+def alternative_document(answer: Alternative, command: str) -> doc.Document:
     """Return the page: the model in use, the best alternative, what it costs, and the search.
 
     Parameters
     ----------
     command : the command that makes the document again.
     """
-    search = answer.search
-    sections = [Section("What was searched", [*_search_blocks(answer), _candidates_table(answer)])]
-    if search:
-        sections.insert(0, Section("What further search may gain", [_bounds_table(search)]))
-    if answer.chosen_index:
-        sections.insert(0, Section("What it would cost", [_flips(answer)]))
+    search, better = answer.search, bool(answer.chosen_index)
+    searched = [*_search_blocks(answer), _candidates_table(answer)]
+    sections = {
+        "What it would cost": [_flips(answer)] if better else [],
+        "What further search may gain": [_bounds_table(search)] if search else [],
+        "What was searched": searched,
+    }
     drawn = f"seed {search.seed}; the study is {search.folder}" if search else _NOTHING_DRAWN
-    values = _values(answer)
-
-    def tell(name: str) -> str:
-        return sentence_of("alternative", name, **values)
-
+    tell = partial(sentence_of, "alternative", **_values(answer))
     found, sure, unseen, todo = ([tell(name) for name in part] for part in _parts(answer))
-    return Document(
+    return doc.Document(
         f"A less discriminatory alternative: {answer.data} by {answer.protect}",
-        sections,
+        [doc.Section(title, blocks) for title, blocks in sections.items() if blocks],
         notes=answer.comparison.notes,
         data=_data(answer),
         files={"log.csv": csv_text(pd.DataFrame(_log(answer)))},
         origin=f"Made by fairbench {VERSION}; {drawn}.",
-        summary=ExecutiveSummary(
+        summary=doc.ExecutiveSummary(
             found=found,
             sure=[tell("chosen_by"), *answer.notes, *sure],
             unseen=unseen,
@@ -83,7 +65,7 @@ def alternative_document(answer: Alternative, command: str) -> Document:
             titles=(
                 "What was found", "How sure this is", "What was not searched", "What to do next",
             ),
-            audited=[*_terms(answer, tell), ("Command", (Code(command),))],
+            audited=[*_terms(answer, tell), ("Command", (doc.Code(command),))],
             audited_title="What was compared",
             key_figures=_both_models_table(answer),
         ),
@@ -156,15 +138,15 @@ def _parts(answer: Alternative) -> list[list[str]]:
         "failed": any(tried["reason"] for tried in answer.tried),
     }
     todo = {
-        "go_on": search and search.ended in (TRIALS, SECONDS),
-        "more_rows": search and search.ended == WORTH and search.drawn < _FEW,
+        "go_on": search and search.ended in (alternative.TRIALS, alternative.SECONDS),
+        "more_rows": search and search.ended == alternative.WORTH and search.drawn < _FEW,
         "more_people": better and comparison.verdict == OPEN,
     }
     parts: tuple[Mapping[str, object], ...] = (found, sure, unseen, todo)
     return [[name for name, holds in part.items() if holds] for part in parts]
 
 
-def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[str, Text]]:
+def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[str, doc.Text]]:
     """Yield the terms of the comparison with their texts."""
     # The labels of finished runs have their ids.
     run_texts = [f" (run {run})" if answer.search else "" for run in answer.runs]
@@ -176,23 +158,25 @@ def _terms(answer: Alternative, tell: Callable[[str], str]) -> Iterator[tuple[st
         yield "Search ended", tell(f"ended_{answer.search.ended}")
 
 
-def _both_models_table(answer: Alternative) -> Table:
+def _both_models_table(answer: Alternative) -> doc.Table:
     """Return the table of both models."""
     comparison = answer.comparison
-    better = bool(answer.chosen_index)
-    shown = [Column("on the test rows")]
-    shown += [Column(of, "estimate") for of in ("in use", "alternative", "difference")]
+    titles = ["in use", "alternative", "difference"]
     rows = [
         [_name(answer), *comparison.gaps, comparison.gap_change],
         ["error rate", *comparison.errors, comparison.error_change],
     ]
+    title = "both models"
     caption = f"{comparison.level:.0%} intervals, of {count(comparison.people)} people"
-    if better:
-        return Table(shown, rows, "both models", f"{caption}; the difference is of the same people")
-    return Table(shown[:2], [row[:2] for row in rows], "the model in use", caption)
+    if answer.chosen_index:
+        caption += "; the difference is of the same people"
+    else:
+        title, titles, rows = "the model in use", titles[:1], [row[:2] for row in rows]
+    shown = [Column("on the test rows"), *(Column(of, "estimate") for of in titles)]
+    return doc.Table(shown, rows, title, caption)
 
 
-def _flips(answer: Alternative) -> Table:
+def _flips(answer: Alternative) -> doc.Table:
     """Return the table of decisions that change."""
     return table_of(
         answer.comparison.flips,
@@ -209,79 +193,66 @@ def _flips(answer: Alternative) -> Table:
     )
 
 
-def _bounds_table(search: Searched) -> Table:
+def _bounds_table(search: alternative.Searched) -> doc.Table:
     """Return the table of the bounds."""
-    rows = [
-        {
-            "more": more,
-            "chance": (0.0, 1 - (1 - search.chance) ** more),
-            "seen": (0.0, search.seen_gain(more)),
-            "true": (0.0, search.gain(more)),
-        }
-        for more in FURTHER
+    columns = [
+        Column("more", "count"),
+        Column("chance of a better one", "interval"),
+        Column("gain, validation rows", "interval"),
+        Column("gain, true gap", "interval"),
     ]
-    return table_of(
-        rows,
+    rows = [
         [
-            ("more", Column("more", "count")),
-            ("chance", Column("chance of a better one", "interval")),
-            ("seen", Column("gain, validation rows", "interval")),
-            ("true", Column("gain, true gap", "interval")),
-        ],
-        title="bounds on further search",
-        caption=sentence_of("alternative", "bounds_caption", level=search.level),
-    )
+            more,
+            (0.0, 1 - (1 - search.chance) ** more),
+            (0.0, search.seen_gain(more)),
+            (0.0, search.gain(more)),
+        ]
+        for more in alternative.FURTHER
+    ]
+    caption = sentence_of("alternative", "bounds_caption", level=search.level)
+    return doc.Table(columns, rows, "bounds on further search", caption)
 
 
-def _search_blocks(answer: Alternative) -> Iterator[Table]:
+def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
     """Yield the table of drawn candidates, and the list of combinations left out."""
     search = answer.search
     if search is None:
         return
+    columns = [
+        Column("learner"),
+        Column("intervention"),
+        Column("drawn", "count"),
+        Column("smallest gap", "number"),
+        Column("group needed"),
+    ]
     rows = []
     for family in search.families:
         drawn = [tried for tried in answer.tried[1:] if tried["family"] == family.name]
-        gaps = [tried["gap"] for tried in drawn if answer.allows(tried)]
-        needed = "yes" if family.group_at_prediction else "no"
-        rows.append(
-            {
-                **family.choices,
-                "drawn": len(drawn),
-                "gap": min(gaps, default=np.nan),
-                "group": needed,
-            }
-        )
-    yield table_of(
-        rows,
-        [
-            ("learner", Column("learner")),
-            ("intervention", Column("intervention")),
-            ("drawn", Column("drawn", "count")),
-            ("gap", Column("smallest gap", "number")),
-            ("group", Column("group needed")),
-        ],
-        title="what is drawn",
-        caption=sentence_of("alternative", "drawn_caption"),
-    )
+        smallest = min((tried["gap"] for tried in drawn if answer.allows(tried)), default=np.nan)
+        chosen = [family.choices[part] for part in ("learner", "intervention")]
+        rows.append([*chosen, len(drawn), smallest, "yes" if family.group_at_prediction else "no"])
+    yield doc.Table(columns, rows, "what is drawn", sentence_of("alternative", "drawn_caption"))
     options = {
         (family.choices[name.partition(".")[0]], name.partition(".")[2], text): None
         for family in search.families
         for name, text in family.stated.items()
     }
     columns = [Column(title) for title in ("component", "option", "is drawn from")]
-    yield Table(columns, list(options), "options", sentence_of("alternative", "options_caption"))
+    caption = sentence_of("alternative", "options_caption")
+    yield doc.Table(columns, list(options), "options", caption)
     if search.left_out:
         columns = [Column("combination"), Column("why it is not drawn")]
-        yield Table(columns, list(search.left_out.items()), "what is not drawn")
+        yield doc.Table(columns, list(search.left_out.items()), "what is not drawn")
 
 
 def _standing(answer: Alternative, position: int) -> str:
     tried = answer.tried[position]
     if tried["reason"]:
         return "failed"
-    standing = ["in use"] if position == 0 else []
-    standing += ["chosen"] if position == answer.chosen_index else []
-    return ", ".join(standing) or ("" if answer.allows(tried) else "error too large")
+    standing = {"in use": position == 0, "chosen": position == answer.chosen_index}
+    words = ", ".join(word for word, holds in standing.items() if holds)
+    return words or ("" if answer.allows(tried) else "error too large")
 
 
 # Column of the log -> what it has of a candidate.
@@ -303,10 +274,10 @@ def _log(answer: Alternative) -> list[dict[str, Any]]:
     ]
 
 
-def _candidates_table(answer: Alternative) -> Table:
+def _candidates_table(answer: Alternative) -> doc.Table:
     """Return the table of tried candidates: the allowed ones first, sorted by gap."""
 
-    def order(row: Row) -> tuple[bool, bool, float]:
+    def order(row: alternative.Row) -> tuple[bool, bool, float]:
         return bool(row["reason"]), not answer.allows(row), row["gap"]
 
     rows = [{**tried, **log} for tried, log in zip(answer.tried, _log(answer), strict=True)]
@@ -346,31 +317,30 @@ def _data(answer: Alternative) -> dict[str, Any]:
         "validation_rows": answer.chosen_by,
         "test_rows": comparison.people,
         "candidates_judged": comparison.looks,
-        **{
-            name: getattr(comparison, name)
-            for name in ("gaps", "errors", "gap_change", "error_change", "flips")
-        },
+        **_fields(comparison, "gaps", "errors", "gap_change", "error_change", "flips"),
         "tried": _log(answer),
     }
     if search is not None:
+        families = [{**family.choices, "options": family.options} for family in search.families]
         figures["search"] = {
-            **{
-                name: getattr(search, name)
-                for name in ("drawn", "ended", "worth", "seed", "folder")
-            },
-            "families": [
-                {**family.choices, "options": family.options} for family in search.families
-            ],
+            **_fields(search, "drawn", "ended", "worth", "seed", "folder"),
+            "families": families,
             "left_out": dict(search.left_out),
             "chance_of_better": [0.0, search.chance],
-            "gain_on_validation_rows": {str(n): [0.0, search.seen_gain(n)] for n in FURTHER},
-            "further_gain": {str(n): [0.0, search.gain(n)] for n in FURTHER},
+            "gain_on_validation_rows": {
+                str(n): [0.0, search.seen_gain(n)] for n in alternative.FURTHER
+            },
+            "further_gain": {str(n): [0.0, search.gain(n)] for n in alternative.FURTHER},
             "source": SOURCE,
         }
     return figures
 
 
-def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str]) -> Document:
+def _fields(record: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str]) -> doc.Document:
     """Return the result of a study as a document.
 
     Parameters
@@ -378,37 +348,32 @@ def tuning_document(answer: TuningResult, search: Search, *, ids: tuple[str, str
     ids : the id of the run of the untuned default, and of that of the chosen trial.
     """
     run = prepared(search.default_plan)
-    lead = [Paragraph(_tuning_sentences(answer, ids))]
-    lead += [Paragraph(_promise(row, answer)) for row in answer.gains]
-    blocks = [*_gain_tables(answer), _trials(answer, search)]
-    return Document(
+    sentences = [_tuning_sentences(answer, ids), *(_promise(row, answer) for row in answer.gains)]
+    return doc.Document(
         f"Tuning {run.name} by {run.protect}",
-        [Section("", blocks)],
-        lead=lead,
+        [doc.Section("", [*_gain_tables(answer), _trials(answer, search)])],
+        lead=list(map(doc.Paragraph, sentences)),
         notes=list(_notes(answer, search)),
     )
 
 
 def _tuning_sentences(answer: TuningResult, ids: tuple[str, str]) -> str:
     """Return how many trials were made and which was chosen, in sentences."""
-    failed = sum(bool(trial.error) for trial in answer.trials)
-    stopped = sum(trial.stopped for trial in answer.trials)
-    values_text = ", ".join(
-        f"{key}={value_text(value)}" for key, value in answer.best.values.items()
-    )
-    remarks = [f"{stopped} stopped early as surely worse"] if stopped else []
-    remarks += [f"{failed} without a value"] if failed else []
-    tried = counted(len(answer.trials) - 1, "trial")
-    if remarks:
-        tried += f" ({', '.join(remarks)})"
-    by = " plus ".join(f"the {row['goal'].label}" for row in answer.gains)
-    by, (default, chosen) = by.removeprefix("the "), ids
+    values = ", ".join(f"{key}={value_text(value)}" for key, value in answer.best.values.items())
+    counts = {
+        "stopped early as surely worse": sum(trial.stopped for trial in answer.trials),
+        "without a value": sum(bool(trial.error) for trial in answer.trials),
+    }
+    remarks = ", ".join(f"{number} {words}" for words, number in counts.items() if number)
+    tried = counted(len(answer.trials) - 1, "trial") + (f" ({remarks})" if remarks else "")
+    by = " plus ".join(f"the {row['goal'].label}" for row in answer.gains).removeprefix("the ")
+    default, chosen = ids
     return sentence_of(
-        "tuning", "tried", tried=tried, values=values_text, by=by, chosen=chosen, default=default
+        "tuning", "tried", tried=tried, values=values, by=by, chosen=chosen, default=default
     )
 
 
-def _promise(row: Row, answer: TuningResult) -> str:
+def _promise(row: alternative.Row, answer: TuningResult) -> str:
     """Return the expected gain in one objective, the gain on the test rows, and the verdict."""
     verdict = verdict_of(*row["test_interval"])
     if verdict == OPEN and verdict_of(*row["expected"]) == BETTER:
@@ -418,7 +383,7 @@ def _promise(row: Row, answer: TuningResult) -> str:
     return sentence_of("tuning", "promise", row=row, answer=answer, verb=verb, verdict=said)
 
 
-def _gain_tables(answer: TuningResult) -> Iterator[Table]:
+def _gain_tables(answer: TuningResult) -> Iterator[doc.Table]:
     """Yield what validation promises and what test rows show; and the values themselves."""
     rows = [{**row, "label": row["goal"].label} for row in answer.gains]
     yield table_of(
@@ -450,18 +415,16 @@ def _gain_tables(answer: TuningResult) -> Iterator[Table]:
     )
 
 
-def _trials(answer: TuningResult, search: Search) -> Table:
+def _trials(answer: TuningResult, search: Search) -> doc.Table:
     """Return the table of the trials, the best first."""
     names = [dimension.name for dimension in search.space]
     columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
     columns += [Column(goal.label, "number") for goal in search.goals]
     columns += [Column("repeats", "count"), Column("standing")]
-    estimates_of = {
-        trial_number: trial.estimates(search.goals)
-        for trial_number, trial in enumerate(answer.trials)
-        if not trial.error
+    estimates = {
+        n: trial.estimates(search.goals) for n, trial in enumerate(answer.trials) if not trial.error
     }
-    values_of = {n: np.array([e.value for e in estimates]) for n, estimates in estimates_of.items()}
+    values_of = {n: np.array([e.value for e in of]) for n, of in estimates.items()}
     frontier = set[int]()
     if len(search.goals) > 1 and values_of:
         beaten = is_dominated(np.array(list(values_of.values())))
@@ -477,11 +440,11 @@ def _trials(answer: TuningResult, search: Search) -> Table:
         }
         standing = ", ".join(word for word, holds in standings.items() if holds)
         options = [value_text(trial.values[name]) if trial.values else "" for name in names]
-        values = [estimate.sign * estimate.value for estimate in estimates_of[n]]
+        values = [estimate.sign * estimate.value for estimate in estimates[n]]
         rows.append([str(n), *options, *values, trial.folds, standing])
     caption = "on validation rows; trial 0 is the untuned default"
     caption += "; frontier: no other trial looks better in every objective" if frontier else ""
-    return Table(columns, rows, "the trials", caption, most=15)
+    return doc.Table(columns, rows, "the trials", caption, most=15)
 
 
 def _notes(answer: TuningResult, search: Search) -> Iterator[str]:

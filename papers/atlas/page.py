@@ -53,6 +53,7 @@ from fairbench.core.options import option
 from fairbench.core.text import interval, signed
 from fairbench.metrics.registry import label
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart, forest
+from fairbench.reporting.document.forms import finite, to_markdown
 from fairbench.reporting.document.model import (
     Block,
     Column,
@@ -66,7 +67,6 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.document.plain_text import finite, to_markdown
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.group_tables import table_of
 from fairbench.results.catalogue import Catalogue

@@ -20,15 +20,14 @@ from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, Finding
 from fairbench.reporting.document import html
+from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
 from fairbench.reporting.document.html import to_html, to_pdf
 from fairbench.reporting.document.model import as_cell
-from fairbench.reporting.document.plain_text import to_json, to_latex, to_markdown
 from fairbench.reporting.document.terminal import (
     MOST_LINES,
     print_document,
     terminal,
 )
-from fairbench.reporting.document.word import to_word
 from fairbench.reporting.document.writing import check_forms
 from tests.audits.tables import parse, predictions, written
 from tests.harness import quick

@@ -24,7 +24,7 @@ from fairbench.inference.gaps import GroupLimits, largest_gap
 from fairbench.inference.posterior import posterior_draws
 from fairbench.inference.survey import LabelledRows
 from fairbench.metrics.registry import binary_confusion
-from fairbench.reporting.document.plain_text import to_markdown
+from fairbench.reporting.document.forms import to_markdown
 from tests.audits.tables import audit, bounds_of, concluded, parse, predictions, written
 
 GROUPS = 10

@@ -32,6 +32,7 @@ from fairbench.core.text import (
     visible,
 )
 from fairbench.reporting.charts import Estimate, forest
+from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (
     Column,
@@ -43,9 +44,7 @@ from fairbench.reporting.document.model import (
     Section,
     Table,
 )
-from fairbench.reporting.document.plain_text import to_json, to_latex, to_markdown
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.document.word import to_word
 from fairbench.reporting.figures import short
 
 SIGNS = (

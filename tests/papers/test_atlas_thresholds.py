@@ -24,8 +24,8 @@ from fairbench.components.papers.atlas.thresholds import (
     margins_by_size,
 )
 from fairbench.core.text import interval, signed
+from fairbench.reporting.document.forms import to_markdown
 from fairbench.reporting.document.model import Document
-from fairbench.reporting.document.plain_text import to_markdown
 from fairbench_rank.approaches import NEEDS_GROUP, ApproachValues
 from fairbench_rank.standings import findings_of
 from tests.extensions.rank import generated_atlas

@@ -13,7 +13,7 @@ from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.page.drawings import MOST, _method_styles
+from fairbench.reporting.page.tables import MOST_DRAWN, _method_styles
 from tests.audits.tables import parse, predictions
 
 # Machado, Oliveira and Fernandes 2009, full severity, of linear RGB.
@@ -71,11 +71,11 @@ def looks(svg):
 
 
 def test_in_black_and_white_no_two_methods_look_alike():
-    styles = _method_styles([f"m{i}" for i in range(MOST)])
+    styles = _method_styles([f"m{i}" for i in range(MOST_DRAWN)])
     series = [Series(name, [0, 1], [0, 1], **style) for name, style in styles.items()]
     *_, key = chart([Panel(series, "x", "y")], key=series)
     result = looks(key)
-    assert len(result) == MOST == len(set(result))
+    assert len(result) == MOST_DRAWN == len(set(result))
 
 
 def test_lines_without_markers_have_dashes_of_their_own():

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from fairbench.inference.comparing import Comparison, event_names, highest_density_region
-from fairbench.reporting.comparison_figures import comparison_figure
 from fairbench.reporting.comparisons import MATRIX, pair_document, ranking_document
 from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.figures import comparison_figure
 
 
 def printed(outperforms, ranks, names=None, ids=None):

@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import docx
 import jsonschema
@@ -17,6 +18,14 @@ import pytest
 from rich.console import Console
 
 from fairbench.core.errors import UserError
+from fairbench.reporting.document.forms import (
+    latex_table,
+    markdown_table,
+    to_json,
+    to_latex,
+    to_markdown,
+    to_word,
+)
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (
     Bar,
@@ -38,16 +47,7 @@ from fairbench.reporting.document.model import (
     TableCell,
     Verdict,
 )
-from fairbench.reporting.document.plain_text import (
-    latex_table,
-    markdown_table,
-    schema,
-    to_json,
-    to_latex,
-    to_markdown,
-)
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.document.word import to_word
 from fairbench.reporting.document.writing import FORMS, check_page, write_document
 
 HOSTILE = "<script>alert('1')</script> & \"quoted\""
@@ -290,8 +290,10 @@ def test_markdown_begins_with_the_summary():
 
 
 def test_json_follows_its_schema():
+    templates = files("fairbench.reporting.document").joinpath("templates")
+    schema = json.loads(templates.joinpath("document.schema.json").read_text(encoding="utf-8"))
     for document in (WHOLE, hostile_document()):
-        jsonschema.validate(json.loads(to_json(document)), schema("document"))
+        jsonschema.validate(json.loads(to_json(document)), schema)
 
 
 def test_what_is_folded_and_long_is_left_out_on_paper():

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from fairbench.reporting.charts import forest
-from fairbench.reporting.document.word import png_of
+from fairbench.reporting.charts import forest, png_of
 
 
 def dark(image):

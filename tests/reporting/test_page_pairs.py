@@ -15,11 +15,11 @@ from fairbench.inference.selection import ranking
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.page import tables as choice
-from fairbench.reporting.page.drawings import confusion_counts
 from fairbench.reporting.page.tables import (
     DRAWS,
     blocks,
     compare_block,
+    confusion_counts,
     contenders,
     pairs_section,
     read_blocks,

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.path import Path
 from rich.console import Console
 
 from fairbench import Evaluator, evaluate
@@ -25,7 +26,8 @@ from fairbench.evaluation.summary import headlines, summarise
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.configuration import full_name
 from fairbench.experiments.execute import carry_out
-from fairbench.reporting.comparison_figures import _ellipse, tradeoff_figure
+from fairbench.metrics.registry import label as metric_label
+from fairbench.reporting.charts import file_of, outline_of, png_of, tradeoff_chart
 from fairbench.reporting.document.model import Paragraph, Table
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import (
@@ -582,52 +584,68 @@ CURVE = pd.DataFrame(
 
 
 @pytest.fixture(scope="module")
-def figure():
+def drawings():
     table = pd.concat([rows(metric) for metric in METRICS], ignore_index=True)
-    drawn = tradeoff_figure(table, CURVE, "german by age", BASE)
-    drawn.canvas.draw()
-    return drawn
+    return tradeoff_chart(table, CURVE, BASE)
 
 
-def test_a_panel_a_metric_with_a_point_and_an_ellipse_a_run(figure):
-    labels = [axes.get_ylabel() for axes in figure.axes]
-    assert labels == [f"{metric.replace('_', ' ')} gap" for metric in METRICS]
-    for axes in figure.axes:
-        assert len(axes.patches) == 3
-        assert axes.get_ylim()[0] == 0
-        points = {line.get_xydata().tobytes() for line in axes.lines if line.get_marker() in "os^"}
-        assert len(points) >= 3
+def markers(panel):
+    """Return place, colour of the filling and colour of the stroke of every run's marker."""
+    marker = r'<g transform="translate\(([\d. ]+)\)"><path d="[^"]+" fill="(\S+)" stroke="(\S+)"'
+    found = re.findall(marker + r"[^>]*/><title>([^<]*): error", panel)
+    return [(tuple(map(float, place.split())), fill, stroke) for place, fill, stroke, _ in found]
 
 
-def test_those_that_none_dominates_are_filled_and_have_letters(figure):
-    for axes in figure.axes:
-        letters = {text.get_text(): text.xy for text in axes.texts}
-        assert letters == {"a": (0.1, 0.2), "b": (0.3, 0.1)}
-        by_place = {
-            tuple(line.get_xydata()[0]): line for line in axes.lines if line.get_zorder() > 2.5
-        }
-        assert by_place[0.2, 0.3].get_markerfacecolor() == "white"
-        assert by_place[0.1, 0.2].get_markerfacecolor() == by_place[0.1, 0.2].get_color()
+def test_a_panel_a_metric_with_a_point_and_an_ellipse_a_run(drawings):
+    *panels, _ = drawings
+    labels = [re.search(r"rotate\(-90\)[^>]*>([^<]*)<", panel)[1] for panel in panels]
+    assert labels == [f"{metric_label(metric)} gap" for metric in METRICS]
+    for panel in panels:
+        assert len(re.findall(r'z" fill="none"', panel)) == 3
+        assert 'y="204.0" text-anchor="end">0<' in panel  # the axis begins at 0
+        assert len({place for place, *_ in markers(panel)}) >= 3
 
 
-def test_the_key_names_every_run_once_and_the_frontier(figure):
-    (legend,) = figure.legends
-    texts = [text.get_text() for text in legend.get_texts()]
-    assert texts[:2] == ["a  none, baseline", "b  hardt, baseline"]
+def test_those_that_none_dominates_are_filled_and_have_letters(drawings):
+    *panels, _ = drawings
+    for panel in panels:
+        letters = re.findall(r'class="letter" x="(\S+)" y="(\S+)"[^>]*>(\w)<', panel)
+        by_letter = {letter: (float(x) + 6, float(y) + 5) for x, y, letter in letters}
+        filled = [place for place, fill, stroke in markers(panel) if fill == stroke]
+        (hollow,) = (place for place, fill, _ in markers(panel) if fill == "#fff")
+        assert sorted(by_letter) == ["a", "b"]
+        assert sorted(by_letter.values()) == sorted(filled)
+        (xa, ya), (xb, yb) = by_letter["a"], by_letter["b"]
+        assert xa < hollow[0] < xb and hollow[1] < ya < yb
+
+
+def test_the_key_names_every_run_once_and_the_frontier(drawings):
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawings[-1])
+    assert texts[:2] == ["a none, baseline", "b hardt, baseline"]
     assert sorted(texts[2:4]) == ["hardt, bag", "none, ensemble"]
     assert texts[4].startswith(BASE)
 
 
-def test_the_frontier_is_drawn_where_its_constraint_is(figure):
-    drawn = [any(len(line.get_xdata()) == 2 for line in axes.lines) for axes in figure.axes]
+def test_the_frontier_is_drawn_where_its_constraint_is(drawings):
+    *panels, _ = drawings
+    drawn = [bool(re.search(r'd="M[^L"]+L[^L"]+" fill="none"', panel)) for panel in panels]
     assert drawn == [False, True, False, False]
+
+
+def test_the_picture_has_two_panels_beside_one_another_and_its_title(drawings):
+    file = file_of(drawings, title="german by age", across=2)
+    places = re.findall(r'<svg x="(\d+)" y="(\d+)"', file)
+    assert [x for x, _ in places] == ["0", "374", "0", "374", "0"]
+    assert len({y for _, y in places}) == 3
+    assert 'class="title">german by age<' in file
+    assert len(png_of(file)) > 10_000
 
 
 def test_an_ellipse_holds_95_percent_of_its_normal():
     row = rows("equalized_odds").iloc[0]
     covariance = [[row.error_variance, row.covariance], [row.covariance, row.gap_variance]]
     draws = np.random.default_rng(0).multivariate_normal([row.error, row.gap], covariance, 20000)
-    inside = _ellipse(row).contains_points(draws)
+    inside = Path(outline_of(row)).contains_points(draws)
     assert inside.mean() == pytest.approx(0.95, abs=0.007)
 
 

@@ -24,7 +24,7 @@ from fairbench.core.errors import UserError
 from fairbench.evaluation.table import COSTS
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import find, label
-from fairbench.reporting.document.plain_text import finite
+from fairbench.reporting.document.forms import finite
 from fairbench_rank.approaches import (
     ERROR,
     FACTS,

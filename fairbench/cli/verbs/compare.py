@@ -23,13 +23,14 @@ from fairbench.comparison import tradeoff_runs
 from fairbench.comparison.choice import choose_run
 from fairbench.comparison.runs import RunPredictions
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.files import atomic, write_text
+from fairbench.core.files import write_bytes, write_text
 from fairbench.core.options import option
 from fairbench.core.text import csv_text, file_name
 from fairbench.experiments.configuration import Presets
 from fairbench.inference.comparing import METRICS, frontier
 from fairbench.inference.selection import ranking
 from fairbench.reporting import comparisons
+from fairbench.reporting.charts import file_of, png_of, tradeoff_chart
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.document.writing import FORMS, write_document
 from fairbench.reporting.page.tables import load_all
@@ -144,7 +145,7 @@ def _pair(first: RunPredictions, second: RunPredictions, settings: CompareOption
     written = [f"{stem}.html", f"{stem}.csv"]
     if len(settings.objectives) == 2:
         # Help works without matplotlib.
-        from fairbench.reporting.comparison_figures import comparison_figure
+        from fairbench.reporting.figures import comparison_figure
 
         by = " x ".join(settings.protect or first.protect)
         heading = f"{first.people.name} by {by}, {settings.level:.0%} region"
@@ -353,8 +354,6 @@ def _draw_tradeoff(options: TradeoffOptions) -> None:
     fairbench tradeoff dataset=german
     fairbench tradeoff adult protect=sex
     """
-    from fairbench.reporting.comparison_figures import tradeoff_figure  # help does without
-
     results = options.results
     catalogue, words = Catalogue(results), [f"dataset={options.dataset}"]
     runs_of_data = catalogue.matching(words)
@@ -377,9 +376,9 @@ def _draw_tradeoff(options: TradeoffOptions) -> None:
     name = file_name(f"{options.dataset}_{protect.replace(' ', '')}")
     stem = results / "report" / "tradeoff" / name
     write_text(stem.with_suffix(".csv"), csv_text(table))
-    figure = tradeoff_figure(table, curve, title, base, spread)
-    with atomic(stem.with_suffix(".png")) as file:
-        figure.savefig(file, format="png")
+    about = f"{title}, with 95 % posterior ellipses of {spread}"
+    drawn = file_of(tradeoff_chart(table, curve, base), title=about, across=2)
+    write_bytes(stem.with_suffix(".png"), png_of(drawn))
     if curve.empty:
         print(
             "no score was postprocessed: run the ones without intervention with "

@@ -23,29 +23,12 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
 from fairbench.core.text import html as escape
 from fairbench.core.text import interval, number
-from fairbench.reporting.document.model import (
-    Bar,
-    Code,
-    Column,
-    Document,
-    Inline,
-    Link,
-    Mark,
-    Table,
-    TableCell,
-    Tags,
-    Text,
-    as_cell,
-    cell_text,
-    exact,
-    plain,
-    value_text,
-)
+from fairbench.reporting.document import model as doc
 
 _UNSORTED = ("text", "interval", "bar")
 
 
-def to_html(document: Document) -> str:
+def to_html(document: doc.Document) -> str:
     """Return a document as a page without requests to anywhere."""
     pages = _environment()
     js = _source("document.js")
@@ -61,13 +44,12 @@ def to_html(document: Document) -> str:
 _LETTER_SIZE, _SMALLEST, _ROOM = 8.5, 4.5, 2600  # points, points, letters of the first in one page
 
 
-def _letter_size(document: Document) -> str:
+def _letter_size(document: doc.Document) -> str:
     """Return how large the letters of the first page are on paper, so that they fit on one page."""
     parts = document.on_first_page.named_parts.values()
     sentences = [sentence for _, part in parts for sentence in part]
-    audited_texts = [plain(text) for _, text in document.audited]
-    warning = document.verdict.warning if document.verdict else ""
-    letters = sum(map(len, [document.title, warning, *sentences, *audited_texts]))
+    audited_texts = [doc.plain(text) for _, text in document.audited]
+    letters = sum(map(len, [document.title, document.warning, *sentences, *audited_texts]))
     return f"{max(_LETTER_SIZE * min(1, (_ROOM / max(letters, 1)) ** 0.5), _SMALLEST):.2g}"
 
 
@@ -111,34 +93,34 @@ def _base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def inline(text: Text) -> Markup:
+def inline(text: doc.Text) -> Markup:
     """Return a text with its decoration."""
     if isinstance(text, str):
         return escape(text)
     return Markup("").join(map(_piece, text))
 
 
-def _piece(piece: Inline) -> Markup:
+def _piece(piece: doc.Inline) -> Markup:
     """Return a piece of a text as HTML."""
     match piece:
-        case Code():
+        case doc.Code():
             return Markup("<code>{}</code>").format(escape(piece.text))
-        case Mark():
+        case doc.Mark():
             return Markup('<span class="mark {}">{}</span>').format(piece.style, escape(piece.text))
-        case Link():
-            text = _piece(Code(piece.text)) if piece.code else escape(piece.text)
+        case doc.Link():
+            text = _piece(doc.Code(piece.text)) if piece.code else escape(piece.text)
             return Markup('<a href="{}">{}</a>').format(piece.target, text)
     return escape(piece)
 
 
-def tag_attributes(tags: Tags) -> Markup:
+def tag_attributes(tags: doc.Tags) -> Markup:
     """Return tags as attributes, which the page's filters read."""
     return Markup("").join(
         Markup(' data-{}="{}"').format(name, escape(value)) for name, value in tags.items()
     )
 
 
-def table(block: Table) -> Markup:
+def table(block: doc.Table) -> Markup:
     """Return a table; of thousands of cells, each is a few pieces of text put together."""
     caption = block.explanation
     kind = f' class="{block.style}"' if block.style else ""
@@ -163,7 +145,7 @@ _WIDEST = 180  # letters in a row that are still legible on paper
 _TALLIED = 200  # rows from which the width of a table is estimated
 
 
-def _width(block: Table) -> int:
+def _width(block: doc.Table) -> int:
     """Return about how many letters a table is wide, by which it is made to fit on paper."""
     cells = zip(*block.rows[:_TALLIED], strict=True) if block.rows else [()] * len(block.columns)
     widths = (
@@ -173,60 +155,52 @@ def _width(block: Table) -> int:
     return sum(widths)
 
 
-def _letters(column: Column, cells: Sequence[Any]) -> Iterator[int]:
+def _letters(column: doc.Column, cells: Sequence[Any]) -> Iterator[int]:
     """Yield how wide the title of a column and each of its cells is; words can be broken."""
     if column.kind == "bar":
         yield 16
         return
     yield 2 + max(map(len, column.title.split()), default=0)
     for value in cells:
-        cell = as_cell(value)
+        cell = doc.as_cell(value)
         if cell.value is None:
             continue
         if column.kind == "estimate":
             yield 2 + len(interval(cell.value[1], cell.value[2], column.decimals))
             continue
-        text = cell_text(cell, column)
+        text = doc.cell_text(cell, column)
         yield 2 + (min(len(text), _BROKEN) if column.kind == "text" else len(text))
 
 
 _BROKEN = 16  # letters that a line of text has at least
 
 
-def _head(column: Column, block: Table) -> str:
+def _head(column: doc.Column, block: doc.Table) -> str:
     kind = ' class="t"' if column.align == "left" else ""
     sort = " data-sort" if block.sortable and column.title and column.kind != "bar" else ""
     return f'<th{sort} scope="col"{kind}>{escape(column.title)}</th>'
 
 
-def _cell(value: Any, column: Column, block: Table) -> str:
-    cell = as_cell(value)
+def _cell(value: Any, column: doc.Column, block: doc.Table) -> str:
+    """Return a cell as HTML, with those of its attributes that say anything."""
+    cell = doc.as_cell(value)
     tag = "th" if column.heads else "td"
-    attributes = "".join(_attributes(cell, column, block))
-    return f"<{tag}{attributes}>{_content(cell, column)}</{tag}>"
+    kind = escape(cell.style or ("t" if column.align == "left" else "n"))
+    is_sorted = block.sortable and column.kind not in _UNSORTED
+    attributes = {
+        "class": f"{kind} best" if cell.strong else kind,
+        "data-label": escape(column.title) if column.title and not column.heads else None,
+        "scope": "row" if column.heads else None,
+        "id": escape(cell.name) if cell.name else None,
+        "data-value": doc.exact(cell.value) if is_sorted else None,
+        "style": None if cell.shade is None else f"--p:{cell.shade:.2g}",
+        "title": escape(cell.hint) if cell.hint else None,
+    }
+    text = "".join(f' {name}="{said}"' for name, said in attributes.items() if said is not None)
+    return f"<{tag}{text}>{_content(cell, column)}</{tag}>"
 
 
-def _attributes(cell: TableCell, column: Column, block: Table) -> Iterator[str]:
-    """Yield the HTML attributes of a cell."""
-    kinds = "t" if column.align == "left" else "n"
-    if cell.style:
-        kinds = cell.style
-    yield f' class="{escape(kinds)}{" best" if cell.strong else ""}"'
-    if column.title and not column.heads:
-        yield f' data-label="{escape(column.title)}"'
-    if column.heads:
-        yield ' scope="row"'
-    if cell.name:
-        yield f' id="{escape(cell.name)}"'
-    if block.sortable and column.kind not in _UNSORTED:
-        yield f' data-value="{exact(cell.value)}"'
-    if cell.shade is not None:
-        yield f' style="--p:{cell.shade:.2g}"'
-    if cell.hint:
-        yield f' title="{escape(cell.hint)}"'
-
-
-def _content(cell: TableCell, column: Column) -> str:
+def _content(cell: doc.TableCell, column: doc.Column) -> str:
     """Return the content of a cell as HTML."""
     if cell.value is None:
         return ""
@@ -239,7 +213,7 @@ def _content(cell: TableCell, column: Column) -> str:
         ends = interval(lower, upper, column.decimals)
         text = f'{number(value, column.decimals)}<br><span class="i">{ends}</span>'
     else:
-        text = str(escape(f"{cell.before}{value_text(cell.value, column)}"))
+        text = str(escape(f"{cell.before}{doc.value_text(cell.value, column)}"))
     if cell.mark:
         text = f'<span class="mark {escape(cell.mark)}">{text}</span>'
     if cell.link:
@@ -248,7 +222,7 @@ def _content(cell: TableCell, column: Column) -> str:
     return f"{text}{inline(cell.after)}{note}"
 
 
-def _bar(bar: Bar, *, narrow: bool) -> str:
+def _bar(bar: doc.Bar, *, narrow: bool) -> str:
     """Return an interval as a small drawing; negligible values are shaded."""
     parts = []
     lower, value, upper = bar.ends
@@ -280,7 +254,7 @@ def _line(kind: str, x1: float, x2: float, y1: int, y2: int) -> str:
 _SCOPE = "fairbench-report"
 
 
-def to_fragment(document: Document) -> str:
+def to_fragment(document: doc.Document) -> str:
     """Return a document as a part of somebody else's page, such as a notebook.
 
     Its style is that of the page and holds within the part alone; there are no scripts.
@@ -339,7 +313,7 @@ def no_browser() -> str:
     )
 
 
-def to_pdf(document: Document) -> bytes:
+def to_pdf(document: doc.Document) -> bytes:
     """Return a document as PDF, with everything unfolded.
 
     The same document is the same to the last byte with the same browser and fonts: the dates in
@@ -369,7 +343,7 @@ def to_pdf(document: Document) -> bytes:
     return _DATES.sub(rb"\g<1>" + _date(document) + rb"+00'00')", content)
 
 
-def _date(document: Document) -> bytes:
+def _date(document: doc.Document) -> bytes:
     """Return the date of a document as PDF writes it; always of the same length."""
     digits = re.sub(r"\D", "", document.made.when) if document.made else ""
     return f"{digits:0<14.14}".encode() if digits else b"20000101000000"

@@ -446,6 +446,11 @@ class Document:
     made: Made | None = None
 
     @property
+    def warning(self) -> str:
+        """The warning of the verdict, if there is one; else empty."""
+        return self.verdict.warning if self.verdict else ""
+
+    @property
     def in_order(self) -> Iterator[Block]:
         """All blocks except the title, in reading order, for forms of one column."""
         yield from self.first_page
@@ -454,8 +459,8 @@ class Document:
     @property
     def first_page(self) -> Iterator[Block]:
         """The blocks that a reader sees first: a warning, if one is due, and the summary."""
-        if self.verdict is not None and self.verdict.warning:
-            yield Paragraph(self.verdict.warning, "warning")
+        if self.warning:
+            yield Paragraph(self.warning, "warning")
         if self.summary is None:
             return
         summary = self.on_first_page
@@ -570,8 +575,8 @@ _FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
         "percent": lambda value, decimals: formats.percent(value),
         "interval": lambda ends, decimals: formats.interval(ends[0], ends[1], decimals),
         "estimate": _estimate,
-        "spread": lambda parts, decimals: "{} ({})".format(
-            *(formats.number(part, decimals) for part in parts)
+        "spread": lambda parts, decimals: (
+            f"{formats.number(parts[0], decimals)} ({formats.number(parts[1], decimals)})"
         ),
     }
 )

@@ -14,30 +14,11 @@ from rich.text import Text
 
 from fairbench.core.text import half_width, visible
 from fairbench.core.text import terminal as shown_text
-from fairbench.reporting.document.model import (
-    COMMAND,
-    Block,
-    Column,
-    Commands,
-    Definitions,
-    Details,
-    Document,
-    ExecutiveSummary,
-    Figure,
-    Gallery,
-    Items,
-    Paragraph,
-    Section,
-    Table,
-    Verdict,
-    as_cell,
-    plain,
-    value_text,
-)
+from fairbench.reporting.document import model as doc
 
 DEFAULT_WIDTH = 100  # columns, if the output is not a terminal
 _NARROWEST = 80
-_UNPRINTED = (Details, Figure, Gallery)
+_UNPRINTED = (doc.Details, doc.Figure, doc.Gallery)
 _FOLDED = 18  # width to which a text column is wrapped if the table is too wide
 
 
@@ -54,7 +35,7 @@ _LINES_AFTER = 3  # lines that the command prints after a summary: the path of t
 _LONGEST = 8  # lines of a sentence, at most
 
 
-def print_document(document: Document, console: Console | None = None) -> None:
+def print_document(document: doc.Document, console: Console | None = None) -> None:
     """Print the summary of a document in at most `MOST_LINES` lines; all of it without a summary.
 
     Parts of a summary that have no room are left out, what matters least first: they are on the
@@ -73,30 +54,32 @@ def print_document(document: Document, console: Console | None = None) -> None:
         if lines <= MOST_LINES - _LINES_AFTER:
             printed.append(part)
     last = ""
-    for part in parts:
-        _, heading, lines_of_part = part
-        if part in printed:
-            if heading and heading != last:
-                console.print()
-                console.print(shown_text(heading, style="bold"))
-            for line in lines_of_part:
-                console.print(line, soft_wrap=True)
-            last = heading
+    for _, heading, lines_of_part in (part for part in parts if part in printed):
+        if heading and heading != last:
+            console.print()
+            console.print(shown_text(heading, style="bold"))
+        for line in lines_of_part:
+            console.print(line, soft_wrap=True)
+        last = heading
 
 
-def _print_all(document: Document, console: Console) -> None:
+def _print_all(document: doc.Document, console: Console) -> None:
     """Print all of a document that has no summary."""
     if document.title:
         console.print(shown_text(document.title, style="bold"))
-    verdict = document.verdict or Verdict((), ())
-    if verdict.warning:
-        console.print(shown_text(f"WARNING: {verdict.warning}", style="bold red"))
-    _print_sentences(console, verdict.basis)
-    for block in (*document.lead, *document.sections):
+    verdict = document.verdict or doc.Verdict((), ())
+    lists = {
+        "Notes": document.notes,
+        "Can be concluded": verdict.can,  # the end of an output is seen first
+        "Cannot be concluded": verdict.cannot,
+    }
+    blocks: list[doc.Block] = [*map(doc.Paragraph, verdict.basis), *document.lead]
+    blocks += document.sections
+    blocks += [doc.Section(title, [doc.Items(said)]) for title, said in lists.items() if said]
+    if document.warning:
+        blocks.insert(0, doc.Paragraph(f"WARNING: {document.warning}", "warning"))
+    for block in blocks:
         _print_block(console, block)
-    _print_list(console, "Notes", document.notes)
-    _print_list(console, "Can be concluded", verdict.can)  # the end of an output is seen first
-    _print_list(console, "Cannot be concluded", verdict.cannot)
 
 
 # Lines that a summary shows together, or leaves out together: how early they are left out (what has
@@ -110,39 +93,33 @@ _IMPORTANCE = (
 _AT_ONCE = 2  # sentences of a part that matter more than the first of a less important part
 
 
-def _summary_parts(document: Document, console: Console) -> Iterator[_Part]:
+def _summary_parts(document: doc.Document, console: Console) -> Iterator[_Part]:
     """Yield all that a summary can show, in the order of the page."""
     summary = document.on_first_page
-    warning = document.verdict.warning if document.verdict is not None else ""
+
+    def part(name: str, place: int, heading: str, text: Text, later: int = 0) -> _Part:
+        return (_IMPORTANCE.index(name) + later, place), heading, _wrap(text, console)
+
     title = [shown_text(document.title, style="bold")]
-    title += [shown_text(f"WARNING: {warning}", style="bold red")] if warning else []
-    yield ((0, 0), "", [line for text in title for line in _wrap(text, console)])
-    first_name = next(iter(summary.named_parts), "")
+    if document.warning:
+        title.append(shown_text(f"WARNING: {document.warning}", style="bold red"))
+    yield (0, 0), "", [line for text in title for line in _wrap(text, console)]
+    figures = summary.key_figures
     for name, (heading, sentences) in summary.named_parts.items():
-        order = _IMPORTANCE.index(name)
         for index, sentence in enumerate(sentences):
-            is_late = index >= _AT_ONCE and name != "found"
-            later = len(_IMPORTANCE) if is_late else 0
-            lines = _wrap(shown_text(f"- {sentence}"), console)
-            yield ((order + later, index), heading, lines)
-        if name == first_name:
-            yield from _figure_parts(summary, console)
+            later = len(_IMPORTANCE) if index >= _AT_ONCE and name != "found" else 0
+            yield part(name, index, heading, shown_text(f"- {sentence}"), later)
+        if figures is not None:
+            lines = _figure_lines(figures, console)
+            yield (_IMPORTANCE.index("key_figures"), 0), "Key figures", lines
+            if figures.caption:
+                explained = shown_text(figures.caption, style="dim")
+                yield part("audited", 0, "Key figures", explained)
+            figures = None
     for index, (term, text) in enumerate(document.audited):
-        if term != COMMAND:  # which stands a few lines above
-            lines = _wrap(shown_text(f"{term}: {plain(text)}"), console)
-            yield ((_IMPORTANCE.index("audited"), index), summary.audited_title, lines)
-
-
-def _figure_parts(summary: ExecutiveSummary, console: Console) -> Iterator[_Part]:
-    """Yield the key figures, and the text that explains them."""
-    if summary.key_figures is None:
-        return
-    lines = _figure_lines(summary.key_figures, console)
-    yield ((_IMPORTANCE.index("key_figures"), 0), "Key figures", lines)
-    if summary.key_figures.caption:
-        explained = shown_text(summary.key_figures.caption, style="dim")
-        lines = _wrap(explained, console)
-        yield ((_IMPORTANCE.index("audited"), 0), "Key figures", lines)
+        if term != doc.COMMAND:  # which stands a few lines above
+            line = shown_text(f"{term}: {doc.plain(text)}")
+            yield part("audited", index, summary.audited_title, line)
 
 
 def _wrap(text: Text, console: Console) -> list[Text]:
@@ -155,7 +132,7 @@ def _wrap(text: Text, console: Console) -> list[Text]:
     return lines
 
 
-def _figure_lines(table: Table, console: Console) -> list[Text]:
+def _figure_lines(table: doc.Table, console: Console) -> list[Text]:
     """Return a small table in lines."""
     with console.capture() as captured:
         for part in _tables_that_fit(table, console.width):
@@ -163,43 +140,32 @@ def _figure_lines(table: Table, console: Console) -> list[Text]:
     return [Text.from_ansi(line) for line in captured.get().splitlines()]
 
 
-def _print_list(console: Console, title: str, sentences: Sequence[str]) -> None:
-    if sentences:
-        console.print(shown_text(title, style="bold"))
-        _print_sentences(console, [f"- {sentence}" for sentence in sentences])
-
-
-def _print_sentences(console: Console, sentences: Sequence[str]) -> None:
-    for sentence in sentences:
-        console.print(shown_text(sentence))
-
-
-def _print_block(console: Console, block: Block) -> None:
+def _print_block(console: Console, block: doc.Block) -> None:
     """Print a block, unless it is of a kind that a terminal does not show."""
-    if isinstance(block, _UNPRINTED):
-        return
-    if isinstance(block, Section):
-        if all(isinstance(inner, _UNPRINTED) for inner in block.blocks):
-            return
-        _print_section(console, block)
-    elif isinstance(block, Table):
-        _print_table(console, block)
-    elif isinstance(block, Paragraph):
-        style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
-        console.print(shown_text(plain(block.text), style=style))
-    elif isinstance(block, Items):
-        _print_sentences(console, [f"- {plain(item)}" for item in block.shown])
-    elif isinstance(block, Definitions):
-        _print_sentences(console, [f"{term}: {plain(text)}" for term, text in block.items])
-    elif isinstance(block, Commands):
-        for line in block.lines:
-            console.print(shown_text(line, style="dim"), soft_wrap=True)
+    match block:
+        case doc.Section():
+            if not all(isinstance(inner, _UNPRINTED) for inner in block.blocks):
+                _print_section(console, block)
+        case doc.Table():
+            _print_table(console, block)
+        case doc.Paragraph():
+            style = {"note": "dim", "warning": "bold red"}.get(block.style, "")
+            console.print(shown_text(doc.plain(block.text), style=style))
+        case doc.Items():
+            for item in block.shown:
+                console.print(shown_text(f"- {doc.plain(item)}"))
+        case doc.Definitions():
+            for term, text in block.items:
+                console.print(shown_text(f"{term}: {doc.plain(text)}"))
+        case doc.Commands():
+            for line in block.lines:
+                console.print(shown_text(line, style="dim"), soft_wrap=True)
 
 
-def _print_section(console: Console, section: Section) -> None:
+def _print_section(console: Console, section: doc.Section) -> None:
     """Print a section; if it holds one table only, the table has its title."""
     first = section.blocks[0]
-    if len(section.blocks) == 1 and isinstance(first, Table) and not first.title:
+    if len(section.blocks) == 1 and isinstance(first, doc.Table) and not first.title:
         _print_table(console, replace(first, title=section.title))
         return
     if section.title:
@@ -208,7 +174,7 @@ def _print_section(console: Console, section: Section) -> None:
         _print_block(console, block)
 
 
-def _print_table(console: Console, table: Table) -> None:
+def _print_table(console: Console, table: doc.Table) -> None:
     """Print a table, in parts that fit the width, between its title and its remarks."""
     if table.title:
         console.print(shown_text(table.title, style="italic"))
@@ -220,7 +186,7 @@ def _print_table(console: Console, table: Table) -> None:
     console.print()
 
 
-def _tables_that_fit(table: Table, width: int) -> Iterator[RichTable]:
+def _tables_that_fit(table: doc.Table, width: int) -> Iterator[RichTable]:
     """Yield a table with the columns that fit, or in several tables if none may be left out."""
     shown_columns = [
         i for i, column in enumerate(table.columns) if not column.page_only and column.kind != "bar"
@@ -250,19 +216,19 @@ def _longest_word(texts: Sequence[str]) -> int:
     return min(_FOLDED, max((len(word) for text in texts for word in text.split()), default=1))
 
 
-def _width(column: Column, texts: Sequence[str]) -> int:
+def _width(column: doc.Column, texts: Sequence[str]) -> int:
     """Return the least width of a column: words can be broken into lines, numbers cannot."""
     longest = max(map(len, [column.title, *texts]))
     return min(longest, _FOLDED) if column.kind == "text" else longest
 
 
-def _total_width(table: Table, widths: Mapping[int, int]) -> int:
+def _total_width(table: doc.Table, widths: Mapping[int, int]) -> int:
     gaps = sum(1 if table.columns[i].narrow else 2 for i in widths)
     return sum(widths.values()) + gaps
 
 
 def _split_columns(
-    table: Table, widths: Mapping[int, int], width: int, repeated: int
+    table: doc.Table, widths: Mapping[int, int], width: int, repeated: int
 ) -> Iterator[RichTable]:
     """Yield parts of as many columns as fit beside the first ones, which each part has."""
     repeated_places, remaining = list(widths)[:repeated], list(widths)[repeated:]
@@ -276,7 +242,7 @@ def _split_columns(
         yield _rich_table(table, shown)
 
 
-def _rich_table(table: Table, shown_columns: Sequence[int]) -> RichTable:
+def _rich_table(table: doc.Table, shown_columns: Sequence[int]) -> RichTable:
     """Return the columns of a table at some positions, for printing."""
     columns = [table.columns[i] for i in shown_columns]
     rich_table = RichTable(
@@ -299,18 +265,18 @@ def _rich_table(table: Table, shown_columns: Sequence[int]) -> RichTable:
     return rich_table
 
 
-def _cell(value: object, column: Column) -> Text:
+def _cell(value: object, column: doc.Column) -> Text:
     """Return a cell as text, with what stands around its value and its note."""
-    cell = as_cell(value)
+    cell = doc.as_cell(value)
     if cell.value is not None and column.kind == "estimate":
         text = half_width(*cell.value)
     else:
-        text = value_text(cell.value, column)
-    text = visible(f"{cell.before}{text}{plain(cell.after)}")
-    return shown_text(f"{text} {plain(cell.note)}" if cell.note else text)
+        text = doc.value_text(cell.value, column)
+    text = visible(f"{cell.before}{text}{doc.plain(cell.after)}")
+    return shown_text(f"{text} {doc.plain(cell.note)}" if cell.note else text)
 
 
-def _remarks(table: Table) -> Iterator[str]:
+def _remarks(table: doc.Table) -> Iterator[str]:
     if table.caption:
         yield table.caption
     if any(column.kind == "estimate" for column in table.columns):

@@ -19,28 +19,17 @@ import pandas as pd
 from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.files import is_file, opened, write_bytes, write_text
 from fairbench.core.text import csv_text, file_name, one_line
+from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
 from fairbench.reporting.document.html import no_browser, to_fragment, to_html, to_pdf
-from fairbench.reporting.document.model import (
-    Block,
-    Details,
-    Document,
-    Paragraph,
-    Section,
-    Table,
-    Verdict,
-    as_cell,
-    plain,
-)
-from fairbench.reporting.document.plain_text import to_json, to_latex, to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
-from fairbench.reporting.document.word import to_word
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 # The forms that documents are written in: the ending of their files, and what makes their content.
-FORMS: Mapping[str, tuple[str, Callable[[Document], str | bytes]]] = MappingProxyType(
+FORMS: Mapping[str, tuple[str, Callable[[doc.Document], str | bytes]]] = MappingProxyType(
     {
         "html": ("html", to_html),
         "json": ("json", to_json),
@@ -90,7 +79,12 @@ _HEAD = b"""<!doctype html>
 
 
 def write_document(
-    document: Document, folder: Path, name: str, forms: Sequence[str] = USUAL, *, mode: int = 0o666
+    document: doc.Document,
+    folder: Path,
+    name: str,
+    forms: Sequence[str] = USUAL,
+    *,
+    mode: int = 0o666,
 ) -> list[str]:
     """Write ``<name>.<ending>`` for every form, and the further files; return their names.
 
@@ -109,8 +103,10 @@ def write_document(
         ending, made_by = FORMS[form]
         content = made_by(document)
         names.append(f"{name}.{ending}")
-        write = write_bytes if isinstance(content, bytes) else write_text
-        write(folder / names[-1], content, mode=mode)  # type: ignore[arg-type]
+        content = (
+            content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
+        )
+        write_bytes(folder / names[-1], content, mode=mode)
     for file, text in document.files.items():
         write_text(folder / file, text, mode=mode)
     return [*names, *document.files]
@@ -123,9 +119,9 @@ _PARTS = {
 }
 
 
-def titled_tables(document: Document) -> dict[str, Table]:
+def titled_tables(document: doc.Document) -> dict[str, doc.Table]:
     """Return the tables by their titles, or by the titles of their sections."""
-    titled: dict[str, Table] = {}
+    titled: dict[str, doc.Table] = {}
     for title, table in _tables(document.sections, document.title):
         title = one_line(title)
         again = sum(name.partition(" (")[0] == title for name in titled)
@@ -133,28 +129,28 @@ def titled_tables(document: Document) -> dict[str, Table]:
     return titled
 
 
-def _tables(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Table]]:
+def _tables(blocks: Sequence[doc.Block], title: str) -> Iterator[tuple[str, doc.Table]]:
     """Yield the tables of blocks, each with its own title or that of its section."""
     for block in blocks:
-        if isinstance(block, Table):
+        if isinstance(block, doc.Table):
             yield block.title or title, block
-        elif isinstance(block, Section):
+        elif isinstance(block, doc.Section):
             yield from _tables(block.blocks, block.title or title)
-        elif isinstance(block, Details):
-            yield from _tables(block.blocks, plain(block.summary))
+        elif isinstance(block, doc.Details):
+            yield from _tables(block.blocks, doc.plain(block.summary))
 
 
-def table_frame(table: Table) -> pd.DataFrame:
+def table_frame(table: doc.Table) -> pd.DataFrame:
     """Return a table with a column for each part of an interval or an estimate."""
     columns: dict[str, list[Any]] = {}
     for column_index, column in enumerate(table.columns):
-        values = [as_cell(row[column_index]).value for row in table.rows]
+        values = [doc.as_cell(row[column_index]).value for row in table.rows]
         for part, name in enumerate(_PARTS.get(column.kind, ())):
             numbers = [float("nan") if value is None else value[part] for value in values]
             columns[f"{column.title} {name}".strip()] = numbers
         if column.kind != "bar" and column.kind not in _PARTS:
             columns[column.title] = [
-                plain(value) if isinstance(value, tuple) else value for value in values
+                doc.plain(value) if isinstance(value, tuple) else value for value in values
             ]
     return pd.DataFrame(columns)
 
@@ -169,7 +165,7 @@ class DocumentReport:
     name : the name of its files in a folder.
     """
 
-    document: Document
+    document: doc.Document
     name: ClassVar[str] = "report"
 
     def __repr__(self) -> str:
@@ -184,11 +180,10 @@ class DocumentReport:
         whole = self.document
         if whole.summary is None:
             return to_fragment(whole)
-        verdict = whole.verdict or Verdict((), ())
-        warning = [Paragraph(verdict.warning, "warning")] if verdict.warning else []
-        sections = [Section("", warning)] if warning else []
-        notes = [*verdict.basis, *whole.notes, self._rest]
-        return to_fragment(Document(whole.title, sections, notes=notes, summary=whole.summary))
+        warning = [doc.Paragraph(whole.warning, "warning")] if whole.warning else []
+        sections = [doc.Section("", warning)] if warning else []
+        notes = [*(whole.verdict.basis if whole.verdict else ()), *whole.notes, self._rest]
+        return to_fragment(doc.Document(whole.title, sections, notes=notes, summary=whole.summary))
 
     @property
     def _rest(self) -> str:
@@ -259,11 +254,9 @@ class DocumentReport:
 
     def _write_folder(self, folder: Path) -> None:
         """Write the report in every form, with its further files and figures."""
-        for ending in _ENDINGS:
-            if ending != ".pdf" or not no_browser():
-                self._write(folder / f"{self.name}{ending}")
-        for name, text in self.document.files.items():
-            write_text(folder / name, text, mode=_MODE)
+        forms = [form for form in FORMS if form != "pdf" or not no_browser()]
+        write_document(self.document, folder, self.name, forms, mode=_MODE)
+        self._write(folder / f"{self.name}.csv")
         for name, figure in self.figures.items():
             for kind in ("png", "svg", "pdf"):
                 buffer = io.BytesIO()

@@ -1,17 +1,19 @@
-"""The tables of the page: every metric of a block of runs, and its best runs pair by pair.
+"""The tables and drawings of the page: a block's metrics, its best runs by pairs, its methods.
 
 A block are runs that predict the same rows in the same splits. A metric's table has every run's
 mean, sd, interval and probability of being best. The runs of the best means are compared by their
-predictions.
+predictions. Drawn are methods beside one another, and error against gaps between groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from itertools import product
 from math import fsum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,38 +24,28 @@ from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.core.text import digest, file_name, natural, percent, told_apart
 from fairbench.evaluation.summary import debiased_gaps, summarise
-from fairbench.evaluation.table import DEBIASED, setting_text, status_text, values_of
-from fairbench.inference.comparing import objective
-from fairbench.inference.selection import (
-    ALIKE,
-    BETTER,
-    OPEN,
-    WORSE,
-    Pairs,
-    StudentDraws,
-    in_order,
-    outperforms,
-    ranking,
-    standings,
-    student_draws,
+from fairbench.evaluation.table import (
+    DEBIASED,
+    setting_text,
+    status_text,
+    values_of,
+    without_classes,
 )
-from fairbench.metrics.registry import Metric, declared, find, label
+from fairbench.inference import selection
+from fairbench.inference.comparing import frontier, objective, point_table, points
+from fairbench.inference.selection import ALIKE, OPEN, WORSE
+from fairbench.metrics.registry import FN, FP, Metric, declared, find, label
+from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, tradeoff_chart
 from fairbench.reporting.comparisons import rank_of
-from fairbench.reporting.document.model import (
-    Block,
-    Column,
-    Commands,
-    Details,
-    Mark,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-)
-from fairbench.reporting.group_tables import sentence_of, table_of
+from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.model import Column
+from fairbench.reporting.group_tables import sentence_of
 from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import Catalogue, add_differing_options
 from fairbench.results.runs import Run, read_metrics
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 ARM = ("learner", "intervention", "method")
 _SHARED = ("split", "seed")
@@ -94,16 +86,15 @@ class RunBlock:
         first_of_name = {name: id_ for id_, name in reversed(self.names.items())}
         return {id_: name for id_, name in self.names.items() if first_of_name[name] == id_}
 
-    def labels(self, ids: tuple[str, ...]) -> list[str]:
-        """Return labels that tell runs apart, found once for the same runs."""
-        if ids not in self._labels:
-            runs, names = [self.runs[id_] for id_ in ids], [self.names[id_] for id_ in ids]
-            self._labels[ids] = add_differing_options(names, runs, _EVALUATED)
-        return self._labels[ids]
-
     @cached_property
-    def _labels(self) -> dict[tuple[str, ...], list[str]]:
-        return {}
+    def labels(self) -> Callable[[tuple[str, ...]], list[str]]:
+        """Return labels that tell runs of these ids apart, found once for the same runs."""
+
+        def labels(ids: tuple[str, ...]) -> list[str]:
+            runs, names = [self.runs[id_] for id_ in ids], [self.names[id_] for id_ in ids]
+            return add_differing_options(names, runs, ("evaluator", "consistency"))
+
+        return cache(labels)
 
     @property
     def dataset(self) -> str:
@@ -138,11 +129,9 @@ def blocks(catalogue: Catalogue) -> list[RunBlock]:
     all_blocks = []
     for dataset, runs_by_key in sorted(sets.items()):
         titles = _titles([next(iter(runs.values())) for runs in runs_by_key.values()])
-        titled = sorted(
-            zip(runs_by_key.values(), titles, strict=True),
-            key=lambda pair: (-len(pair[0]), natural(pair[1])),
-        )
-        for i, (runs, title) in enumerate(titled, start=1):
+        titled = list(zip(titles, runs_by_key.values(), strict=True))
+        titled.sort(key=lambda pair: (-len(pair[1]), natural(pair[0])))
+        for i, (title, runs) in enumerate(titled, start=1):
             name = f"{dataset}-{i}" if len(titled) > 1 else dataset
             all_blocks.append(RunBlock(file_name(name), title, runs))
     return all_blocks
@@ -165,32 +154,25 @@ def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[RunBlock]]:
 
 def _read(batch: Sequence[RunBlock]) -> list[RunBlock]:
     """Read the metrics of some blocks: numbers as floats, which are quick to select."""
-    runs = [run for block in batch for run in block.runs.values()]
-    every_row = read_metrics(runs)
+    every_row = read_metrics([run for block in batch for run in block.runs.values()])
     metrics = values_of(every_row)
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
     debiased = every_row[(every_row["statistic"] == DEBIASED).to_numpy(bool)]
-    code_of_run = {id_: code for code, id_ in enumerate(metrics["run"].cat.categories)}
-    measured_blocks = []
-    for block in batch:
-        codes = [code_of_run[id_] for id_ in block.runs if id_ in code_of_run]
-        of_metrics, of_gaps = (
-            rows[np.isin(rows["run"].cat.codes.to_numpy(), codes)].reset_index(drop=True)
-            for rows in (metrics, debiased)
-        )
-        measured_blocks.append(replace(block, metrics=of_metrics, debiased=of_gaps))
-    return measured_blocks
+
+    def of(rows: pd.DataFrame, block: RunBlock) -> pd.DataFrame:
+        return rows[rows["run"].isin(list(block.runs))].reset_index(drop=True)
+
+    return [
+        replace(block, metrics=of(metrics, block), debiased=of(debiased, block)) for block in batch
+    ]
 
 
 def _titles(firsts: Sequence[Run]) -> list[str]:
     """Name blocks of one data set, each by one of its runs, by what differs between them."""
-    titles = add_differing_options(
-        [run.choices["dataset"] for run in firsts], firsts, ("dataset", "split")
-    )
-    for name, values in (
-        ("seed", [run.config["seed"] for run in firsts]),
-        ("protect", [run.protect for run in firsts]),
-    ):
+    sets = [run.choices["dataset"] for run in firsts]
+    titles = add_differing_options(sets, firsts, ("dataset", "split"))
+    for name in ("seed", "protect"):
+        values = [getattr(run, name) for run in firsts]
         if len(set(values)) > 1:
             titles = [f"{title}, {name}={v}" for title, v in zip(titles, values, strict=True)]
     return titles
@@ -216,7 +198,6 @@ UNRANKED = ""  # in place of a verdict
 STANDINGS = {
     ALIKE: "as good as the best", OPEN: "not told apart", WORSE: "worse", UNRANKED: "not ranked",
 }  # fmt: skip
-_EVALUATED = ("evaluator", "consistency")
 _SPLIT = ["repeat", "fold"]
 _CLASS_GAPS = ("statistical_parity", "equal_opportunity")
 # Metrics whose numbers of rows tell how splits share rows.
@@ -437,7 +418,7 @@ def _rank_rows(
     if len(defined) and len(values) > 1:
         defined_values = values[:, defined]
         width = metric.negligible(defined_values)
-        best, near = standings(
+        best, near = selection.standings(
             metric.larger_is_better(defined_values),
             share,
             rope=width,
@@ -450,9 +431,9 @@ def _rank_rows(
 
 
 @lru_cache(maxsize=8)
-def _draws(splits: int) -> StudentDraws:
+def _draws(splits: int) -> selection.StudentDraws:
     """Return the draws for ranking runs, the same for all metrics with this number of splits."""
-    return student_draws(splits, _DRAWS, rng(0, "standings"))
+    return selection.student_draws(splits, _DRAWS, rng(0, "standings"))
 
 
 # Pairwise comparisons of the runs of a block that have the best means.
@@ -464,7 +445,7 @@ _FEWEST = 2
 _TRADED = "traded"  # the style of an open pair of which each is surely better in one
 # The sign of a verdict in a square, and what it says.
 _SIGNS = {
-    BETTER: ("≫", "outperforms"),
+    selection.BETTER: ("≫", "outperforms"),
     WORSE: ("≪", "is outperformed"),
     ALIKE: ("≈", "practically equivalent"),
     _TRADED: ("⇄", "each better in one"),
@@ -488,14 +469,7 @@ class ComparedRuns:
     gap: str
     available: int
     ids: Sequence[str]
-    pairs: Pairs
-
-    @property
-    def command(self) -> str:
-        """The command line that gives the same answer."""
-        rope = ",".join(map(str, _epsilons(self.gap)))
-        words = f"objectives=[accuracy,{self.gap}] rope=[{rope}] draws={DRAWS}"
-        return f"fairbench compare runs=[{','.join(self.ids)}] {words}"
+    pairs: selection.Pairs
 
 
 def _epsilons(gap: str) -> tuple[float, ...]:
@@ -525,7 +499,7 @@ def contenders(
     ids = list(errors)
     error, gap_mean = (np.array([of[id_] for id_ in ids]) for of in (errors, gaps[gap]))
     values = np.stack([1 - error, -gap_mean], axis=1)
-    ranks = ranking(outperforms(values, np.array(_epsilons(gap))).astype(float))
+    ranks = selection.ranking(selection.outperforms(values, np.array(_epsilons(gap))).astype(float))
     order = np.lexsort((error, ranks))[:MOST]
     accuracy, gap_of = ({ids[i]: of[i] for i in order} for of in (1 - error, gap_mean))
     return accuracy, gap_of, gap, len(errors)
@@ -572,76 +546,73 @@ def load_all(runs: Sequence[Run]) -> tuple[list[RunPredictions], list[str]]:
     return loaded, left_out
 
 
-def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> Section:
+def pairs_section(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Section:
     """Return the ranking with ties, how it is read, and the probability of every pair.
 
     Parameters
     ----------
     labels : run -> its name.
     """
-    shown_count = len(compared.ids)
+    accuracy_rope, gap_rope = _epsilons(compared.gap)
     share = f"{100 * CERTAIN:.0f} %"
-    selection = ""
-    if compared.available > shown_count:
-        selection = sentence_of(
-            "runs", "selection", shown=shown_count, available=compared.available
-        )
-    marks = [Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
-    blocks: list[Block] = [
-        Paragraph(
-            sentence_of(
-                "runs",
-                "pairs",
-                gap=label(compared.gap),
-                rope=_epsilons(compared.gap)[1],
-                share=share,
-                selection=selection,
-            )
-        ),
-        Paragraph(sentence_of("runs", "squares"), "note"),
+    values = {"shown": len(compared.ids), "available": compared.available}
+    few = values["shown"] < compared.available
+    about = {
+        "gap": label(compared.gap),
+        "rope": gap_rope,
+        "share": share,
+        "selection": sentence_of("runs", "selection", **values) if few else "",
+    }
+    command = (
+        f"fairbench compare runs=[{','.join(compared.ids)}] objectives=[accuracy,{compared.gap}] "
+        f"rope=[{accuracy_rope},{gap_rope}] draws={DRAWS}"
+    )
+    told_marks = [doc.Mark(" ".join(told).strip(), f"pair {kind}") for kind, told in _SIGNS.items()]
+    blocks: list[doc.Block] = [
+        doc.Paragraph(sentence_of("runs", "pairs", **about)),
+        doc.Paragraph(sentence_of("runs", "squares"), "note"),
         _pairs_table(compared, labels),
-        Paragraph((f"With a probability of at least {share}:", *marks), "note key"),
-        Paragraph(sentence_of("runs", "posterior", draws=DRAWS), "note"),
-        Details(
-            "the command that prints these numbers", [Commands([compared.command])], style="from"
+        doc.Paragraph((f"With a probability of at least {share}:", *told_marks), "note key"),
+        doc.Paragraph(sentence_of("runs", "posterior", draws=DRAWS), "note"),
+        doc.Details(
+            "the command that prints these numbers", [doc.Commands([command])], style="from"
         ),
     ]
-    return Section("Which one is better?", blocks)
+    return doc.Section("Which one is better?", blocks)
 
 
-def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> Table:
+def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Table:
     """Return the table of runs by rank, with a square for each pair."""
     pairs, ids = compared.pairs, compared.ids
-    ranks = ranking(pairs.outperforms, CERTAIN)
-    order = in_order(ranks, pairs.outperforms).tolist()
+    ranks = selection.ranking(pairs.outperforms, CERTAIN)
+    order = selection.in_order(ranks, pairs.outperforms).tolist()
     verdicts = pairs.verdicts(CERTAIN)
-    return table_of(
-        enumerate(order, start=1),
+    columns = [
+        Column("rank", right=True),
+        Column("", "count", heads=True),
+        Column("run"),
+        Column("accuracy", "number"),
+        Column(label(compared.gap), "number"),
+        *(Column(str(place), "percent") for place in range(1, len(order) + 1)),
+    ]
+    rows = [
         [
-            (lambda row: rank_of(ranks, row[1]), Column("rank", right=True)),
-            (lambda row: row[0], Column("", "count", heads=True)),
-            (
-                lambda row: TableCell(labels[ids[row[1]]], link=f"#run-{ids[row[1]]}"),
-                Column("run"),
-            ),
-            (lambda row: compared.accuracy[ids[row[1]]], Column("accuracy", "number")),
-            (lambda row: compared.gap_mean[ids[row[1]]], Column(label(compared.gap), "number")),
-            *(
-                (
-                    lambda row, j=j: _pair_cell(pairs, row[1], j, str(verdicts[row[1], j])),
-                    Column(str(place), "percent"),
-                )
-                for place, j in enumerate(order, start=1)
-            ),
-        ],
-        style="pairs",
-    )
+            rank_of(ranks, i),
+            place,
+            doc.TableCell(labels[ids[i]], link=f"#run-{ids[i]}"),
+            compared.accuracy[ids[i]],
+            compared.gap_mean[ids[i]],
+            *(_pair_cell(pairs, i, j, str(verdicts[i, j])) for j in order),
+        ]
+        for place, i in enumerate(order, start=1)
+    ]
+    return doc.Table(columns, rows, style="pairs")
 
 
-def _pair_cell(pairs: Pairs, i: int, j: int, verdict: str) -> TableCell:
+def _pair_cell(pairs: selection.Pairs, i: int, j: int, verdict: str) -> doc.TableCell:
     """Return the cell of a pair of runs, with its verdict and probabilities."""
     if i == j:
-        return TableCell(None, style="pair same")
+        return doc.TableCell(None, style="pair same")
     better = float(pairs.outperforms[i, j])
     kind = _TRADED if verdict == OPEN and pairs.traded[i, j] >= CERTAIN else verdict
     hint = (
@@ -652,4 +623,237 @@ def _pair_cell(pairs: Pairs, i: int, j: int, verdict: str) -> TableCell:
     )
     shade = better if kind == OPEN else None
     sign = f"{_SIGNS[kind][0]} "
-    return TableCell(better, before=sign, style=f"pair {kind}", shade=shade, hint=hint)
+    return doc.TableCell(better, before=sign, style=f"pair {kind}", shade=shade, hint=hint)
+
+
+# Drawings.
+
+MOST_DRAWN = 9  # methods in a figure: as many as there are different markers
+POINTS = 16  # runs in a trade-off: as many as fit into its key and its panel
+_RATES = ("false_positive_rate", "true_positive_rate")
+_SPREAD = ("spread_predicted", "spread_empirical")
+_COLOURS = 128  # of a PNG: a palette keeps the page small
+_KEPT = (
+    "abstention_error_rate",
+    "abstention_statistical_parity",
+    "abstention_equalized_odds",
+    "mean_feature_shift",
+)
+_NEEDED = {  # the metric without which there is nothing to draw
+    "consistency": "consistency_sd",
+    "spread": "spread_predicted",
+    "abstention": "abstention_error_rate",
+    "parity": "uncertainty_aware_statistical_parity",
+}
+_TITLES = {
+    "consistency": "How far each individual's uncertainty moves across variants",
+    "spread": "Residuals against predicted uncertainty",
+    "abstention": "Abstaining on the most uncertain",
+    "parity": "Uncertainty-aware parity",
+    "tradeoff": "Error against fairness",
+}
+
+
+def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
+    """Yield the figures of a block that compare uncertainty methods, and its trade-off.
+
+    Compared are the methods without intervention, with one learner; the trade-off has all.
+    """
+    metrics = _with_labels(block)
+    if drawings := tradeoff(block, metrics):
+        note = sentence_of("runs", "tradeoff", points=POINTS)
+        title = f"{_TITLES['tradeoff']}, {block.dataset} by {block.protect}"
+        yield _figure(title, note, drawings)
+    plain = _plain(block)
+    metrics = metrics[metrics["run"].isin(plain[:MOST_DRAWN])]
+    undrawn = len(plain) - MOST_DRAWN
+    note = f"{undrawn} further methods are in the tables alone" if undrawn > 0 else ""
+    defined = set(metrics["metric"][metrics["value"].notna()])
+    for name, draw in (("spread", _spread_charts), ("abstention", _abstention_charts)):
+        if _NEEDED[name] in defined:
+            yield _figure(_TITLES[name], note, draw(metrics))
+    for title, figure in _drawings(metrics, defined):
+        yield _figure(title, note, png=_png(figure))
+
+
+def _figure(title: str, note: str, drawings: Sequence[str] = ("",), png: bytes = b"") -> doc.Figure:
+    """Return drawings for a document, with their caption."""
+    svg, *more = drawings
+    return doc.Figure(title, svg, png, f"{title}: {note}" if note else title, more=more)
+
+
+def _drawings(metrics: pd.DataFrame, defined: set[str]) -> Iterator[tuple[str, Drawing]]:
+    """Yield the figures that matplotlib draws: consistency boxes, parity, and feature shifts."""
+    names = [name for name in ("consistency", "parity") if _NEEDED[name] in defined]
+    shifts = metrics[metrics["metric"] == "feature_shift"]
+    if not names and shifts.empty:
+        return
+    from fairbench.reporting.figures import DRAWN
+
+    texts = dict.fromkeys(("run", "metric", "attribute", "group", "method"), str)
+    for name in names:
+        yield from ((_TITLES[name], figure) for _, figure in DRAWN[name](metrics.astype(texts)))
+    for part, figure in DRAWN["abstention"](shifts.astype(texts)):
+        yield f"{_TITLES['abstention']}, {part.replace('_', ' ')}", figure
+
+
+def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return how each method looks in every chart."""
+    return {
+        name: {"colour": COLOURS[i % 8], "shape": i, "dashed": i} for i, name in enumerate(methods)
+    }
+
+
+def _spread_charts(metrics: pd.DataFrame) -> list[str]:
+    """Return the sd of residuals against mean uncertainty, for each number of groups of rows."""
+    points = metrics[metrics["metric"].isin(_SPREAD)]
+    styles = _method_styles(list(dict.fromkeys(points["method"])))
+    keys = ["bins", "method", "bin", "metric"]
+    means = points.groupby(keys, observed=True)["value"].mean().unstack()[list(_SPREAD)]
+    panels = []
+    for bins, of_bins in means.groupby(level="bins"):
+        methods = of_bins.index.get_level_values("method")
+        series = []
+        for method, style in styles.items():
+            x, y = of_bins[methods == method].to_numpy().T
+            series.append(Series(method, x, y, **style, lined=bins <= 30))
+        top = float(np.nanmax(of_bins.to_numpy()))
+        series.append(Series("calibrated", [0, top], [0, top], GREY, dashed=True, marked=False))
+        label = f"mean predicted uncertainty, {bins:.0f} groups of like uncertainty"
+        panels.append(Panel(series, label, "sd of target - prediction"))
+    return chart(panels, key=panels[0].series)
+
+
+def _abstention_charts(metrics: pd.DataFrame) -> list[str]:
+    """Return error and fairness of the rows kept, and the shift of their features, by rates."""
+    curves = metrics[metrics["rate"].notna() & metrics["feature"].isna() & (metrics["group"] == "")]
+    styles = _method_styles(list(dict.fromkeys(curves["method"])))
+    selected = curves[curves["metric"].isin(_KEPT)]
+    summary = selected.groupby(["metric", "method", "rate"], observed=True)["value"].agg(
+        ["mean", "std"]
+    )
+    summary = summary.fillna(0).reset_index()
+    panels = []
+    for name in _KEPT:
+        rows = summary[summary["metric"] == name]
+        curves_of = {method: rows[rows["method"] == method] for method in styles}
+        series = [
+            Series(method, curve["rate"], curve["mean"], **styles[method], band=curve["std"])
+            for method, curve in curves_of.items()
+            if len(curve)
+        ]
+        if series:
+            kept = f"{label(name.removeprefix('abstention_'))}, rows kept"
+            panels.append(Panel(series, "share abstained on", kept))
+    return chart(panels, key=panels[0].series)
+
+
+def _png(figure: Drawing) -> bytes:
+    """Return a drawing as a PNG of few colours."""
+    from PIL import Image
+
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
+    buffer = io.BytesIO()
+    image = Image.fromarray(pixels).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _with_labels(block: RunBlock) -> pd.DataFrame:
+    """Return the metrics of a block, with its name and the names of its runs as categories."""
+    names = list(dict.fromkeys(block.names.values()))
+    method = pd.Categorical(block.metrics["run"].map(block.names), names)
+    return without_classes(block.metrics.assign(dataset=block.dataset, method=method))
+
+
+def _plain(block: RunBlock) -> list[str]:
+    """Return the ids of plain runs with the most frequent learner, one for each label."""
+    runs = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
+    learners = pd.Series([run.choices["learner"] for run in runs], dtype=object)
+    most = learners.mode().iloc[0] if len(runs) else ""
+    chosen = [run for run in runs if run.choices["learner"] == most]
+    run_of_label = dict(zip(name_runs(chosen), chosen, strict=True))
+    return [run.id for run in run_of_label.values()]
+
+
+def tradeoff(block: RunBlock, metrics: pd.DataFrame) -> list[str]:
+    """Return the chart of ``fairbench tradeoff`` for a block's runs: at most those of least error.
+
+    Parameters
+    ----------
+    metrics : the block's.
+    """
+    arms = metrics[metrics["run"].isin(block.arms)]
+    counts = dict(confusion_counts(arms, block.protect))
+    if len(counts) < _FEWEST:
+        return []
+    errors = {id_: float(of[..., [FP, FN]].sum() / of.sum()) for id_, of in counts.items()}
+    ids = sorted(errors, key=errors.__getitem__)[:POINTS]
+    share = test_share(block.metrics)
+    run_points = [
+        points(counts[id_], block.dataset, test_share=share if _differ(counts[id_]) else np.nan)
+        for id_ in ids
+    ]
+    table = point_table(ids, _names([block.runs[id_] for id_ in ids]), run_points)
+    table = table[table["gap"].notna()]
+    return tradeoff_chart(table, *_frontier(block, metrics)) if len(table) else []
+
+
+def _names(runs: Sequence[Run]) -> list[Mapping[str, str]]:
+    """Name the parts of every run, each by its choice and the options of it that differ."""
+    name_of = {
+        part: add_differing_options([run.choices[part] for run in runs], runs, [part])
+        for part in ARM
+    }
+    return [{part: name_of[part][i].replace("_", " ") for part in ARM} for i in range(len(runs))]
+
+
+def _frontier(block: RunBlock, metrics: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the curve of thresholds per group, and the name of the run it was made from."""
+    plain = [run for run in block.runs.values() if run.choices["intervention"] == "none"]
+    rows = metrics[metrics["metric"].str.startswith("postprocessed_")]
+    if rows.empty:
+        return rows, ""
+    curve = frontier([rows[rows["run"] == run.id] for run in plain], block.protect)
+    if curve.empty:
+        return curve, ""
+    base = plain[curve["base"].iloc[0]].choices
+    return curve, f"{base['learner']}, {base['method']}".replace("_", " ")
+
+
+def confusion_counts(metrics: pd.DataFrame, protect: str) -> Iterator[tuple[str, Floats]]:
+    """Yield each run and its counts (R, K, G, 4) of R repeats, K folds and the groups of `protect`.
+
+    A run without predictions in some split, or of a regression, is left out.
+
+    Parameters
+    ----------
+    metrics : the long table of several runs, with the column ``run``.
+    """
+    rows = metrics[metrics["metric"].isin(_RATES) & (metrics["attribute"] == protect)]
+    rows = rows[rows["group"] != ""].astype(dict.fromkeys(("run", "group", "metric"), str))
+    if rows.empty:
+        return
+    # How many of the rows were predicted 0 and 1; a group may have none.
+    n = np.nan_to_num(rows["n"].to_numpy(float))
+    ones = np.where(n == 0, 0, np.rint(rows["value"].to_numpy(float) * n))
+    keys = ["run", "repeat", "fold", "group", "metric"]
+    counts = rows[keys].assign(zeros=n - ones, ones=ones).set_index(keys)
+    groups, predicted = rows["group"].unique(), ("zeros", "ones")
+    table = counts.unstack(["group", "metric"], fill_value=0).reindex(
+        columns=list(product(predicted, groups, _RATES)), fill_value=0
+    )
+    for run in rows["run"].unique():
+        of_run = table.loc[run]
+        if not of_run.isna().any(axis=None):
+            repeats = of_run.index.get_level_values("repeat").nunique()
+            shape = repeats, -1, len(predicted), len(groups), len(_RATES)
+            cells = np.moveaxis(of_run.to_numpy(float).reshape(shape), 2, -1)
+            yield run, cells.reshape(*cells.shape[:3], -1)
+
+
+def _differ(counts: Floats) -> bool:
+    """Return whether the repeats (R, 1, G, 4) of a run test other people, and no folds of all."""
+    labels = counts.reshape(*counts.shape[:-1], 2, 2).sum(axis=-1)
+    return counts.shape[1] == 1 and bool((labels != labels[0]).any())

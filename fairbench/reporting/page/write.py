@@ -22,57 +22,21 @@ from rich.console import Console
 from rich.progress import track
 
 from fairbench.core import VERSION
+from fairbench.core import text as formats
 from fairbench.core.errors import UserError
 from fairbench.core.files import write_text
-from fairbench.core.text import (
-    counted,
-    interval,
-    latex_comment,
-    markdown,
-    number,
-    spreadsheet_safe,
-)
 from fairbench.evaluation.summary import DEBIASED_MEANS
 from fairbench.evaluation.table import DEBIASED
 from fairbench.experiments.configuration import Presets, Provenance, provenance
 from fairbench.inference.selection import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import label as metric_label
-from fairbench.reporting.document.model import (
-    Bar,
-    Block,
-    Code,
-    Column,
-    Commands,
-    Details,
-    Document,
-    ExecutiveSummary,
-    Figure,
-    Inline,
-    Items,
-    Link,
-    Mark,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-    Text,
-)
-from fairbench.reporting.document.plain_text import latex_table, markdown_table
+from fairbench.reporting.document import model as doc
+from fairbench.reporting.document.forms import latex_table, markdown_table
+from fairbench.reporting.document.model import Column
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
-from fairbench.reporting.group_tables import sentence_of, table_of
-from fairbench.reporting.page.drawings import figures_of
-from fairbench.reporting.page.tables import (
-    CERTAIN,
-    STANDINGS,
-    ComparedRuns,
-    RankedRuns,
-    RunBlock,
-    blocks,
-    compare_block,
-    metric_tables,
-    pairs_section,
-    read_blocks,
-)
+from fairbench.reporting.group_tables import sentence_of, sentences_of, table_of
+from fairbench.reporting.page import tables as measuring
+from fairbench.reporting.page.tables import CERTAIN, STANDINGS, RankedRuns, RunBlock
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run
 
@@ -96,15 +60,15 @@ class PageBlock:
 
     block: RunBlock
     tables: Sequence[RankedRuns]
-    figures: Sequence[Figure]
-    compared: ComparedRuns | None
+    figures: Sequence[doc.Figure]
+    compared: measuring.ComparedRuns | None
     source: Callable[[tuple[Run, ...]], Provenance]
 
     @property
     def note(self) -> str:
         """A warning if there are few repeats; else empty."""
         repeats = self.block.repeats
-        return f"quick: {counted(repeats, 'repeat')}" if repeats < _FEW else ""
+        return f"quick: {formats.counted(repeats, 'repeat')}" if repeats < _FEW else ""
 
     def options(self, group: str) -> str:
         """Return the options of a group that were run, such as the methods."""
@@ -116,68 +80,63 @@ class PageBlock:
         return self.source(tuple(run for id_, run in self.block.runs.items() if id_ in ids))
 
 
-def source_details(origin: Provenance) -> Details:
+def source_details(origin: Provenance) -> doc.Details:
     """Return the origin of a table: runs, data, versions, and the commands for them."""
     several = "" if len(origin.runs) == 1 else "s"
     data = ", ".join(value[:12] for value in origin.data.values()) or "simulated"
     commits = ", ".join(origin.commits)
-    runs: list[Inline] = ["runs (hashes of their configurations): "]
+    runs: list[doc.Inline] = []
     for id_ in origin.runs:
-        runs += [Link(id_, f"#run-{id_}", code=True), " "]
-    files: list[Inline] = ["data, sha256: "]
+        runs += [doc.Link(id_, f"#run-{id_}", code=True), " "]
+    files: list[doc.Inline] = []
     for file, sha in origin.data.items():
-        files += [f"{file} ", Code(sha), "; "]
-    if not origin.data:
-        files.append("simulated from the seed")
-    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+        files += [f"{file} ", doc.Code(sha), "; "]
     changed = " (+: with files changed since)" if "+" in commits else ""
-    return Details(
+    return doc.Details(
         f"{len(origin.runs)} run{several}; data {data}; commit {commits}",
         [
-            Paragraph(tuple(runs)),
-            Paragraph(tuple(files)),
-            Paragraph(f"versions: {versions}; commit {commits}{changed}"),
-            Paragraph("To compute it again:"),
-            Commands(origin.commands),
+            doc.Paragraph(("runs (hashes of their configurations): ", *runs)),
+            doc.Paragraph(("data, sha256: ", *(files or ["simulated from the seed"]))),
+            doc.Paragraph(f"versions: {_versions(origin)}; commit {commits}{changed}"),
+            doc.Paragraph("To compute it again:"),
+            doc.Commands(origin.commands),
         ],
         style="from",
     )
 
 
-def block_section(page: PageBlock) -> Section:
+def _versions(origin: Provenance) -> str:
+    return ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+
+
+def block_section(page: PageBlock) -> doc.Section:
     """Return the section of a block."""
     block = page.block
-    blocks: list[Block] = [_block_paragraph(page)]
+    runs = len(block.runs)
+    text: list[doc.Inline] = [
+        f"{runs} run{'' if runs == 1 else 's'} of {block.dataset}, ",
+        doc.Code(block.split),
+        f", seed {block.first.config['seed']}, {page.options('learner')}, protected: "
+        f"{block.protect}",
+    ]
+    if page.note:
+        text += [" ", doc.Mark(page.note, "quick")]
+    blocks: list[doc.Block] = [doc.Paragraph(tuple(text))]
     if page.figures:
-        blocks.append(Section("Figures", [*page.figures, source_details(page.origin())]))
+        blocks.append(doc.Section("Figures", [*page.figures, source_details(page.origin())]))
     blocks += _at_a_glance(page)
     if page.compared is not None:
-        blocks.append(pairs_section(page.compared, block.arms))
+        blocks.append(measuring.pairs_section(page.compared, block.arms))
     alone = [table for table in page.tables if not table.group]
     details = [
         *(_metric(page, table, is_open=not i) for i, table in enumerate(alone)),
         *_groups(page),
     ]
-    blocks += [Section("Metric by metric", details), _runs(block)]
-    return Section(block.title, blocks, name=block.name)
+    blocks += [doc.Section("Metric by metric", details), _runs(block)]
+    return doc.Section(block.title, blocks, name=block.name)
 
 
-def _block_paragraph(page: PageBlock) -> Paragraph:
-    """Return the paragraph on the contents of a block: runs, split, seed, protected attribute."""
-    block = page.block
-    runs = len(page.block.runs)
-    text: list[Inline] = [
-        f"{runs} run{'' if runs == 1 else 's'} of {block.dataset}, ",
-        Code(block.split),
-        f", seed {block.first.config['seed']}, {page.options('learner')}, protected: "
-        f"{block.protect}",
-    ]
-    if page.note:
-        text += [" ", Mark(page.note, "quick")]
-    return Paragraph(tuple(text))
-
-
-def _at_a_glance(page: PageBlock) -> Iterator[Block]:
+def _at_a_glance(page: PageBlock) -> Iterator[doc.Block]:
     """Yield the metrics that most readers look at first."""
     whole = [table for table in page.tables if table.is_whole]
     ranked = {ranking.metric: ranking for ranking in whole if ranking.metric in _GLANCE}
@@ -187,22 +146,22 @@ def _at_a_glance(page: PageBlock) -> Iterator[Block]:
     columns = [Column(metric_label(table.metric), "spread") for table in tables]
     caption = sentence_of("runs", "glance", certain=CERTAIN)
     table = _side_by_side(tables, columns, _standing_cell, caption)
-    yield Section("At a glance", [table, source_details(page.origin())])
+    yield doc.Section("At a glance", [table, source_details(page.origin())])
 
 
-def _standing_cell(row: Mapping[str, Any]) -> TableCell:
+def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
     after = "*" if row["standing"] == OPEN else ""
     values = (row["mean"], row["sd"])
-    return TableCell(values, after=after, strong=row["standing"] == ALIKE)
+    return doc.TableCell(values, after=after, strong=row["standing"] == ALIKE)
 
 
-def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
+def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> doc.Table:
     """Return a metric's rows as a table; of a page, with bars and statuses."""
-    columns: list[tuple[str, Column]] = [
+    columns: list[tuple[Any, Column]] = [
         ("label", Column("method")),
         ("mean", Column("mean", "number", decimals=4)),
         ("sd", Column("sd", "number", decimals=4)),
-        ("interval", Column("95 % interval", "interval", decimals=4)),
+        (("lower", "upper"), Column("95 % interval", "interval", decimals=4)),
         ("bar", Column("", "bar")),
         ("n", Column("n", "count")),
     ]
@@ -215,8 +174,7 @@ def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> Table:
     if any(isfinite(row[DEBIASED]) for row in table.rows):
         columns.insert(2, (DEBIASED, Column(DEBIASED, "number", decimals=4)))
         caption = DEBIASED_MEANS
-    rows = _with_bars(table.rows)
-    return table_of(rows, columns, caption=caption, sortable=True)
+    return table_of(_with_bars(table.rows), columns, caption=caption, sortable=True)
 
 
 def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -229,13 +187,18 @@ def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         bar = None
         if width > 0:
             places = np.nan_to_num(np.round(100 * (np.array(triple) - start) / width, 1))
-            lower, mean, upper = places.tolist()
-            bar = Bar((lower, mean, upper), kind="dot")
-        status = "" if row["status"] == "ok" else row["status"]
+            bar = doc.Bar(tuple(places.tolist()), kind="dot")
         words = STANDINGS[row["standing"]]
-        standing = TableCell(words, mark=words.replace(" ", "-"))
-        ends_of = (row["lower"], row["upper"])
-        yield {**row, "bar": bar, "interval": ends_of, "status": status, "standing": standing}
+        yield {
+            **row,
+            "bar": bar,
+            "status": _status(row),
+            "standing": doc.TableCell(words, mark=words.replace(" ", "-")),
+        }
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    return "" if row["status"] == "ok" else str(row["status"])
 
 
 def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
@@ -246,24 +209,21 @@ def _bar_ends(row: Mapping[str, Any]) -> tuple[float, float, float]:
     return lower, mean, mean + sd if isnan(row["upper"]) else row["upper"]
 
 
-def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> Details:
+def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> doc.Details:
     """Return the folded table of a metric, with its files and the origin of its numbers."""
-    parts = [metric_label(table.metric)]
-    parts += [f"by {table.attribute}"] if table.attribute else []
-    summary = " ".join(parts) + (f", {table.setting}" if table.setting else "")
+    summary = _by_attribute(table) + (f", {table.setting}" if table.setting else "")
     remark = table.direction
     if table.is_ranked:
         best = "; ".join(table.labels_with_standing(ALIKE)) or "none for certain"
         remark += f"; as good as the best: {best}"
-    note: list[Inline] = [f"rope {number(table.rope, 4)}; "] if table.is_ranked else []
-    note.append("files: ")
-    for kind in _FILES:
-        note += [Link(kind, f"{quote(page.block.name)}/{quote(table.key)}.{kind}"), ", "]
-    return Details(
+    rope = f"rope {formats.number(table.rope, 4)}; " if table.is_ranked else ""
+    stem = f"{quote(page.block.name)}/{quote(table.key)}"
+    files = _links({kind: f"{stem}.{kind}" for kind in _FILES})
+    return doc.Details(
         summary,
         [
             metric_table_of(table),
-            Paragraph(tuple(note[:-1]), "note"),
+            doc.Paragraph((f"{rope}files: ", *files), "note"),
             source_details(page.origin(table.rows)),
         ],
         remark=remark,
@@ -273,7 +233,20 @@ def _metric(page: PageBlock, table: RankedRuns, *, is_open: bool) -> Details:
     )
 
 
-def _groups(page: PageBlock) -> Iterator[Details]:
+def _by_attribute(table: RankedRuns) -> str:
+    """Return the label of a table's metric, and between whose groups it is."""
+    return metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
+
+
+def _links(files: Mapping[str, str]) -> tuple[doc.Inline, ...]:
+    """Return a link to each file under its name, with commas between them."""
+    pieces: list[doc.Inline] = []
+    for name, file in files.items():
+        pieces += [", ", doc.Link(name, file)]
+    return tuple(pieces[1:])
+
+
+def _groups(page: PageBlock) -> Iterator[doc.Details]:
     """Yield a metric of every group of people side by side."""
     group_tables = [table for table in page.tables if table.group]
     for metric in dict.fromkeys(table.metric for table in group_tables):
@@ -281,7 +254,7 @@ def _groups(page: PageBlock) -> Iterator[Details]:
         columns = [Column(table.group, "spread", decimals=4) for table in tables]
         caption = "mean (sd over repeats), and the 95 % interval of the mean"
         table = _side_by_side(tables, columns, _group_cell, caption)
-        yield Details(
+        yield doc.Details(
             f"{metric_label(metric)} of each group",
             [table, source_details(page.origin(tables[0].rows))],
             remark=tables[0].attribute,
@@ -289,20 +262,19 @@ def _groups(page: PageBlock) -> Iterator[Details]:
         )
 
 
-def _group_cell(row: Mapping[str, Any]) -> TableCell:
+def _group_cell(row: Mapping[str, Any]) -> doc.TableCell:
     """Return the cell of a group: mean and sd, with the interval below."""
-    status = "" if row["status"] == "ok" else f"; {row['status']}"
-    less = f"; {DEBIASED} {number(row[DEBIASED], 4)}" if isfinite(row[DEBIASED]) else ""
-    ends = interval(row["lower"], row["upper"], 4)
-    return TableCell((row["mean"], row["sd"]), note=f"{ends}{less}{status}".removeprefix("; "))
+    less = f"{DEBIASED} {formats.number(row[DEBIASED], 4)}" if isfinite(row[DEBIASED]) else ""
+    remarks = [formats.interval(row["lower"], row["upper"], 4), less, _status(row)]
+    return doc.TableCell((row["mean"], row["sd"]), note="; ".join(filter(None, remarks)))
 
 
 def _side_by_side(
     tables: Sequence[RankedRuns],
     columns: Sequence[Column],
-    cell: Callable[[Mapping[str, Any]], TableCell],
+    cell: Callable[[Mapping[str, Any]], doc.TableCell],
     caption: str,
-) -> Table:
+) -> doc.Table:
     """Return a row for each label, with a column for each of the tables that may have it."""
     row_of = [{row["label"]: row for row in table.rows} for table in tables]
     labels = dict.fromkeys(label for rows in row_of for label in rows)
@@ -310,56 +282,47 @@ def _side_by_side(
         [label, *(cell(rows[label]) if label in rows else None for rows in row_of)]
         for label in labels
     ]
-    return Table([Column("method"), *columns], cells, caption=caption, sortable=True)
+    return doc.Table([Column("method"), *columns], cells, caption=caption, sortable=True)
 
 
-def _runs(block: RunBlock) -> Section:
+def _runs(block: RunBlock) -> doc.Section:
     """Return the section that lists the runs of a block: commit, processor and files of each."""
-
-    def commit(run: Run) -> Text:
+    files = {"configuration": "config.yaml", "all metrics": "summary.csv", "figures": "figures/"}
+    rows = []
+    for run in block.runs.values():
         changed = "+" if run.environment.get("git_dirty") else ""
-        return (Code(run.environment.get("git_commit", "")[:12] + changed),)
-
-    def files(run: Run) -> Text:
-        at = f"../runs/{run.id}"
-        links = (
-            Link("configuration", f"{at}/config.yaml"),
-            Link("all metrics", f"{at}/summary.csv"),
-            Link("figures", f"{at}/figures/"),
+        rows.append(
+            [
+                doc.TableCell((doc.Code(run.id),), name=f"run-{run.id}"),
+                block.names[run.id],
+                (doc.Code(run.environment.get("git_commit", "")[:12] + changed),),
+                run.environment.get("cpu", ""),
+                _links({text: f"../runs/{run.id}/{name}" for text, name in files.items()}),
+            ]
         )
-        return links[0], ", ", links[1], ", ", links[2]
-
-    columns: list[tuple[Any, Column]] = [
-        (lambda run: TableCell((Code(run.id),), name=f"run-{run.id}"), Column("run")),
-        (lambda run: block.names[run.id], Column("method")),
-        (commit, Column("commit")),
-        (lambda run: run.environment.get("cpu", ""), Column("processor")),
-        (files, Column("files")),
-    ]
-    return Section("Runs", [table_of(block.runs.values(), columns, sortable=True)])
+    columns = [Column(title) for title in ("run", "method", "commit", "processor", "files")]
+    return doc.Section("Runs", [doc.Table(columns, rows, sortable=True)])
 
 
-def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> ExecutiveSummary:
+def runs_summary(pages: Sequence[PageBlock], left_out: Sequence[str]) -> doc.ExecutiveSummary:
     """Return the summary of a page of runs: which is best, how sure that is, what to do next."""
     quick = [page.block.title for page in pages if page.note]
     protected = list(dict.fromkeys(page.block.protect for page in pages))
+    values = {
+        "names": _first_names(quick),
+        "them": "it" if len(quick) == 1 else "them",
+        "attributes": _first_names(protected),
+        "count": len(set(left_out)),
+        "certain": CERTAIN,
+    }
     compared = any(page.compared is not None for page in pages)
-    values = {"names": _first_names(quick), "them": "it" if len(quick) == 1 else "them"}
-    count = len(set(left_out))
-    todo = {"repeat": quick, "read": compared, "next": True}
-    return ExecutiveSummary(
-        list(_result_sentences(pages)),
-        [
-            sentence_of("runs", "certain", certain=CERTAIN),
-            *([sentence_of("runs", "quick", **values)] if quick else []),
-        ],
-        [
-            sentence_of("runs", "protected", names=_first_names(protected)),
-            *([sentence_of("runs", "not_compared", count=count)] if left_out else []),
-            sentence_of("runs", "not_run"),
-        ],
-        [sentence_of("runs", name) for name, holds in todo.items() if holds],
+    parts: tuple[Mapping[str, object], ...] = (
+        {"certain": True, "quick": quick},
+        {"protected": True, "not_compared": left_out, "not_run": True},
+        {"repeat": quick, "read": compared, "next": True},
     )
+    sure, unseen, todo = (sentences_of("runs", part, **values) for part in parts)
+    return doc.ExecutiveSummary(list(_result_sentences(pages)), sure, unseen, todo)
 
 
 _ERRORS = ("error_rate", "rmse")
@@ -395,15 +358,14 @@ def _winners(page: PageBlock) -> Iterator[str]:
 def _winner(table: RankedRuns) -> str:
     """Return the sentence on the run of the best mean, and on those that may be as good."""
     best = table.rows[0]["label"]
-    mean = float(table.rows[0]["mean"])
-    metric_text = metric_label(table.metric) + (f" by {table.attribute}" if table.attribute else "")
     clauses = []
     told = {ALIKE: "as good for practical purposes", OPEN: "not told apart from it"}
     for standing, text in told.items():
         if names := [name for name in table.labels_with_standing(standing) if name != best]:
             clauses.append(f"{_first_names(names)} {'is' if len(names) == 1 else 'are'} {text}")
-    ending = f"; {', and '.join(clauses)}" if clauses else "; every other run is worse"
-    return f"{best} has the best mean in {metric_text} ({number(mean)}){ending}."
+    ending = ", and ".join(clauses) or "every other run is worse"
+    mean = formats.number(float(table.rows[0]["mean"]))
+    return f"{best} has the best mean in {_by_attribute(table)} ({mean}); {ending}."
 
 
 def _first_names(names: Sequence[str]) -> str:
@@ -413,25 +375,26 @@ def _first_names(names: Sequence[str]) -> str:
     return f"{listed} and {unnamed} more" if unnamed > 0 else listed
 
 
-def _runs_table(pages: Sequence[PageBlock]) -> Table:
+def _runs_table(pages: Sequence[PageBlock]) -> doc.Table:
     """Return the table of what was run, with a row for each block."""
-    columns: list[tuple[Any, Column]] = [
-        (lambda page: TableCell(page.block.title, link=f"#{page.block.name}"), Column("data set")),
-        (lambda page: len(page.block.runs), Column("runs", "count")),
-        (lambda page: page.block.repeats, Column("repeats", "count")),
-    ]
-    for group in ("learner", "intervention", "method"):
-        columns.append((lambda page, group=group: page.options(group), Column(f"{group}s")))
-    return table_of(pages, columns, sortable=True)
+    groups = ("learner", "intervention", "method")
+    columns = [Column("data set"), Column("runs", "count"), Column("repeats", "count")]
+    columns += [Column(f"{group}s") for group in groups]
+    rows = []
+    for page in pages:
+        title = doc.TableCell(page.block.title, link=f"#{page.block.name}")
+        counts = len(page.block.runs), page.block.repeats
+        rows.append([title, *counts, *map(page.options, groups)])
+    return doc.Table(columns, rows, sortable=True)
 
 
-def _how_to_read() -> Items:
+def _how_to_read() -> doc.Items:
     """Return explanations of the page's numbers."""
     as_good, worse, undecided = (
-        Mark(STANDINGS[verdict], STANDINGS[verdict].replace(" ", "-"))
+        doc.Mark(STANDINGS[verdict], STANDINGS[verdict].replace(" ", "-"))
         for verdict in (ALIKE, WORSE, OPEN)
     )
-    return Items(
+    return doc.Items(
         [
             sentence_of("runs", "intervals"),
             sentence_of("runs", "probabilities"),
@@ -490,21 +453,21 @@ def write_report(
     pages = []
     left_out: list[str] = []
     source = cache(partial(provenance, presets=presets))
-    run_blocks = blocks(collection)
+    run_blocks = measuring.blocks(collection)
     console = Console(stderr=True)
     measured = (
-        block_and_tables
-        for batch in read_blocks(run_blocks)
-        for block_and_tables in zip(batch, metric_tables(batch), strict=True)
+        pair
+        for batch in measuring.read_blocks(run_blocks)
+        for pair in zip(batch, measuring.metric_tables(batch), strict=True)
     )
     shown = track(
         zip(run_blocks, measured, strict=True), "data sets and splits", len(run_blocks),
         console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
     for block, (measured_block, tables) in shown:  # the page keeps the block without its metrics
-        compared, unread = compare_block(measured_block) if pairs else (None, [])
+        compared, unread = measuring.compare_block(measured_block) if pairs else (None, [])
         left_out += unread
-        figures = list(figures_of(measured_block))
+        figures = list(measuring.figures_of(measured_block))
         pages.append(PageBlock(block, tables, figures, compared, source))
         _write_tables(pages[-1], folder / block.name)
     summary = runs_summary(pages, left_out)
@@ -514,23 +477,23 @@ def write_report(
 
 
 def page_document(
-    pages: Sequence[PageBlock], experiment: str, summary: ExecutiveSummary
-) -> Document:
+    pages: Sequence[PageBlock], experiment: str, summary: doc.ExecutiveSummary
+) -> doc.Document:
     """Return the page: a summary, an overview, then a section for each block."""
     notes = {page.note for page in pages}
     command = f"fairbench report{f' experiment={experiment}' if experiment else ''}"
     runs = sum(len(page.block.runs) for page in pages)
-    text: list[Inline] = [f"{runs} finished runs. Written by ", Code(command)]
+    text: list[doc.Inline] = [f"{runs} finished runs. Written by ", doc.Code(command)]
     text.append(f" with fairbench {VERSION}")
     if len(notes) == 1 and notes != {""}:  # otherwise each block has its own
-        text += ["; ", Mark(notes.pop(), "quick")]
-    reading = Section("How to read the tables", [_how_to_read()], name="reading")
-    overview = [Section("What was run", [_runs_table(pages)]), reading]
-    sections = [Section("Overview", overview, name="overview")]
+        text += ["; ", doc.Mark(notes.pop(), "quick")]
+    reading = doc.Section("How to read the tables", [_how_to_read()], name="reading")
+    overview = [doc.Section("What was run", [_runs_table(pages)]), reading]
+    sections = [doc.Section("Overview", overview, name="overview")]
     sections += [block_section(page) for page in pages]
     title = experiment or "All finished runs"
-    return Document(
-        title, sections, lead=[Paragraph(tuple(text), "note")], tabs=True, summary=summary
+    return doc.Document(
+        title, sections, lead=[doc.Paragraph(tuple(text), "note")], tabs=True, summary=summary
     )
 
 
@@ -540,9 +503,12 @@ def _write_tables(page: PageBlock, folder: Path) -> None:
     for table, text in zip(tables, _csv_texts(tables), strict=True):
         notes = list(_notes(table, page.origin(table.rows)))
         printed_table = metric_table_of(table, on_page=False)
-        comment = "".join(map(latex_comment, notes))
+        comment = "".join(map(formats.latex_comment, notes))
         texts = {
-            "md": markdown_table(printed_table) + "\n" + "\n\n".join(map(markdown, notes)) + "\n",
+            "md": markdown_table(printed_table)
+            + "\n"
+            + "\n\n".join(map(formats.markdown, notes))
+            + "\n",
             "tex": comment + latex_table(printed_table),
             "csv": text,
         }
@@ -554,7 +520,9 @@ def _write_tables(page: PageBlock, folder: Path) -> None:
 
 def _csv_texts(tables: Sequence[RankedRuns]) -> Iterator[str]:
     """Yield each table as `csv_text` writes one; the texts of all are made safe at once."""
-    safe = spreadsheet_safe(pd.DataFrame([row for t in tables for row in t.rows], columns=_CSV))
+    safe = formats.spreadsheet_safe(
+        pd.DataFrame([row for t in tables for row in t.rows], columns=_CSV)
+    )
     rows = zip(*(safe[name].tolist() for name in _CSV), strict=True)
     for table in tables:
         cells = [["" if cell != cell else cell for cell in next(rows)] for _ in table.rows]
@@ -574,10 +542,10 @@ def _notes(table: RankedRuns, source: Provenance) -> Iterator[str]:
     """Yield the sources of a table: rope, runs, data, versions, commit and commands."""
     yield f"{metric_label(table.metric)}; {table.direction or 'without a direction'}"
     if table.is_ranked:
-        yield f"P(near): within {number(table.rope, 4)} of the best"
+        yield f"P(near): within {formats.number(table.rope, 4)} of the best"
     yield f"runs: {', '.join(source.runs)}"
     data = [f"{name} {value}" for name, value in source.data.items()]
     yield f"data, sha256: {'; '.join(data) or 'simulated'}"
-    yield f"versions: {', '.join(f'{name} {value}' for name, value in source.versions.items())}"
+    yield f"versions: {_versions(source)}"
     yield f"commit: {', '.join(source.commits)}"
     yield from source.commands

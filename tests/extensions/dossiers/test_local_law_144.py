@@ -18,7 +18,7 @@ import pytest
 
 from fairbench.audits.question import Options
 from fairbench.core.errors import UserError
-from fairbench.reporting.document.plain_text import to_json
+from fairbench.reporting.document.forms import to_json
 from fairbench_dossiers.selection import ll144
 
 DAY = date(2026, 11, 26)

@@ -13,8 +13,8 @@ import pytest
 from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.core.text import read_csv
+from fairbench.reporting.document.forms import to_json, to_markdown
 from fairbench.reporting.document.html import to_html
-from fairbench.reporting.document.plain_text import to_json, to_markdown
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.run_writer import seal_run

@@ -23,7 +23,7 @@ from fairbench.comparison import tradeoff_runs
 from fairbench.comparison.choice import choose_run
 from fairbench.comparison.runs import RunPredictions
 from fairbench.core.errors import UserError, unknown_name
-from fairbench.core.files import write_bytes, write_text
+from fairbench.core.files import atomic, write_bytes, write_text
 from fairbench.core.options import option
 from fairbench.core.text import csv_text, file_name
 from fairbench.experiments.configuration import Presets

@@ -46,10 +46,9 @@ from fairbench.experiments.execute import carry_out
 from fairbench.experiments.tuning import add_trial, begin_study, stored_trials
 from fairbench.results import catalogue, predictions
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.packs import MANIFEST, unpack
 from fairbench.results.record import Parts
-from fairbench.results.runs import DRAWN, LAST, Run, damaged_figures
+from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store, damaged_figures
 from fairbench.results.upkeep import read_sweeps
 from fairbench.tracking.importer import NOTE, read_note
 from fairbench_watch.alarms import WatchFile

@@ -37,7 +37,7 @@ from fairbench.comparison.alternative import (
     compare_models,
     gap_named,
 )
-from fairbench.comparison.runs import read_shared, shared_rows
+from fairbench.comparison.choice import read_shared, shared_rows
 from fairbench.components import conf_folders
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word

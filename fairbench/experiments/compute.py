@@ -47,8 +47,8 @@ from fairbench.experiments.contracts import (
 )
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.inference.survey import Design, design_of
-from fairbench.results.cells import Store
-from fairbench.results.predictions import TEST, VALIDATION
+from fairbench.results.runs import Store
+from fairbench.results.tables import TEST, VALIDATION
 
 
 def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

@@ -33,7 +33,7 @@ from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
 from fairbench.experiments.pipeline import ensure
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.cells import BusyCellError, Store
+from fairbench.results.runs import BusyCellError, Store
 from fairbench.results.upkeep import note_begun
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def plan_run(cfg: DictConfig | Config) -> Plan:
     config = plain(cfg)
     run = pipeline.prepare(config)
     finished = bool(config["resume"]) and run.finished
-    noted = not finished or run.writer.purpose(run.purpose) == run.folder.purpose
+    noted = not finished or run.writer.highest_purpose(run.purpose) == run.folder.purpose
     plan = Plan(
         config=config,
         id=run.id,

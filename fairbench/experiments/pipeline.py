@@ -26,10 +26,8 @@ from fairbench.experiments.compute import RunEvaluation, compute
 from fairbench.experiments.configuration import Config, identity_of, plain
 from fairbench.experiments.contracts import Cell, Method, Study, cells_of
 from fairbench.metrics.registry import table_rows
-from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.record import PURPOSES, STUDY, check_part, run_name
-from fairbench.results.run_writer import RunWriter, machine
-from fairbench.results.runs import Run
+from fairbench.results.runs import CorruptCellError, Run, RunWriter, Store, machine
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -101,7 +99,7 @@ class PlannedRun:
     @property
     def finished(self) -> bool:
         """Whether the run is stored completely, as it would be made now."""
-        return self.writer.finished(self.fingerprint)
+        return self.writer.is_finished(self.fingerprint)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -231,7 +229,7 @@ def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) ->
         "choices": run.choices,
         "seed": run.study.seed,
         "protect": run.protect,
-        "purpose": run.writer.purpose(run.purpose),
+        "purpose": run.writer.highest_purpose(run.purpose),
         "task": task_facts(run),
         "group_at_prediction": run.study.group_at_prediction,
         "data_sha256": {source.path: source.sha256 for source in run.dataset.sources},

@@ -48,8 +48,8 @@ from fairbench.experiments.contracts import Cell
 from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun, ensure
 from fairbench.inference.tuned_gain import GoalEstimate, is_enough, least_gap
-from fairbench.results.cells import CorruptCellError, StoredCell
-from fairbench.results.predictions import VALIDATION
+from fairbench.results.runs import CorruptCellError, StoredCell
+from fairbench.results.tables import VALIDATION
 from fairbench.results.upkeep import note_begun
 
 if TYPE_CHECKING:

@@ -23,11 +23,17 @@ from fairbench.experiments.compute import compute
 from fairbench.experiments.configuration import COMPONENTS, Presets, check_files_named
 from fairbench.experiments.contracts import Cell
 from fairbench.experiments.pipeline import PlannedRun
-from fairbench.results.cells import Columns, CorruptCellError, Store
-from fairbench.results.predictions import damaged_people, damaged_rows, people_path
 from fairbench.results.record import FILES, VERIFIED
-from fairbench.results.run_writer import machine
-from fairbench.results.runs import Run, damaged_figures, damaged_files
+from fairbench.results.runs import (
+    Columns,
+    CorruptCellError,
+    Run,
+    Store,
+    damaged_figures,
+    damaged_files,
+    machine,
+)
+from fairbench.results.tables import damaged_people, damaged_rows, people_path
 
 T = TypeVar("T")
 

@@ -153,7 +153,7 @@ def tradeoff_figure(
 
     Parameters
     ----------
-    table : the result of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
+    table : the result of :func:`fairbench.comparison.runs.tradeoff`.
     curve : the result of :func:`fairbench.inference.comparing.frontier`.
     base : the name of the model that the curve was made from.
     spread : the quantity whose posterior the ellipses describe.

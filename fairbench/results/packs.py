@@ -40,10 +40,9 @@ from fairbench.core.files import (
     unsealed_json,
     write_bytes,
 )
-from fairbench.results import predictions
-from fairbench.results.cells import Store
+from fairbench.results import tables
 from fairbench.results.record import FILES, Parts, checked, refuse_pack
-from fairbench.results.runs import LAST, Run, read_environment
+from fairbench.results.runs import LAST, Run, Store, read_environment
 
 FORMAT, VERSION = "fairbench pack", 2
 MANIFEST = "manifest.json"
@@ -131,14 +130,14 @@ def _contents(
     for cell in cells:
         yield _shared(results, store.cell_path(cell), sealed=True)
     for split in sorted({str(run.environment["rows"]) for run in runs}):
-        if is_file(path := predictions.rows_path(results, split)):
-            if any(predictions.damaged_rows(results, split)):
+        if is_file(path := tables.rows_path(results, split)):
+            if any(tables.damaged_rows(results, split)):
                 raise _damaged(path)
             yield _shared(results, path)
     for data in sorted({str(run.environment["data"]) for run in runs}):
-        if is_file(path := predictions.people_path(results, data)):
+        if is_file(path := tables.people_path(results, data)):
             name, content = _shared(results, path, sealed=True)
-            about = predictions.description_in(read_table(path), data)
+            about = tables.description_in(read_table(path), data)
             if people or about["redistributable"]:
                 yield name, content
             else:
@@ -330,9 +329,9 @@ def _write(
         if kind == "cells" and not store.intact(stem):
             write(name)
             cells += 1
-        elif kind == "splits" and not predictions.rows_stored(results, stem):
+        elif kind == "splits" and not tables.rows_stored(results, stem):
             write(name)
-        elif kind == "data" and predictions.stored_people(results, stem) is None:
+        elif kind == "data" and tables.stored_people(results, stem) is None:
             make_private(results / "data")
             write(name, 0o600)
         elif kind == "runs" and Path(name).name != LAST and not _has(files, results / name):

@@ -39,6 +39,18 @@ def is_id(value: object) -> bool:
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
+def plain_id(text: str) -> str:
+    """Return an id unchanged, after checking that it may be part of a file's name.
+
+    Raises
+    ------
+    UserError : it may not: a stranger's files could name any path.
+    """
+    if not is_id(text):
+        raise UserError(f"{text[:60]!r} is no id of what is stored in a results folder")
+    return text
+
+
 def _is_name(value: object) -> bool:
     """Say whether a value is a name of a column: any text that is one, and some."""
     return value != "" and _is_any_text(value)

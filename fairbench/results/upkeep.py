@@ -36,9 +36,8 @@ from fairbench.core.files import (
 from fairbench.core.files import remove as remove_file
 from fairbench.core.locks import working
 from fairbench.core.text import digest
-from fairbench.results.cells import Store
 from fairbench.results.record import FILES, is_id
-from fairbench.results.runs import FIGURES, LAST, Run, is_of_figures, read_environment
+from fairbench.results.runs import FIGURES, LAST, Run, Store, is_of_figures, read_environment
 
 _OUTCOMES = "outcomes.json"  # how each job ended
 _NAME = "sweep.json"  # holds the name of the sweep

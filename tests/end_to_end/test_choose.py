@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.choice import choose_run
-from fairbench.comparison.runs import Bound, SharedRows, minimised_metric
+from fairbench.comparison.choice import Bound, SharedRows, choose_run, minimised_metric
 from fairbench.core.errors import UserError
 from fairbench.core.text import number
 from fairbench.evaluation.summary import headlines

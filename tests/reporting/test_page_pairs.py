@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.runs import Settings, load_predictions, outperformance
-from fairbench.comparison.tradeoff_runs import run_points
+from fairbench.comparison.runs import Settings, load_predictions, outperformance, run_points
 from fairbench.inference.comparing import points
 from fairbench.inference.selection import ranking
 from fairbench.reporting.document.html import to_html

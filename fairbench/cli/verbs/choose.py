@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from fairbench.cli.command import Selection, command, components_folder, with_note
 from fairbench.cli.output import print_as
-from fairbench.comparison import runs as comparison
+from fairbench.comparison import choice as comparison
 from fairbench.comparison.choice import choose_run
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option

@@ -27,9 +27,8 @@ from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import document_of, where_from
 from fairbench.results import packs, upkeep
 from fairbench.results.catalogue import Catalogue, differing_options
-from fairbench.results.cells import Store
 from fairbench.results.record import GROUPS, refuse_pack
-from fairbench.results.runs import damaged_files
+from fairbench.results.runs import Store, damaged_files
 
 if TYPE_CHECKING:
     from fairbench.experiments.verification import Difference

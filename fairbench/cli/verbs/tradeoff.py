@@ -9,8 +9,14 @@ from dataclasses import dataclass
 
 from fairbench.cli.command import Results, command, purposes, with_note
 from fairbench.cli.output import print_line
-from fairbench.comparison.runs import AVERAGED, SPREADS, TYPICAL, load_predictions
-from fairbench.comparison.tradeoff_runs import candidates, tradeoff
+from fairbench.comparison.runs import (
+    AVERAGED,
+    SPREADS,
+    TYPICAL,
+    candidates,
+    load_predictions,
+    tradeoff,
+)
 from fairbench.core.errors import UserError
 from fairbench.core.files import atomic, write_text
 from fairbench.core.options import option

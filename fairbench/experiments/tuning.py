@@ -19,22 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core import files
 from fairbench.core.arrays import Floats, Rows, integer_seed, rng
 from fairbench.core.errors import UserError
-from fairbench.core.files import (
-    TEXT,
-    UNREADABLE,
-    is_file,
-    make_folder,
-    opened,
-    read_bytes,
-    remove,
-    sealed_json,
-    set_aside,
-    unsealed_json,
-    write_bytes,
-    write_text,
-)
 from fairbench.core.locks import BusyError, locked
 from fairbench.core.processes import failure
 from fairbench.core.text import digest, shortened
@@ -94,7 +81,7 @@ class Trial:
         """Return the trial as a sealed line of JSON."""
         judged = {"values": self.values, "objectives": list(values), "folds": self.folds}
         outcome = {"stopped": self.stopped, "seconds": round(self.seconds, 4), "error": self.error}
-        return sealed_json({**judged, **outcome})
+        return files.sealed_json({**judged, **outcome})
 
 
 def stored_trials(folder: Path, is_candidate: Callable[[Values], bool]) -> list[dict[str, Any]]:
@@ -109,19 +96,20 @@ def stored_trials(folder: Path, is_candidate: Callable[[Values], bool]) -> list[
     is_candidate : says whether values are in the space that is searched.
     """
     path = folder / "trials.jsonl"
-    lines = read_bytes(path, TEXT).splitlines(keepends=True) if is_file(path) else []
+    content = files.read_bytes(path, files.TEXT) if files.is_file(path) else b""
+    lines = content.splitlines(keepends=True)
     found = takewhile(bool, map(_read_trial, lines))
     kept = list(takewhile(lambda trial: is_candidate(trial["values"]), found))
     if len(kept) < len(lines):
         if b"\n" in b"".join(lines[len(kept) :]):  # more than a kill breaks off
-            set_aside(path, "trials from the damaged one on are judged again")
-        write_bytes(path, b"".join(lines[: len(kept)]))
+            files.set_aside(path, "trials from the damaged one on are judged again")
+        files.write_bytes(path, b"".join(lines[: len(kept)]))
     return kept
 
 
 def add_trial(folder: Path, line: str) -> None:
     """Add a trial to a study, for good."""
-    handle = opened(folder / "trials.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    handle = files.opened(folder / "trials.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     with open(handle, "a", encoding="utf-8") as file:
         file.write(line)
         file.flush()
@@ -136,14 +124,14 @@ def begin_study(folder: Path, space: Mapping[str, str], *, again: bool) -> None:
     UserError : the study was begun with another space, or what it noted is damaged.
     """
     path = folder / "study.json"
-    if again or not is_file(path):
-        make_folder(folder)
-        remove(folder / "trials.jsonl")
-        write_text(path, sealed_json({"space": dict(space)}, indent=1))
+    if again or not files.is_file(path):
+        files.make_folder(folder)
+        files.remove(folder / "trials.jsonl")
+        files.write_text(path, files.sealed_json({"space": dict(space)}, indent=1))
         return
     try:
-        before = dict(unsealed_json(read_bytes(path))["space"])
-    except UNREADABLE as error:
+        before = dict(files.unsealed_json(files.read_bytes(path))["space"])
+    except files.UNREADABLE as error:
         raise UserError(
             f"{path} is not as it was written: begin the study anew with resume=false, which "
             "fits nothing that is in the store, or another beside it with study=NAME"
@@ -163,7 +151,7 @@ def begin_study(folder: Path, space: Mapping[str, str], *, again: bool) -> None:
 def _read_trial(line: bytes) -> dict[str, Any]:
     """Return the trial of a line; an empty one if the line is damaged, or of anything else."""
     try:
-        found = unsealed_json(line)
+        found = files.unsealed_json(line)
     except ValueError:
         return {}
     values, folds = found.get("values"), found.get("folds")

@@ -648,26 +648,19 @@ class _Estimates:
         return float(lower.lower), float(upper.upper)
 
 
-def choose_run(
-    runs: Sequence[Run], metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
+def choose_among(
+    read: Shared, metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
 ) -> Choice:
     """Return the run of the smallest objective within all bounds, with its intervals.
 
     Parameters
     ----------
-    runs : two runs or more that predict the same rows of one data set for the same groups.
+    read : two runs or more, with their predictions for the same rows and groups.
 
     Raises
     ------
-    UserError : runs that cannot be compared, or none within the bounds.
+    UserError : no run is within the bounds.
     """
-    return choose_among(read_shared(runs), metric, bounds, level=level)
-
-
-def choose_among(
-    read: Shared, metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
-) -> Choice:
-    """Choose a run as `choose_run` does, from predictions that are already read."""
     judging, choosing, notes = read.judging, read.choosing, [*read.notes]
     test = _estimates(judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test

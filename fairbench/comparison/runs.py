@@ -451,7 +451,7 @@ def _effective_counts(
     Paired runs have one joint table, others one table each. A joint table has the smaller of the
     two effective sample fractions.
     """
-    labels = Labels.of(runs[0], settings.protect)
+    labels = labels_of(runs[0].people, settings.protect or runs[0].protect)
     folds_of_runs = [[run.repeats[repeat] for repeat in repeats] for run in runs]
     numbers = [[len(folds) for folds in folds_of_run] for folds_of_run in folds_of_runs]
     for first, second in zip(*numbers, strict=True):
@@ -497,11 +497,6 @@ class Labels:
     group: NDArray[np.int64]
     n_groups: int
 
-    @classmethod
-    def of(cls, run: RunPredictions, protect: tuple[str, ...]) -> Labels:
-        """Return the labels of a run's data set; an empty `protect` means the run's attributes."""
-        return _labels(run.people, protect or run.protect)
-
     def counts(self, folds: Sequence[Fold]) -> NDArray[np.int64]:
         """Return the (F, G, 4) confusion counts of F folds."""
         target, code, prediction = self._pool_folds(folds)
@@ -539,7 +534,7 @@ class Labels:
 
 
 @lru_cache(maxsize=8)
-def _labels(people: People, protect: tuple[str, ...]) -> Labels:
+def labels_of(people: People, protect: tuple[str, ...]) -> Labels:
     """Return the labels of a data set, cached as many pairs of runs share them."""
     groups = people.groups(protect)
     codes = groups.cat.codes.to_numpy(np.int64)
@@ -552,7 +547,7 @@ def observed_values(run: RunPredictions, settings: Settings, repeats: Sequence[i
     A repeat's folds are pooled. Gaps and errors have their own sign; a ratio above 1 is inverted. A
     value is NaN where no repeat defines it.
     """
-    labels = Labels.of(run, settings.protect)
+    labels = labels_of(run.people, settings.protect or run.protect)
     tables = np.stack([labels.counts(run.repeats[repeat]).sum(axis=0) for repeat in repeats])
     return np.array([_mean_value(name, tables) for name in settings.objectives])
 
@@ -624,13 +619,6 @@ def every_pair(
     return Pairs(better, equivalent, traded)
 
 
-def outperformance(
-    runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None = None
-) -> Floats:
-    """Return the (R, R) probabilities P(row >> column)."""
-    return every_pair(runs, settings, ratios).outperforms
-
-
 # Half-split runs, and ratios of variances to a reference learner, from which rho is estimated.
 
 HALF_SPLITS = "half_splits"
@@ -648,19 +636,16 @@ class VarianceRatios:
     ----------
     conf : the folder of configurations.
     catalogue : the results folder.
-    objectives : ratios are of the rates that these use.
-    reference : the id or name of the reference learner's half-split run; if empty, it is the run of
-        the components that ``conf/reference.yaml`` names.
-    per : ``group``: one ratio for each group, the mean over rates; or ``mean`` over both.
-    protect : the attributes that define the groups; if empty, the run's own.
+    settings : ratios are of the rates that its `objectives` use. Its `reference` is the id or name
+        of the reference learner's half-split run; if empty, it is the run of the components that
+        ``conf/reference.yaml`` names. Its `rho_per` is ``group``: one ratio for each group, the
+        mean over rates; or ``mean`` over both. Its `protect` has the attributes that define the
+        groups; if empty, these are the run's own.
     """
 
     conf: Path
     catalogue: Catalogue
-    objectives: Sequence[str]
-    reference: str = ""
-    per: str = GROUP
-    protect: tuple[str, ...] = ()
+    settings: Settings
 
     def __call__(self, run: RunPredictions) -> Floats:
         """Return the run's ratio r: a number, or (G, 1) per group."""
@@ -671,7 +656,7 @@ class VarianceRatios:
                 f"run {run.id}: no half-split gives a variance, of it or of the reference learner; "
                 "run both with a larger split.repeats"
             )
-        if self.per == MEAN:
+        if self.settings.rho_per == MEAN:
             return np.asarray(ratios[is_known].mean())
         # A group without a ratio of its own gets the mean of all ratios.
         filled = np.where(is_known.any(axis=0), ratios, ratios[is_known].mean())
@@ -728,8 +713,8 @@ class VarianceRatios:
         """
         stored = self.catalogue.runs[run.id]
         own = [half for half in self._half_runs if _identity(half) == _identity(stored)]
-        if self.reference:
-            return _most_halvings(own), self.catalogue.one(self.reference)
+        if self.settings.reference:
+            return _most_halvings(own), self.catalogue.one(self.settings.reference)
         references = [
             half
             for half in self._half_runs
@@ -756,8 +741,10 @@ class VarianceRatios:
 
     def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Floats]:
         """Return the rates of both halves of every halving: repeat -> (2, R, G)."""
-        labels = Labels.of(run, self.protect)
-        names = [rate for name in self.objectives for rate in comparing.objective(name).rates]
+        labels = labels_of(run.people, self.settings.protect or run.protect)
+        names = [
+            rate for name in self.settings.objectives for rate in comparing.objective(name).rates
+        ]
         estimates = {}
         for repeat, folds in half_run.repeats.items():
             counts = labels.counts(folds)
@@ -821,18 +808,15 @@ def _relaxations(run: Run) -> int:
 
 def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a label for each run: its name, and options in which runs of this name differ."""
-    modules = [str(config["name"]) for config in configs]
     names = []
-    for module, config in zip(modules, configs, strict=True):
-        namesakes = [
-            namesake for namesake, name in zip(configs, modules, strict=True) if name == module
-        ]
+    for config in configs:
+        namesakes = [other for other in configs if other["name"] == config["name"]]
         differing = [
             str(value)
             for option, value in config.items()
-            if any(namesake.get(option) != value for namesake in namesakes)
+            if any(other.get(option) != value for other in namesakes)
         ]
-        names.append(" ".join([module, *differing]).replace("_", " "))
+        names.append(" ".join([str(config["name"]), *differing]).replace("_", " "))
     return names
 
 
@@ -840,7 +824,7 @@ def run_points(
     run: RunPredictions, protect: tuple[str, ...], *, repeats: str = AVERAGED
 ) -> dict[str, comparing.Point]:
     """Return a run's point for every metric of `METRICS`."""
-    labels = Labels.of(run, protect)
+    labels = labels_of(run.people, protect or run.protect)
     counts = [labels.counts(folds) for folds in run.repeats.values()]
     share = float("nan") if repeats == TYPICAL else tested_share(run)
     return comparing.points(np.array(counts), run.people.name, test_share=share)
@@ -881,7 +865,7 @@ def tradeoff(
 
 def _certainty(runs: Sequence[RunPredictions], metric: str, settings: Settings) -> Floats:
     """Return the largest probability, over the other runs, of outperforming each run."""
-    matrix = outperformance(runs, replace(settings, objectives=("error_rate", metric)))
+    matrix = every_pair(runs, replace(settings, objectives=("error_rate", metric))).outperforms
     np.fill_diagonal(matrix, 0)
     largest: Floats = matrix.max(axis=0)
     return largest

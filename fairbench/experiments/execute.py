@@ -185,7 +185,7 @@ def plan_run(cfg: DictConfig | Config) -> Plan:
         rows=run.cells[0].fold.rows,
         noted=noted,
     )
-    _keep_prepared(plan.key, run)
+    prepared(plan, run)
     return plan
 
 
@@ -353,19 +353,17 @@ def _work(unit: WorkUnit) -> int:
 _runs: OrderedDict[str, pipeline.PlannedRun] = OrderedDict()
 
 
-def prepared(plan: Plan) -> pipeline.PlannedRun:
-    """Return the prepared run of a plan; a process keeps the last few."""
+def prepared(plan: Plan, made: pipeline.PlannedRun | None = None) -> pipeline.PlannedRun:
+    """Return the prepared run of a plan, which may have been `made`; a process keeps the last few.
+
+    The one that was used longest ago is dropped.
+    """
     if plan.key not in _runs:
-        _keep_prepared(plan.key, pipeline.prepare(plan.config))
+        _runs[plan.key] = made or pipeline.prepare(plan.config)
+        while len(_runs) > _PREPARED:
+            _runs.popitem(last=False)
     _runs.move_to_end(plan.key)
     return _runs[plan.key]
-
-
-def _keep_prepared(key: str, run: pipeline.PlannedRun) -> None:
-    """Keep a prepared run in this process, and drop the one that was used longest ago."""
-    _runs[key] = run
-    while len(_runs) > _PREPARED:
-        _runs.popitem(last=False)
 
 
 # Executors carry out work units in this process, on worker processes, or through submitit.

@@ -233,27 +233,22 @@ def upgraded(table: pa.Table) -> pa.Table:
     names = table.column_names
     if "statistic" in names or "metric" not in names:
         return table
-    column = table["metric"].combine_chunks()
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    known_names = _earlier_names()
-    metric_and_statistic = [
-        known_names.get(name, (name, long.VALUE)) for name in encoded.dictionary.to_pylist()
-    ]
-    metrics = list(dict.fromkeys(metric for metric, _ in metric_and_statistic))
-    metric_codes = np.array([metrics.index(metric) for metric, _ in metric_and_statistic], np.int32)
-    metric_names = pa.array(metrics, encoded.dictionary.type)
-    metric_column = pa.DictionaryArray.from_arrays(metric_codes[codes], metric_names)
-    statistic_codes = np.array(
-        [long.STATISTICS.index(statistic) for _, statistic in metric_and_statistic], np.int8
+    kind = table["metric"].type
+    column = table["metric"].cast(pa.string()).combine_chunks().dictionary_encode()
+    known = _earlier_names()
+    parts = [known.get(name, (name, long.VALUE)) for name in column.dictionary.to_pylist()]
+    metrics, statistics = (
+        pa.array([part[place] for part in parts], pa.string()).take(column.indices)
+        for place in (0, 1)
     )
-    statistic_names = pa.array(long.STATISTICS, pa.string())
-    statistic_column = pa.DictionaryArray.from_arrays(statistic_codes[codes], statistic_names)
-    if "status" in names and not pa.types.is_dictionary(table["status"].type):
-        statistic_column = statistic_column.cast(pa.string())
+    coded = metrics.dictionary_encode() if pa.types.is_dictionary(kind) else metrics
+    if "status" not in names or pa.types.is_dictionary(table["status"].type):
+        every = pa.array(long.STATISTICS, pa.string())
+        codes = compute.index_in(statistics, value_set=every)
+        statistics = pa.DictionaryArray.from_arrays(codes, every)
     index = names.index("metric")
-    table = table.set_column(index, table.schema.field(index), metric_column.cast(column.type))
-    return table.add_column(index + 1, "statistic", statistic_column)
+    table = table.set_column(index, table.schema.field(index), coded.cast(kind))
+    return table.add_column(index + 1, "statistic", statistics)
 
 
 @lru_cache(maxsize=1)

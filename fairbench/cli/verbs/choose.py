@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from fairbench.cli.command import Selection, command, components_folder, with_note
 from fairbench.cli.output import print_as
 from fairbench.comparison import choice as comparison
-from fairbench.comparison.choice import choose_run
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.options import option
 from fairbench.reporting.comparisons import choice_document
@@ -82,7 +81,8 @@ def choose(options: ChooseOptions) -> None:
     if not options.ids and _PURPOSE not in dict(options.keys):
         catalogue = with_note(*catalogue.counted())
     try:
-        choice = choose_run(list(catalogue), metric, bounds, level=options.level)
+        read = comparison.read_shared(list(catalogue))
+        choice = comparison.choose_among(read, metric, bounds, level=options.level)
     except comparison.CannotChooseError as error:
         raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
     print_as(choice_document(choice, catalogue.only(list(choice.runs)).label()), options.format)

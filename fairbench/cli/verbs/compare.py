@@ -23,9 +23,9 @@ from fairbench.comparison.runs import (
     VarianceRatios,
     compare_pair,
     effective_sample_fraction,
+    every_pair,
     load_predictions,
     observed_values,
-    outperformance,
     typical_repeat,
     without_copies,
 )
@@ -112,14 +112,7 @@ def _ratios(runs: Sequence[RunPredictions], options: CompareOptions) -> Ratios |
     """Return the variance ratios behind a relative rho; all half-split runs must be there."""
     if not options.relative:
         return None
-    ratios = VarianceRatios(
-        components_folder() / "conf",
-        Catalogue(options.results),
-        options.objectives,
-        options.reference,
-        options.rho_per,
-        options.protect,
-    )
+    ratios = VarianceRatios(components_folder() / "conf", Catalogue(options.results), options)
     ratios.check(runs)
     return cache(ratios)
 
@@ -208,7 +201,7 @@ def _matrix(folders: Sequence[Run], options: CompareOptions) -> None:
         print_line(f"left out: {reason}")
     if len(runs) < 2:
         return
-    outperforms = outperformance(runs, options, _ratios(runs, options))
+    outperforms = every_pair(runs, options, _ratios(runs, options)).outperforms
     ranks = ranking(outperforms, options.certainty)
     by = " x ".join(options.protect or runs[0].protect)
     names, ids = [run.name for run in runs], [run.id for run in runs]

@@ -395,10 +395,9 @@ class Asked:
             plan_run(self._compose({**family.choices, **family.fixed, **example}))
         return DrawnSearch(
             tuning,
-            [],
+            families,
             self._compose,
             executor(self.line.settings().launcher, base["n_jobs"], base["timeout_min"]),
-            families=families,
             within=options.within,
             worth=options.worth,
         )

@@ -18,7 +18,7 @@ from fairbench.core.errors import UserError
 from fairbench.core.text import fixed
 from fairbench.evaluation.tuning_goals import Tuning, TuningOptions
 from fairbench.experiments.execute import Execution, Plan, executor, plan_run, prepared
-from fairbench.experiments.tuning import Dimension, Search, Trial
+from fairbench.experiments.tuning import Dimension, Family, Search, Trial
 from fairbench.reporting.searches import tuning_document, value_text
 from fairbench.results.record import TUNING
 
@@ -64,7 +64,7 @@ def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOption
     protect_from_collection([base["results"]], locks, make=not base["plan"])
     search = Search(
         Tuning(*(getattr(options, name) for name in Tuning.__dataclass_fields__)),
-        [dimension(space, base) for space in line.spaces.values()],
+        [Family({}, {}, tuple(dimension(space, base) for space in line.spaces.values()))],
         lambda values: line.compose([*fixed, *(f"{k}={v}" for k, v in values.items())]),
         executor(line.settings().launcher, base["n_jobs"], base["timeout_min"]),
     )

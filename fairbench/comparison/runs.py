@@ -742,13 +742,12 @@ class VarianceRatios:
     def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Floats]:
         """Return the rates of both halves of every halving: repeat -> (2, R, G)."""
         labels = labels_of(run.people, self.settings.protect or run.protect)
-        names = [
-            rate for name in self.settings.objectives for rate in comparing.objective(name).rates
-        ]
+        goals = map(comparing.objective, self.settings.objectives)
+        rates = dict.fromkeys(chain.from_iterable(goal.rates for goal in goals))
         estimates = {}
         for repeat, folds in half_run.repeats.items():
             counts = labels.counts(folds)
-            estimates[repeat] = np.stack([rate(counts) for rate in dict.fromkeys(names)], axis=1)
+            estimates[repeat] = np.stack([rate(counts) for rate in rates], axis=1)
         return estimates
 
 

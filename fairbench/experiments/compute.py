@@ -250,6 +250,21 @@ class Reading:
         )
 
 
+def read_cell(
+    cell: Cell, method: Method, columns: Mapping[str, NDArray[np.generic]]
+) -> pd.DataFrame:
+    """Return the predictions that a method reads from stored outputs of a cell."""
+    data = cell.study.dataset
+    generator = rng(cell.study.seed, "read", data.name, *cell.repeat_and_fold)
+    return read_predictions(
+        method.read(raw_outputs(columns), data.task, generator),
+        data.task,
+        type(method).__name__,
+        keep_invalid=method.capabilities.keep_invalid,
+        classes=len(data.classes),
+    )
+
+
 def _uncertainties(readings: Sequence[Reading]) -> dict[str, NDArray[np.float64]]:
     """Return the uncertainties (n,) of the same rows, by the variant that has any."""
     return {
@@ -387,9 +402,8 @@ class RunEvaluation:
         if invalid:
             predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
         else:
-            predictions = self._read_outputs(
-                cell, {name: values[is_selected] for name, values in columns.items()}
-            )
+            selected = {name: values[is_selected] for name, values in columns.items()}
+            predictions = read_cell(cell, self.methods[cell.variant], selected)
         truth = self.dataset.truth
         return Labelled(
             self.dataset.target.to_numpy(np.float64)[rows],
@@ -399,19 +413,6 @@ class RunEvaluation:
             None if truth is None else truth.iloc[rows],
             design=self._design(rows),
             classes=self.dataset.classes,
-        )
-
-    def _read_outputs(self, cell: Cell, columns: Mapping[str, NDArray[np.generic]]) -> pd.DataFrame:
-        """Return the predictions that the cell's method reads from stored outputs."""
-        method = self.methods[cell.variant]
-        task = self.dataset.task
-        generator = rng(self.seed, "read", *self._keys(cell))
-        return read_predictions(
-            method.read(raw_outputs(columns), task, generator),
-            task,
-            type(method).__name__,
-            keep_invalid=method.capabilities.keep_invalid,
-            classes=len(self.dataset.classes),
         )
 
     def _design(self, rows: NDArray[np.intp]) -> Design | None:
@@ -463,7 +464,10 @@ class RunEvaluation:
         cells = [reading.cell for reading in readings]
         table = self.evaluator.table(
             test,
-            [rng(self.seed, "posterior", *self._keys(cell)) for cell in cells],
+            [
+                rng(self.seed, "posterior", self.dataset.name, *cell.repeat_and_fold)
+                for cell in cells
+            ],
             validation=Labelled.joined(held_out) if held_out else None,
             protect=" x ".join(self.protect),
             splits=splits,
@@ -480,7 +484,3 @@ class RunEvaluation:
             evaluate_truncation(table, test, frames)
         invalid = readings[0].invalid
         return table.without_values(invalid) if invalid else table
-
-    def _keys(self, cell: Cell) -> tuple[str, int, int]:
-        """Return the keys of a cell's random generators."""
-        return self.dataset.name, cell.fold.repeat, cell.fold.fold

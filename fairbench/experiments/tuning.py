@@ -26,10 +26,9 @@ from fairbench.core.locks import BusyError, locked
 from fairbench.core.processes import failure
 from fairbench.core.text import digest, shortened
 from fairbench.data.dataset import Dataset
-from fairbench.evaluation.predictions import read_predictions
 from fairbench.evaluation.table import COSTS
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, goals, together
-from fairbench.experiments.compute import raw_outputs
+from fairbench.experiments.compute import read_cell
 from fairbench.experiments.configuration import Config
 from fairbench.experiments.contracts import Cell
 from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
@@ -167,17 +166,9 @@ def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) 
     rows = columns["row"].astype(np.intp)
     if reason := stored.notes.get("invalid"):
         raise UserError(f"repeat {cell.fold.repeat} predicts nothing: {reason}")
-    method, data = run.method, run.dataset
-    generator = rng(run.study.seed, "read", data.name, *cell.repeat_and_fold)
-    predicted = read_predictions(
-        method.read(raw_outputs(columns), data.task, generator),
-        data.task,
-        type(method).__name__,
-        keep_invalid=method.capabilities.keep_invalid,
-        classes=len(data.classes),
-    )
+    predicted = read_cell(cell, run.method, columns)
     numbers = {str(name): predicted[name].to_numpy(float) for name in predicted}
-    return label_rows(data, run.study.protect, rows, numbers, fold)
+    return label_rows(run.dataset, run.study.protect, rows, numbers, fold)
 
 
 def label_rows(
@@ -274,15 +265,57 @@ class Dimension:
         return min(int(value), int(self.high)) if self.whole else value
 
 
-def has_all(space: Sequence[Dimension], values: Values) -> bool:
-    """Say whether values are one for each of some dimensions, and of its values."""
-    names = {dimension.name for dimension in space}
-    return values.keys() == names and all(option.has(values[option.name]) for option in space)
+@dataclass(frozen=True)
+class Family:
+    """Candidates of one learner, intervention and method, and the options in which they differ.
 
+    Attributes
+    ----------
+    choices : the name of each component, by ``learner``, ``intervention`` and ``method``; none
+        where they are those of the default.
+    fixed : options that all its candidates have, as they are typed.
+    space : the options that are searched, each drawn by itself.
+    group_at_prediction : whether a person's group must be known to predict.
+    """
 
-def _points(space: Sequence[Dimension]) -> float:
-    """Return how many values some dimensions have together."""
-    return float(np.prod([dimension.count for dimension in space]))
+    choices: Mapping[str, str]
+    fixed: Mapping[str, str]
+    space: tuple[Dimension, ...]
+    group_at_prediction: bool = False
+
+    def sample(self, generator: np.random.Generator) -> Values:
+        """Return one of its candidates."""
+        drawn = {dimension.name: dimension.sample(generator) for dimension in self.space}
+        return {**self.choices, **self.fixed, **drawn}
+
+    def has(self, values: Values) -> bool:
+        """Say whether values are those of one of its candidates."""
+        fixed = {**self.choices, **self.fixed}
+        return (
+            values.keys() == {*fixed, *(dimension.name for dimension in self.space)}
+            and fixed.items() <= values.items()
+            and all(dimension.has(values[dimension.name]) for dimension in self.space)
+        )
+
+    @property
+    def count(self) -> float:
+        """The number of its candidates."""
+        return float(np.prod([dimension.count for dimension in self.space]))
+
+    @property
+    def name(self) -> str:
+        """The names of its components."""
+        return " ".join(f"{group}={name}" for group, name in self.choices.items())
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """The distribution of each option, as it is typed, by name."""
+        return {**self.fixed, **{dimension.name: dimension.text for dimension in self.space}}
+
+    @property
+    def options(self) -> str:
+        """The same as words."""
+        return " ".join(f"{name}={text}" for name, text in self.stated.items())
 
 
 @dataclass(eq=False)
@@ -291,13 +324,14 @@ class Search:
 
     Attributes
     ----------
+    families : the families of candidates; of one that is drawn, equally likely in every draw.
     compose : returns the configuration of the default with some options set.
     executor : the executor that fits cells.
     show : a function that is called with each trial as it ends.
     """
 
     tuning: Tuning
-    space: Sequence[Dimension]
+    families: Sequence[Family]
     compose: Callable[[Values], Config]
     executor: Executor
     show: Callable[[int, Trial], None] = lambda number, trial: None
@@ -305,6 +339,11 @@ class Search:
     fitted: int = 0
 
     _default: ClassVar[str] = "untuned default"
+
+    @property
+    def space(self) -> tuple[Dimension, ...]:
+        """The options that are tuned."""
+        return self.families[0].space
 
     @cached_property
     def default_plan(self) -> Plan:
@@ -392,7 +431,7 @@ class Search:
     @property
     def searched(self) -> dict[str, str]:
         """The dimensions of the search, as they were typed, by name."""
-        return {dimension.name: dimension.text for dimension in self.space}
+        return self.families[0].stated
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -451,8 +490,8 @@ class Search:
 
     @property
     def count(self) -> float:
-        """The number of points of the space."""
-        return _points(self.space)
+        """The number of all possible candidates."""
+        return sum(family.count for family in self.families)
 
     @property
     def tried_all(self) -> bool:
@@ -460,8 +499,8 @@ class Search:
         return len({tuple(trial.values.items()) for trial in self.trials}) >= self.count
 
     def _is_candidate(self, values: Values) -> bool:
-        """Say whether values, which may be a stranger's, are a point of the space."""
-        return has_all(self.space, values)
+        """Say whether values, which may be a stranger's, are those of a candidate."""
+        return any(family.has(values) for family in self.families)
 
     def _propose(self, number: int) -> Values:
         """Return the values that Optuna proposes after the trials so far."""
@@ -579,55 +618,6 @@ class Search:
 # a study in the results folder, with which the same command goes on after a kill.
 
 
-@dataclass(frozen=True)
-class Family:
-    """Candidates of one learner, intervention and method, and the options in which they differ.
-
-    Attributes
-    ----------
-    choices : the name of each component, by ``learner``, ``intervention`` and ``method``.
-    fixed : options that all its candidates have, as they are typed.
-    space : the options that are drawn, each by itself.
-    group_at_prediction : whether a person's group must be known to predict.
-    """
-
-    choices: Mapping[str, str]
-    fixed: Mapping[str, str]
-    space: tuple[Dimension, ...]
-    group_at_prediction: bool
-
-    def sample(self, generator: np.random.Generator) -> Values:
-        """Return one of its candidates."""
-        drawn = {dimension.name: dimension.sample(generator) for dimension in self.space}
-        return {**self.choices, **self.fixed, **drawn}
-
-    def has(self, values: Values) -> bool:
-        """Say whether values are those of one of its candidates."""
-        fixed = {**self.choices, **self.fixed}
-        drawn = {name: value for name, value in values.items() if name not in fixed}
-        return fixed.items() <= values.items() and has_all(self.space, drawn)
-
-    @property
-    def count(self) -> float:
-        """The number of its candidates."""
-        return _points(self.space)
-
-    @property
-    def name(self) -> str:
-        """The names of its components."""
-        return " ".join(f"{group}={name}" for group, name in self.choices.items())
-
-    @property
-    def stated(self) -> dict[str, str]:
-        """The distribution of each option, as it is typed, by name."""
-        return {**self.fixed, **{dimension.name: dimension.text for dimension in self.space}}
-
-    @property
-    def options(self) -> str:
-        """The same as words."""
-        return " ".join(f"{name}={text}" for name, text in self.stated.items())
-
-
 @dataclass(eq=False)
 class DrawnSearch(Search):
     """A search under way: the model in use is its default, and its candidates are drawn.
@@ -636,12 +626,10 @@ class DrawnSearch(Search):
 
     Attributes
     ----------
-    families : the families of candidates, equally likely in every draw.
     within : by how much the error of a candidate may be above that of the model in use.
     worth : the search ends when one more candidate surely lowers the gap by less, on average.
     """
 
-    families: Sequence[Family] = ()
     within: float = 0.0
     worth: float = 0.0
 
@@ -693,16 +681,8 @@ class DrawnSearch(Search):
         gap = float(self.values[self.chosen_index, 0])
         return is_enough(gap, len(self.trials), worth=self.worth, risk=self.risk)
 
-    @property
-    def count(self) -> float:
-        """The number of all possible candidates."""
-        return sum(family.count for family in self.families)
-
     def _goes_on(self) -> bool:
         return super()._goes_on() and not self.is_enough
-
-    def _is_candidate(self, values: Values) -> bool:
-        return any(family.has(values) for family in self.families)
 
     def _propose(self, number: int) -> Values:
         """Return the candidate of a number; with several processes, fit the next ones with it."""

@@ -14,13 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairbench.comparison.choice import (
-    LowerAndUpper,
-    Shared,
-    SharedRows,
-    estimate_every_run,
-    gaps_by_name,
-)
+from fairbench.comparison import choice
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, together
 from fairbench.experiments.pipeline import PlannedRun
@@ -45,7 +39,7 @@ def gap_named(name: str) -> Metric:
     ------
     UserError : there is none.
     """
-    if name not in (gaps := gaps_by_name()):
+    if name not in (gaps := choice.gaps_by_name()):
         raise unknown_name("gap", name, gaps)
     return gaps[name]
 
@@ -84,7 +78,7 @@ class BothModels:
 
 
 def compare_models(
-    rows: SharedRows, metric: Metric, *, level: float = 0.95, looks: int = 1
+    rows: choice.SharedRows, metric: Metric, *, level: float = 0.95, looks: int = 1
 ) -> BothModels:
     """Return the comparison of two models on rows that were not used for the choice.
 
@@ -95,7 +89,7 @@ def compare_models(
     """
     notes: list[str] = []
     level_of_each = 1 - (1 - level) / looks
-    judged = estimate_every_run(rows, metric, notes, level=level_of_each)
+    judged = choice.estimate_every_run(rows, metric, notes, level=level_of_each)
     gaps, errors = (
         ((used["value"], *used["naive"]), (chosen["value"], *chosen["naive"]))
         for used, chosen in zip(*judged, strict=True)
@@ -110,7 +104,7 @@ def compare_models(
     )
 
 
-def _change(rows: SharedRows, goal: Goal, level: float) -> Estimate:
+def _change(rows: choice.SharedRows, goal: Goal, level: float) -> Estimate:
     """Return a metric of the second model minus that of the first, on the same rows."""
     first, second = (_rows_of_model(rows, model_index) for model_index in (0, 1))
     in_use, chosen = goal.estimate(first), goal.estimate(second)
@@ -119,7 +113,7 @@ def _change(rows: SharedRows, goal: Goal, level: float) -> Estimate:
     return chosen.value - in_use.value, max(-upper, -1.0), min(-lower, 1.0)
 
 
-def _rows_of_model(rows: SharedRows, model_index: int) -> GoalRows:
+def _rows_of_model(rows: choice.SharedRows, model_index: int) -> GoalRows:
     """Return the rows with the predictions of one of the models, as one split."""
     return GoalRows(
         np.zeros(len(rows.row), np.int64),
@@ -131,7 +125,7 @@ def _rows_of_model(rows: SharedRows, model_index: int) -> GoalRows:
     )
 
 
-def _count_flips(rows: SharedRows, level: float) -> list[Row]:
+def _count_flips(rows: choice.SharedRows, level: float) -> list[Row]:
     """Return the numbers of changed decisions in every group, and last of everyone."""
     change = np.diff(rows.prediction)[:, 0]
     groups = [(name, rows.group == code) for code, name in enumerate(rows.names)]
@@ -254,7 +248,7 @@ class Alternative:
 
 
 def alternative_among_runs(
-    shared: Shared,
+    shared: choice.Shared,
     metric: Metric,
     *,
     within: float,
@@ -445,7 +439,7 @@ def _uncorrected_tails(level: float) -> Tails:
     return (1 - level) / 2, (1 - level) / 2
 
 
-def _clip_to_range(goal: Goal, limits: LowerAndUpper) -> LowerAndUpper:
+def _clip_to_range(goal: Goal, limits: choice.LowerAndUpper) -> choice.LowerAndUpper:
     """Return limits on the metric's own scale, clipped to its range."""
     lower, upper = limits if goal.sign > 0 else (-limits[1], -limits[0])
     least = 0.0 if goal.metric.rates else float(goal.metric.least)

@@ -34,15 +34,8 @@ from fairbench.inference.repeats import (
     Splits,
     largest_mean_gap,
 )
-from fairbench.metrics.registry import (
-    BINARY,
-    Metric,
-    Rate,
-    confusion,
-    find,
-    metrics_of,
-    unknown_metric,
-)
+from fairbench.metrics import registry
+from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
 from fairbench.results.catalogue import Catalogue, comparable_sets, flat
 from fairbench.results.runs import Run
 from fairbench.results.tables import TEST, VALIDATION
@@ -127,8 +120,8 @@ def minimised_metric(name: str) -> Metric:
     }
     if name in minimisable:
         return minimisable[name]
-    if find(name) is None:
-        raise unknown_metric("metric to minimise", name, minimisable)
+    if registry.find(name) is None:
+        raise registry.unknown_metric("metric to minimise", name, minimisable)
     raise UserError(
         f"minimise={name}: only gaps between groups, and rates that are better low, can be "
         f"minimised: {', '.join(sorted(minimisable))}"
@@ -145,17 +138,22 @@ class CannotChooseError(UserError):
     """Runs among which there can be no choice; other runs may allow one."""
 
 
-def check_comparable(runs: Sequence[Run]) -> None:
-    """Refuse runs that do not predict the same rows for the same groups.
+def _check_comparable(runs: Sequence[Run]) -> None:
+    """Refuse runs that do not predict the same rows for the same groups, each counting as one.
 
     Raises
     ------
-    CannotChooseError : they do not; the message says in what they differ.
+    CannotChooseError : they do not, and the message says in what they differ; or rows are weighted.
     """
     if len(comparable_sets(runs)) > 1:
         raise CannotChooseError(
             f"these {len(runs)} runs do not all predict the same rows for the same groups: they "
             f"differ in {_differing_options(runs)}"
+        )
+    if weighted := [run.id for run in runs if is_weighted(run)]:
+        raise CannotChooseError(
+            f"{len(weighted)} of these runs, such as {weighted[0]}, weigh their rows, which choose "
+            "cannot: select runs of evaluator.weights=false (nothing is fitted again for them)"
         )
 
 
@@ -315,9 +313,9 @@ class SharedRows:
         split = np.unique(repeat_and_fold, axis=0, return_inverse=True)[1].reshape(-1)
         n_groups = len(self.names)
         n_splits = int(split.max()) + 1
-        split_and_group = split * n_groups + self.group
+        split_and_group, of_all = split * n_groups + self.group, n_splits * n_groups
         counts_of_runs = [
-            confusion(self.target, prediction, split_and_group, n_groups=n_splits * n_groups)
+            registry.confusion(self.target, prediction, split_and_group, n_groups=of_all)
             for prediction in self.prediction.T
         ]
         return (
@@ -357,8 +355,7 @@ def read_shared(runs: Sequence[Run]) -> Shared:
 
 def shared_rows(runs: Sequence[Run]) -> Shared:
     """Return the predictions of runs for test rows, and for validation rows if kept apart."""
-    check_comparable(runs)
-    _check_not_weighted(runs)
+    _check_comparable(runs)
     people = binary_people(runs[0], "chosen from")
     groups = people.groups(runs[0].attributes)
     tables = {run: read_predictions(run, people, ("prediction",)) for run in runs}
@@ -407,16 +404,6 @@ def shared_rows(runs: Sequence[Run]) -> Shared:
         choosing=select_rows(is_validation) if is_apart else None,
         notes=notes,
     )
-
-
-def _check_not_weighted(runs: Sequence[Run]) -> None:
-    """Refuse runs with weighted rows: every row counts as one here."""
-    weighted = [run.id for run in runs if is_weighted(run)]
-    if weighted:
-        raise CannotChooseError(
-            f"{len(weighted)} of these runs, such as {weighted[0]}, weigh their rows, which choose "
-            "cannot: select runs of evaluator.weights=false (nothing is fitted again for them)"
-        )
 
 
 # The choice among them.

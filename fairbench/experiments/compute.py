@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -285,18 +284,6 @@ def _prediction_columns(
     return columns | {str(name): labelled.column(name) for name in labelled.predictions}
 
 
-def _join_tables(parts: Sequence[Part]) -> pd.DataFrame:
-    """Return parts as one table, with NaN where a column is missing."""
-
-    def column(name: str) -> NDArray[Any]:
-        return np.concatenate(
-            [part[name] if name in part else np.full(len(part["row"]), np.nan) for part in parts]
-        )
-
-    names = dict.fromkeys(chain.from_iterable(parts))
-    return pd.DataFrame({name: column(name) for name in names})
-
-
 @dataclass(frozen=True)
 class RunEvaluation:
     """Evaluates the cells of a run: raw outputs become predictions, and these metrics.
@@ -346,9 +333,11 @@ class RunEvaluation:
             evaluate_consistency(consistency, _uncertainties(fold_readings))
             tables.append(consistency)
         parts = [
-            part for reading in own_readings for part in reading.predictions(reading.cell.fold)
+            pd.DataFrame(part)
+            for reading in own_readings
+            for part in reading.predictions(reading.cell.fold)
         ]
-        return concatenate(tables, splits), _join_tables(parts)
+        return concatenate(tables, splits), pd.concat(parts, ignore_index=True)
 
     def read(self, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
         """Return a cell's predictions, with the labels of `groups` (attribute -> all rows')."""

@@ -31,7 +31,6 @@ from fairbench.core.locks import using
 from fairbench.core.processes import call_with, failure, serve
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
-from fairbench.experiments.pipeline import ensure
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import BusyCellError, Store
 from fairbench.results.upkeep import note_begun
@@ -347,7 +346,8 @@ def _work(unit: WorkUnit) -> int:
             f"the code or the data of {run.name} changed after its cells were listed: run the same "
             "command again"
         )
-    return int(ensure(run.cell_of_id[unit.cell], run.store, recompute=again, wait=unit.wait))
+    cell = run.cell_of_id[unit.cell]
+    return int(pipeline.ensure(cell, run.store, recompute=again, wait=unit.wait))
 
 
 _runs: OrderedDict[str, pipeline.PlannedRun] = OrderedDict()

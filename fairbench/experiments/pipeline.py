@@ -234,7 +234,8 @@ def evaluate_run(run: PlannedRun) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _write(run: PlannedRun, metrics: pd.DataFrame, predictions: pd.DataFrame) -> None:
     """Write the folder of a run; nothing in it depends on when or how fast that is done."""
-    per_cell = _seconds_per_cell(metrics)
+    values, names = metrics["value"].to_numpy(float), metrics["metric"].to_numpy()
+    per_cell = float(sum(values[names == name].mean() for name in COSTS))
     cells = list(run.cell_of_id)
     environment = {
         "fingerprint": run.fingerprint,
@@ -282,12 +283,6 @@ def task_facts(run: PlannedRun) -> dict[str, Any]:
         "smallest_group_share": float(sizes.min()) / len(rows),
         "groups": len(sizes),
     }
-
-
-def _seconds_per_cell(metrics: pd.DataFrame) -> float:
-    values = metrics["value"].to_numpy(float)
-    names = metrics["metric"].to_numpy()
-    return float(sum(values[names == name].mean() for name in COSTS))
 
 
 # Verifying a stored run: that its cells are whole, and that some computed again are the same.
@@ -510,7 +505,10 @@ def difference(run: Run, cell: Cell, store: Store) -> Difference | None:
 
 def compare(cell: str, stored: Columns, fresh: Columns) -> Difference | None:
     """Return how columns differ from the stored ones, relative to their largest value."""
-    shapes = [_shapes(columns) for columns in (stored, fresh)]
+    shapes = [
+        {name: f"{values.dtype}{list(values.shape)}" for name, values in columns.items()}
+        for columns in (stored, fresh)
+    ]
     if shapes[0] != shapes[1]:
         return cell, f"columns {shapes[1]}, stored {shapes[0]}", inf
     changed = [name for name in stored if stored[name].tobytes() != fresh[name].tobytes()]
@@ -518,10 +516,6 @@ def compare(cell: str, stored: Columns, fresh: Columns) -> Difference | None:
         return None
     largest = max(_largest(stored[name], fresh[name]) for name in changed)
     return cell, f"{len(changed)} of {len(stored)} columns ({changed[0]} ...)", largest
-
-
-def _shapes(columns: Columns) -> dict[str, str]:
-    return {name: f"{values.dtype}{list(values.shape)}" for name, values in columns.items()}
 
 
 def _largest(stored: NDArray[Any], fresh: NDArray[Any]) -> float:

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import takewhile
 from math import isclose
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,6 @@ from fairbench.inference.tuned_gain import GoalEstimate, is_enough, least_gap
 from fairbench.results.runs import CorruptCellError, StoredCell
 from fairbench.results.tables import VALIDATION
 from fairbench.results.upkeep import note_begun
-
-if TYPE_CHECKING:
-    import optuna
 
 # The trials of a tuning study, and the files in which they are kept.
 #
@@ -83,7 +80,7 @@ class Trial:
         return files.sealed_json({**judged, **outcome})
 
 
-def stored_trials(folder: Path, is_candidate: Callable[[Values], bool]) -> list[dict[str, Any]]:
+def stored_trials(folder: Path, families: Sequence[Family]) -> list[dict[str, Any]]:
     """Return the trials of a study that ended, up to the first that is not as it was written.
 
     Each is proposed by those before it: what comes after a damaged line, or one that a kill
@@ -92,13 +89,13 @@ def stored_trials(folder: Path, is_candidate: Callable[[Values], bool]) -> list[
     Parameters
     ----------
     folder : the folder of the study.
-    is_candidate : says whether values are in the space that is searched.
+    families : what is searched; a stranger's trial may be none of its candidates.
     """
     path = folder / "trials.jsonl"
     content = files.read_bytes(path, files.TEXT) if files.is_file(path) else b""
     lines = content.splitlines(keepends=True)
     found = takewhile(bool, map(_read_trial, lines))
-    kept = list(takewhile(lambda trial: is_candidate(trial["values"]), found))
+    kept = list(takewhile(lambda trial: any(of.has(trial["values"]) for of in families), found))
     if len(kept) < len(lines):
         if b"\n" in b"".join(lines[len(kept) :]):  # more than a kill breaks off
             files.set_aside(path, "trials from the damaged one on are judged again")
@@ -225,7 +222,7 @@ class Dimension:
     log: bool = False
 
     @cached_property
-    def distribution(self) -> optuna.distributions.BaseDistribution:
+    def distribution(self) -> Any:
         """The same for Optuna."""
         from optuna import distributions
 
@@ -449,7 +446,7 @@ class Search:
         starts_anew = not self.default_plan.config["resume"]
         with self._lock():
             begin_study(self.folder, self.searched, again=starts_anew)
-            stored = stored_trials(self.folder, self._is_candidate)
+            stored = stored_trials(self.folder, self.families)
             self.default = self._judge({}, None)
             if self.default.error:
                 raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
@@ -497,10 +494,6 @@ class Search:
     def tried_all(self) -> bool:
         """Whether every point of the space was tried; never of an interval of real numbers."""
         return len({tuple(trial.values.items()) for trial in self.trials}) >= self.count
-
-    def _is_candidate(self, values: Values) -> bool:
-        """Say whether values, which may be a stranger's, are those of a candidate."""
-        return any(family.has(values) for family in self.families)
 
     def _propose(self, number: int) -> Values:
         """Return the values that Optuna proposes after the trials so far."""

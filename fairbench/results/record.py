@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from fairbench.core.errors import UserError
@@ -149,15 +148,13 @@ def _is_protect(value: object) -> bool:
 
 
 # The parts of a configuration, and a check of each; the last ones are not in every version.
-CONFIG: Mapping[str, Check] = MappingProxyType(
-    {
-        **dict.fromkeys(GROUPS, _are_options),
-        "split": _is_split,
-        "seed": _is_count,
-        "consistency": _are_options,
-        "protect": _is_protect,
-    }
-)
+CONFIG: Mapping[str, Check] = {
+    **dict.fromkeys(GROUPS, _are_options),
+    "split": _is_split,
+    "seed": _is_count,
+    "consistency": _are_options,
+    "protect": _is_protect,
+}
 NEEDED = CONFIG.keys() - {"consistency", "protect"}
 
 
@@ -175,37 +172,31 @@ def _are_files(value: object) -> bool:
 
 
 # The entries of a record by which runs are listed and selected, beside its configuration.
-SUMMARY: Mapping[str, Check] = MappingProxyType(
-    {
-        "name": _is_text,
-        "choices": _are_choices,
-        "seed": _is_count,
-        "protect": _is_name,
-        "data": is_id,
-        "rows": is_id,
-        "purpose": _is_purpose_or_none,
-    }
-)
+SUMMARY: Mapping[str, Check] = {
+    "name": _is_text,
+    "choices": _are_choices,
+    "seed": _is_count,
+    "protect": _is_name,
+    "data": is_id,
+    "rows": is_id,
+    "purpose": _is_purpose_or_none,
+}
 # What else is read of it; the last ones are not in records of every version.
-_REST: Mapping[str, Check] = MappingProxyType(
-    {
-        "fingerprint": _is_text,
-        "files": _are_files,
-        "data_sha256": are_strings,
-        "versions": are_strings,
-        "python": _is_text,
-        "cpu": _is_text,
-    }
-)
-_LATER: Mapping[str, Check] = MappingProxyType(
-    {
-        "task": _are_numbers,
-        "cost": _are_numbers,
-        "git_commit": _is_text,
-        "git_dirty": lambda value: isinstance(value, bool),
-        "group_at_prediction": lambda value: isinstance(value, bool),
-    }
-)
+_REST: Mapping[str, Check] = {
+    "fingerprint": _is_text,
+    "files": _are_files,
+    "data_sha256": are_strings,
+    "versions": are_strings,
+    "python": _is_text,
+    "cpu": _is_text,
+}
+_LATER: Mapping[str, Check] = {
+    "task": _are_numbers,
+    "cost": _are_numbers,
+    "git_commit": _is_text,
+    "git_dirty": lambda value: isinstance(value, bool),
+    "group_at_prediction": lambda value: isinstance(value, bool),
+}
 
 
 class Parts:

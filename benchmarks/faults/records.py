@@ -50,7 +50,7 @@ from fairbench.experiments.tuning import (
     begin_study,
     stored_trials,
 )
-from fairbench.results import catalogue, predictions
+from fairbench.results import catalogue, tables
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.packs import MANIFEST, unpack
 from fairbench.results.record import Parts
@@ -763,7 +763,7 @@ def remove(path: Path) -> None:
 
 # What the commands make in the folder they are given in.
 MADE = ["made", "results/report", "results/locks", "out.csv", "t.csv", "t.tex", "t.md", "m.db"]
-REMEMBERED: tuple[Any, ...] = (predictions.read_people, predictions._rows)
+REMEMBERED: tuple[Any, ...] = (tables.read_people, tables._rows)
 
 
 def tried(

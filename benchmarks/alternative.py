@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.comparison.alternative import Searched, compare_models, gap_named
-from fairbench.comparison.runs import SharedRows
+from fairbench.comparison.choice import SharedRows
 from fairbench.core.arrays import Floats, rng
 from fairbench.inference.selection import is_enough, least_gap
 

@@ -14,7 +14,7 @@ from fairbench.core.files import sealed, sha256
 from fairbench.core.text import digest
 from fairbench.results.packs import FORMAT, MANIFEST, VERSION
 from fairbench.results.record import GROUPS, UNVERIFIED, VERIFIED, run_name
-from fairbench.results.run_writer import seal_run
+from fairbench.results.runs import seal_run
 
 
 def configured(known: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:

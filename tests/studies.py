@@ -15,8 +15,7 @@ from fairbench.data.features import Encoding
 from fairbench.data.splits import RepeatedHoldout
 from fairbench.experiments.contracts import Capabilities, Study
 from fairbench.results.record import GROUPS
-from fairbench.results.run_writer import seal_run
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, seal_run
 
 # What the record of any finished run has, beside its files.
 RECORD = configured(

@@ -20,8 +20,14 @@ from scipy.stats import qmc
 
 from benchmarks.coverage.counts import thinned
 from benchmarks.coverage.simulate import LEVEL, Construction, Family, Interval, Sample
-from fairbench.comparison.choice import Choice, choose_among
-from fairbench.comparison.runs import Bound, Shared, SharedRows, minimised_metric
+from fairbench.comparison.choice import (
+    Bound,
+    Choice,
+    Shared,
+    SharedRows,
+    choose_among,
+    minimised_metric,
+)
 from fairbench.core.arrays import Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.inference.gaps import GroupLimits, largest_gap

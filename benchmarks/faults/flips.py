@@ -38,8 +38,7 @@ from fairbench.data.download import Archive
 from fairbench.experiments.execute import carry_out
 from fairbench.experiments.pipeline import ensure_all, prepare
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.cells import CorruptCellError, Store
-from fairbench.results.runs import DRAWN, LAST, Run, damaged_figures
+from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store, damaged_figures
 from fairbench.tracking.importer import NOTE
 
 RUN = ("dataset=simulated", "dataset.n_samples=120", "split.repeats=1", "method=baseline",

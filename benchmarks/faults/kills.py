@@ -28,9 +28,8 @@ import pandas as pd
 
 from benchmarks.measure import ROOT
 from fairbench.evaluation.table import COSTS
-from fairbench.results.cells import CorruptCellError, Store
-from fairbench.results.predictions import rows_stored, stored_people
-from fairbench.results.runs import Run, damaged_figures, damaged_files
+from fairbench.results.runs import CorruptCellError, Run, Store, damaged_figures, damaged_files
+from fairbench.results.tables import rows_stored, stored_people
 
 CELLS, JOBS = 60, 3
 MARK = "FAIRBENCH_TRIAL"  # in the environment of a command and of all that it starts

@@ -43,13 +43,18 @@ from fairbench.audits.labelling.session import StateFile
 from fairbench.core.errors import UserError
 from fairbench.core.files import parquet_bytes, sealed, sealed_json, unsealed_json
 from fairbench.experiments.execute import carry_out
-from fairbench.experiments.tuning import add_trial, begin_study, stored_trials
-from fairbench.results import catalogue, predictions
+from fairbench.experiments.tuning import (
+    Dimension,
+    Family,
+    add_trial,
+    begin_study,
+    stored_trials,
+)
+from fairbench.results import catalogue, tables
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.cells import CorruptCellError, Store
 from fairbench.results.packs import MANIFEST, unpack
 from fairbench.results.record import Parts
-from fairbench.results.runs import DRAWN, LAST, Run, damaged_figures
+from fairbench.results.runs import DRAWN, LAST, CorruptCellError, Run, Store, damaged_figures
 from fairbench.results.upkeep import read_sweeps
 from fairbench.tracking.importer import NOTE, read_note
 from fairbench_watch.alarms import WatchFile
@@ -57,6 +62,8 @@ from fairbench_watch.alarms import WatchFile
 Draw = np.random.Generator
 HEADER = ("record", "number", "refused", "read", "commands", "of them costly", "wrong")
 SECONDS = 60  # that a command may take here, beside whatever else the machine does
+# What the study that is made here searched.
+_SEARCHED = Family({}, {}, (Dimension("learner.C", "interval(1,2)", low=1.0, high=2.0),))
 RUNS = (
     ("method=baseline", "learner=logistic_regression"),
     ("method=baseline", "learner=gaussian_nb"),
@@ -581,7 +588,7 @@ KINDS = (
         "results/tuning/*/trials.jsonl",
         4,
         _lines_file,
-        (lambda at, run: stored_trials(_study(at), _in_space),),
+        (lambda at, run: stored_trials(_study(at), [_SEARCHED]),),
     ),
     Kind(
         "pack",
@@ -611,12 +618,6 @@ KINDS = (
         ("watch state=watch.json",),
     ),
 )
-
-
-def _in_space(values: Any) -> bool:
-    """Say whether the values of a trial are those of the study that was made."""
-    value = values.get("learner.C")
-    return values.keys() == {"learner.C"} and isinstance(value, float) and 1 <= value <= 2
 
 
 def _study(place: Place) -> Path:
@@ -762,7 +763,7 @@ def remove(path: Path) -> None:
 
 # What the commands make in the folder they are given in.
 MADE = ["made", "results/report", "results/locks", "out.csv", "t.csv", "t.tex", "t.md", "m.db"]
-REMEMBERED: tuple[Any, ...] = (predictions.read_people, predictions._rows)
+REMEMBERED: tuple[Any, ...] = (tables.read_people, tables._rows)
 
 
 def tried(

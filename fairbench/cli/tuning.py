@@ -19,7 +19,7 @@ from fairbench.core.options import value_word
 from fairbench.core.text import fixed
 from fairbench.evaluation.tuning_goals import TuningOptions
 from fairbench.experiments.execute import Execution, Plan, plan_run, prepared
-from fairbench.experiments.tuning import Dimension, Search, Trial
+from fairbench.experiments.tuning import Dimension, Family, Search, Trial
 from fairbench.reporting.searches import tuning_document, value_text
 from fairbench.results.record import TUNING
 
@@ -65,7 +65,7 @@ def search_of(line: CommandLine, locks: ExitStack) -> tuple[Search, TuningOption
     protect_from_collection([base["results"]], locks, make=not base["plan"])
     search = Search(
         options,
-        [dimension(space, base) for space in line.spaces.values()],
+        [Family({}, {}, tuple(dimension(space, base) for space in line.spaces.values()))],
         lambda values: line.compose([*fixed, *typed(values)]),
         line.executor(base),
     )

@@ -14,28 +14,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairbench.comparison.choice import LowerAndUpper, estimate_every_run
-from fairbench.comparison.runs import Shared, SharedRows
+from fairbench.comparison import choice
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, together
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.tuning import Family, Trial, label_rows
+from fairbench.inference import selection
 from fairbench.inference.rates import rate_limits
-from fairbench.inference.selection import (
-    GoalEstimate,
-    JudgingRows,
-    Tails,
-    chance_of_better,
-    chosen_tails,
-    further_gain,
-    gain_limits,
-    least_gap,
-    stack_noise,
-    value_limits,
-    verdict_of,
-)
+from fairbench.inference.selection import GoalEstimate, Tails, verdict_of
 from fairbench.metrics.registry import BINARY, Metric, metrics_of
-from fairbench.results.predictions import TEST
+from fairbench.results.tables import TEST
 
 Estimate: TypeAlias = tuple[float, float, float]  # a value, and the limits of its interval
 # What is said of a candidate, a group or an objective, by names.
@@ -50,8 +38,7 @@ def gap_named(name: str) -> Metric:
     ------
     UserError : there is none.
     """
-    gaps = {key: metric for key, metric in metrics_of(BINARY, "widest").items() if metric.is_gap}
-    if name not in gaps:
+    if name not in (gaps := choice.gaps_by_name()):
         raise unknown_name("gap", name, gaps)
     return gaps[name]
 
@@ -90,7 +77,7 @@ class BothModels:
 
 
 def compare_models(
-    rows: SharedRows, metric: Metric, *, level: float = 0.95, looks: int = 1
+    rows: choice.SharedRows, metric: Metric, *, level: float = 0.95, looks: int = 1
 ) -> BothModels:
     """Return the comparison of two models on rows that were not used for the choice.
 
@@ -101,7 +88,7 @@ def compare_models(
     """
     notes: list[str] = []
     level_of_each = 1 - (1 - level) / looks
-    judged = estimate_every_run(rows, metric, notes, level=level_of_each)
+    judged = choice.estimate_every_run(rows, metric, notes, level=level_of_each)
     gaps, errors = (
         ((used["value"], *used["naive"]), (chosen["value"], *chosen["naive"]))
         for used, chosen in zip(*judged, strict=True)
@@ -116,15 +103,16 @@ def compare_models(
     )
 
 
-def _change(rows: SharedRows, goal: Goal, level: float) -> Estimate:
+def _change(rows: choice.SharedRows, goal: Goal, level: float) -> Estimate:
     """Return a metric of the second model minus that of the first, on the same rows."""
     first, second = (_rows_of_model(rows, model_index) for model_index in (0, 1))
     in_use, chosen = goal.estimate(first), goal.estimate(second)
-    lower, upper = gain_limits(in_use, chosen, first.judging_rows(), _uncorrected_tails(level))
+    judging, tails = first.judging_rows(), _uncorrected_tails(level)
+    lower, upper = selection.gain_limits(in_use, chosen, judging, tails)
     return chosen.value - in_use.value, max(-upper, -1.0), min(-lower, 1.0)
 
 
-def _rows_of_model(rows: SharedRows, model_index: int) -> GoalRows:
+def _rows_of_model(rows: choice.SharedRows, model_index: int) -> GoalRows:
     """Return the rows with the predictions of one of the models, as one split."""
     return GoalRows(
         np.zeros(len(rows.row), np.int64),
@@ -136,7 +124,7 @@ def _rows_of_model(rows: SharedRows, model_index: int) -> GoalRows:
     )
 
 
-def _count_flips(rows: SharedRows, level: float) -> list[Row]:
+def _count_flips(rows: choice.SharedRows, level: float) -> list[Row]:
     """Return the numbers of changed decisions in every group, and last of everyone."""
     change = np.diff(rows.prediction)[:, 0]
     groups = [(name, rows.group == code) for code, name in enumerate(rows.names)]
@@ -190,15 +178,16 @@ class Searched:
     @property
     def chance(self) -> float:
         """Upper limit of the probability that one more candidate would be chosen instead."""
-        return 0.0 if self.whole else float(chance_of_better(self.drawn, risk=(1 - self.level) / 2))
+        risk = (1 - self.level) / 2
+        return 0.0 if self.whole else float(selection.chance_of_better(self.drawn, risk=risk))
 
     def gain(self, more: int) -> float:
         """Return the most by which further draws lower the true gap, on average."""
-        return float(further_gain(self.gap, self.chance, more=more))
+        return float(selection.further_gain(self.gap, self.chance, more=more))
 
     def seen_gain(self, more: int) -> float:
         """Return the most by which further draws lower the gap on validation rows, on average."""
-        return float(further_gain(self.seen, self.chance, more=more))
+        return float(selection.further_gain(self.seen, self.chance, more=more))
 
 
 @dataclass(frozen=True)
@@ -253,12 +242,12 @@ class Alternative:
         others = [tried for tried in self.tried[1:] if not tried["group_at_prediction"]]
         allowed = [self.in_use, *others]
         values = ([tried[name] for tried in allowed] for name in ("gap", "error"))
-        index = least_gap(*values, within=self.within)
+        index = selection.least_gap(*values, within=self.within)
         return allowed[index] if index else None
 
 
 def alternative_among_runs(
-    shared: Shared,
+    shared: choice.Shared,
     metric: Metric,
     *,
     within: float,
@@ -319,7 +308,7 @@ def alternative_among_runs(
         }
         for i in order
     ]
-    chosen_index = least_gap(*values[order].T, within=within)
+    chosen_index = selection.least_gap(*values[order].T, within=within)
     places = [in_use, order[chosen_index]]
     rows = replace(shared.judging, prediction=shared.judging.prediction[:, places])
     pair = [runs[i] for i in dict.fromkeys(places)]
@@ -421,11 +410,12 @@ def estimate_promise(
     for goal, default, chosen, tails in zip(goals, *estimates, tails_of_goals, strict=True):
         of_gain, of_fresh, of_value = tails
         naive, corrected = (
-            _clip_to_range(goal, value_limits(chosen, rows, beyond)) for beyond in (plain, of_value)
+            _clip_to_range(goal, selection.value_limits(chosen, rows, beyond))
+            for beyond in (plain, of_value)
         )
         values = _values(goal, default, chosen)
-        expected = gain_limits(default, chosen, rows, of_gain)
-        fresh = gain_limits(default, chosen, rows, of_fresh, fresh=True)
+        expected = selection.gain_limits(default, chosen, rows, of_gain)
+        fresh = selection.gain_limits(default, chosen, rows, of_fresh, fresh=True)
         intervals = {"naive": naive, "corrected": corrected, "expected": expected, "fresh": fresh}
         gains.append({"goal": goal, **values, **intervals})
     return TuningResult(trials, position, tuning.level, test_rows, gains)
@@ -448,7 +438,7 @@ def _uncorrected_tails(level: float) -> Tails:
     return (1 - level) / 2, (1 - level) / 2
 
 
-def _clip_to_range(goal: Goal, limits: LowerAndUpper) -> LowerAndUpper:
+def _clip_to_range(goal: Goal, limits: choice.LowerAndUpper) -> choice.LowerAndUpper:
     """Return limits on the metric's own scale, clipped to its range."""
     lower, upper = limits if goal.sign > 0 else (-limits[1], -limits[0])
     least = 0.0 if goal.metric.rates else float(goal.metric.least)
@@ -471,10 +461,10 @@ def _tails_of_goals(
     codes = np.unique(_rows_of(trials[0]).unit)
     # Which people and which fold each row is of, people as positions in `codes`.
     judging_rows = [
-        JudgingRows(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
+        selection.JudgingRows(np.searchsorted(codes, rows.unit).astype(np.int64), rows.fold)
         for rows in map(_rows_of, trials)
     ]
-    noise = stack_noise(estimates, judging_rows, len(codes))
+    noise = selection.stack_noise(estimates, judging_rows, len(codes))
     values, unseen, fresh = np.array(
         [
             [
@@ -485,7 +475,7 @@ def _tails_of_goals(
         ]
     ).transpose(2, 0, 1)
     weights = np.array(tuning.weights or [1.0] * len(goals))
-    return chosen_tails(
+    return selection.chosen_tails(
         values[1:],
         values[0],
         noise=noise[1:],
@@ -511,7 +501,7 @@ def add_test_results(tuned: TuningResult, default: PlannedRun, chosen: PlannedRu
     for row in tuned.gains:
         pair: list[GoalEstimate] = [row["goal"].estimate(rows) for rows in test_rows]
         judging, tails = test_rows[0].judging_rows(), _uncorrected_tails(tuned.level)
-        limits = gain_limits(pair[0], pair[1], judging, tails)
+        limits = selection.gain_limits(pair[0], pair[1], judging, tails)
         values = _values(row["goal"], pair[0], pair[1])
         tested = {f"test_{name}": value for name, value in values.items()}
         gains.append({**row, **tested, "test_interval": limits})

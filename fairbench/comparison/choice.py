@@ -8,33 +8,37 @@ other rows than it is judged on. Its interval by itself is that of a run's own t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
-from fairbench.comparison.runs import Bound, Shared, SharedRows, read_shared
+from fairbench.comparison.runs import binary_people, read_predictions
 from fairbench.core.arrays import Floats, rng
-from fairbench.core.errors import UserError
-from fairbench.inference.repeats import REPEATS, RunRates, largest_mean_gap
-from fairbench.inference.selection import (
-    ALIKE,
-    OPEN,
-    WORSE,
-    Candidates,
-    Tails,
-    choose,
-    correction,
-    joint_noise,
-    larger_than,
-    not_told_from_best,
+from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.files import sha256
+from fairbench.inference import selection
+from fairbench.inference.repeats import (
+    FOLDS,
+    ONE,
+    REPEATS,
+    SAME,
+    RunRates,
+    Splits,
+    largest_mean_gap,
 )
+from fairbench.metrics import registry
 from fairbench.metrics.registry import BINARY, Metric, Rate, metrics_of
+from fairbench.results.catalogue import Catalogue, comparable_sets, flat
 from fairbench.results.runs import Run
+from fairbench.results.tables import TEST, VALIDATION
 
 LowerAndUpper = tuple[float, float]
 # A metric of one run: the ``metric``, its ``value``, and intervals by their names.
@@ -43,6 +47,366 @@ Index: TypeAlias = int | slice | list[int]
 # Draws of the errors of all rates; fewer for many runs, as time and memory grow with both.
 _DRAWS, _DRAWS_OF_MANY, _MANY = 4000, 2000, 100
 _ROUNDING = 1e-9
+
+
+_COMPARISON = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+.\w]+)\s*")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An upper or lower bound of a rate over everyone."""
+
+    metric: Metric
+    operator: str
+    limit: float
+
+    @classmethod
+    def read(cls, text: str) -> Bound:
+        """Return the bound that a comparison such as ``error_rate<=0.15`` means.
+
+        Raises
+        ------
+        UserError : no comparison, an unknown rate, or a limit that no rate can have.
+        """
+        match = _COMPARISON.fullmatch(text)
+        if not match:
+            raise UserError(f"where={text} is no comparison: write one such as error_rate<=0.15")
+        name, operator, number = match.groups()
+        if name not in _rates():
+            raise unknown_name("rate in where=", name, _rates())
+        try:
+            limit = float(number)
+        except ValueError:
+            limit = np.nan
+        if not 0 <= limit <= 1:
+            raise UserError(f"where={text}: a rate is compared with a number between 0 and 1")
+        return cls(_rates()[name], operator, limit)
+
+    @property
+    def sign(self) -> float:
+        """1 where the rate must be small, -1 where it must be large."""
+        return 1.0 if self.operator.startswith("<") else -1.0
+
+    def __str__(self) -> str:
+        """Return the bound as it is typed."""
+        return f"{self.metric.name}{self.operator}{self.limit:g}"
+
+
+def _rates() -> dict[str, Metric]:
+    """Return the metrics that are one share of rows, by name."""
+    return {
+        name: metric
+        for name, metric in metrics_of(BINARY, "rate").items()
+        if len(metric.rates) == 1
+        and {*metric.rates[0].numerator, *metric.rates[0].denominator} <= {0, 1}
+    }
+
+
+def gaps_by_name() -> dict[str, Metric]:
+    """Return the metrics that are a gap between groups, by name."""
+    widest = metrics_of(BINARY, "widest")
+    return {name: metric for name, metric in widest.items() if metric.is_gap}
+
+
+def minimised_metric(name: str) -> Metric:
+    """Return a metric by name, if smaller values are better: a gap, or an overall rate.
+
+    Raises
+    ------
+    UserError : another metric, or none of this name.
+    """
+    minimisable = gaps_by_name() | {
+        key: metric for key, metric in _rates().items() if metric.better == "lower"
+    }
+    if name in minimisable:
+        return minimisable[name]
+    if registry.find(name) is None:
+        raise registry.unknown_metric("metric to minimise", name, minimisable)
+    raise UserError(
+        f"minimise={name}: only gaps between groups, and rates that are better low, can be "
+        f"minimised: {', '.join(sorted(minimisable))}"
+    )
+
+
+# Which runs can be compared for a choice, and the words that select such runs.
+
+_DECIDING = ("dataset", "split", "evaluator")  # their options decide which rows count, and how
+_MOST_VALUES = 4  # values that a message lists
+
+
+class CannotChooseError(UserError):
+    """Runs among which there can be no choice; other runs may allow one."""
+
+
+def _check_comparable(runs: Sequence[Run]) -> None:
+    """Refuse runs that do not predict the same rows for the same groups, each counting as one.
+
+    Raises
+    ------
+    CannotChooseError : they do not, and the message says in what they differ; or rows are weighted.
+    """
+    if len(comparable_sets(runs)) > 1:
+        raise CannotChooseError(
+            f"these {len(runs)} runs do not all predict the same rows for the same groups: they "
+            f"differ in {_differing_options(runs)}"
+        )
+    if weighted := [run.id for run in runs if is_weighted(run)]:
+        raise CannotChooseError(
+            f"{len(weighted)} of these runs, such as {weighted[0]}, weigh their rows, which choose "
+            "cannot: select runs of evaluator.weights=false (nothing is fitted again for them)"
+        )
+
+
+def _differing_options(runs: Sequence[Run]) -> str:
+    """Return the options in which runs of several sets differ, with a count of runs per value."""
+    facts = [_facts(run) for run in runs]
+    sets = [[_facts(run) for run in members] for members in comparable_sets(runs)]
+    parts = []
+    for name in dict.fromkeys(name for fact in facts for name in fact):
+        values = [{fact.get(name, "none") for fact in members} for members in sets]
+        is_constant_in_sets = (
+            all(len(members) == 1 for members in values) and len(set.union(*values)) > 1
+        )
+        if is_constant_in_sets and name.partition(".")[0] != "evaluator":
+            counts = Counter(fact.get(name, "none") for fact in facts)
+            listed = ", ".join(
+                f"{value} in {runs_with_value}"
+                for value, runs_with_value in counts.most_common(_MOST_VALUES)
+            )
+            ending = ", ..." if len(counts) > _MOST_VALUES else ""
+            parts.append(f"{name} ({listed}{ending})")
+    if parts:
+        return ", ".join(parts[:3])
+    different = len({run.summarised["data"] for run in runs}) > 1
+    return "the data, whose files have changed" if different else "the rows that were drawn"
+
+
+def _facts(run: Run) -> dict[str, str]:
+    """Return the words, option -> value as typed, that decide which rows a run predicts."""
+    options = flat({part: run.summarised["config"].get(part, {}) for part in _DECIDING})
+    facts = {part: run.choices[part] for part in _DECIDING}
+    facts |= {"protect": run.protect.replace(" ", ""), "seed": str(run.seed)}
+    for name, value in options.items():
+        if not name.endswith(".name") and (text := _as_word(value)):
+            facts[name] = text
+    return facts
+
+
+def _as_word(value: Any) -> str:
+    """Return a value as it is typed; "" if no word can select by it."""
+    if not isinstance(value, str | int | float | None):
+        return ""
+    text = str(yaml.safe_dump(value, default_flow_style=True)).partition("\n")[0].strip("'\"")
+    return "" if "," in text or not text else text
+
+
+def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
+    """Return runs of one comparable set: that with most of the wanted runs, given by id.
+
+    If it has two or more wanted runs, only these are returned; otherwise all of the set. Ties go to
+    the set with most runs, then with most repeats. The list is empty if no set has two runs.
+    """
+    usable = [
+        run
+        for run in among
+        # Its labels are of two kinds, as far as its record says.
+        if not is_weighted(run)
+        and run.environment.get("task", {}).get("positive_share", 0) is not None
+    ]
+
+    def rank(runs: Sequence[Run]) -> tuple[int, int, int]:
+        repeats = runs[0].summarised["config"]["split"].get("repeats", 1)
+        return sum(run.id in wanted for run in runs), len(runs), int(repeats)
+
+    sets = [runs for runs in comparable_sets(usable) if len(runs) > 1]
+    runs = max(sets, key=rank, default=[])
+    wanted_runs = [run for run in runs if run.id in wanted]
+    return wanted_runs if len(wanted_runs) > 1 else runs
+
+
+def is_weighted(run: Run) -> bool:
+    """Return whether a run's tables are of weighted rows."""
+    return bool(run.config["evaluator"].get("weights"))
+
+
+def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> list[str]:
+    """Return words that select exactly the chosen runs, keeping the given words where possible.
+
+    Parameters
+    ----------
+    chosen : the runs that are to be selected, all of them of `among`.
+    words : ``name=value`` that are given, and select more.
+    """
+    ids = {run.id for run in chosen}
+    kept_words = list(words)
+    unwanted = [run for run in among.matching(kept_words) if run.id not in ids]
+    shared = dict(set.intersection(*(set(_facts(run).items()) for run in chosen)))
+    names = [name for name in _facts(chosen[0]) if name in shared]
+    while unwanted:
+        left_by = {
+            name: [run for run in unwanted if _facts(run).get(name) == shared[name]]
+            for name in names
+        }
+        best = min(left_by, key=lambda name: len(left_by[name]))
+        if len(left_by[best]) == len(unwanted):
+            return [run.id for run in chosen]
+        kept_words = [word for word in kept_words if word.partition("=")[0] != best]
+        kept_words.append(f"{best}={shared[best]}")
+        unwanted = left_by[best]
+    selected = {run.id for run in among.matching(kept_words)}
+    return kept_words if selected == ids else [run.id for run in chosen]
+
+
+# What runs predict of the same rows.
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRows:
+    """The predictions of k runs for all test rows or all validation rows, with labels and groups.
+
+    Attributes
+    ----------
+    repeat, fold : (n,) the split of each row.
+    row : (n,) its number in the data set.
+    target, group : (n,) its label and the code of its group.
+    prediction : (n, k) labels 0 and 1.
+    names : the names of the groups.
+    test_share : the share of the rows trained on or tested that a hold-out tests.
+    """
+
+    repeat: NDArray[np.int64]
+    fold: NDArray[np.int64]
+    row: NDArray[np.int64]
+    target: NDArray[np.int64]
+    group: NDArray[np.int64]
+    prediction: NDArray[np.int64]
+    names: tuple[str, ...]
+    test_share: float = 0.5
+
+    @cached_property
+    def splits(self) -> Splits:
+        """The kind of splits: how they share rows."""
+        repeats = len(np.unique(self.repeat))
+        folds = len(np.unique(self.fold))
+        if folds > 1:
+            return Splits(FOLDS, repeats, 1 / folds)
+        if repeats == 1:
+            return Splits(ONE)
+        test_same_rows = len(np.unique(self.row)) * repeats == len(self.row)
+        return Splits(SAME if test_same_rows else REPEATS, repeats, self.test_share)
+
+    @cached_property
+    def first_equal(self) -> NDArray[np.intp]:
+        """The index of the first run with equal predictions, for each run, (k,)."""
+        keys = [sha256(column.tobytes()) for column in self.prediction.T]
+        return np.array([keys.index(key) for key in keys], np.intp)
+
+    @cached_property
+    def cells(self) -> NDArray[np.int64]:
+        """Codes of TN, FP, FN and TP, (n, k)."""
+        return np.asarray(2 * self.target[:, None] + self.prediction)
+
+    @cached_property
+    def counts(self) -> NDArray[np.float64]:
+        """Confusion counts of every split, (S, k, G, 4)."""
+        repeat_and_fold = np.stack([self.repeat, self.fold], axis=1)
+        split = np.unique(repeat_and_fold, axis=0, return_inverse=True)[1].reshape(-1)
+        n_groups = len(self.names)
+        n_splits = int(split.max()) + 1
+        split_and_group, of_all = split * n_groups + self.group, n_splits * n_groups
+        counts_of_runs = [
+            registry.confusion(self.target, prediction, split_and_group, n_groups=of_all)
+            for prediction in self.prediction.T
+        ]
+        return (
+            np.stack(counts_of_runs, axis=1)
+            .reshape(n_splits, n_groups, -1, 4)
+            .swapaxes(1, 2)
+            .astype(float)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Runs with their predictions for the rows that judge them and for those of the choice.
+
+    Attributes
+    ----------
+    runs : the runs with predictions for all test rows.
+    judging : their predictions for the test rows.
+    choosing : their predictions for validation rows; None if these overlap with the test rows.
+    notes : sentences on runs left out and on rows that belong together.
+    """
+
+    runs: Sequence[Run]
+    judging: SharedRows
+    choosing: SharedRows | None
+    notes: list[str]
+
+
+def read_shared(runs: Sequence[Run]) -> Shared:
+    """Return the predictions of two runs or more, as `shared_rows` does."""
+    if len(runs) < 2:
+        matches = "1 finished run matches" if runs else "no finished run matches"
+        which = "".join(f" ({run.name}, {run.id})" for run in runs)
+        raise CannotChooseError(f"{matches}{which}; a choice needs at least two")
+    return shared_rows(runs)
+
+
+def shared_rows(runs: Sequence[Run]) -> Shared:
+    """Return the predictions of runs for test rows, and for validation rows if kept apart."""
+    _check_comparable(runs)
+    people = binary_people(runs[0], "chosen from")
+    groups = people.groups(runs[0].attributes)
+    tables = {run: read_predictions(run, people, ("prediction",)) for run in runs}
+    table = tables[runs[0]]
+    predictions = {run: run_table["prediction"].to_numpy() for run, run_table in tables.items()}
+    is_test = table["part"].to_numpy() == TEST
+    is_validation = table["part"].to_numpy() == VALIDATION
+    complete = [run for run in runs if not np.isnan(predictions[run][is_test]).any()]
+    if len(complete) < min(len(runs), 2):
+        raise UserError("fewer than two of these runs predict all of their test rows")
+    predicted = np.stack([predictions[run] for run in complete], axis=1)
+    row = table["row"].to_numpy(np.int64)
+
+    splits = len(np.unique(table[["repeat", "fold"]].to_numpy(), axis=0))
+    test_share = float(is_test.sum() / (splits * len(people) - is_validation.sum()))
+
+    def select_rows(is_selected: NDArray[np.bool_]) -> SharedRows:
+        """Return the predictions for the selected rows of the table."""
+        selected_row = row[is_selected]
+        return SharedRows(
+            repeat=table["repeat"].to_numpy(np.int64)[is_selected],
+            fold=table["fold"].to_numpy(np.int64)[is_selected],
+            row=selected_row,
+            target=people.target.to_numpy(np.int64)[selected_row],
+            group=groups.cat.codes.to_numpy(np.int64)[selected_row],
+            prediction=predicted[is_selected].astype(np.int64),
+            names=tuple(map(str, groups.cat.categories)),
+            test_share=test_share,
+        )
+
+    is_apart = is_validation.any() and not np.isin(row[is_validation], row[is_test]).any()
+    is_apart = is_apart and not np.isnan(predicted[is_validation]).any()
+    notes = [
+        f"{run.name} ({run.id}) is left out: it predicts nothing"
+        for run in runs
+        if run not in complete
+    ]
+    if people.clusters is not None:
+        notes.append(
+            "rows that belong together count as independent here, which may make intervals too "
+            "narrow"
+        )
+    return Shared(
+        runs=complete,
+        judging=select_rows(is_test),
+        choosing=select_rows(is_validation) if is_apart else None,
+        notes=notes,
+    )
+
+
+# The choice among them.
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +448,9 @@ class Choice:
 
     def verdict(self, run: int) -> str:
         """Return how a run, by its position, compares with the chosen one: alike, open or worse."""
-        return ALIKE if self.same[run] else OPEN if self.near[run] else WORSE
+        if self.same[run]:
+            return selection.ALIKE
+        return selection.OPEN if self.near[run] else selection.WORSE
 
 
 # A rate of one group, by its code, or of everyone.
@@ -157,12 +523,12 @@ class _Estimates:
         return signs
 
     @cached_property
-    def candidates(self) -> Candidates:
+    def candidates(self) -> selection.Candidates:
         """The runs as candidates of the choice."""
         noise = self._noise()
         unbounded = len(self.parts) - self.n_objective - len(self.bounds)
         limits = [bound.sign * bound.limit for bound in self.bounds]
-        return Candidates(
+        return selection.Candidates(
             parts=self.rates[:, : self.n_objective],
             part_noise=noise[..., : self.n_objective],
             contrasts=self.contrasts,
@@ -177,7 +543,7 @@ class _Estimates:
         draws = _DRAWS if len(self.rates) <= _MANY else _DRAWS_OF_MANY
         generator = rng(0, "choice")
         factor = self._influences()
-        noise = joint_noise(factor, draws=draws, generator=generator)
+        noise = selection.joint_noise(factor, draws=draws, generator=generator)
         # Rates of 0 and 1 have errors, too, although these rows show no variance.
         spread = np.sqrt((factor**2).sum(axis=0))
         least = self._least_errors()
@@ -223,7 +589,7 @@ class _Estimates:
         )
         return RunRates(values, sizes, self.rows.splits, level, len(self.metric.rates))
 
-    def judge_run(self, run: int, **tails: Sequence[Tails]) -> list[Judged]:
+    def judge_run(self, run: int, **tails: Sequence[selection.Tails]) -> list[Judged]:
         """Return the objective and the other rates of one run, with an interval for each name.
 
         Parameters
@@ -244,7 +610,7 @@ class _Estimates:
             judged.append({"metric": metric, "value": float(self.rates[run, place]), **ends})
         return judged
 
-    def _objective_interval(self, run: int, tails: Tails) -> LowerAndUpper:
+    def _objective_interval(self, run: int, tails: selection.Tails) -> LowerAndUpper:
         """Return the interval of one run's objective."""
         if not self.metric.is_gap:
             return self._rate_interval(run, 0, tails)
@@ -261,7 +627,7 @@ class _Estimates:
         )
         return float(lower.lower), float(upper.upper)
 
-    def _rate_interval(self, run: int, column: int, tails: Tails) -> LowerAndUpper:
+    def _rate_interval(self, run: int, column: int, tails: selection.Tails) -> LowerAndUpper:
         """Return the interval of one rate of one run."""
         lower, upper = (
             self._rates_of_runs(run, column, level=1 - 2 * tail).limits() for tail in tails
@@ -269,38 +635,31 @@ class _Estimates:
         return float(lower.lower), float(upper.upper)
 
 
-def choose_run(
-    runs: Sequence[Run], metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
+def choose_among(
+    read: Shared, metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
 ) -> Choice:
     """Return the run of the smallest objective within all bounds, with its intervals.
 
     Parameters
     ----------
-    runs : two runs or more that predict the same rows of one data set for the same groups.
+    read : two runs or more, with their predictions for the same rows and groups.
 
     Raises
     ------
-    UserError : runs that cannot be compared, or none within the bounds.
+    UserError : no run is within the bounds.
     """
-    return choose_among(read_shared(runs), metric, bounds, level=level)
-
-
-def choose_among(
-    read: Shared, metric: Metric, bounds: tuple[Bound, ...], *, level: float = 0.95
-) -> Choice:
-    """Choose a run as `choose_run` does, from predictions that are already read."""
     judging, choosing, notes = read.judging, read.choosing, [*read.notes]
     test = _estimates(judging, metric, bounds, notes)
     rows = _estimates(choosing, metric, bounds, notes) if choosing else test
     candidates = rows.candidates
-    chosen_index = choose(candidates)
+    chosen_index = selection.choose(candidates)
     if chosen_index is None:
         raise _none_within(rows, bounds)
     plain = (1 - level) / 2, (1 - level) / 2
     naive = [plain] * (1 + len(bounds) + 1)
     corrected, joint = naive, plain
     if choosing is None:
-        corrected, simultaneous, _ = correction(candidates, level=level)
+        corrected, simultaneous, _ = selection.correction(candidates, level=level)
         joint = simultaneous, simultaneous
     return Choice(
         runs=read.runs,
@@ -310,8 +669,8 @@ def choose_among(
         objectives=candidates.objectives,
         values=rows.rates[:, rows.n_objective :],
         eligible=candidates.eligible,
-        near=not_told_from_best(candidates, level=level),
-        larger=larger_than(candidates, chosen_index, level=level),
+        near=selection.not_told_from_best(candidates, level=level),
+        larger=selection.larger_than(candidates, chosen_index, level=level),
         same=rows.rows.first_equal == rows.rows.first_equal[chosen_index],
         judged=test.judge_run(
             chosen_index, naive=naive, corrected=corrected, at_once=[joint] * len(naive)

@@ -8,9 +8,7 @@ compare, with folds pooled by effective counts; :class:`VarianceRatios` says how
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations
@@ -24,54 +22,20 @@ from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError, check_minimum, check_share, refused, unknown_name
-from fairbench.core.files import DamagedError, sha256, write_bytes, write_text
+from fairbench.core.files import DamagedError, write_bytes, write_text
 from fairbench.core.options import option
-from fairbench.core.text import csv_text
+from fairbench.core.text import csv_text, digest
 from fairbench.data.columns import unique_names
 from fairbench.data.dataset import Task
 from fairbench.experiments.configuration import IDENTITY, Presets
-from fairbench.inference.comparing import (
-    A_BETTER,
-    B_BETTER,
-    PRACTICALLY_EQUAL,
-    Comparison,
-    Region,
-    compare,
-    highest_density_region,
-    objective,
-)
-from fairbench.inference.posterior import independent_draws, joint_confusion, margins, paired_draws
-from fairbench.inference.repeats import (
-    FOLDS,
-    ONE,
-    REPEATS,
-    SAME,
-    Splits,
-    mean_table_draws,
-    no_narrower,
-)
+from fairbench.inference import comparing, posterior, survey
+from fairbench.inference.repeats import mean_table_draws, no_narrower
 from fairbench.inference.selection import Pairs, inflation
-from fairbench.inference.survey import (
-    mean_relative_shrinkage,
-    mean_shrinkage,
-    relative_rho,
-    shrinkage,
-    variance_ratio,
-)
-from fairbench.metrics.registry import (
-    BINARY,
-    Metric,
-    binary_confusion,
-    confusion,
-    find,
-    metrics_of,
-    unknown_metric,
-)
-from fairbench.results.catalogue import Catalogue, comparable_sets, flat
-from fairbench.results.predictions import TEST, VALIDATION, People
+from fairbench.metrics.registry import binary_confusion, find
+from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import reading
 from fairbench.results.runs import Run
-from fairbench.results.tables import check_columns
+from fairbench.results.tables import TEST, People, check_columns
 
 AVERAGE, AT_MOST, RELATIVE, RELATIVE_UP = "average", "1/K", "relative", "relative_up"
 MEAN, GROUP = "mean", "group"
@@ -140,7 +104,7 @@ class Settings:
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing, before any run is read."""
         for name in self.objectives:
-            objective(name)
+            comparing.objective(name)
         self.shrinkage(10, 1.0)
         if self.rho_per not in (MEAN, GROUP):
             raise unknown_name("rho_per", self.rho_per, (MEAN, GROUP))
@@ -166,236 +130,20 @@ class Settings:
         if folds == 1:
             return np.asarray(1.0)
         if self.rho == AVERAGE:
-            return np.asarray(mean_shrinkage(folds))
+            return np.asarray(survey.mean_shrinkage(folds))
         if self.relative:
             if ratio is None:
                 raise UserError(
                     f"rho={self.rho} needs half-split runs, which this comparison has not"
                 )
             if self.rho == RELATIVE_UP:
-                return mean_relative_shrinkage(ratio, folds)
-            return shrinkage(relative_rho(ratio, folds), folds)
+                return survey.mean_relative_shrinkage(ratio, folds)
+            return survey.shrinkage(survey.relative_rho(ratio, folds), folds)
         try:
-            return shrinkage(1 / folds if self.rho == AT_MOST else float(self.rho), folds)
+            return survey.shrinkage(1 / folds if self.rho == AT_MOST else float(self.rho), folds)
         except ValueError:
             valid = f"{AVERAGE}, {AT_MOST}, {RELATIVE}, {RELATIVE_UP}, or a number"
             raise UserError(f"rho is '{self.rho}'; valid: {valid}") from None
-
-
-_COMPARISON = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*([-+.\w]+)\s*")
-
-
-@dataclass(frozen=True)
-class Bound:
-    """An upper or lower bound of a rate over everyone."""
-
-    metric: Metric
-    operator: str
-    limit: float
-
-    @classmethod
-    def read(cls, text: str) -> Bound:
-        """Return the bound that a comparison such as ``error_rate<=0.15`` means.
-
-        Raises
-        ------
-        UserError : no comparison, an unknown rate, or a limit that no rate can have.
-        """
-        match = _COMPARISON.fullmatch(text)
-        if not match:
-            raise UserError(f"where={text} is no comparison: write one such as error_rate<=0.15")
-        name, operator, number = match.groups()
-        if name not in _rates():
-            raise unknown_name("rate in where=", name, _rates())
-        try:
-            limit = float(number)
-        except ValueError:
-            limit = np.nan
-        if not 0 <= limit <= 1:
-            raise UserError(f"where={text}: a rate is compared with a number between 0 and 1")
-        return cls(_rates()[name], operator, limit)
-
-    @property
-    def sign(self) -> float:
-        """1 where the rate must be small, -1 where it must be large."""
-        return 1.0 if self.operator.startswith("<") else -1.0
-
-    def __str__(self) -> str:
-        """Return the bound as it is typed."""
-        return f"{self.metric.name}{self.operator}{self.limit:g}"
-
-
-def _rates() -> dict[str, Metric]:
-    """Return the metrics that are one share of rows, by name."""
-    return {
-        name: metric
-        for name, metric in metrics_of(BINARY, "rate").items()
-        if len(metric.rates) == 1
-        and {*metric.rates[0].numerator, *metric.rates[0].denominator} <= {0, 1}
-    }
-
-
-def minimised_metric(name: str) -> Metric:
-    """Return a metric by name, if smaller values are better: a gap, or an overall rate.
-
-    Raises
-    ------
-    UserError : another metric, or none of this name.
-    """
-    gaps = {key: metric for key, metric in metrics_of(BINARY, "widest").items() if metric.is_gap}
-    minimisable = gaps | {
-        key: metric for key, metric in _rates().items() if metric.better == "lower"
-    }
-    if name in minimisable:
-        return minimisable[name]
-    if find(name) is None:
-        raise unknown_metric("metric to minimise", name, minimisable)
-    raise UserError(
-        f"minimise={name}: only gaps between groups, and rates that are better low, can be "
-        f"minimised: {', '.join(sorted(minimisable))}"
-    )
-
-
-# Which runs can be compared for a choice, and the words that select such runs.
-
-_PARTS = ("dataset", "split", "evaluator")  # their options decide which rows count, and how
-_MOST = 4  # values that a message lists
-
-
-class CannotChooseError(UserError):
-    """Runs among which there can be no choice; other runs may allow one."""
-
-
-def check_comparable(runs: Sequence[Run]) -> None:
-    """Refuse runs that do not predict the same rows for the same groups.
-
-    Raises
-    ------
-    CannotChooseError : they do not; the message says in what they differ.
-    """
-    if len(comparable_sets(runs)) > 1:
-        raise CannotChooseError(
-            f"these {len(runs)} runs do not all predict the same rows for the same groups: they "
-            f"differ in {_differing_options(runs)}"
-        )
-
-
-def without_copies(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
-    """Return runs without those that are one of the others again, and a sentence on each of these.
-
-    Runs of different ids are one where they computed the same from the same data, such as from a
-    file by two paths.
-    """
-    first: dict[str, Run] = {}
-    notes = []
-    for run in runs:
-        original = first.setdefault(run.environment["fingerprint"], run)
-        if original is not run:
-            notes.append(
-                f"run {run.id} is run {original.id} again ({run.name}): the same models on the "
-                "same data, under another id"
-            )
-    return list(first.values()), notes
-
-
-def _differing_options(runs: Sequence[Run]) -> str:
-    """Return the options in which runs of several sets differ, with a count of runs per value."""
-    facts = [_facts(run) for run in runs]
-    sets = [[_facts(run) for run in members] for members in comparable_sets(runs)]
-    parts = []
-    for name in dict.fromkeys(name for fact in facts for name in fact):
-        values = [{fact.get(name, "none") for fact in members} for members in sets]
-        is_constant_in_sets = (
-            all(len(members) == 1 for members in values) and len(set.union(*values)) > 1
-        )
-        if is_constant_in_sets and name.partition(".")[0] != "evaluator":
-            counts = Counter(fact.get(name, "none") for fact in facts)
-            listed = ", ".join(
-                f"{value} in {runs_with_value}"
-                for value, runs_with_value in counts.most_common(_MOST)
-            )
-            ending = ", ..." if len(counts) > _MOST else ""
-            parts.append(f"{name} ({listed}{ending})")
-    if parts:
-        return ", ".join(parts[:3])
-    different = len({run.summarised["data"] for run in runs}) > 1
-    return "the data, whose files have changed" if different else "the rows that were drawn"
-
-
-def _facts(run: Run) -> dict[str, str]:
-    """Return the words, option -> value as typed, that decide which rows a run predicts."""
-    options = flat({part: run.summarised["config"].get(part, {}) for part in _PARTS})
-    facts = {part: run.choices[part] for part in _PARTS}
-    facts |= {"protect": run.protect.replace(" ", ""), "seed": str(run.seed)}
-    for name, value in options.items():
-        if not name.endswith(".name") and (text := _as_word(value)):
-            facts[name] = text
-    return facts
-
-
-def _as_word(value: Any) -> str:
-    """Return a value as it is typed; "" if no word can select by it."""
-    if not isinstance(value, str | int | float | None):
-        return ""
-    text = str(yaml.safe_dump(value, default_flow_style=True)).partition("\n")[0].strip("'\"")
-    return "" if "," in text or not text else text
-
-
-def works(wanted: Collection[str], among: Sequence[Run]) -> list[Run]:
-    """Return runs of one comparable set: that with most of the wanted runs, given by id.
-
-    If it has two or more wanted runs, only these are returned; otherwise all of the set. Ties go to
-    the set with most runs, then with most repeats. The list is empty if no set has two runs.
-    """
-    usable = [
-        run
-        for run in among
-        # Its labels are of two kinds, as far as its record says.
-        if not is_weighted(run)
-        and run.environment.get("task", {}).get("positive_share", 0) is not None
-    ]
-
-    def rank(runs: Sequence[Run]) -> tuple[int, int, int]:
-        repeats = runs[0].summarised["config"]["split"].get("repeats", 1)
-        return sum(run.id in wanted for run in runs), len(runs), int(repeats)
-
-    sets = [runs for runs in comparable_sets(usable) if len(runs) > 1]
-    runs = max(sets, key=rank, default=[])
-    wanted_runs = [run for run in runs if run.id in wanted]
-    return wanted_runs if len(wanted_runs) > 1 else runs
-
-
-def is_weighted(run: Run) -> bool:
-    """Return whether a run's tables are of weighted rows."""
-    return bool(run.config["evaluator"].get("weights"))
-
-
-def selection_words(chosen: Sequence[Run], among: Catalogue, words: Sequence[str]) -> list[str]:
-    """Return words that select exactly the chosen runs, keeping the given words where possible.
-
-    Parameters
-    ----------
-    chosen : the runs that are to be selected, all of them of `among`.
-    words : ``name=value`` that are given, and select more.
-    """
-    ids = {run.id for run in chosen}
-    kept_words = list(words)
-    unwanted = [run for run in among.matching(kept_words) if run.id not in ids]
-    shared = dict(set.intersection(*(set(_facts(run).items()) for run in chosen)))
-    names = [name for name in _facts(chosen[0]) if name in shared]
-    while unwanted:
-        left_by = {
-            name: [run for run in unwanted if _facts(run).get(name) == shared[name]]
-            for name in names
-        }
-        best = min(left_by, key=lambda name: len(left_by[name]))
-        if len(left_by[best]) == len(unwanted):
-            return [run.id for run in chosen]
-        kept_words = [word for word in kept_words if word.partition("=")[0] != best]
-        kept_words.append(f"{best}={shared[best]}")
-        unwanted = left_by[best]
-    selected = {run.id for run in among.matching(kept_words)}
-    return kept_words if selected == ids else [run.id for run in chosen]
 
 
 # The labels that finished runs predicted, to be compared or written as a table.
@@ -438,8 +186,8 @@ def load_predictions(
     UserError : a task that is not binary, or no regression where numbers may be; files that are
         missing or damaged, or a fold without predictions.
     """
-    people = _binary_people(run, participle, numbers=numbers)
-    table = _read_predictions(run, people, ("prediction", "score"))
+    people = binary_people(run, participle, numbers=numbers)
+    table = read_predictions(run, people, ("prediction", "score"))
     repeats: dict[int, list[Fold]] = {}
     for (repeat, fold), rows in table[table["part"] == TEST].groupby(["repeat", "fold"]):
         if rows["prediction"].isna().any():
@@ -459,7 +207,7 @@ def _type_of(people: People) -> type[np.number[Any]]:
     return np.float64 if people.task is Task.REGRESSION else np.int64
 
 
-def _binary_people(run: Run, participle: str, *, numbers: bool = False) -> People:
+def binary_people(run: Run, participle: str, *, numbers: bool = False) -> People:
     """Return the people of a run, or refuse it if its task is not binary.
 
     Parameters
@@ -476,7 +224,7 @@ def _binary_people(run: Run, participle: str, *, numbers: bool = False) -> Peopl
     return people
 
 
-def _read_predictions(run: Run, people: People, columns: Sequence[str]) -> pd.DataFrame:
+def read_predictions(run: Run, people: People, columns: Sequence[str]) -> pd.DataFrame:
     """Return some columns of a run's table of predictions, checked.
 
     Raises
@@ -565,166 +313,28 @@ def export(run: RunPredictions, path: Path, repeat: int, *, people: bool = False
     return frame
 
 
-@dataclass(frozen=True, eq=False)
-class SharedRows:
-    """The predictions of k runs for all test rows or all validation rows, with labels and groups.
+def without_copies(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """Return runs without those that are one of the others again, and a sentence on each of these.
 
-    Attributes
-    ----------
-    repeat, fold : (n,) the split of each row.
-    row : (n,) its number in the data set.
-    target, group : (n,) its label and the code of its group.
-    prediction : (n, k) labels 0 and 1.
-    names : the names of the groups.
-    test_share : the share of the rows trained on or tested that a hold-out tests.
+    Runs of different ids are one where they computed the same from the same data, such as from a
+    file by two paths.
     """
-
-    repeat: NDArray[np.int64]
-    fold: NDArray[np.int64]
-    row: NDArray[np.int64]
-    target: NDArray[np.int64]
-    group: NDArray[np.int64]
-    prediction: NDArray[np.int64]
-    names: tuple[str, ...]
-    test_share: float = 0.5
-
-    @cached_property
-    def splits(self) -> Splits:
-        """The kind of splits: how they share rows."""
-        repeats = len(np.unique(self.repeat))
-        folds = len(np.unique(self.fold))
-        if folds > 1:
-            return Splits(FOLDS, repeats, 1 / folds)
-        if repeats == 1:
-            return Splits(ONE)
-        test_same_rows = len(np.unique(self.row)) * repeats == len(self.row)
-        return Splits(SAME if test_same_rows else REPEATS, repeats, self.test_share)
-
-    @cached_property
-    def first_equal(self) -> NDArray[np.intp]:
-        """The index of the first run with equal predictions, for each run, (k,)."""
-        keys = [sha256(column.tobytes()) for column in self.prediction.T]
-        return np.array([keys.index(key) for key in keys], np.intp)
-
-    @cached_property
-    def cells(self) -> NDArray[np.int64]:
-        """Codes of TN, FP, FN and TP, (n, k)."""
-        return np.asarray(2 * self.target[:, None] + self.prediction)
-
-    @cached_property
-    def counts(self) -> NDArray[np.float64]:
-        """Confusion counts of every split, (S, k, G, 4)."""
-        repeat_and_fold = np.stack([self.repeat, self.fold], axis=1)
-        split = np.unique(repeat_and_fold, axis=0, return_inverse=True)[1].reshape(-1)
-        n_groups = len(self.names)
-        n_splits = int(split.max()) + 1
-        split_and_group = split * n_groups + self.group
-        counts_of_runs = [
-            confusion(self.target, prediction, split_and_group, n_groups=n_splits * n_groups)
-            for prediction in self.prediction.T
-        ]
-        return (
-            np.stack(counts_of_runs, axis=1)
-            .reshape(n_splits, n_groups, -1, 4)
-            .swapaxes(1, 2)
-            .astype(float)
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """Runs with their predictions for the rows that judge them and for those of the choice.
-
-    Attributes
-    ----------
-    runs : the runs with predictions for all test rows.
-    judging : their predictions for the test rows.
-    choosing : their predictions for validation rows; None if these overlap with the test rows.
-    notes : sentences on runs left out and on rows that belong together.
-    """
-
-    runs: Sequence[Run]
-    judging: SharedRows
-    choosing: SharedRows | None
-    notes: list[str]
-
-
-def read_shared(runs: Sequence[Run]) -> Shared:
-    """Return the predictions of two runs or more, as `shared_rows` does."""
-    if len(runs) < 2:
-        matches = "1 finished run matches" if runs else "no finished run matches"
-        which = "".join(f" ({run.name}, {run.id})" for run in runs)
-        raise CannotChooseError(f"{matches}{which}; a choice needs at least two")
-    return shared_rows(runs)
-
-
-def shared_rows(runs: Sequence[Run]) -> Shared:
-    """Return the predictions of runs for test rows, and for validation rows if kept apart."""
-    check_comparable(runs)
-    _check_not_weighted(runs)
-    people = _binary_people(runs[0], "chosen from")
-    groups = people.groups(runs[0].attributes)
-    tables = {run: _read_predictions(run, people, ("prediction",)) for run in runs}
-    table = tables[runs[0]]
-    predictions = {run: run_table["prediction"].to_numpy() for run, run_table in tables.items()}
-    is_test = table["part"].to_numpy() == TEST
-    is_validation = table["part"].to_numpy() == VALIDATION
-    complete = [run for run in runs if not np.isnan(predictions[run][is_test]).any()]
-    if len(complete) < min(len(runs), 2):
-        raise UserError("fewer than two of these runs predict all of their test rows")
-    predicted = np.stack([predictions[run] for run in complete], axis=1)
-    row = table["row"].to_numpy(np.int64)
-
-    splits = len(np.unique(table[["repeat", "fold"]].to_numpy(), axis=0))
-    test_share = float(is_test.sum() / (splits * len(people) - is_validation.sum()))
-
-    def select_rows(is_selected: NDArray[np.bool_]) -> SharedRows:
-        """Return the predictions for the selected rows of the table."""
-        selected_row = row[is_selected]
-        return SharedRows(
-            repeat=table["repeat"].to_numpy(np.int64)[is_selected],
-            fold=table["fold"].to_numpy(np.int64)[is_selected],
-            row=selected_row,
-            target=people.target.to_numpy(np.int64)[selected_row],
-            group=groups.cat.codes.to_numpy(np.int64)[selected_row],
-            prediction=predicted[is_selected].astype(np.int64),
-            names=tuple(map(str, groups.cat.categories)),
-            test_share=test_share,
-        )
-
-    is_apart = is_validation.any() and not np.isin(row[is_validation], row[is_test]).any()
-    is_apart = is_apart and not np.isnan(predicted[is_validation]).any()
-    notes = [
-        f"{run.name} ({run.id}) is left out: it predicts nothing"
-        for run in runs
-        if run not in complete
-    ]
-    if people.clusters is not None:
-        notes.append(
-            "rows that belong together count as independent here, which may make intervals too "
-            "narrow"
-        )
-    return Shared(
-        runs=complete,
-        judging=select_rows(is_test),
-        choosing=select_rows(is_validation) if is_apart else None,
-        notes=notes,
-    )
-
-
-def _check_not_weighted(runs: Sequence[Run]) -> None:
-    """Refuse runs with weighted rows: every row counts as one here."""
-    weighted = [run.id for run in runs if is_weighted(run)]
-    if weighted:
-        raise CannotChooseError(
-            f"{len(weighted)} of these runs, such as {weighted[0]}, weigh their rows, which choose "
-            "cannot: select runs of evaluator.weights=false (nothing is fitted again for them)"
-        )
+    first: dict[str, Run] = {}
+    notes = []
+    for run in runs:
+        original = first.setdefault(run.environment["fingerprint"], run)
+        if original is not run:
+            notes.append(
+                f"run {run.id} is run {original.id} again ({run.name}): the same models on the "
+                "same data, under another id"
+            )
+    return list(first.values()), notes
 
 
 # Comparisons of finished runs, with folds pooled by effective counts.
 
-_PLAIN = (A_BETTER, B_BETTER, PRACTICALLY_EQUAL)  # the other events are mixed
+# The other events are mixed.
+_PLAIN = (comparing.A_BETTER, comparing.B_BETTER, comparing.PRACTICALLY_EQUAL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -738,18 +348,21 @@ class PairComparison:
     """
 
     names: tuple[str, str]
-    comparisons: list[Comparison]
+    comparisons: list[comparing.Comparison]
     repeats: list[list[int]]
 
-    def events(self, regions: list[Region] | None = None) -> pd.DataFrame:
+    def events(self, regions: list[comparing.Region] | None = None) -> pd.DataFrame:
         """Return the probabilities of the events, a row per comparison, within `regions`."""
         inside = [region.inside for region in regions] if regions else [None] * len(self.repeats)
         pairs = zip(self.comparisons, inside, strict=True)
         return pd.DataFrame([comparison.events(rows) for comparison, rows in pairs])
 
-    def regions(self, level: float) -> list[Region]:
+    def regions(self, level: float) -> list[comparing.Region]:
         """Return the highest-density region of every comparison."""
-        return [highest_density_region(comparison.delta, level) for comparison in self.comparisons]
+        return [
+            comparing.highest_density_region(comparison.delta, level)
+            for comparison in self.comparisons
+        ]
 
 
 def typical_repeat(events: pd.DataFrame) -> int:
@@ -799,7 +412,7 @@ def _compare_repeats(
     repeats: Sequence[int],
     fractions: Sequence[Floats],
     settings: Settings,
-) -> Comparison:
+) -> comparing.Comparison:
     """Return the comparison of two runs by some of their repeats together.
 
     Repeats that test different rows are compared twice: by their averaged counts, deflated for
@@ -809,21 +422,21 @@ def _compare_repeats(
     ----------
     fractions : the effective sample fractions of both runs' pooled rows.
     """
-    objectives = [objective(name) for name in settings.objectives]
+    objectives = [comparing.objective(name) for name in settings.objectives]
     rope = settings.rope or tuple(goal.metric.epsilon for goal in objectives)
     counts = _effective_counts(runs, repeats, fractions, settings)
     generator = rng(settings.seed, "comparison", runs[0].people.name, repeats[0])
     averaged = [np.mean(count, axis=0) for count in counts]
     share = tested_share(runs[0], repeats)
     if np.isnan(share):
-        return compare(*_draws(averaged, settings, generator), objectives, rope)
+        return comparing.compare(*_draws(averaged, settings, generator), objectives, rope)
     if settings.predictive:
         raise UserError("predictive=true is about one test set: it needs repeats=typical")
     factor = inflation(len(repeats), share)
     deflated = _draws([table / factor for table in averaged], settings, generator)
-    from_counts = compare(*deflated, objectives, rope)
+    from_counts = comparing.compare(*deflated, objectives, rope)
     drawn = _mean_draws(counts, share, settings, generator)
-    from_repeats = compare(*drawn, objectives, rope)
+    from_repeats = comparing.compare(*drawn, objectives, rope)
     return replace(from_repeats, delta=no_narrower(from_repeats.delta, from_counts.delta))
 
 
@@ -838,7 +451,7 @@ def _effective_counts(
     Paired runs have one joint table, others one table each. A joint table has the smaller of the
     two effective sample fractions.
     """
-    labels = Labels.of(runs[0], settings.protect)
+    labels = labels_of(runs[0].people, settings.protect or runs[0].protect)
     folds_of_runs = [[run.repeats[repeat] for repeat in repeats] for run in runs]
     numbers = [[len(folds) for folds in folds_of_run] for folds_of_run in folds_of_runs]
     for first, second in zip(*numbers, strict=True):
@@ -884,11 +497,6 @@ class Labels:
     group: NDArray[np.int64]
     n_groups: int
 
-    @classmethod
-    def of(cls, run: RunPredictions, protect: tuple[str, ...]) -> Labels:
-        """Return the labels of a run's data set; an empty `protect` means the run's attributes."""
-        return _labels(run.people, protect or run.protect)
-
     def counts(self, folds: Sequence[Fold]) -> NDArray[np.int64]:
         """Return the (F, G, 4) confusion counts of F folds."""
         target, code, prediction = self._pool_folds(folds)
@@ -907,7 +515,7 @@ class Labels:
             )
         target, code, first, second = self._pool_folds(first_folds, second_folds)
         n_groups = len(first_folds) * self.n_groups
-        counts = joint_confusion(target, first, second, code, n_groups=n_groups)
+        counts = posterior.joint_confusion(target, first, second, code, n_groups=n_groups)
         return counts.reshape(len(first_folds), self.n_groups, 8)
 
     def _pool_folds(self, *folds_of_runs: Sequence[Fold]) -> list[NDArray[np.int64]]:
@@ -926,7 +534,7 @@ class Labels:
 
 
 @lru_cache(maxsize=8)
-def _labels(people: People, protect: tuple[str, ...]) -> Labels:
+def labels_of(people: People, protect: tuple[str, ...]) -> Labels:
     """Return the labels of a data set, cached as many pairs of runs share them."""
     groups = people.groups(protect)
     codes = groups.cat.codes.to_numpy(np.int64)
@@ -939,14 +547,14 @@ def observed_values(run: RunPredictions, settings: Settings, repeats: Sequence[i
     A repeat's folds are pooled. Gaps and errors have their own sign; a ratio above 1 is inverted. A
     value is NaN where no repeat defines it.
     """
-    labels = Labels.of(run, settings.protect)
+    labels = labels_of(run.people, settings.protect or run.protect)
     tables = np.stack([labels.counts(run.repeats[repeat]).sum(axis=0) for repeat in repeats])
     return np.array([_mean_value(name, tables) for name in settings.objectives])
 
 
 def _mean_value(name: str, tables: NDArray[np.int64]) -> float:
     """Return the mean of an objective over tables (J, G, 4), in the sign of its metric."""
-    values = objective(name)(tables)
+    values = comparing.objective(name)(tables)
     defined = values[~np.isnan(values)]
     sign = -1.0 if (metric := find(name)) and metric.better == "lower" else 1.0
     return sign * float(defined.mean()) if len(defined) else np.nan
@@ -970,8 +578,8 @@ def _draws(
     """Return draws from the posterior of both runs' tables, given their effective counts."""
     options: dict[str, Any] = {"alpha": settings.alpha, "predictive": settings.predictive}
     if settings.paired:
-        return paired_draws(counts[0], settings.draws, generator, **options)
-    return independent_draws(counts[0], counts[1], settings.draws, generator, **options)
+        return posterior.paired_draws(counts[0], settings.draws, generator, **options)
+    return posterior.independent_draws(counts[0], counts[1], settings.draws, generator, **options)
 
 
 def _mean_draws(
@@ -984,7 +592,7 @@ def _mean_draws(
     counts : the effective counts of repeats: one joint table for paired runs, otherwise one each.
     share : the share of rows that a repeat tests.
     """
-    tables = np.stack(margins(counts[0]) if settings.paired else counts, axis=1)
+    tables = np.stack(posterior.margins(counts[0]) if settings.paired else counts, axis=1)
     tables = tables / tables.sum(axis=(-1, -2), keepdims=True)
     draw = partial(mean_table_draws, draws=settings.draws, generator=generator)
     if settings.paired:
@@ -1011,13 +619,6 @@ def every_pair(
     return Pairs(better, equivalent, traded)
 
 
-def outperformance(
-    runs: Sequence[RunPredictions], settings: Settings, ratios: Ratios | None = None
-) -> Floats:
-    """Return the (R, R) probabilities P(row >> column)."""
-    return every_pair(runs, settings, ratios).outperforms
-
-
 # Half-split runs, and ratios of variances to a reference learner, from which rho is estimated.
 
 HALF_SPLITS = "half_splits"
@@ -1035,19 +636,16 @@ class VarianceRatios:
     ----------
     conf : the folder of configurations.
     catalogue : the results folder.
-    objectives : ratios are of the rates that these use.
-    reference : the id or name of the reference learner's half-split run; if empty, it is the run of
-        the components that ``conf/reference.yaml`` names.
-    per : ``group``: one ratio for each group, the mean over rates; or ``mean`` over both.
-    protect : the attributes that define the groups; if empty, the run's own.
+    settings : ratios are of the rates that its `objectives` use. Its `reference` is the id or name
+        of the reference learner's half-split run; if empty, it is the run of the components that
+        ``conf/reference.yaml`` names. Its `rho_per` is ``group``: one ratio for each group, the
+        mean over rates; or ``mean`` over both. Its `protect` has the attributes that define the
+        groups; if empty, these are the run's own.
     """
 
     conf: Path
     catalogue: Catalogue
-    objectives: Sequence[str]
-    reference: str = ""
-    per: str = GROUP
-    protect: tuple[str, ...] = ()
+    settings: Settings
 
     def __call__(self, run: RunPredictions) -> Floats:
         """Return the run's ratio r: a number, or (G, 1) per group."""
@@ -1058,7 +656,7 @@ class VarianceRatios:
                 f"run {run.id}: no half-split gives a variance, of it or of the reference learner; "
                 "run both with a larger split.repeats"
             )
-        if self.per == MEAN:
+        if self.settings.rho_per == MEAN:
             return np.asarray(ratios[is_known].mean())
         # A group without a ratio of its own gets the mean of all ratios.
         filled = np.where(is_known.any(axis=0), ratios, ratios[is_known].mean())
@@ -1073,7 +671,7 @@ class VarianceRatios:
             if half_run
         )
         shared = sorted(own.keys() & reference.keys())
-        return variance_ratio(
+        return survey.variance_ratio(
             *(np.stack([of[repeat] for repeat in shared]) for of in (own, reference))
         )
 
@@ -1115,8 +713,8 @@ class VarianceRatios:
         """
         stored = self.catalogue.runs[run.id]
         own = [half for half in self._half_runs if _identity(half) == _identity(stored)]
-        if self.reference:
-            return _most_halvings(own), self.catalogue.one(self.reference)
+        if self.settings.reference:
+            return _most_halvings(own), self.catalogue.one(self.settings.reference)
         references = [
             half
             for half in self._half_runs
@@ -1143,12 +741,13 @@ class VarianceRatios:
 
     def _estimates(self, half_run: RunPredictions, run: RunPredictions) -> dict[int, Floats]:
         """Return the rates of both halves of every halving: repeat -> (2, R, G)."""
-        labels = Labels.of(run, self.protect)
-        names = [rate for name in self.objectives for rate in objective(name).rates]
+        labels = labels_of(run.people, self.settings.protect or run.protect)
+        goals = map(comparing.objective, self.settings.objectives)
+        rates = dict.fromkeys(chain.from_iterable(goal.rates for goal in goals))
         estimates = {}
         for repeat, folds in half_run.repeats.items():
             counts = labels.counts(folds)
-            estimates[repeat] = np.stack([rate(counts) for rate in dict.fromkeys(names)], axis=1)
+            estimates[repeat] = np.stack([rate(counts) for rate in rates], axis=1)
         return estimates
 
 
@@ -1158,3 +757,114 @@ def _identity(run: Run) -> dict[str, Any]:
 
 def _most_halvings(runs: Sequence[Run]) -> Run | None:
     return max(runs, key=lambda run: int(run.config["split"]["repeats"]), default=None)
+
+
+# Error against fairness: the finished runs that one figure shows, and their points.
+
+_PARTS = ("learner", "intervention", "method")
+
+
+def candidates(
+    dataset: str, protect: str, catalogue: Catalogue
+) -> tuple[list[Run], list[dict[str, str]]]:
+    """Return the runs of a data set that have split, seed and protected attributes in common.
+
+    With each is the name of its ``learner``, ``intervention`` and ``method``. Of
+    several such sets, the largest is returned. Among runs that differ only in their evaluator, the
+    one with most relaxations is kept.
+
+    Parameters
+    ----------
+    protect : the protected attributes, joined by `` x ``; those of most runs if empty.
+
+    Raises
+    ------
+    UserError : fewer than two such runs.
+    """
+    sets: dict[str, dict[str, Run]] = {}
+    for run in catalogue:
+        if run.choices["dataset"] == dataset and protect in ("", run.protect):
+            shared = [run.protect, run.environment["data"], run.config["split"], run.seed]
+            runs_of_set = sets.setdefault(digest(shared), {})
+            key = digest([run.config[name] for name in _PARTS])
+            if key not in runs_of_set or _relaxations(run) > _relaxations(runs_of_set[key]):
+                runs_of_set[key] = run
+    largest = list(max(sets.values(), key=len, default={}).values())
+    if len(largest) < 2:
+        attributes_text = f" by {protect}" if protect else ""
+        raise UserError(
+            f"{catalogue.folder} has {'1' if largest else 'no'} finished run of "
+            f"{dataset}{attributes_text}; a "
+            "trade-off needs at least two of one split and seed"
+        )
+    names = {part: part_names([run.config[part] for run in largest]) for part in _PARTS}
+    return largest, [{part: names[part][i] for part in _PARTS} for i in range(len(largest))]
+
+
+def _relaxations(run: Run) -> int:
+    return len(run.config["evaluator"].get("relaxations", ()))
+
+
+def part_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a label for each run: its name, and options in which runs of this name differ."""
+    names = []
+    for config in configs:
+        namesakes = [other for other in configs if other["name"] == config["name"]]
+        differing = [
+            str(value)
+            for option, value in config.items()
+            if any(other.get(option) != value for other in namesakes)
+        ]
+        names.append(" ".join([str(config["name"]), *differing]).replace("_", " "))
+    return names
+
+
+def run_points(
+    run: RunPredictions, protect: tuple[str, ...], *, repeats: str = AVERAGED
+) -> dict[str, comparing.Point]:
+    """Return a run's point for every metric of `METRICS`."""
+    labels = labels_of(run.people, protect or run.protect)
+    counts = [labels.counts(folds) for folds in run.repeats.values()]
+    share = float("nan") if repeats == TYPICAL else tested_share(run)
+    return comparing.points(np.array(counts), run.people.name, test_share=share)
+
+
+def tradeoff(
+    runs: Sequence[RunPredictions],
+    names: Sequence[Mapping[str, str]],
+    curve: pd.DataFrame,
+    protect: tuple[str, ...],
+    *,
+    repeats: str = AVERAGED,
+) -> pd.DataFrame:
+    """Return a row for every metric and run.
+
+    Parameters
+    ----------
+    repeats : whether a run's repeats are averaged, or a typical one is taken.
+
+    Returns
+    -------
+    The columns of `objectives.point_table`, ``certainty`` (the largest
+    posterior probability that one other run is better in both, paired on the same rows) and
+    ``postprocessed_error`` (of the frontier at a gap no larger).
+    """
+    points_of_runs = [run_points(run, protect, repeats=repeats) for run in runs]
+    table = comparing.point_table([run.id for run in runs], names, points_of_runs)
+    settings = Settings(rope=(0.0, 0.0), draws=comparing.DRAWS, protect=protect, repeats=repeats)
+    table["certainty"] = np.concatenate(
+        [_certainty(runs, name, settings) for name in comparing.METRICS]
+    )
+    postprocessed = [
+        comparing.at_equal_fairness(curve, metric, gap)
+        for metric, gap in zip(table["metric"], table["gap"], strict=True)
+    ]
+    return table.assign(postprocessed_error=postprocessed)
+
+
+def _certainty(runs: Sequence[RunPredictions], metric: str, settings: Settings) -> Floats:
+    """Return the largest probability, over the other runs, of outperforming each run."""
+    matrix = every_pair(runs, replace(settings, objectives=("error_rate", metric))).outperforms
+    np.fill_diagonal(matrix, 0)
+    largest: Floats = matrix.max(axis=0)
+    return largest

@@ -83,7 +83,7 @@ _ASIDE = (
     "fairbench.core.options",
     "fairbench.core.processes",
     "fairbench.experiments.contracts",
-    "fairbench.results.predictions",
+    "fairbench.results.tables",
 )
 
 

@@ -11,13 +11,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from fairbench.components import imported
-from fairbench.core.errors import (
-    IncompatibleError,
-    UserError,
-    check_minimum,
-    check_types,
-    unknown_name,
-)
+from fairbench.core import errors
+from fairbench.core.errors import IncompatibleError, UserError
 from fairbench.core.text import digest, quoted, shortened
 from fairbench.data import download as dataset_cache
 from fairbench.data.dataset import Dataset, Task, check_combinable, family_of
@@ -139,10 +134,10 @@ def check_settings(config: Config) -> None:
     ) -> None:
         """Declare the types of the top-level settings."""
 
-    check_types("", settings, config)
+    errors.check_types("", settings, config)
     for name, seed in (("seed", config["seed"]), ("dataset.seed", config["dataset"].get("seed"))):
         if isinstance(seed, int):
-            check_minimum(name, seed, 0)
+            errors.check_minimum(name, seed, 0)
             if seed > _LARGEST_SEED:
                 raise UserError(f"{name} is {seed}; it must be at most {_LARGEST_SEED}")
     for name in ("timeout_min", "wait_min"):
@@ -178,7 +173,7 @@ def constructor(group: str, options: Mapping[str, Any]) -> Callable[..., Any]:
     """
     module, _, name = str(options["_target_"]).rpartition(".")
     make = getattr(imported(module), name)
-    check_types(group, make, options)
+    errors.check_types(group, make, options)
     return partial(make, **{key: value for key, value in options.items() if key != "_target_"})
 
 
@@ -187,7 +182,8 @@ def check_varied(config: Config) -> None:
     group, _, option = str(config["consistency"]["vary"] or "").partition(".")
     if group in ("learner", "intervention", "method") and option not in config[group]:
         valid = [name for name in config[group] if name != "_target_"]
-        raise unknown_name(f"option of {group}={choice(config, group)} to vary", option, valid)
+        what = f"option of {group}={choice(config, group)} to vary"
+        raise errors.unknown_name(what, option, valid)
 
 
 def _protected_attributes(config: Config, dataset: Dataset) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,8 +46,8 @@ from fairbench.experiments.contracts import (
 )
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.inference.survey import Design, design_of
-from fairbench.results.cells import Store
-from fairbench.results.predictions import TEST, VALIDATION
+from fairbench.results.runs import Store
+from fairbench.results.tables import TEST, VALIDATION
 
 
 def compute(study: Study, fold: Fold) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -250,6 +249,21 @@ class Reading:
         )
 
 
+def read_cell(
+    cell: Cell, method: Method, columns: Mapping[str, NDArray[np.generic]]
+) -> pd.DataFrame:
+    """Return the predictions that a method reads from stored outputs of a cell."""
+    data = cell.study.dataset
+    generator = rng(cell.study.seed, "read", data.name, *cell.repeat_and_fold)
+    return read_predictions(
+        method.read(raw_outputs(columns), data.task, generator),
+        data.task,
+        type(method).__name__,
+        keep_invalid=method.capabilities.keep_invalid,
+        classes=len(data.classes),
+    )
+
+
 def _uncertainties(readings: Sequence[Reading]) -> dict[str, NDArray[np.float64]]:
     """Return the uncertainties (n,) of the same rows, by the variant that has any."""
     return {
@@ -268,18 +282,6 @@ def _prediction_columns(
     if labelled is None:
         return columns | {"prediction": np.full(len(rows), np.nan)}
     return columns | {str(name): labelled.column(name) for name in labelled.predictions}
-
-
-def _join_tables(parts: Sequence[Part]) -> pd.DataFrame:
-    """Return parts as one table, with NaN where a column is missing."""
-
-    def column(name: str) -> NDArray[Any]:
-        return np.concatenate(
-            [part[name] if name in part else np.full(len(part["row"]), np.nan) for part in parts]
-        )
-
-    names = dict.fromkeys(chain.from_iterable(parts))
-    return pd.DataFrame({name: column(name) for name in names})
 
 
 @dataclass(frozen=True)
@@ -331,9 +333,11 @@ class RunEvaluation:
             evaluate_consistency(consistency, _uncertainties(fold_readings))
             tables.append(consistency)
         parts = [
-            part for reading in own_readings for part in reading.predictions(reading.cell.fold)
+            pd.DataFrame(part)
+            for reading in own_readings
+            for part in reading.predictions(reading.cell.fold)
         ]
-        return concatenate(tables, splits), _join_tables(parts)
+        return concatenate(tables, splits), pd.concat(parts, ignore_index=True)
 
     def read(self, cell: Cell, groups: dict[str, pd.Series]) -> Reading:
         """Return a cell's predictions, with the labels of `groups` (attribute -> all rows')."""
@@ -387,9 +391,8 @@ class RunEvaluation:
         if invalid:
             predictions = pd.DataFrame({"prediction": np.zeros(len(rows))})
         else:
-            predictions = self._read_outputs(
-                cell, {name: values[is_selected] for name, values in columns.items()}
-            )
+            selected = {name: values[is_selected] for name, values in columns.items()}
+            predictions = read_cell(cell, self.methods[cell.variant], selected)
         truth = self.dataset.truth
         return Labelled(
             self.dataset.target.to_numpy(np.float64)[rows],
@@ -399,19 +402,6 @@ class RunEvaluation:
             None if truth is None else truth.iloc[rows],
             design=self._design(rows),
             classes=self.dataset.classes,
-        )
-
-    def _read_outputs(self, cell: Cell, columns: Mapping[str, NDArray[np.generic]]) -> pd.DataFrame:
-        """Return the predictions that the cell's method reads from stored outputs."""
-        method = self.methods[cell.variant]
-        task = self.dataset.task
-        generator = rng(self.seed, "read", *self._keys(cell))
-        return read_predictions(
-            method.read(raw_outputs(columns), task, generator),
-            task,
-            type(method).__name__,
-            keep_invalid=method.capabilities.keep_invalid,
-            classes=len(self.dataset.classes),
         )
 
     def _design(self, rows: NDArray[np.intp]) -> Design | None:
@@ -463,7 +453,10 @@ class RunEvaluation:
         cells = [reading.cell for reading in readings]
         table = self.evaluator.table(
             test,
-            [rng(self.seed, "posterior", *self._keys(cell)) for cell in cells],
+            [
+                rng(self.seed, "posterior", self.dataset.name, *cell.repeat_and_fold)
+                for cell in cells
+            ],
             validation=Labelled.joined(held_out) if held_out else None,
             protect=" x ".join(self.protect),
             splits=splits,
@@ -480,7 +473,3 @@ class RunEvaluation:
             evaluate_truncation(table, test, frames)
         invalid = readings[0].invalid
         return table.without_values(invalid) if invalid else table
-
-    def _keys(self, cell: Cell) -> tuple[str, int, int]:
-        """Return the keys of a cell's random generators."""
-        return self.dataset.name, cell.fold.repeat, cell.fold.fold

@@ -31,9 +31,8 @@ from fairbench.core.locks import using
 from fairbench.core.processes import call_with, failure, serve
 from fairbench.experiments import pipeline
 from fairbench.experiments.configuration import Config, plain
-from fairbench.experiments.pipeline import ensure
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.cells import BusyCellError, Store
+from fairbench.results.runs import BusyCellError, Store
 from fairbench.results.upkeep import note_begun
 
 if TYPE_CHECKING:
@@ -173,7 +172,7 @@ def plan_run(cfg: DictConfig | Config) -> Plan:
     config = plain(cfg)
     run = pipeline.prepare(config)
     finished = bool(config["resume"]) and run.finished
-    noted = not finished or run.writer.purpose(run.purpose) == run.folder.purpose
+    noted = not finished or run.writer.highest_purpose(run.purpose) == run.folder.purpose
     plan = Plan(
         config=config,
         id=run.id,
@@ -185,7 +184,7 @@ def plan_run(cfg: DictConfig | Config) -> Plan:
         rows=run.cells[0].fold.rows,
         noted=noted,
     )
-    _keep_prepared(plan.key, run)
+    prepared(plan, run)
     return plan
 
 
@@ -347,25 +346,24 @@ def _work(unit: WorkUnit) -> int:
             f"the code or the data of {run.name} changed after its cells were listed: run the same "
             "command again"
         )
-    return int(ensure(run.cell_of_id[unit.cell], run.store, recompute=again, wait=unit.wait))
+    cell = run.cell_of_id[unit.cell]
+    return int(pipeline.ensure(cell, run.store, recompute=again, wait=unit.wait))
 
 
 _runs: OrderedDict[str, pipeline.PlannedRun] = OrderedDict()
 
 
-def prepared(plan: Plan) -> pipeline.PlannedRun:
-    """Return the prepared run of a plan; a process keeps the last few."""
+def prepared(plan: Plan, made: pipeline.PlannedRun | None = None) -> pipeline.PlannedRun:
+    """Return the prepared run of a plan, which may have been `made`; a process keeps the last few.
+
+    The one that was used longest ago is dropped.
+    """
     if plan.key not in _runs:
-        _keep_prepared(plan.key, pipeline.prepare(plan.config))
+        _runs[plan.key] = made or pipeline.prepare(plan.config)
+        while len(_runs) > _PREPARED:
+            _runs.popitem(last=False)
     _runs.move_to_end(plan.key)
     return _runs[plan.key]
-
-
-def _keep_prepared(key: str, run: pipeline.PlannedRun) -> None:
-    """Keep a prepared run in this process, and drop the one that was used longest ago."""
-    _runs[key] = run
-    while len(_runs) > _PREPARED:
-        _runs.popitem(last=False)
 
 
 # Executors carry out work units in this process, on worker processes, or through submitit.

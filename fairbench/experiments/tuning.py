@@ -14,46 +14,29 @@ from functools import cached_property
 from itertools import takewhile
 from math import isclose
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbench.core import files
 from fairbench.core.arrays import Floats, Rows, integer_seed, rng
 from fairbench.core.errors import UserError
-from fairbench.core.files import (
-    TEXT,
-    UNREADABLE,
-    is_file,
-    make_folder,
-    opened,
-    read_bytes,
-    remove,
-    sealed_json,
-    set_aside,
-    unsealed_json,
-    write_bytes,
-    write_text,
-)
 from fairbench.core.locks import BusyError, locked
 from fairbench.core.processes import failure
 from fairbench.core.text import digest, shortened
 from fairbench.data.dataset import Dataset
-from fairbench.evaluation.predictions import read_predictions
 from fairbench.evaluation.table import COSTS
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, goals, together
-from fairbench.experiments.compute import raw_outputs
+from fairbench.experiments.compute import read_cell
 from fairbench.experiments.configuration import Config
 from fairbench.experiments.contracts import Cell
 from fairbench.experiments.execute import Executor, Plan, WorkUnit, plan_run, prepared
 from fairbench.experiments.pipeline import PlannedRun, ensure
 from fairbench.inference.selection import GoalEstimate, is_enough, least_gap
-from fairbench.results.cells import CorruptCellError, StoredCell
-from fairbench.results.predictions import VALIDATION
+from fairbench.results.runs import CorruptCellError, StoredCell
+from fairbench.results.tables import VALIDATION
 from fairbench.results.upkeep import note_begun
-
-if TYPE_CHECKING:
-    import optuna
 
 # The trials of a tuning study, and the files in which they are kept.
 #
@@ -94,10 +77,10 @@ class Trial:
         """Return the trial as a sealed line of JSON."""
         judged = {"values": self.values, "objectives": list(values), "folds": self.folds}
         outcome = {"stopped": self.stopped, "seconds": round(self.seconds, 4), "error": self.error}
-        return sealed_json({**judged, **outcome})
+        return files.sealed_json({**judged, **outcome})
 
 
-def stored_trials(folder: Path, is_candidate: Callable[[Values], bool]) -> list[dict[str, Any]]:
+def stored_trials(folder: Path, families: Sequence[Family]) -> list[dict[str, Any]]:
     """Return the trials of a study that ended, up to the first that is not as it was written.
 
     Each is proposed by those before it: what comes after a damaged line, or one that a kill
@@ -106,22 +89,23 @@ def stored_trials(folder: Path, is_candidate: Callable[[Values], bool]) -> list[
     Parameters
     ----------
     folder : the folder of the study.
-    is_candidate : says whether values are in the space that is searched.
+    families : what is searched; a stranger's trial may be none of its candidates.
     """
     path = folder / "trials.jsonl"
-    lines = read_bytes(path, TEXT).splitlines(keepends=True) if is_file(path) else []
+    content = files.read_bytes(path, files.TEXT) if files.is_file(path) else b""
+    lines = content.splitlines(keepends=True)
     found = takewhile(bool, map(_read_trial, lines))
-    kept = list(takewhile(lambda trial: is_candidate(trial["values"]), found))
+    kept = list(takewhile(lambda trial: any(of.has(trial["values"]) for of in families), found))
     if len(kept) < len(lines):
         if b"\n" in b"".join(lines[len(kept) :]):  # more than a kill breaks off
-            set_aside(path, "trials from the damaged one on are judged again")
-        write_bytes(path, b"".join(lines[: len(kept)]))
+            files.set_aside(path, "trials from the damaged one on are judged again")
+        files.write_bytes(path, b"".join(lines[: len(kept)]))
     return kept
 
 
 def add_trial(folder: Path, line: str) -> None:
     """Add a trial to a study, for good."""
-    handle = opened(folder / "trials.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    handle = files.opened(folder / "trials.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     with open(handle, "a", encoding="utf-8") as file:
         file.write(line)
         file.flush()
@@ -136,14 +120,14 @@ def begin_study(folder: Path, space: Mapping[str, str], *, again: bool) -> None:
     UserError : the study was begun with another space, or what it noted is damaged.
     """
     path = folder / "study.json"
-    if again or not is_file(path):
-        make_folder(folder)
-        remove(folder / "trials.jsonl")
-        write_text(path, sealed_json({"space": dict(space)}, indent=1))
+    if again or not files.is_file(path):
+        files.make_folder(folder)
+        files.remove(folder / "trials.jsonl")
+        files.write_text(path, files.sealed_json({"space": dict(space)}, indent=1))
         return
     try:
-        before = dict(unsealed_json(read_bytes(path))["space"])
-    except UNREADABLE as error:
+        before = dict(files.unsealed_json(files.read_bytes(path))["space"])
+    except files.UNREADABLE as error:
         raise UserError(
             f"{path} is not as it was written: begin the study anew with resume=false, which "
             "fits nothing that is in the store, or another beside it with study=NAME"
@@ -163,7 +147,7 @@ def begin_study(folder: Path, space: Mapping[str, str], *, again: bool) -> None:
 def _read_trial(line: bytes) -> dict[str, Any]:
     """Return the trial of a line; an empty one if the line is damaged, or of anything else."""
     try:
-        found = unsealed_json(line)
+        found = files.unsealed_json(line)
     except ValueError:
         return {}
     values, folds = found.get("values"), found.get("folds")
@@ -179,17 +163,9 @@ def validation_rows(run: PlannedRun, cell: Cell, stored: StoredCell, fold: int) 
     rows = columns["row"].astype(np.intp)
     if reason := stored.notes.get("invalid"):
         raise UserError(f"repeat {cell.fold.repeat} predicts nothing: {reason}")
-    method, data = run.method, run.dataset
-    generator = rng(run.study.seed, "read", data.name, *cell.repeat_and_fold)
-    predicted = read_predictions(
-        method.read(raw_outputs(columns), data.task, generator),
-        data.task,
-        type(method).__name__,
-        keep_invalid=method.capabilities.keep_invalid,
-        classes=len(data.classes),
-    )
+    predicted = read_cell(cell, run.method, columns)
     numbers = {str(name): predicted[name].to_numpy(float) for name in predicted}
-    return label_rows(data, run.study.protect, rows, numbers, fold)
+    return label_rows(run.dataset, run.study.protect, rows, numbers, fold)
 
 
 def label_rows(
@@ -246,7 +222,7 @@ class Dimension:
     log: bool = False
 
     @cached_property
-    def distribution(self) -> optuna.distributions.BaseDistribution:
+    def distribution(self) -> Any:
         """The same for Optuna."""
         from optuna import distributions
 
@@ -286,15 +262,57 @@ class Dimension:
         return min(int(value), int(self.high)) if self.whole else value
 
 
-def has_all(space: Sequence[Dimension], values: Values) -> bool:
-    """Say whether values are one for each of some dimensions, and of its values."""
-    names = {dimension.name for dimension in space}
-    return values.keys() == names and all(option.has(values[option.name]) for option in space)
+@dataclass(frozen=True)
+class Family:
+    """Candidates of one learner, intervention and method, and the options in which they differ.
 
+    Attributes
+    ----------
+    choices : the name of each component, by ``learner``, ``intervention`` and ``method``; none
+        where they are those of the default.
+    fixed : options that all its candidates have, as they are typed.
+    space : the options that are searched, each drawn by itself.
+    group_at_prediction : whether a person's group must be known to predict.
+    """
 
-def _points(space: Sequence[Dimension]) -> float:
-    """Return how many values some dimensions have together."""
-    return float(np.prod([dimension.count for dimension in space]))
+    choices: Mapping[str, str]
+    fixed: Mapping[str, str]
+    space: tuple[Dimension, ...]
+    group_at_prediction: bool = False
+
+    def sample(self, generator: np.random.Generator) -> Values:
+        """Return one of its candidates."""
+        drawn = {dimension.name: dimension.sample(generator) for dimension in self.space}
+        return {**self.choices, **self.fixed, **drawn}
+
+    def has(self, values: Values) -> bool:
+        """Say whether values are those of one of its candidates."""
+        fixed = {**self.choices, **self.fixed}
+        return (
+            values.keys() == {*fixed, *(dimension.name for dimension in self.space)}
+            and fixed.items() <= values.items()
+            and all(dimension.has(values[dimension.name]) for dimension in self.space)
+        )
+
+    @property
+    def count(self) -> float:
+        """The number of its candidates."""
+        return float(np.prod([dimension.count for dimension in self.space]))
+
+    @property
+    def name(self) -> str:
+        """The names of its components."""
+        return " ".join(f"{group}={name}" for group, name in self.choices.items())
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """The distribution of each option, as it is typed, by name."""
+        return {**self.fixed, **{dimension.name: dimension.text for dimension in self.space}}
+
+    @property
+    def options(self) -> str:
+        """The same as words."""
+        return " ".join(f"{name}={text}" for name, text in self.stated.items())
 
 
 @dataclass(eq=False)
@@ -303,13 +321,14 @@ class Search:
 
     Attributes
     ----------
+    families : the families of candidates; of one that is drawn, equally likely in every draw.
     compose : returns the configuration of the default with some options set.
     executor : the executor that fits cells.
     show : a function that is called with each trial as it ends.
     """
 
     tuning: Tuning
-    space: Sequence[Dimension]
+    families: Sequence[Family]
     compose: Callable[[Values], Config]
     executor: Executor
     show: Callable[[int, Trial], None] = lambda number, trial: None
@@ -317,6 +336,11 @@ class Search:
     fitted: int = 0
 
     _default: ClassVar[str] = "untuned default"
+
+    @property
+    def space(self) -> tuple[Dimension, ...]:
+        """The options that are tuned."""
+        return self.families[0].space
 
     @cached_property
     def default_plan(self) -> Plan:
@@ -404,7 +428,7 @@ class Search:
     @property
     def searched(self) -> dict[str, str]:
         """The dimensions of the search, as they were typed, by name."""
-        return {dimension.name: dimension.text for dimension in self.space}
+        return self.families[0].stated
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -422,7 +446,7 @@ class Search:
         starts_anew = not self.default_plan.config["resume"]
         with self._lock():
             begin_study(self.folder, self.searched, again=starts_anew)
-            stored = stored_trials(self.folder, self._is_candidate)
+            stored = stored_trials(self.folder, self.families)
             self.default = self._judge({}, None)
             if self.default.error:
                 raise UserError(f"the {self._default} cannot be judged: {self.default.error}")
@@ -463,17 +487,13 @@ class Search:
 
     @property
     def count(self) -> float:
-        """The number of points of the space."""
-        return _points(self.space)
+        """The number of all possible candidates."""
+        return sum(family.count for family in self.families)
 
     @property
     def tried_all(self) -> bool:
         """Whether every point of the space was tried; never of an interval of real numbers."""
         return len({tuple(trial.values.items()) for trial in self.trials}) >= self.count
-
-    def _is_candidate(self, values: Values) -> bool:
-        """Say whether values, which may be a stranger's, are a point of the space."""
-        return has_all(self.space, values)
 
     def _propose(self, number: int) -> Values:
         """Return the values that Optuna proposes after the trials so far."""
@@ -591,55 +611,6 @@ class Search:
 # a study in the results folder, with which the same command goes on after a kill.
 
 
-@dataclass(frozen=True)
-class Family:
-    """Candidates of one learner, intervention and method, and the options in which they differ.
-
-    Attributes
-    ----------
-    choices : the name of each component, by ``learner``, ``intervention`` and ``method``.
-    fixed : options that all its candidates have, as they are typed.
-    space : the options that are drawn, each by itself.
-    group_at_prediction : whether a person's group must be known to predict.
-    """
-
-    choices: Mapping[str, str]
-    fixed: Mapping[str, str]
-    space: tuple[Dimension, ...]
-    group_at_prediction: bool
-
-    def sample(self, generator: np.random.Generator) -> Values:
-        """Return one of its candidates."""
-        drawn = {dimension.name: dimension.sample(generator) for dimension in self.space}
-        return {**self.choices, **self.fixed, **drawn}
-
-    def has(self, values: Values) -> bool:
-        """Say whether values are those of one of its candidates."""
-        fixed = {**self.choices, **self.fixed}
-        drawn = {name: value for name, value in values.items() if name not in fixed}
-        return fixed.items() <= values.items() and has_all(self.space, drawn)
-
-    @property
-    def count(self) -> float:
-        """The number of its candidates."""
-        return _points(self.space)
-
-    @property
-    def name(self) -> str:
-        """The names of its components."""
-        return " ".join(f"{group}={name}" for group, name in self.choices.items())
-
-    @property
-    def stated(self) -> dict[str, str]:
-        """The distribution of each option, as it is typed, by name."""
-        return {**self.fixed, **{dimension.name: dimension.text for dimension in self.space}}
-
-    @property
-    def options(self) -> str:
-        """The same as words."""
-        return " ".join(f"{name}={text}" for name, text in self.stated.items())
-
-
 @dataclass(eq=False)
 class DrawnSearch(Search):
     """A search under way: the model in use is its default, and its candidates are drawn.
@@ -648,12 +619,10 @@ class DrawnSearch(Search):
 
     Attributes
     ----------
-    families : the families of candidates, equally likely in every draw.
     within : by how much the error of a candidate may be above that of the model in use.
     worth : the search ends when one more candidate surely lowers the gap by less, on average.
     """
 
-    families: Sequence[Family] = ()
     within: float = 0.0
     worth: float = 0.0
 
@@ -705,16 +674,8 @@ class DrawnSearch(Search):
         gap = float(self.values[self.chosen_index, 0])
         return is_enough(gap, len(self.trials), worth=self.worth, risk=self.risk)
 
-    @property
-    def count(self) -> float:
-        """The number of all possible candidates."""
-        return sum(family.count for family in self.families)
-
     def _goes_on(self) -> bool:
         return super()._goes_on() and not self.is_enough
-
-    def _is_candidate(self, values: Values) -> bool:
-        return any(family.has(values) for family in self.families)
 
     def _propose(self, number: int) -> Values:
         """Return the candidate of a number; with several processes, fit the next ones with it."""

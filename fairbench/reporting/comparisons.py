@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.comparison.choice import Choice
-from fairbench.comparison.runs import Bound
+from fairbench.comparison.choice import Bound, Choice
 from fairbench.core import text as formats
 from fairbench.core.arrays import Floats
 from fairbench.core.text import interval, listed, number

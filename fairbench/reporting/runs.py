@@ -26,9 +26,9 @@ from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.model import Column
 from fairbench.reporting.group_tables import Shown, rows_of, sentence_of, starts, table_of
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.predictions import Description
 from fairbench.results.record import GROUPS
 from fairbench.results.runs import Run
+from fairbench.results.tables import Description
 
 _LEVEL = 0.9  # the level that is shown; if it was not run, the nearest one
 
@@ -332,7 +332,7 @@ def tradeoff_document(
 
     Parameters
     ----------
-    rows : the result of :func:`fairbench.comparison.tradeoff_runs.tradeoff`.
+    rows : the result of :func:`fairbench.comparison.runs.tradeoff`.
     base : the name of the model whose thresholds the last column is about; empty for none.
     spread : the quantity whose posterior the standard deviations describe.
     """

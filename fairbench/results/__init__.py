@@ -1,9 +1,9 @@
 """The results folder: cells, runs and data, and the only code that knows where they lie.
 
-`cells` has stored fits, `predictions` what runs say of which people, `record` and `tables` the
-shape of what is stored, `run_writer` writes the folder of a run and `runs` reads it, `catalogue`
-finds runs, `packs` are runs in one file, and `upkeep` is of sweeps and garbage. Nothing here
-computes a metric. Begin with `catalogue`.
+`runs` has the store of fits, and reads and writes the folder of a run; `record` and `tables` have
+the shape of what is stored, and `tables` what runs say of which people, too; `catalogue` finds
+runs, `packs` are runs in one file, and `upkeep` is of sweeps and garbage. Nothing here computes a
+metric. Begin with `catalogue`.
 """
 
 from __future__ import annotations

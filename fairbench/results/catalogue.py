@@ -21,27 +21,18 @@ from typing import TYPE_CHECKING, Any
 from fairbench.core.errors import UserError, did_you_mean, unknown_name, warn
 from fairbench.core.files import UNREADABLE, guard, read_bytes, unsealed_json, within, write_cache
 from fairbench.core.text import count, digest, interval, number, shortened, visible
-from fairbench.results.record import (
-    CONFIG,
-    COUNTED,
-    GROUPS,
-    NEEDED,
-    PURPOSES,
-    SUMMARY,
-    Parts,
-    refuse_pack,
-)
+from fairbench.results import record as records
 from fairbench.results.runs import LAST, WRITTEN, Run, read_environment, read_metrics
 
 if TYPE_CHECKING:
     import pandas as pd
 
-KEYS = (*GROUPS, "protect", "seed", "purpose")
+KEYS = (*records.GROUPS, "protect", "seed", "purpose")
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
     """Return a label for each run: its choices in which the runs differ, at least its method."""
-    varied = [part for part in GROUPS if len({run.choices[part] for run in runs}) > 1]
+    varied = [part for part in records.GROUPS if len({run.choices[part] for run in runs}) > 1]
     names = [", ".join(run.choices[part] for part in varied or ["method"]) for run in runs]
     protected = {(run.choices["dataset"], run.protect) for run in runs}
     for name, values, varies in (
@@ -50,7 +41,7 @@ def labels(runs: Sequence[Run]) -> list[str]:
     ):
         if varies:
             names = [f"{label}, {name}={value}" for label, value in zip(names, values, strict=True)]
-    return add_differing_options(names, runs, GROUPS)
+    return add_differing_options(names, runs, records.GROUPS)
 
 
 def add_differing_options(
@@ -154,8 +145,8 @@ class Catalogue:
         for name in wanted:
             self._check_option(name)
         for purpose in wanted.get("purpose", ()):
-            if purpose not in PURPOSES:
-                raise unknown_name("purpose", str(purpose), PURPOSES)
+            if purpose not in records.PURPOSES:
+                raise unknown_name("purpose", str(purpose), records.PURPOSES)
         selected = [
             run
             for run in self
@@ -189,16 +180,17 @@ class Catalogue:
         By default, demos and runs of tuning are left out: they are not meant to be compared with
         studies.
         """
-        included = self.only([run for run in self if run.purpose in (purposes or COUNTED)])
+        included = self.only([run for run in self if run.purpose in (purposes or records.COUNTED)])
         left_out = Counter(run.purpose for run in self if run.id not in included.runs)
         if not left_out:
             return included, ""
         listed = " and ".join(
             f"{left_out[purpose]} {purpose} {'run' if left_out[purpose] == 1 else 'runs'}"
-            for purpose in PURPOSES
+            for purpose in records.PURPOSES
             if left_out[purpose]
         )
-        taken = ",".join(p for p in PURPOSES if p in {*left_out, *(purposes or COUNTED)})
+        wanted = {*left_out, *(purposes or records.COUNTED)}
+        taken = ",".join(purpose for purpose in records.PURPOSES if purpose in wanted)
         are = "are" if left_out.total() > 1 else "is"
         return included, f"{listed} {are} left out: purpose=[{taken}] takes them in"
 
@@ -278,8 +270,9 @@ class Catalogue:
         return read_metrics(list(self))
 
     def __repr__(self) -> str:
-        """Return the runs as a short table."""
-        return _runs_text(list(self), str(self.folder))
+        """Return the first few runs as a table of text, with the columns of a notebook's."""
+        title, table = _title_and_table(list(self), str(self.folder), _MOST_LINES)
+        return f"{title}\n{table.to_string(index=False)}" if len(table) else title
 
     def _repr_html_(self) -> str:
         """Return the runs as a notebook shows them."""
@@ -403,12 +396,6 @@ _IF_THEY_DIFFER = ("learner", "intervention", "seed")
 _CHOICES = ("dataset", "learner", "intervention", "method")
 
 
-def _runs_text(runs: Sequence[Run], folder: str) -> str:
-    """Return the first few runs as a table of text, with the columns that a notebook shows."""
-    title, table = _title_and_table(runs, folder, _MOST_LINES)
-    return f"{title}\n{table.to_string(index=False)}" if len(table) else title
-
-
 def _title_and_table(runs: Sequence[Run], folder: str, most: int) -> tuple[str, pd.DataFrame]:
     """Return a table of the first `most` runs, and a title that says how many there are in all."""
     import pandas as pd
@@ -457,18 +444,18 @@ _EACH = 0.15  # milliseconds to read a record
 _RECENT = 2.0  # seconds in which a file could change once more and bear the same time
 _PER_RUN = 10_000  # bytes of an index that are read at most, for each run
 _LEAST = 1 << 20  # bytes of an index that are read in any case
-_PLAIN, _NESTED = tuple(SUMMARY), "config"  # of which runs share the parts
+_PLAIN, _NESTED = tuple(records.SUMMARY), "config"  # of which runs share the parts
 Stamp = tuple[int, int, int, int]  # of a file: inode, bytes, when changed, when anything did (ns)
 Listed = dict[str, Any]  # the entries SUMMARY and WRITTEN; nothing of a run whose record is damaged
 
 
 def listed_runs(results: Path) -> list[Run]:
     """Return the runs of a folder by id, with the entries they are listed by, empty if damaged."""
-    refuse_pack(results)
+    records.refuse_pack(results)
     guard(results)
     folder = results / "runs"
     stamps = _stamps(folder)
-    parts = Parts()
+    parts = records.Parts()
     listed = _indexed(results / INDEX, stamps, parts)
     unread = [name for name in stamps if name not in listed]
     if len(unread) >= _SLOW:
@@ -498,14 +485,14 @@ def _stamps(folder: Path) -> dict[str, Stamp]:
     return dict(sorted(stamps.items()))
 
 
-def _summary(path: Path, stamp: Stamp, parts: Parts) -> Listed:
+def _summary(path: Path, stamp: Stamp, parts: records.Parts) -> Listed:
     """Return the entries of a run's record for the index; empty if it is damaged."""
     if not (record := read_environment(path, parts)):
         return {}
     return {**{name: record.get(name) for name in (*_PLAIN, _NESTED)}, WRITTEN: stamp[2] / 1e9}
 
 
-def _indexed(path: Path, stamps: Mapping[str, Stamp], parts: Parts) -> dict[str, Listed]:
+def _indexed(path: Path, stamps: Mapping[str, Stamp], parts: records.Parts) -> dict[str, Listed]:
     """Return the index's entries of the runs whose records have not changed since."""
     try:
         index = unsealed_json(read_bytes(path, _LEAST + _PER_RUN * len(stamps)))
@@ -513,16 +500,16 @@ def _indexed(path: Path, stamps: Mapping[str, Stamp], parts: Parts) -> dict[str,
         columns = zip(*(positions for _, positions, _ in runs.values()), strict=True)
         plain = [
             {
-                position: parts.shared(name, values[position], SUMMARY[name])[0]
+                position: parts.shared(name, values[position], records.SUMMARY[name])[0]
                 for position in set(at)
             }
             for name, at in zip(_PLAIN, columns, strict=True)
         ]
         configs = [config for _, _, config in runs.values()]
-        if not all(config.keys() >= NEEDED for config in configs):
+        if not all(config.keys() >= records.NEEDED for config in configs):
             return {}
         nested = {
-            part: parts.shared(part[0], values[part[1]], CONFIG[part[0]])[0]
+            part: parts.shared(part[0], values[part[1]], records.CONFIG[part[0]])[0]
             for part in {part for config in configs for part in config.items()}
         }
         return {

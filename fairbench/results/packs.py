@@ -20,30 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from fairbench.core import files
 from fairbench.core.errors import UserError
-from fairbench.core.files import (
-    RECORD,
-    TEXT,
-    UNREADABLE,
-    DamagedError,
-    atomic,
-    check_json,
-    check_memory,
-    is_file,
-    is_sealed,
-    make_private,
-    most_memory,
-    opened,
-    read_bytes,
-    read_table,
-    sha256,
-    unsealed_json,
-    write_bytes,
-)
-from fairbench.results import predictions
-from fairbench.results.cells import Store
+from fairbench.results import tables
 from fairbench.results.record import FILES, Parts, checked, refuse_pack
-from fairbench.results.runs import LAST, Run, read_environment
+from fairbench.results.runs import LAST, Run, Store, read_environment
 
 FORMAT, VERSION = "fairbench pack", 2
 MANIFEST = "manifest.json"
@@ -52,7 +33,7 @@ _RUN = re.compile(rf"runs/([0-9a-f]{{12}})/({'|'.join(map(re.escape, (*FILES, LA
 _SHARED = re.compile(r"(?:cells/([0-9a-z]{2})/(?=\1)|splits/|data/)([0-9a-z]{1,64})\.parquet")
 # What is stored becomes a few times as small; what becomes smaller than this is no results.
 _LEAST, _RATIO = 1 << 26, 100
-_ODD = (*UNREADABLE, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+_ODD = (*files.UNREADABLE, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 _BLOCK = 1 << 20
 
 
@@ -82,12 +63,13 @@ def pack(
     present = list(filter(store.has, wanted))
     left_out: set[str] = set()
     listed: list[dict[str, Any]] = []
-    with atomic(out, mode=0o600) as file:
+    with files.atomic(out, mode=0o600) as file:
         summed = _Summed(file)
         with zipfile.ZipFile(summed, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
             archive.comment = _MARK + b"0" * _DIGITS
             for name, content in _contents(runs, store, present, people, left_out):
-                listed.append({"path": name, "bytes": len(content), "sha256": sha256(content)})
+                sum_of_file = files.sha256(content)
+                listed.append({"path": name, "bytes": len(content), "sha256": sum_of_file})
                 archive.writestr(_entry(name), content)
             manifest = {
                 "format": FORMAT, "version": VERSION, "files": listed,
@@ -131,14 +113,14 @@ def _contents(
     for cell in cells:
         yield _shared(results, store.cell_path(cell), sealed=True)
     for split in sorted({str(run.environment["rows"]) for run in runs}):
-        if is_file(path := predictions.rows_path(results, split)):
-            if any(predictions.damaged_rows(results, split)):
+        if files.is_file(path := tables.rows_path(results, split)):
+            if any(tables.damaged_rows(results, split)):
                 raise _damaged(path)
             yield _shared(results, path)
     for data in sorted({str(run.environment["data"]) for run in runs}):
-        if is_file(path := predictions.people_path(results, data)):
+        if files.is_file(path := tables.people_path(results, data)):
             name, content = _shared(results, path, sealed=True)
-            about = predictions.description_in(read_table(path), data)
+            about = tables.description_in(files.read_table(path), data)
             if people or about["redistributable"]:
                 yield name, content
             else:
@@ -146,12 +128,12 @@ def _contents(
     for run in runs:
         for name in run.environment["files"]:
             yield f"runs/{run.id}/{name}", run.content(name)
-        yield f"runs/{run.id}/{LAST}", read_bytes(run.path / LAST)
+        yield f"runs/{run.id}/{LAST}", files.read_bytes(run.path / LAST)
 
 
 def _shared(results: Path, path: Path, *, sealed: bool = False) -> tuple[str, bytes]:
-    content = read_bytes(path, most_memory())
-    if sealed and not is_sealed(content):
+    content = files.read_bytes(path, files.most_memory())
+    if sealed and not files.is_sealed(content):
         raise _damaged(path)
     return path.relative_to(results).as_posix(), content
 
@@ -181,26 +163,26 @@ def unpack(file: Path, results: Path) -> tuple[int, int]:
     if file.is_dir():
         refuse_pack(file)  # of the last version
     with _reading(file):
-        handle = opened(file)
+        handle = files.opened(file)
     with open(handle, "rb") as stream:
         with _reading(file):
             archive = _checked_archive(stream)
-            files, written = _checked_manifest(archive, file, os.fstat(handle).st_size)
-            _check_runs(archive, files, written)
+            sums, written = _checked_manifest(archive, file, os.fstat(handle).st_size)
+            _check_runs(archive, sums, written)
         for run in written:
-            if read_environment(path := results / "runs" / run) and not _has(files, path / LAST):
+            if read_environment(path := results / "runs" / run) and not _has(sums, path / LAST):
                 raise UserError(
                     f"run {run} is in {results} already, and is not the same as in {file}: unpack "
                     "into another folder"
                 )
-        return _write(file, archive, files, written, results)
+        return _write(file, archive, sums, written, results)
 
 
-def _has(files: Mapping[str, str], path: Path) -> bool:
+def _has(sums: Mapping[str, str], path: Path) -> bool:
     """Say whether a file of a run is the one that is packed, by the sha256 of each."""
     try:
-        packed = files["/".join(path.parts[-3:])]
-        return sha256(read_bytes(path, most_memory())) == packed
+        packed = sums["/".join(path.parts[-3:])]
+        return files.sha256(files.read_bytes(path, files.most_memory())) == packed
     except OSError:
         return False
 
@@ -213,7 +195,7 @@ def _reading(file: Path) -> Iterator[None]:
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror or error}") from error
     except _ODD as error:
-        reason = error if isinstance(error, DamagedError) else "its content has another shape"
+        reason = error if isinstance(error, files.DamagedError) else "its content has another shape"
         raise UserError(
             f"{file} is no whole pack ({reason}): nothing of it is read; get it again, or pack the "
             "runs again"
@@ -225,14 +207,14 @@ def _checked_archive(stream: IO[bytes]) -> zipfile.ZipFile:
     size = os.fstat(stream.fileno()).st_size
     stream.seek(max(size - len(_MARK) - _DIGITS, 0))
     if stream.read(len(_MARK)) != _MARK:
-        raise DamagedError("it does not end as one")
+        raise files.DamagedError("it does not end as one")
     stream.seek(0)
     total = hashlib.sha256()
     for first in range(0, size - _DIGITS, _BLOCK):
         total.update(stream.read(min(_BLOCK, size - _DIGITS - first)))
     total.update(b"0" * _DIGITS)
     if stream.read() != total.hexdigest().encode():
-        raise DamagedError("it is not what was packed")
+        raise files.DamagedError("it is not what was packed")
     return zipfile.ZipFile(stream)
 
 
@@ -250,18 +232,18 @@ def _checked_manifest(
     """
     sizes = {entry.orig_filename: entry.file_size for entry in archive.infolist()}
     if len(sizes) < len(archive.infolist()):
-        raise DamagedError("a file is there twice")
+        raise files.DamagedError("a file is there twice")
     for entry in archive.infolist():
         name = entry.orig_filename
         if name != MANIFEST and not (_RUN.fullmatch(name) or _SHARED.fullmatch(name)):
-            raise DamagedError(f"{name[:60]!r} is no file of one")
+            raise files.DamagedError(f"{name[:60]!r} is no file of one")
         is_plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
         if not is_plain or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise DamagedError(f"{name} is no regular file that is packed as one is here")
-    check_json(text := _content(archive, MANIFEST, TEXT))
+            raise files.DamagedError(f"{name} is no regular file that is packed as one is here")
+    files.check_json(text := _content(archive, MANIFEST, files.TEXT))
     manifest = json.loads(text)
     if manifest["format"] != FORMAT:
-        raise DamagedError("its manifest is of another format")
+        raise files.DamagedError("its manifest is of another format")
     if manifest["version"] != VERSION:
         raise UserError(
             f"{file} is a pack of version {str(manifest['version'])[:20]}, and this fairbench "
@@ -269,11 +251,11 @@ def _checked_manifest(
         )
     del sizes[MANIFEST]
     if {entry["path"]: entry["bytes"] for entry in manifest["files"]} != sizes:
-        raise DamagedError("its manifest has other files, or other sizes")
+        raise files.DamagedError("its manifest has other files, or other sizes")
     if sum(sizes.values()) > _LEAST + _RATIO * size:
-        raise DamagedError(f"it unfolds to over {_RATIO} times its size: no results do")
+        raise files.DamagedError(f"it unfolds to over {_RATIO} times its size: no results do")
     for name, most in sizes.items():
-        check_memory(most, name)
+        files.check_memory(most, name)
     written = {str(run): int(time) for run, time in manifest["written"].items()}
     sums = {str(entry["path"]): str(entry["sha256"]) for entry in manifest["files"]}
     return sums, written
@@ -283,11 +265,11 @@ def _content(archive: zipfile.ZipFile, name: str, most: int, expected: str = "")
     """Return the content of a file of a pack, after comparing it with its sha256 if it has one."""
     size = archive.getinfo(name).file_size
     if size > most:
-        raise DamagedError(f"{name} is too long")
+        raise files.DamagedError(f"{name} is too long")
     with archive.open(name) as member:
         content = member.read(size)  # without a size, all that it unfolds to
-    if expected and sha256(content) != expected:
-        raise DamagedError(f"{name} is not what its manifest says")
+    if expected and files.sha256(content) != expected:
+        raise files.DamagedError(f"{name} is not what its manifest says")
     return content
 
 
@@ -299,20 +281,20 @@ def _check_runs(
     listed: dict[str, str] = {}
     for run, finished in written.items():
         name = f"runs/{run}/{LAST}"
-        content = _content(archive, name, RECORD, sums[name])
-        files = checked(unsealed_json(content), run, parts)["files"]
-        listed |= {f"runs/{run}/{file}": digest for file, digest in files.items()}
+        content = _content(archive, name, files.RECORD, sums[name])
+        listed_files = checked(files.unsealed_json(content), run, parts)["files"]
+        listed |= {f"runs/{run}/{file}": digest for file, digest in listed_files.items()}
         listed[name] = sums[name]
         if not 0 <= finished < 1 << 63:
-            raise DamagedError(f"run {run} was finished at no time")
+            raise files.DamagedError(f"run {run} was finished at no time")
     if listed != {name: of for name, of in sums.items() if name.startswith("runs/")}:
-        raise DamagedError("its runs have other files than their records list")
+        raise files.DamagedError("its runs have other files than their records list")
 
 
 def _write(
     file: Path,
     archive: zipfile.ZipFile,
-    files: Mapping[str, str],
+    sums: Mapping[str, str],
     written: Mapping[str, int],
     results: Path,
 ) -> tuple[int, int]:
@@ -321,29 +303,29 @@ def _write(
 
     def write(name: str, mode: int = 0o666) -> None:
         with _reading(file):
-            content = _content(archive, name, most_memory(), files[name])
-        write_bytes(results / name, content, mode=mode, lasting=False)
+            content = _content(archive, name, files.most_memory(), sums[name])
+        files.write_bytes(results / name, content, mode=mode, lasting=False)
 
     store = Store(results)
-    for name in files:
+    for name in sums:
         kind, stem = name.partition("/")[0], Path(name).stem
         if kind == "cells" and not store.intact(stem):
             write(name)
             cells += 1
-        elif kind == "splits" and not predictions.rows_stored(results, stem):
+        elif kind == "splits" and not tables.rows_stored(results, stem):
             write(name)
-        elif kind == "data" and predictions.stored_people(results, stem) is None:
-            make_private(results / "data")
+        elif kind == "data" and tables.stored_people(results, stem) is None:
+            files.make_private(results / "data")
             write(name, 0o600)
-        elif kind == "runs" and Path(name).name != LAST and not _has(files, results / name):
+        elif kind == "runs" and Path(name).name != LAST and not _has(sums, results / name):
             write(name)
     os.sync()
     for run in written:
         path = results / "runs" / run / LAST
-        if not _has(files, path):
+        if not _has(sums, path):
             runs += 1
             write(f"runs/{run}/{LAST}")
-            with open(opened(path), "rb") as record:
+            with open(files.opened(path), "rb") as record:
                 os.utime(record.fileno(), ns=(written[run], written[run]))
     os.sync()
     return runs, cells

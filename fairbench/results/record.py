@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from fairbench.core.errors import UserError
@@ -37,6 +36,18 @@ _ID = re.compile("[0-9a-z]{1,64}")
 def is_id(value: object) -> bool:
     """Say whether a value is an id of a cell, of data or of a split, which names its file."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def plain_id(text: str) -> str:
+    """Return an id unchanged, after checking that it may be part of a file's name.
+
+    Raises
+    ------
+    UserError : it may not: a stranger's files could name any path.
+    """
+    if not is_id(text):
+        raise UserError(f"{text[:60]!r} is no id of what is stored in a results folder")
+    return text
 
 
 def _is_name(value: object) -> bool:
@@ -137,15 +148,13 @@ def _is_protect(value: object) -> bool:
 
 
 # The parts of a configuration, and a check of each; the last ones are not in every version.
-CONFIG: Mapping[str, Check] = MappingProxyType(
-    {
-        **dict.fromkeys(GROUPS, _are_options),
-        "split": _is_split,
-        "seed": _is_count,
-        "consistency": _are_options,
-        "protect": _is_protect,
-    }
-)
+CONFIG: Mapping[str, Check] = {
+    **dict.fromkeys(GROUPS, _are_options),
+    "split": _is_split,
+    "seed": _is_count,
+    "consistency": _are_options,
+    "protect": _is_protect,
+}
 NEEDED = CONFIG.keys() - {"consistency", "protect"}
 
 
@@ -163,37 +172,31 @@ def _are_files(value: object) -> bool:
 
 
 # The entries of a record by which runs are listed and selected, beside its configuration.
-SUMMARY: Mapping[str, Check] = MappingProxyType(
-    {
-        "name": _is_text,
-        "choices": _are_choices,
-        "seed": _is_count,
-        "protect": _is_name,
-        "data": is_id,
-        "rows": is_id,
-        "purpose": _is_purpose_or_none,
-    }
-)
+SUMMARY: Mapping[str, Check] = {
+    "name": _is_text,
+    "choices": _are_choices,
+    "seed": _is_count,
+    "protect": _is_name,
+    "data": is_id,
+    "rows": is_id,
+    "purpose": _is_purpose_or_none,
+}
 # What else is read of it; the last ones are not in records of every version.
-_REST: Mapping[str, Check] = MappingProxyType(
-    {
-        "fingerprint": _is_text,
-        "files": _are_files,
-        "data_sha256": are_strings,
-        "versions": are_strings,
-        "python": _is_text,
-        "cpu": _is_text,
-    }
-)
-_LATER: Mapping[str, Check] = MappingProxyType(
-    {
-        "task": _are_numbers,
-        "cost": _are_numbers,
-        "git_commit": _is_text,
-        "git_dirty": lambda value: isinstance(value, bool),
-        "group_at_prediction": lambda value: isinstance(value, bool),
-    }
-)
+_REST: Mapping[str, Check] = {
+    "fingerprint": _is_text,
+    "files": _are_files,
+    "data_sha256": are_strings,
+    "versions": are_strings,
+    "python": _is_text,
+    "cpu": _is_text,
+}
+_LATER: Mapping[str, Check] = {
+    "task": _are_numbers,
+    "cost": _are_numbers,
+    "git_commit": _is_text,
+    "git_dirty": lambda value: isinstance(value, bool),
+    "group_at_prediction": lambda value: isinstance(value, bool),
+}
 
 
 class Parts:

@@ -1,41 +1,167 @@
-"""A finished run, read from its folder: configuration, metrics, predictions and origin.
+"""The cells and the runs of a results folder: where they lie, how they are written and read.
 
-Begin with :class:`Run`. The metrics of several runs are read together by :func:`read_metrics`.
+Begin with :class:`Run`, a finished run, read from its folder: configuration, metrics, predictions
+and origin. The metrics of several runs are read together by :func:`read_metrics`. Cells are one
+sealed Parquet file each, written atomically, locked while made (:class:`Store`). The folder of a
+run is written by :class:`RunWriter`: whole files, and last the one that lists them and their
+sha256.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import contextlib
+import json
+import platform
+import subprocess
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fairbench.core.files import (
-    TEXT,
-    UNREADABLE,
-    DamagedError,
-    half_of,
-    most_memory,
-    names_in,
-    read_bytes,
-    sha256,
-    table_within,
-    unsealed_json,
-)
+from fairbench.core import files
+from fairbench.core.errors import UserError, refused
+from fairbench.core.files import most_memory, read_bytes, set_aside, sha256
+from fairbench.core.locks import SILENCE, BusyError, locked
+from fairbench.core.text import csv_text
 from fairbench.results import record as records
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from numpy.typing import NDArray
 
-    from fairbench.results.predictions import People
+    from fairbench.data.dataset import Dataset
+    from fairbench.results.tables import People
 
 LAST = "environment.json"
 FIGURES = "figures"
 DRAWN = "manifest.json"  # in the folder of figures: their sha256, sealed
+_META = b"fairbench"  # the entry of a table's metadata that is ours
 WRITTEN = "written"  # index entry: when the record was written, in seconds since 1970
+
+
+# Cells.
+
+Columns: TypeAlias = "Mapping[str, NDArray[Any]]"
+
+
+class CorruptCellError(Exception):
+    """A cell file that cannot be read, or whose content is not what was written."""
+
+
+class BusyCellError(Exception):
+    """A cell that another process is computing."""
+
+
+@dataclass(frozen=True)
+class StoredCell:
+    """A cell read back: its columns, and what was noted when it was computed."""
+
+    columns: dict[str, NDArray[Any]]
+    notes: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Store:
+    """Cells and runs under one results folder; any number of processes may share it.
+
+    Attributes
+    ----------
+    root : the results folder.
+    wait_min : how many minutes to wait for the holder of a cell that shows no sign of life.
+    """
+
+    root: Path
+    wait_min: float = SILENCE / 60
+
+    def __post_init__(self) -> None:
+        """Let no link lead out of the folder, which is no pack."""
+        records.refuse_pack(self.root)
+        files.guard(self.root)
+
+    def cell_path(self, cell_id: str) -> Path:
+        """Return where a cell is kept."""
+        return self.root.joinpath("cells", cell_id[:2], f"{records.plain_id(cell_id)}.parquet")
+
+    def run_path(self, run_id: str) -> Path:
+        """Return the folder of a run."""
+        return self.root / "runs" / run_id
+
+    def has(self, cell_id: str) -> bool:
+        """Say whether the cell's file is there (its content is verified when it is read)."""
+        return files.is_file(self.cell_path(cell_id))
+
+    @contextlib.contextmanager
+    def lock(self, cell_id: str, *, wait: bool = True) -> Iterator[None]:
+        """Lock the cell while the block runs; the system frees the lock if the process is killed.
+
+        Raises
+        ------
+        BusyCellError : another process holds it, and `wait` is false.
+        UserError : the process that holds it seems to be dead; or no lock can be made.
+        """
+        path = self.root.joinpath("locks", f"{records.plain_id(cell_id)}.lock")
+        with contextlib.ExitStack() as stack:
+            try:
+                seconds = None if wait else 0.0
+                stack.enter_context(locked(path, seconds=seconds, silence=60 * self.wait_min))
+            except BusyError as error:
+                if not wait:
+                    raise BusyCellError(cell_id) from error
+                raise UserError(
+                    f"{path.stem} is being made by {error}: end it, or wait with "
+                    f"wait_min={2 * self.wait_min:g}"
+                ) from error
+            except OSError as error:
+                raise UserError(f"results cannot be kept: {refused(error)}") from error
+            yield
+
+    def write(self, cell_id: str, columns: Columns, notes: Mapping[str, Any]) -> None:
+        """Store a cell, whole or not at all."""
+        import pyarrow as pa  # slow to import: listing runs does without
+
+        meta = {"id": cell_id, "notes": dict(notes)}
+        table = pa.table({name: pa.array(values) for name, values in columns.items()})
+        table = table.replace_schema_metadata({_META: json.dumps(meta).encode()})
+        files.write_table(self.cell_path(cell_id), table)
+
+    def read(self, cell_id: str) -> StoredCell:
+        """Read and verify a cell.
+
+        Raises
+        ------
+        CorruptCellError : unreadable, another cell's, or changed since it was written.
+        """
+        import pyarrow as pa
+
+        path = self.cell_path(cell_id)
+        try:
+            table = files.read_table(path)
+            meta = json.loads(table.schema.metadata[_META])
+            columns = {name: table[name].to_numpy() for name in table.column_names}
+            is_this_cell = meta["id"] == cell_id
+            cell = StoredCell(columns, meta["notes"])
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            raise CorruptCellError(f"{path}: {' '.join(str(error).split())[:200]}") from error
+        if not is_this_cell:
+            raise CorruptCellError(f"{path}: the content is another cell's")
+        return cell
+
+    def intact(self, cell_id: str) -> bool:
+        """Say whether the cell is there and whole; a damaged file is set aside."""
+        if not self.has(cell_id):
+            return False
+        try:
+            self.read(cell_id)
+        except CorruptCellError:
+            set_aside(self.cell_path(cell_id), "the cell is computed again")
+            return False
+        return True
+
+
+# Runs.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,7 +209,7 @@ class Run:
             with records.reading(self.path / LAST):
                 entries = (*records.SUMMARY, "config")
                 if any(repr(record.get(name)) != repr(self.listed.get(name)) for name in entries):
-                    raise DamagedError("the record is not what was listed")
+                    raise files.DamagedError("the record is not what was listed")
         return record
 
     @property
@@ -154,9 +280,9 @@ class Run:
         """
         path = self.path / name
         with records.reading(path):
-            content = read_bytes(path, most_memory() if path.suffix == ".parquet" else TEXT)
+            content = read_bytes(path, most_memory() if path.suffix == ".parquet" else files.TEXT)
             if sha256(content) != self.environment.get("files", {}).get(name):
-                raise DamagedError("the content is not what was written")
+                raise files.DamagedError("the content is not what was written")
             return content
 
     def read_parquet(
@@ -173,9 +299,9 @@ class Run:
         path = self.path / f"{kind}.parquet"
         content = self.content(path.name)
         with records.reading(path):
-            table = table_within(content, str(path), columns or None, texts)
+            table = files.table_within(content, str(path), columns or None, texts)
             if len({*table.column_names}) < table.num_columns:
-                raise DamagedError("a column is there twice")
+                raise files.DamagedError("a column is there twice")
             return table
 
     @cached_property
@@ -199,7 +325,7 @@ class Run:
 
     def predictions(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return repeat, fold, part (2 is test), row and predictions of each row."""
-        from fairbench.results.predictions import read_predictions
+        from fairbench.results.tables import read_predictions
 
         table = self.read_parquet("predictions")
         with records.reading(self.path / "predictions.parquet"):
@@ -207,7 +333,7 @@ class Run:
 
     def people(self) -> People:
         """Return target and groups of every row of the data set."""
-        from fairbench.results.predictions import read_people
+        from fairbench.results.tables import read_people
 
         return read_people(self.results, str(self.environment["data"]))
 
@@ -226,7 +352,7 @@ class Run:
         ids = self.content("cells.txt").decode(errors="replace").split()
         with records.reading(self.path / "cells.txt"):
             if not all(map(records.is_id, ids)):  # they are parts of paths
-                raise DamagedError("an id of a cell is none")
+                raise files.DamagedError("an id of a cell is none")
         return ids
 
 
@@ -247,9 +373,9 @@ def read_environment(path: Path, parts: records.Parts | None = None) -> dict[str
     """
     try:
         return records.checked(
-            unsealed_json(read_bytes(path / LAST)), path.name, parts or records.Parts()
+            files.unsealed_json(read_bytes(path / LAST)), path.name, parts or records.Parts()
         )
-    except UNREADABLE:
+    except files.UNREADABLE:
         return {}
 
 
@@ -262,18 +388,18 @@ def damaged_files(run: Run) -> list[str]:
 
 def is_of_figures(name: str) -> bool:
     """Say whether a file of this name is one of those in a folder of figures."""
-    name = half_of(name) or name
+    name = files.half_of(name) or name
     return name == DRAWN or name.endswith(".png")
 
 
 def damaged_figures(run: Run) -> list[str]:
     """Return which of a run's figures are missing or not as they were drawn."""
-    present = {*names_in(run.figures)[0]} - {DRAWN}
+    present = {*files.names_in(run.figures)[0]} - {DRAWN}
     try:
-        drawn: dict[str, str] = unsealed_json(read_bytes(run.figures / DRAWN))["files"]
+        drawn: dict[str, str] = files.unsealed_json(read_bytes(run.figures / DRAWN))["files"]
         if not records.are_strings(drawn) or any(Path(name).name != name for name in drawn):
-            raise DamagedError("no list of files in the folder")
-    except UNREADABLE:
+            raise files.DamagedError("no list of files in the folder")
+    except files.UNREADABLE:
         return sorted({*present, DRAWN})
     return [name for name in sorted({*present, *drawn}) if not _intact(run.figures / name, drawn)]
 
@@ -295,3 +421,170 @@ def read_metrics(runs: Sequence[Run]) -> pd.DataFrame:
         with records.reading(run.path / "metrics.parquet"):
             tables[run.id] = checked_metrics(run.read_parquet("metrics", TEXTS), own=True)
     return joined(tables)
+
+
+_AGAIN, _DRAWN_AGAIN = "it is made again from the cells", "they are drawn again"
+
+
+class RunWriter(Run):
+    """A run that is being made, and its folder; its record may be written while it is in use."""
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """The record as it is now; empty if the run is not finished."""
+        return read_environment(self.path)
+
+    def is_finished(self, fingerprint: str) -> bool:
+        """Say whether the run is finished, complete, and made from the same cells and code.
+
+        Damaged files are set aside, also those that several runs share.
+        """
+        from fairbench.results import tables
+
+        environment = self.environment
+        if not environment and files.is_file(self.path / LAST):  # or one of an earlier version
+            set_aside(self.path / LAST, _AGAIN)
+        if environment.get("fingerprint") != fingerprint:
+            return False
+        shared = (
+            tables.rows_stored(self.results, environment["rows"]),
+            tables.stored_people(self.results, environment["data"]) is not None,
+        )
+        damaged = damaged_files(self)
+        for name in damaged if all(shared) else ():
+            set_aside(self.path / name, _AGAIN)
+        return all(shared) and not damaged
+
+    def highest_purpose(self, asked: str) -> str:
+        """Return the purpose of the run: that of its record or the `asked` one, if that is higher.
+
+        A run that was made as a demo or while tuning becomes a study when it is run as one.
+        """
+        return max(asked, self.purpose, key=records.PURPOSES.index) if self.environment else asked
+
+    def note_purpose(self, asked: str) -> None:
+        """Note the `asked` purpose in the record of a finished run, if it is the higher one."""
+        record = self.environment
+        if (purpose := self.highest_purpose(asked)) != self.purpose:
+            with Store(self.results).lock(self.id):
+                seal_run(self.path, {**record, "purpose": purpose}, record["files"])
+
+    def has_figures(self) -> bool:
+        """Say whether the run's figures are there and whole; damaged ones are set aside."""
+        if not files.is_folder(self.figures):
+            return False
+        if damaged_figures(self):
+            set_aside(self.figures, _DRAWN_AGAIN)
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def drawing(self) -> Iterator[Path]:
+        """Yield a folder that becomes the run's figures when the block succeeds."""
+        folder = self.figures.with_name(f".{FIGURES}.{files.token()}.tmp")
+        with files.naming(self.figures), self._alone():
+            files.make_folder(folder)
+            try:
+                yield folder
+                names = files.names_in(folder)[0]
+                drawn = {name: sha256(read_bytes(folder / name, most_memory())) for name in names}
+                files.write_text(folder / DRAWN, files.sealed_json({"files": drawn}, indent=1))
+                with contextlib.suppress(OSError):  # another process has drawn the same ones
+                    files.rename(folder, FIGURES)
+            finally:
+                files.remove_folder(folder, is_of_figures)
+
+    def remove_figures(self) -> None:
+        """Remove the run's figures; a folder that holds anything else is set aside."""
+        if not files.remove_folder(self.figures, is_of_figures):
+            set_aside(self.figures, _DRAWN_AGAIN)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Lock the folder, and remove the half-drawn figures of processes that were killed."""
+        with Store(self.results).lock(self.id):
+            for name in files.names_in(self.path)[1]:
+                if files.half_of(name) == FIGURES:
+                    files.remove_folder(self.path / name, is_of_figures)
+            yield
+
+    def write(
+        self,
+        config: Mapping[str, Any],
+        cells: Sequence[str],
+        tables: Mapping[str, pd.DataFrame],
+        dataset: Dataset,
+        environment: dict[str, Any],
+    ) -> None:
+        """Write every file atomically; under a lock, so that one process writes all of them.
+
+        Parameters
+        ----------
+        tables : the ``metrics``, the ``summary`` of their means over repeats, ``predictions``.
+        """
+        import pyarrow as pa
+
+        from fairbench.results.tables import stored_predictions, write_people
+
+        write_people(self.results, dataset)
+        predictions, rows = stored_predictions(self.results, tables["predictions"])
+        metrics = pa.Table.from_pandas(tables["metrics"], preserve_index=False)
+        contents = {
+            "config.yaml": config_text(config).encode(),
+            "cells.txt": "".join(f"{cell}\n" for cell in cells).encode(),
+            "summary.csv": csv_text(tables["summary"]).encode(),
+            "metrics.parquet": files.parquet_bytes(metrics),
+            "predictions.parquet": predictions,
+        }
+        record = {**environment, "data": dataset.digest, "rows": rows, "config": config}
+        with self._alone():
+            files.write_files(self.path, contents)
+            sums = {name: sha256(contents[name]) for name in records.FILES}
+            seal_run(self.path, record, sums)
+
+
+def seal_run(path: Path, known: Mapping[str, Any], sums: Mapping[str, str] | None = None) -> None:
+    """Write the file that marks a run as finished: its record, with the sha256 of its files.
+
+    Parameters
+    ----------
+    path : the folder of the run.
+    known : the record without ``files``.
+    sums : name -> sha256; by default computed of the files that are there.
+    """
+    if sums is None:
+        present = [path / name for name in records.FILES if files.is_file(path / name)]
+        sums = {file.name: sha256(read_bytes(file, most_memory())) for file in present}
+    record = files.sealed_json({**known, "files": sums}, indent=1)
+    files.write_bytes(path / LAST, record.encode(), shows=True)
+
+
+@lru_cache(maxsize=1)
+def machine() -> dict[str, Any]:
+    """Return the facts about this machine and checkout that can affect a result."""
+    return {"python": platform.python_version(), "cpu": _cpu_model(), **_git()}
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _git() -> dict[str, Any]:
+    """Return commit and dirtiness of the checkout; empty outside one."""
+
+    def ask(*words: str) -> str:
+        result = subprocess.run(
+            ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        )
+        return result.stdout.strip()
+
+    try:
+        dirty = bool(ask("status", "--porcelain", "--untracked-files=no"))
+        return {"git_commit": ask("rev-parse", "HEAD"), "git_dirty": dirty}
+    except (OSError, subprocess.CalledProcessError):
+        return {}

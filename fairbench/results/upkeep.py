@@ -17,28 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairbench.core import files
 from fairbench.core.errors import UserError, warn
-from fairbench.core.files import (
-    TEXT,
-    entry,
-    half_of,
-    holds_only,
-    is_aside,
-    is_file,
-    is_folder,
-    names_in,
-    opened,
-    read_bytes,
-    read_text,
-    remove_folder,
-    write_text,
-)
-from fairbench.core.files import remove as remove_file
 from fairbench.core.locks import working
 from fairbench.core.text import digest
-from fairbench.results.cells import Store
 from fairbench.results.record import FILES, is_id
-from fairbench.results.runs import FIGURES, LAST, Run, is_of_figures, read_environment
+from fairbench.results.runs import FIGURES, LAST, Run, Store, is_of_figures, read_environment
 
 _OUTCOMES = "outcomes.json"  # how each job ended
 _NAME = "sweep.json"  # holds the name of the sweep
@@ -94,8 +78,8 @@ def keep_sweep(folder: Path, name: str, outcomes: Sequence[Mapping[str, Any]]) -
     outcomes : one mapping for each job: its words as ``job``, a ``status``, the id of its ``run``
         and a message.
     """
-    write_text(folder / _NAME, json.dumps({"name": name}))
-    write_text(folder / _OUTCOMES, json.dumps(outcomes, indent=1))
+    files.write_text(folder / _NAME, json.dumps({"name": name}))
+    files.write_text(folder / _OUTCOMES, json.dumps(outcomes, indent=1))
 
 
 def read_sweeps(results: Path, parts: Sequence[str]) -> list[Sweep]:
@@ -109,8 +93,8 @@ def read_sweeps(results: Path, parts: Sequence[str]) -> list[Sweep]:
     """
     sweeps = []
     parent = results / "sweeps"
-    for folder in (parent / name for name in names_in(parent)[1]):
-        if is_file(folder / _OUTCOMES):
+    for folder in (parent / name for name in files.names_in(parent)[1]):
+        if files.is_file(folder / _OUTCOMES):
             try:
                 sweeps.append(_read_sweep(folder, parts))
             except (OSError, ValueError, KeyError, TypeError):
@@ -120,10 +104,10 @@ def read_sweeps(results: Path, parts: Sequence[str]) -> list[Sweep]:
 
 def _read_sweep(folder: Path, parts: Sequence[str]) -> Sweep:
     """Return the sweep of a folder; older folders have the words of jobs instead of a name."""
-    outcomes = json.loads(read_bytes(folder / _OUTCOMES, TEXT))
+    outcomes = json.loads(files.read_bytes(folder / _OUTCOMES, files.TEXT))
     runs = dict.fromkeys(str(row["run"]) for row in outcomes if row["status"] == "finished")
-    if is_file(folder / _NAME):
-        name = str(json.loads(read_bytes(folder / _NAME))["name"])
+    if files.is_file(folder / _NAME):
+        name = str(json.loads(files.read_bytes(folder / _NAME))["name"])
     else:
         name = _name_of_jobs((str(row.get("job", "")) for row in outcomes), parts)
     return Sweep(name, tuple(runs))
@@ -166,7 +150,7 @@ def note_begun(store: Store, runs: Iterable[str], cells: Iterable[str]) -> Path:
     """
     path = store.root / "begun" / f"{digest(sorted(runs))}.txt"
     with contextlib.suppress(OSError):
-        write_text(path, "".join(f"{cell}\n" for cell in cells))
+        files.write_text(path, "".join(f"{cell}\n" for cell in cells))
     return path
 
 
@@ -197,10 +181,10 @@ def garbage_of_runs(store: Store, runs: Sequence[Run]) -> list[Garbage]:
     ids = {run.id for run in runs}
     needed = set(_cells_of_runs(store.root, ids))
     for note in _files(store.root / "begun", ".txt"):
-        needed |= set(read_text(note, TEXT).split())
+        needed |= set(files.read_text(note, files.TEXT).split())
     cells = dict.fromkeys(cell for run in runs for cell in cells_of(run) if cell not in needed)
     read = {run.environment.get(key) for run in runs for key in ("rows", "data")}
-    paths = [path for path in map(store.cell_path, cells) if is_file(path)]
+    paths = [path for path in map(store.cell_path, cells) if files.is_file(path)]
     return [
         *(_garbage(run.path, RUN) for run in runs),
         *(_garbage(path, OWN_CELL) for path in paths),
@@ -222,21 +206,25 @@ def remove(found: Iterable[Garbage]) -> None:
         if garbage.kind == RUN:
             # Its record first: if interrupted, no finished run is left.
             with contextlib.suppress(OSError):  # no right to
-                remove_file(garbage.path / LAST)
-                remove_folder(garbage.path / FIGURES, is_of_figures)
-                remove_folder(garbage.path, lambda name: (half_of(name) or name) in FILES)
-        elif is_folder(garbage.path):
-            remove_folder(garbage.path, is_of_figures)
+                files.remove(garbage.path / LAST)
+                files.remove_folder(garbage.path / FIGURES, is_of_figures)
+                files.remove_folder(garbage.path, _is_of_run)
+        elif files.is_folder(garbage.path):
+            files.remove_folder(garbage.path, is_of_figures)
         else:
             with contextlib.suppress(OSError):  # no right to
-                remove_file(garbage.path)
+                files.remove(garbage.path)
+
+
+def _is_of_run(name: str) -> bool:
+    return (files.half_of(name) or name) in FILES
 
 
 def _unneeded(store: Store) -> Iterator[Garbage]:
     """Yield cells, rows and people that no run needs, and the notes of runs that have ended."""
     needed = set(_cells_of_runs(store.root))
     for note in _files(store.root / "begun", ".txt"):
-        begun = set(read_text(note, TEXT).split())
+        begun = set(files.read_text(note, files.TEXT).split())
         if not all(map(is_id, [note.stem, *begun])):
             continue  # no note of ours
         if begun <= needed or _is_older(note, time.time() - 3600 * BEGUN):
@@ -264,17 +252,17 @@ def _cells_of_runs(results: Path, without: Collection[str] = ()) -> Iterator[str
         cells_of_begun = folder / "cells.txt"
         if run.environment:
             yield from run.cells()
-        elif is_file(cells_of_begun):
-            yield from read_text(cells_of_begun, TEXT).split()
+        elif files.is_file(cells_of_begun):
+            yield from files.read_text(cells_of_begun, files.TEXT).split()
 
 
 def _folders(folder: Path) -> list[Path]:
-    return [folder / name for name in names_in(folder)[1]]
+    return [folder / name for name in files.names_in(folder)[1]]
 
 
 def _files(folder: Path, ending: str) -> list[Path]:
     """Return the files of a folder whose names have an ending, except half-written files."""
-    names = names_in(folder)[0]
+    names = files.names_in(folder)[0]
     return [folder / name for name in names if name.endswith(ending) and not name.startswith(".")]
 
 
@@ -305,7 +293,7 @@ def _is_stored(path: Path) -> bool:
     After a loss of power some files hold nothing but zeros.
     """
     try:
-        with open(opened(path), "rb") as file:
+        with open(files.opened(path), "rb") as file:
             return is_id(path.stem) and file.read(len(_PARQUET)) in (_PARQUET, bytes(4), b"")
     except OSError:
         return False
@@ -316,29 +304,29 @@ def _leftovers(results: Path) -> Iterator[Garbage]:
     waiting = [(results, 0)]
     while waiting:
         parent, depth = waiting.pop()
-        files, folders, _ = names_in(parent)
-        for name in files:
-            if half_of(name) or is_aside(name):
-                yield _garbage(parent / name, _ASIDE if is_aside(name) else "half file")
+        here, folders, _ = files.names_in(parent)
+        for name in here:
+            if files.half_of(name) or files.is_aside(name):
+                yield _garbage(parent / name, _ASIDE if files.is_aside(name) else "half file")
         for name in folders:
-            if half_of(name) != FIGURES and not is_aside(name):
+            if files.half_of(name) != FIGURES and not files.is_aside(name):
                 waiting += [(parent / name, depth + 1)] if depth < _DEEPEST else []
-            elif holds_only(parent / name, is_of_figures):
-                yield _garbage(parent / name, _ASIDE if is_aside(name) else "half-drawn figures")
+            elif files.holds_only(parent / name, is_of_figures):
+                yield _garbage(parent / name, _ASIDE if files.is_aside(name) else _HALF_DRAWN)
 
 
-_ASIDE = "damaged, set aside"
+_ASIDE, _HALF_DRAWN = "damaged, set aside", "half-drawn figures"
 
 
 def _garbage(path: Path, kind: str) -> Garbage:
     """Return a file or a folder of files as garbage, with its size."""
-    inside = [path / name for name in names_in(path)[0]] if is_folder(path) else []
+    inside = [path / name for name in files.names_in(path)[0]] if files.is_folder(path) else []
     return Garbage(
-        path, kind, sum(about.st_size for about in map(entry, inside or [path]) if about)
+        path, kind, sum(about.st_size for about in map(files.entry, inside or [path]) if about)
     )
 
 
 def _is_older(path: Path, before: float) -> bool:
     """Say whether a file was last changed before a time."""
-    about = entry(path)  # None if the process that was writing it has renamed it
+    about = files.entry(path)  # None if the process that was writing it has renamed it
     return about is not None and about.st_mtime <= before

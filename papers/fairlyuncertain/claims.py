@@ -48,8 +48,8 @@ from fairbench.metrics.regression import (
 )
 from fairbench.metrics.uncertainty import Spread, feature_shift, keep_weights, spread_diagram
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.predictions import TEST
 from fairbench.results.runs import Run
+from fairbench.results.tables import TEST
 
 EXPERIMENTS = {"test": EXPERIMENT, "validation": VALIDATION}
 WHOM_METHODS = ("random", "ensemble", "selective_ensemble", "self_consistency", "binomial_nll")

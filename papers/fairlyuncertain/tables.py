@@ -30,7 +30,7 @@ from fairbench.metrics.probability import log_loss_rows, nll_of_sd
 from fairbench.metrics.registry import BINARY, binary_confusion, error_rate, metrics_of, total
 from fairbench.metrics.regression import normal_nll_rows
 from fairbench.metrics.uncertainty import keep_weights
-from fairbench.results.predictions import TEST
+from fairbench.results.tables import TEST
 
 REPEATS = 10  # splits behind every printed number
 MANY = 40  # splits of ours, where those behind a printed number are one draw of many

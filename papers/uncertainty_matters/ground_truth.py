@@ -37,7 +37,7 @@ from fairbench.experiments.configuration import plain
 from fairbench.experiments.contracts import Study
 from fairbench.metrics.group import difference
 from fairbench.metrics.registry import accuracy, binary_confusion, total, true_positive_rate
-from fairbench.results.cells import Store
+from fairbench.results.runs import Store
 
 # The 13 algorithms of Table 12.1, as choices of this project's learners and interventions.
 

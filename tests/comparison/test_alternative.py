@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.alternative import coverage
 from fairbench.comparison.alternative import Searched, compare_models, gap_named
-from fairbench.comparison.runs import SharedRows
+from fairbench.comparison.choice import SharedRows
 from fairbench.core.errors import UserError
 
 PARITY = gap_named("statistical_parity")

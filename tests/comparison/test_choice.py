@@ -5,8 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairbench.comparison.choice import _estimates, choose_among
-from fairbench.comparison.runs import Shared, SharedRows, minimised_metric
+from fairbench.comparison.choice import (
+    Shared,
+    SharedRows,
+    _estimates,
+    choose_among,
+    minimised_metric,
+)
 
 PEOPLE, SPLITS = 400, 10
 

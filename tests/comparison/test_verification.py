@@ -7,7 +7,7 @@ import pytest
 
 from fairbench.core.errors import UserError
 from fairbench.core.fingerprint import ROOT
-from fairbench.experiments.verification import compare, recompose
+from fairbench.experiments.pipeline import compare, recompose
 from fairbench.results.catalogue import Catalogue
 from tests.studies import sealed_record
 

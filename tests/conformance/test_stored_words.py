@@ -1,7 +1,7 @@
 """What a record says becomes words, commands and configurations in two modules, and nowhere else.
 
 `experiments/configuration.py` compares what is stored with the components that are installed, and
-writes it as words; `experiments/verification.py` composes a stored run from that. A module that
+writes it as words; `experiments/pipeline.py` composes a stored run from that. A module that
 reads runs has no other way: what it composes, joins to a command, imports or reads as YAML is in
 the table below, with where that comes from.
 """
@@ -21,7 +21,7 @@ MAKES = (
     "shlex.join", "yaml.compose", "yaml.load", "yaml.safe_load",
 )  # fmt: skip
 ENDINGS = (".yaml", ".yml", ".py")
-GATE = {"experiments/configuration.py", "experiments/verification.py"}
+GATE = {"experiments/configuration.py", "experiments/pipeline.py"}
 # Of all others, what the text is that they do this with.
 ELSEWHERE = {
     "__init__.py": "the package's own names",

@@ -17,7 +17,7 @@ from fairbench.core import errors, locks
 from fairbench.core.errors import UserError, warn
 from fairbench.core.files import unsealed_json
 from fairbench.core.locks import BusyError, JsonFile, alone, held, locked, using, working
-from fairbench.results.cells import BusyCellError, Store
+from fairbench.results.runs import BusyCellError, Store
 from tests.harness import ROOT
 
 USER = """

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.choice import choose_run
-from fairbench.comparison.runs import Bound, SharedRows, minimised_metric
+from fairbench.comparison.choice import (
+    Bound,
+    SharedRows,
+    choose_among,
+    minimised_metric,
+    read_shared,
+)
 from fairbench.core.errors import UserError
 from fairbench.core.text import number
 from fairbench.evaluation.summary import headlines
@@ -48,7 +53,7 @@ def results(tmp_path_factory):
 def made(results, split, metric="equalized_odds", bounds=LOOSE, **options):
     folder, ids = results
     runs = [Catalogue(folder).one(id_) for id_ in ids[split]]
-    return choose_run(runs, minimised_metric(metric), bounds, **options)
+    return choose_among(read_shared(runs), minimised_metric(metric), bounds, **options)
 
 
 @pytest.mark.thorough
@@ -111,7 +116,7 @@ def test_runs_that_weigh_their_rows_are_refused(results):
     runs = [Catalogue(folder).one(id_) for id_ in ids["one"]]
     runs[1].config["evaluator"]["weights"] = True
     with pytest.raises(UserError, match=f"1 of these runs, such as {runs[1].id}, weigh"):
-        choose_run(runs, minimised_metric("error_rate"), ())
+        choose_among(read_shared(runs), minimised_metric("error_rate"), ())
 
 
 @pytest.mark.parametrize(

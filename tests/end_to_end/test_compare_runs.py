@@ -10,9 +10,9 @@ from fairbench.cli.main import run_command
 from fairbench.comparison.runs import (
     Settings,
     compare_pair,
+    every_pair,
     load_predictions,
     observed_values,
-    outperformance,
     typical_repeat,
 )
 from fairbench.core.errors import UserError
@@ -123,7 +123,7 @@ def test_same_comparison_twice_is_the_same(results):
 
 def test_matrix_holds_both_directions(results):
     runs = [load(results, name) for name in ("lr", "nb")]
-    matrix = outperformance(runs, Settings())
+    matrix = every_pair(runs, Settings()).outperforms
     events = compare_pair(*runs, Settings()).events().median()  # of one comparison
     assert matrix[0, 1] == events["A >> B"]
     assert matrix[1, 0] == events["B >> A"]

@@ -13,9 +13,7 @@ import pytest
 
 from benchmarks.stored import configured, copied
 from fairbench.core.files import read_table, sealed_json, write_table
-from fairbench.results.cells import Store
-from fairbench.results.run_writer import seal_run
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, Store, seal_run
 from tests.harness import fairbench, ran, run_folder
 
 RUN = ("split.repeats=2", "dataset.n_samples=300", "tracking=none", "figures=false")

@@ -8,9 +8,7 @@ from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.experiments.execute import Execution, InProcessExecutor, carry_out, plan_run
 from fairbench.results.catalogue import Catalogue, listed_runs
-from fairbench.results.cells import Store
-from fairbench.results.run_writer import seal_run
-from fairbench.results.runs import Run, read_environment
+from fairbench.results.runs import Run, Store, read_environment, seal_run
 from fairbench.results.upkeep import note_begun
 from tests.harness import configuration
 

@@ -48,7 +48,7 @@ def load(results, name):
 
 
 def ratios(results, **options):
-    return VarianceRatios(CONF, Catalogue(results[0]), RELATIVE.objectives, **options)
+    return VarianceRatios(CONF, Catalogue(results[0]), replace(RELATIVE, **options))
 
 
 def by_hand(results, name):
@@ -74,7 +74,7 @@ def test_ratio_is_that_of_the_halves_by_hand(results):
     expected = by_hand(results, "half_lr") / by_hand(results, "half_svm")
     run_ = load(results, "lr")
     np.testing.assert_allclose(ratios(results).ratios_of_rates(run_), expected)
-    assert ratios(results, per="mean")(run_) == pytest.approx(expected.mean())
+    assert ratios(results, rho_per="mean")(run_) == pytest.approx(expected.mean())
     np.testing.assert_allclose(ratios(results)(run_), expected.mean(axis=0)[:, None])
 
 
@@ -118,7 +118,7 @@ def test_the_page_has_fractions_and_ratios(results):
     assert "(run B, variance ratio" in printed
     assert "pairs of rows as the smaller of the two" in printed
     run_command(["compare", *words, "rho_per=group", "paired=false", f"results={folder}"])
-    (first, *others) = ratios(results, per="group")(load(results, "lr")).ravel()
+    (first, *others) = ratios(results, rho_per="group")(load(results, "lr")).ravel()
     printed = " ".join(page.read_text().split())
     assert f"variance ratio {first:.3f}/{others[0]:.3f}" in printed
 

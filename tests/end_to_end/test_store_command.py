@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbench.core.locks import using
-from fairbench.results.cells import Store
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, Store
 from tests import warm
 from tests.harness import command, fairbench, ran, run_folder, run_py, verb
 

@@ -14,8 +14,7 @@ from benchmarks.faults.servers import server
 from benchmarks.stored import configured, copied
 from fairbench.core.locks import locked
 from fairbench.evaluation.summary import summarise
-from fairbench.results.run_writer import seal_run
-from fairbench.results.runs import Run
+from fairbench.results.runs import Run, seal_run
 from fairbench.results.upkeep import Sweep, keep_sweep
 from fairbench.tracking.database import TrackingError, is_damaged, local
 from fairbench.tracking.entries import (

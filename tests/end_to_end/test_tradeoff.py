@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.runs import load_predictions
-from fairbench.comparison.tradeoff_runs import candidates, part_names, run_points
+from fairbench.comparison.runs import candidates, load_predictions, part_names, run_points
 from fairbench.core.errors import UserError
 from fairbench.evaluation.table import values_of
 from fairbench.experiments.execute import carry_out

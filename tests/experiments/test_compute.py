@@ -32,7 +32,7 @@ from fairbench.experiments.compute import (
 from fairbench.experiments.contracts import Capabilities, cells_of
 from fairbench.experiments.execute import carry_out
 from fairbench.experiments.pipeline import ensure
-from fairbench.results.cells import Store
+from fairbench.results.runs import Store
 from tests.harness import TINY, configuration
 from tests.studies import Recorder, folds_of, study
 

@@ -6,8 +6,7 @@ import pandas as pd
 
 from benchmarks.stored import configured, copied
 from fairbench.experiments.execute import carry_out
-from fairbench.results.run_writer import seal_run
-from fairbench.results.runs import read_environment
+from fairbench.results.runs import read_environment, seal_run
 from tests.harness import configuration
 
 

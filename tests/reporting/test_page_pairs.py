@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fairbench.cli.main import run_command
-from fairbench.comparison.runs import Settings, load_predictions, outperformance
-from fairbench.comparison.tradeoff_runs import run_points
+from fairbench.comparison.runs import Settings, every_pair, load_predictions, run_points
 from fairbench.inference.comparing import points
 from fairbench.inference.selection import ranking
 from fairbench.reporting.document.html import to_html
@@ -79,7 +78,7 @@ def test_pairs_and_ranks_are_those_of_the_stored_runs_compared(results, of_block
     ids = [row[2].link.removeprefix("#run-") for row in table.rows]
     runs = [load_predictions(Run(results / "runs" / id_)) for id_ in ids]
     settings = Settings(("accuracy", result.gap), (0.01, 0.01), draws=DRAWS)
-    expected = outperformance(runs, settings)
+    expected = every_pair(runs, settings).outperforms
     shown = np.array([[c.value for c in row[5:]] for row in table.rows], float)
     # Draws differ with the order of a pair: eight standard errors of a probability of one half.
     np.testing.assert_allclose(shown, expected, atol=8 * 0.5 / np.sqrt(DRAWS))

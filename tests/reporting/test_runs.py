@@ -39,8 +39,8 @@ from fairbench.reporting.runs import (
     tradeoff_document,
 )
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.cells import Store
-from fairbench.results.predictions import Description
+from fairbench.results.runs import Store
+from fairbench.results.tables import Description
 from fairbench.tracking.entries import (
     RUN,
     VERSION,

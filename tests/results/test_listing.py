@@ -13,8 +13,7 @@ from fairbench.core.files import sealed_json, unsealed_json
 from fairbench.results import catalogue as listing
 from fairbench.results.catalogue import Catalogue, labels
 from fairbench.results.record import GROUPS
-from fairbench.results.run_writer import seal_run
-from fairbench.results.runs import read_environment
+from fairbench.results.runs import read_environment, seal_run
 from tests.studies import RECORD, sealed_record
 
 

@@ -15,9 +15,8 @@ from fairbench.core.errors import UserError
 from fairbench.core.files import sealed_json
 from fairbench.core.text import csv_text, read_csv
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.predictions import _rows, people_path, read_people, write_people
-from fairbench.results.run_writer import RunWriter, seal_run
-from fairbench.results.runs import Run, read_environment
+from fairbench.results.runs import Run, RunWriter, read_environment, seal_run
+from fairbench.results.tables import _rows, people_path, read_people, write_people
 from tests.studies import RECORD
 
 KNOWN = configured(RECORD, {"learner.rate": 1e-5})
@@ -95,12 +94,12 @@ def test_a_damaged_file_is_named(folder, name):
 
 def test_a_run_is_finished_while_all_its_files_are_whole(folder, capsys):
     writer = RunWriter(folder.path)
-    assert writer.finished("x")
-    assert not writer.finished("other code")
+    assert writer.is_finished("x")
+    assert not writer.is_finished("other code")
     (folder.path / "summary.csv").write_text("x")
-    assert not writer.finished("x")
+    assert not writer.is_finished("x")
     assert "summary.csv is not as it was written: set aside as" in capsys.readouterr().err
-    assert not writer.finished("x")
+    assert not writer.is_finished("x")
     assert not capsys.readouterr().err  # it is missing now, and said once
 
 
@@ -109,7 +108,7 @@ def test_a_run_is_not_finished_without_what_runs_share(folder, shared):
     (path,) = (folder.results / shared).iterdir()
     path.write_bytes(path.read_bytes()[:-1])
     _rows.cache_clear()
-    assert not RunWriter(folder.path).finished("x")
+    assert not RunWriter(folder.path).is_finished("x")
     assert [file.name.startswith(f"{path.name}.damaged-") for file in path.parent.iterdir()]
 
 
@@ -118,7 +117,7 @@ def test_a_run_whose_record_is_damaged_is_left_out_and_named(folder, capsys):
     path.write_text(path.read_text().replace('"fingerprint": "x"', '"fingerprint": "y"'))
     assert not Catalogue(folder.results).runs
     assert f"left out of {folder.results / 'runs'}: {RUN}" in capsys.readouterr().err
-    assert not RunWriter(folder.path).finished("y")
+    assert not RunWriter(folder.path).is_finished("y")
 
 
 def test_a_strangers_folder_names_no_other_path(folder):

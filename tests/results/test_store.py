@@ -22,7 +22,7 @@ from fairbench.core.files import (
     write_table,
     write_text,
 )
-from fairbench.results.cells import CorruptCellError, Store
+from fairbench.results.runs import CorruptCellError, Store
 from tests.harness import ROOT
 
 ID, OTHER = "ab" * 10, "cd" * 10
@@ -222,7 +222,7 @@ def test_a_seal_covers_every_bit_of_a_text():
 HOLD = """
 import sys
 from pathlib import Path
-from fairbench.results.cells import Store
+from fairbench.results.runs import Store
 with Store(Path(sys.argv[1])).lock(sys.argv[2]):
     print("held", flush=True)
     sys.stdin.readline()

@@ -14,7 +14,7 @@ from fairbench.evaluation.table import IN_STRATUM, STANDARDISED, STATISTICS
 from fairbench.metrics.registry import declared
 from fairbench.results import tables as tables_of_runs
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.run_writer import RunWriter
+from fairbench.results.runs import RunWriter
 from fairbench.results.tables import upgraded
 from tests.results.test_run_folder import PREDICTIONS
 from tests.studies import RECORD

@@ -39,7 +39,7 @@ from fairbench.cli.tuning import dimension, judged, options_shown, show_end, typ
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.comparison import alternative as comparison
 from fairbench.comparison.alternative import Alternative, Row
-from fairbench.comparison.runs import read_shared, shared_rows
+from fairbench.comparison.choice import read_shared, shared_rows
 from fairbench.components import conf_folders
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word, option
@@ -420,10 +420,9 @@ class Asked:
             plan_run(self._compose({**family.choices, **family.fixed, **example}))
         return DrawnSearch(
             tuning,
-            [],
+            families,
             self._compose,
             self.line.executor(self._compose({})),
-            families=families,
             within=options.within,
             worth=options.worth,
         )

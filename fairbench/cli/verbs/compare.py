@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from fairbench.cli import command as cli
 from fairbench.cli.command import command
 from fairbench.cli.output import print_as, print_line
+from fairbench.comparison import choice as choosing
 from fairbench.comparison import runs as comparing
-from fairbench.comparison import tradeoff_runs
-from fairbench.comparison.choice import choose_run
 from fairbench.comparison.runs import RunPredictions
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import atomic, write_bytes, write_text
@@ -103,12 +102,7 @@ def _ratios(runs: Sequence[RunPredictions], options: CompareOptions) -> comparin
     if not options.relative:
         return None
     ratios = comparing.VarianceRatios(
-        cli.components_folder() / "conf",
-        Catalogue(options.results),
-        options.objectives,
-        options.reference,
-        options.rho_per,
-        options.protect,
+        cli.components_folder() / "conf", Catalogue(options.results), options
     )
     ratios.check(runs)
     return cache(ratios)
@@ -202,7 +196,7 @@ def _matrix(folders: Sequence[Run], options: CompareOptions) -> None:
         print_line(f"left out: {reason}")
     if len(runs) < 2:
         return
-    outperforms = comparing.outperformance(runs, options, _ratios(runs, options))
+    outperforms = comparing.every_pair(runs, options, _ratios(runs, options)).outperforms
     ranks = ranking(outperforms, options.certainty)
     by = " x ".join(options.protect or runs[0].protect)
     names, ids = [run.name for run in runs], [run.id for run in runs]
@@ -260,16 +254,17 @@ def _choose(options: ChooseOptions) -> None:
     fairbench choose from=fairlyuncertain/table8_13 dataset=german minimise=equalized_odds
     fairbench choose 3f2a b71c 90cd where='[error_rate<=0.2,true_positive_rate>=0.6]'
     """
-    metric = comparing.minimised_metric(options.minimise)
-    bounds = tuple(comparing.Bound.read(text) for text in options.where)
+    metric = choosing.minimised_metric(options.minimise)
+    bounds = tuple(choosing.Bound.read(text) for text in options.where)
     among = Catalogue(options.results)
     for name in (text for key, text in options.keys if key == _FROM):
         presets = Presets(cli.components_folder() / "conf")
         among = among.only(presets.runs_of_all(name, among.runs))
     catalogue = cli.counted_runs(among, [*options.ids, *_selection(options)])
     try:
-        choice = choose_run(list(catalogue), metric, bounds, level=options.level)
-    except comparing.CannotChooseError as error:
+        read = choosing.read_shared(list(catalogue))
+        choice = choosing.choose_among(read, metric, bounds, level=options.level)
+    except choosing.CannotChooseError as error:
         raise UserError(f"{error}; {_instead(options, among, catalogue)}") from error
     print_as(
         comparisons.choice_document(choice, catalogue.only(list(choice.runs)).label()),
@@ -285,7 +280,7 @@ def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> 
     """Return the command that chooses from the most of these runs that can be, or of all."""
     if _PURPOSE not in dict(options.keys):
         among = among.counted()[0]
-    chosen = comparing.works(catalogue.runs, list(among))
+    chosen = choosing.works(catalogue.runs, list(among))
     if len(chosen) < 2:
         return f"no two finished runs of {options.results} can be; run another on the same splits"
     words = _selection(options) if {run.id for run in chosen} <= {*catalogue.runs} else []
@@ -295,7 +290,7 @@ def _instead(options: ChooseOptions, among: Catalogue, catalogue: Catalogue) -> 
     stated = {name: getattr(options, name) for name in ("minimise", "level", "results")}
     typed += [f"{name}={value}" for name, value in stated.items() if value != defaults[name]]
     line = shlex.join(
-        ["fairbench", "choose", *comparing.selection_words(chosen, among, words), *typed]
+        ["fairbench", "choose", *choosing.selection_words(chosen, among, words), *typed]
     )
     return f"{len(chosen)} runs can be chosen from: {line}"
 
@@ -360,7 +355,7 @@ def _draw_tradeoff(options: TradeoffOptions) -> None:
     if not runs_of_data.runs:
         raise UserError(f"{catalogue.why_none(words)}; a trade-off needs two runs or more")
     counted = cli.counted_runs(runs_of_data, (), options.purpose)
-    stored, names = tradeoff_runs.candidates(options.dataset, options.protect, counted)
+    stored, names = comparing.candidates(options.dataset, options.protect, counted)
     protect = stored[0].protect
     runs = [comparing.load_predictions(run) for run in stored]
     plain = [i for i, name in enumerate(names) if name["intervention"] == "none"]
@@ -369,7 +364,7 @@ def _draw_tradeoff(options: TradeoffOptions) -> None:
     if len(curve):
         name_of_base = names[plain[curve["base"].iloc[0]]]
         base = f"{name_of_base['learner']}, {name_of_base['method']}"
-    table = tradeoff_runs.tradeoff(runs, names, curve, runs[0].protect, repeats=options.repeats)
+    table = comparing.tradeoff(runs, names, curve, runs[0].protect, repeats=options.repeats)
     title = f"{options.dataset} by {protect}, {len(runs)} runs"
     spread = comparing.SPREADS[options.repeats]
     print_document(tradeoff_document(table, METRICS, title=title, base=base, spread=spread))

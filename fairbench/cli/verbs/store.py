@@ -21,12 +21,11 @@ from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import document_of, where_from
 from fairbench.results import packs, upkeep
 from fairbench.results.catalogue import Catalogue, differing_options
-from fairbench.results.cells import Store
 from fairbench.results.record import GROUPS, refuse_pack
-from fairbench.results.runs import damaged_files
+from fairbench.results.runs import Store, damaged_files
 
 if TYPE_CHECKING:
-    from fairbench.experiments.verification import Difference
+    from fairbench.experiments.pipeline import Difference
 
 _WIDTH = 100
 
@@ -268,7 +267,7 @@ def evaluate(options: cli.Selection) -> int:
     fairbench store evaluate
     """
     from fairbench.cli.jobs import draw_figures
-    from fairbench.experiments.verification import evaluate_again
+    from fairbench.experiments.pipeline import evaluate_again
 
     conf = cli.components_folder() / "conf"
     runs = list(options.selected())
@@ -295,7 +294,7 @@ def verify(options: VerifyOptions) -> int:
     fairbench store verify 3f2a cells=10
     """
     from fairbench.cli.jobs import draw_figures
-    from fairbench.experiments import verification
+    from fairbench.experiments import pipeline
 
     if not options.run:
         raise UserError("nothing is named: fairbench store verify RUN")
@@ -309,31 +308,31 @@ def verify(options: VerifyOptions) -> int:
     folder = Catalogue(options.results).one(options.run)
     conf = cli.components_folder() / "conf"
     has_list = "cells.txt" not in damaged_files(folder)
-    if has_list and (damaged := verification.damaged_cells(folder, store)):
+    if has_list and (damaged := pipeline.damaged_cells(folder, store)):
         for line in damaged:
             print_line(f"corrupt: {line}")
         print("run it again: corrupt cells are computed anew")
         return 1
     typed = dict(options.keys)
-    if mended := verification.mend(folder, conf, typed, draw=draw_figures):
+    if mended := pipeline.mend(folder, conf, typed, draw=draw_figures):
         for file in mended:
             print_line(f"corrupt: {file}: it was made again from the cells")
         return 1
     cells = []
     if options.cells:
-        cells = verification.sample(folder, conf, typed, cells=options.cells, seed=options.seed)
-    found = (verification.difference(folder, cell, store) for cell in cells)
+        cells = pipeline.sample(folder, conf, typed, cells=options.cells, seed=options.seed)
+    found = (pipeline.difference(folder, cell, store) for cell in cells)
     differing = list(filter(None, found))
     total = len(folder.cells())
     print_line(f"{total} of {total} cells are as they were written")
     same = len(cells) - len(differing)
     print_line(f"{same} of {len(cells)} computed again are the same, bit for bit")
-    return _verdict(differing, verification.changes_since(folder, cells[0])) if differing else 0
+    return _verdict(differing, pipeline.changes_since(folder, cells[0])) if differing else 0
 
 
 def _verdict(differences: Sequence[Difference], changes: Mapping[str, str]) -> int:
     """Print the differences and what may explain them; return 0 where a CPU type does, else 1."""
-    from fairbench.experiments.verification import TOLERANCE
+    from fairbench.experiments.pipeline import TOLERANCE
 
     for cell, what, by in differences:
         print_line(f"differs: cell {cell}: {what}, by {by:.2g} of the largest value")

@@ -17,8 +17,7 @@ from fairbench.reporting.document.forms import to_json, to_markdown
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.terminal import print_document, terminal
 from fairbench.results.catalogue import Catalogue
-from fairbench.results.run_writer import seal_run
-from fairbench.results.runs import read_environment
+from fairbench.results.runs import read_environment, seal_run
 from fairbench_rank.approaches import approaches_bytes, approaches_together, read_approaches
 from fairbench_rank.leaderboard import (
     BoardTable,

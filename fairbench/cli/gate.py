@@ -53,7 +53,7 @@ def with_policy(options: T, declared: type) -> T:
     current: Any = options
     if not current.policy:
         return options
-    from fairbench.audits.gate import policy_of
+    from fairbench.audits.calls import policy_of
 
     values = {
         name: value

@@ -1,11 +1,15 @@
-"""A question asked while rows are labelled: its figures, its answer, and which rows are next."""
+"""A question asked while rows are labelled: its figures, answer, next rows and pages.
+
+The pages are documents: the rows to label next and why, a row for the person who is to label it,
+and the report with what its labels say.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
@@ -14,15 +18,17 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from fairbench.audits import report
 from fairbench.audits.assessment import rows_of
 from fairbench.audits.gaps import FEWEST_LABELS
+from fairbench.audits.kinds import document_of_table
 from fairbench.audits.labelling.session import (
     ACCURACY,
     PREDICTED,
-    Answer,
     Session,
     State,
     StateFile,
+    check_same,
     open_session,
 )
 from fairbench.audits.question import Options, check_unchanged
@@ -30,8 +36,7 @@ from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats, Rows, rng
 from fairbench.core.errors import UserError, check_choice, check_minimum, unknown_name
 from fairbench.core.files import file_sha256
-from fairbench.core.text import count, interval, number, probability, shortened
-from fairbench.data.tables import check_file, names_in, read_any_table
+from fairbench.core.text import count, interval, number, probability
 from fairbench.evaluation.findings import (
     GAP,
     LARGE,
@@ -51,26 +56,25 @@ from fairbench.evaluation.some_labels import (
     expected_rates,
     one_group,
 )
-from fairbench.inference.active import (
-    STRATEGIES,
-    BetaArms,
-    Estimation,
-    GroupPosterior,
-    Highest,
-    LeastCalibrated,
-    LeastKnown,
-    Lowest,
-    NormalArms,
-    Reward,
-    WidestGap,
-    next_arms,
-)
+from fairbench.inference import active
+from fairbench.inference.active import GroupPosterior
 from fairbench.inference.few_labels.assisted import needs_no_label
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.posterior import Beta, ranks
 from fairbench.inference.rates import Limits
 from fairbench.inference.sequential import candidates, found_limits, together
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
+from fairbench.reporting.document.model import (
+    Block,
+    Column,
+    Commands,
+    Definitions,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+)
+from fairbench.reporting.group_tables import table_of
 
 REGRESSION_METRIC = "mae"
 _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
@@ -181,23 +185,27 @@ def group_figures(
     """
     intervals = {}
     for name in ("fixed", "whenever"):
-        value, *interval = limits(anytime_valid=name == "whenever")
-        lacks_interval = ~np.isfinite(interval[1] - interval[0])
-        lower_and_upper = (np.where(lacks_interval, np.nan, limit).tolist() for limit in interval)
-        intervals[name] = list(zip(*lower_and_upper, strict=True))
-    valid_kind = "whenever" if session.state.anytime_valid else "fixed"
-    lower, upper = zip(*intervals[valid_kind], strict=True)
-    columns = {
-        "group": session.names,
-        "labels": session.labels,
-        "rows": about.rows,
-        "value": value,
-        "lower": lower,
-        "upper": upper,
-        **intervals,
-        "few": session.few,
-    }
-    return pd.DataFrame(columns)
+        value, *ends = limits(anytime_valid=name == "whenever")
+        shown = np.where(np.isfinite(ends[1] - ends[0]), ends, np.nan)
+        intervals[name] = [*map(tuple, shown.T.tolist())]
+    lower, upper = zip(*intervals[_valid(session)], strict=True)
+    return pd.DataFrame(
+        {
+            "group": session.names,
+            "labels": session.labels,
+            "rows": about.rows,
+            "value": value,
+            "lower": lower,
+            "upper": upper,
+            **intervals,
+            "few": session.few,
+        }
+    )
+
+
+def _valid(session: Session) -> str:
+    """Return which of the two intervals is valid for the way in which labelling was stopped."""
+    return "whenever" if session.state.anytime_valid else "fixed"
 
 
 # The questions that labels can answer: what a label teaches, and what labels say, in sentences.
@@ -253,7 +261,7 @@ class Question(ABC):
         return (self.of_accuracy if right else self.of_metric).format(self.about.metric.label)
 
     @abstractmethod
-    def reward(self) -> Reward:
+    def reward(self) -> active.Reward:
         """Return the expected reward of a label in each group.
 
         Raises
@@ -325,8 +333,8 @@ class _Worst(Question):
             )
         return metric.better == "higher"
 
-    def reward(self) -> Reward:
-        return Lowest() if self.lowest else Highest()
+    def reward(self) -> active.Reward:
+        return active.Lowest() if self.lowest else active.Highest()
 
     def quantity(self, limits: Limits) -> Limits:
         """Return the quantity that groups are compared by, of a metric (..., A) with limits."""
@@ -334,7 +342,7 @@ class _Worst(Question):
 
     def _chances(self, known: GroupPosterior) -> Floats:
         """Return the probability (A,) that each group is the one that is looked for."""
-        draws = self.quantity(Limits(known.draws, known.draws, known.draws)).value
+        draws = self.quantity(Limits(*[known.draws] * 3)).value
         return ranks(draws, largest=not self.lowest)["first"]
 
     def now(self, known: GroupPosterior) -> str:
@@ -365,39 +373,26 @@ class _Worst(Question):
         possible = candidates(sure_limits, lowest=self.lowest) | self.session.few
         ascending = limits.value if self.lowest else -limits.value
         extreme = int(np.where(np.isnan(ascending), np.inf, ascending).argmin())
-        n_others = int(possible.sum()) - 1
-        estimate = limits.at(extreme)
-        return QuestionAnswer(
-            found=[names[extreme]],
-            possible=list(compress(names, possible)),
-            settled=not n_others,
-            sentences=[self._extreme_sentence(names[extreme], estimate, n_others)],
-        )
-
-    def _extreme_sentence(
-        self, name: str, estimate: tuple[float, float, float], n_others: int
-    ) -> str:
-        """Say which group looks worst, and how many others it may be.
-
-        Parameters
-        ----------
-        name : the group that looks worst.
-        estimate : its value, and the lower and upper limit.
-        n_others : how many other groups may still be the worst.
-        """
-        value, lower, upper = estimate
-        value_text = f"({self.about.metric.label} {number(value)}, {_shown_interval(lower, upper)})"
+        others = int(possible.sum()) - 1
+        value, lower, upper = limits.at(extreme)
+        label = self.about.metric.label
+        name = names[extreme]
+        figures = f"({label} {number(value)}, {_shown_interval(lower, upper)})"
         if np.isnan(value):
             sentence = "No label says anything yet."
-        elif not n_others:
-            sentence = f"It is {name}, surely {value_text}."
+        elif not others:
+            sentence = f"It is {name}, surely {figures}."
         else:
-            groups = "groups" if n_others > 1 else "group"
+            groups = "groups" if others > 1 else "group"
             sentence = (
-                f"It looks like {name} {value_text}; {count(n_others)} other {groups} may still be "
-                "it."
+                f"It looks like {name} {figures}; {count(others)} other {groups} may still be it."
             )
-        return self.of_limits.format(self.about.metric.label) + sentence
+        return QuestionAnswer(
+            found=[name],
+            possible=list(compress(names, possible)),
+            settled=not others,
+            sentences=[self.of_limits.format(label) + sentence],
+        )
 
 
 class _Calibration(_Worst):
@@ -427,8 +422,8 @@ class _Calibration(_Worst):
             raise UserError("question=calibration needs scores: name their column, score=...")
         return self.about.expected
 
-    def reward(self) -> Reward:
-        return LeastCalibrated(self.foretold)
+    def reward(self) -> active.Reward:
+        return active.LeastCalibrated(self.foretold)
 
     def quantity(self, limits: Limits) -> Limits:
         """Return the distance of a rate (..., A) from the one that scores predict, with limits."""
@@ -453,10 +448,10 @@ class _Gap(Question):
         """The gap that matters."""
         return self.session.state.options.epsilon
 
-    def reward(self) -> Reward:
+    def reward(self) -> active.Reward:
         if isinstance(self.about, LabelledRates):
-            return WidestGap(self.epsilon)
-        return LeastKnown(np.ones(len(self.session.names)), furthest=True)
+            return active.WidestGap(self.epsilon)
+        return active.LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
     def now(self, known: GroupPosterior) -> str:
         """Say which two groups look furthest apart, and how probably they differ by epsilon."""
@@ -478,40 +473,30 @@ class _Gap(Question):
         names = self.session.names
         has_labels = ~np.isnan(limits.value)
         if has_labels.sum() < 2:
-            return QuestionAnswer(
-                found=[],
-                possible=names,
-                settled=False,
-                sentences=["Fewer than two groups have labels."],
-            )
+            return QuestionAnswer([], names, False, ["Fewer than two groups have labels."])
 
         def limits_at(level: float) -> GroupLimits:
             """Return the pointwise and simultaneous intervals of the groups with labels."""
             anytime_valid = self.session.state.anytime_valid
-            simultaneous = simultaneous_level(level, len(names))
-            pointwise_limits = self.about.limits(level, anytime_valid=anytime_valid)
-            joint_limits = self.about.limits(simultaneous, anytime_valid=anytime_valid)
-            return GroupLimits(pointwise_limits.take(has_labels), joint_limits.take(has_labels))
+            levels = (level, simultaneous_level(level, len(names)))
+            limits = (self.about.limits(one, anytime_valid=anytime_valid) for one in levels)
+            return GroupLimits(*(of_groups.take(has_labels) for of_groups in limits))
 
         gap, lower, upper = map(float, largest_gap(limits_at(LEVEL)))
-        metric = self.about.metric
-        question = Finding(GAP, self.session.state.by, metric.label, NOT_MEASURED)
+        label, by = self.about.metric.label, self.session.state.by
         asked = Measure(
-            replace(question, bound=self.epsilon),
+            Finding(GAP, by, label, NOT_MEASURED, bound=self.epsilon),
             gap=lambda level: GapInterval.of(limits_at(level)),
             may_be_small=bool(has_labels.all()) and not self.session.few.any(),
         )
         verdict = asked.answered(QUESTION_RATE).verdict
-        lowest = names[np.nanargmin(limits.value)]
-        highest = names[np.nanargmax(limits.value)]
+        found = names[np.nanargmin(limits.value)], names[np.nanargmax(limits.value)]
         sentence = (
             f"{_GAP_VERDICTS[verdict]} by more than {self.epsilon:g}: the largest gap is "
-            f"{number(gap)}, {_shown_interval(lower, upper)}; {lowest} and {highest} look "
+            f"{number(gap)}, {_shown_interval(lower, upper)}; {' and '.join(found)} look "
             "furthest apart."
         )
-        return QuestionAnswer(
-            found=(lowest, highest), possible=names, settled=verdict != OPEN, sentences=[sentence]
-        )
+        return QuestionAnswer(found, names, verdict != OPEN, [sentence])
 
 
 _GAP_VERDICTS = {
@@ -528,9 +513,10 @@ class _Each(Question):
     of_metric = "What is the {} of each group?"
     certainty = "±"
 
-    def reward(self) -> Reward:
+    def reward(self) -> active.Reward:
         share = self.session.sizes / self.session.sizes.sum()
-        return Estimation(share) if isinstance(self.about, LabelledRates) else LeastKnown(share)
+        rewarded = active.Estimation if isinstance(self.about, LabelledRates) else active.LeastKnown
+        return rewarded(share)
 
     def now(self, known: GroupPosterior) -> str:
         halves = [known.half_width(group) for group in range(len(self.session.names))]
@@ -542,12 +528,8 @@ class _Each(Question):
         return known.half_width(group)
 
     def answer_from(self, limits: Limits) -> QuestionAnswer:
-        return QuestionAnswer(
-            found=[],
-            possible=self.session.names,
-            settled=not self.session.few.any(),
-            sentences=["Every group's interval holds 95 % of the time, each by itself."],
-        )
+        sentence = "Every group's interval holds 95 % of the time, each by itself."
+        return QuestionAnswer([], self.session.names, not self.session.few.any(), [sentence])
 
 
 QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(
@@ -571,12 +553,11 @@ def _too_few_labels(session: Session) -> Iterator[str]:
     """Name the groups that have too few labels to be called fine."""
     groups = zip(session.names, session.labels, session.few, strict=True)
     with_few = [f"{name} ({labels})" for name, labels, few in groups if few]
-    if len(with_few) == len(session.names):
-        yield f"Every group has too few labels to be called fine, which takes {FEWEST_LABELS}."
+    enough = f"to be called fine, which takes {FEWEST_LABELS}"
+    if session.few.all():
+        yield f"Every group has too few labels {enough}."
     elif with_few:
-        yield (
-            f"Too few labels to be called fine, which takes {FEWEST_LABELS}: {', '.join(with_few)}."
-        )
+        yield f"Too few labels {enough}: {', '.join(with_few)}."
 
 
 def _stopping(session: Session, *, settled: bool) -> str:
@@ -600,7 +581,7 @@ def _stopping(session: Session, *, settled: bool) -> str:
 
 
 # Multiple play is a strategy of studies, where several arms are labelled at once.
-ONE_AT_A_TIME = tuple(name for name in STRATEGIES if name != "multiple_play")
+ONE_AT_A_TIME = tuple(name for name in active.STRATEGIES if name != "multiple_play")
 # These do not look at labels.
 _BLIND = ("random", "random_arm")
 # Every group gets at least this much of an equal share of the labels. A strategy drops groups that
@@ -625,8 +606,9 @@ def next_rows(session: Session, labels: int, part: tuple[int, int] = (1, 1)) -> 
     question = question_of(session)
     posterior = question.about.posterior.take(None)
     left = session.by_group(waiting)[None]
-    arms = next_arms(
-        BetaArms(posterior, left) if isinstance(posterior, Beta) else NormalArms(posterior, left),
+    arms_of: Any = active.BetaArms if isinstance(posterior, Beta) else active.NormalArms
+    arms = active.next_arms(
+        arms_of(posterior, left),
         question.reward(),
         state.strategy,
         rng(state.options.seed, "next", len(state.answers), *part),
@@ -637,8 +619,6 @@ def next_rows(session: Session, labels: int, part: tuple[int, int] = (1, 1)) -> 
     queues = [iter(waiting[session.codes[waiting] == arm]) for arm in range(len(session.names))]
     return np.array([next(queues[arm]) for arm in arms], np.int64)
 
-
-# Checks the labels that a person gives against the table and earlier labels, and stores them.
 
 # What of a state may be asked for anew: the fields of it that are options of a command.
 ASKED = ("question", "strategy", "metric", "stop")
@@ -697,7 +677,7 @@ def go_on(
         """Change the fields that are asked for in the state as it is now."""
         # Others may have changed the state since it was read. Keep their changes, except in the
         # fields that are asked for.
-        _check_same(file, now, state)
+        check_same(file, now, state)
         if "stop" in asked:
             _check_stop(state.stop, now)
         of = now if options.path == Path() else state
@@ -745,12 +725,6 @@ def _check_stop(stop: int, state: State) -> None:
         )
 
 
-def _check_same(file: StateFile, now: State, before: State) -> None:
-    """Refuse a state that has become that of another table since it was read."""
-    if now.sha256 != before.sha256:
-        raise UserError(f"{file.path} has become the state of another table meanwhile")
-
-
 def _by(names: Sequence[str], options: Options) -> str:
     """Return the attribute whose groups rows are chosen among, of some columns of groups or all."""
     for name in names:
@@ -762,108 +736,163 @@ def _by(names: Sequence[str], options: Options) -> str:
     return " x ".join(kept) or PREDICTED
 
 
-def row_labels(pairs: Iterable[tuple[str, str]], session: Session) -> dict[int, str]:
-    """Return row -> label of pairs such as ``("17", "1")``, or ``("C-1042", "1")`` with id=.
+# The pages of labelling.
 
-    Raises
-    ------
-    UserError : a row that is no number, an identifier that no row has, or two labels of one row.
-    """
-    labels: dict[int, str] = {}
-    for name, label in pairs:
-        row = row_named(name, session)
-        if labels.setdefault(row, label) != label:
-            raise UserError(f"{session.name(row)} is given two labels")
-    return labels
+_MOST_COLUMNS = 30
 
 
-def row_named(name: str, session: Session) -> int:
-    """Return the row, counted from 1, that a person means by its number or its identifier."""
-    options = session.state.options
-    if options.id:
-        if name not in session.rows:
-            raise unknown_name(f"{options.id} of {options.path.name}", name, session.rows)
-        return session.rows[name]
-    if not name.isdecimal():
-        raise UserError(f"'{shortened(name)}' is no row: rows are whole numbers, counted from 1")
-    return int(name)
-
-
-def pairs_in(path: Path, session: Session) -> list[tuple[str, str]]:
-    """Return the rows or identifiers in a file of labels, each with its label.
-
-    Rows are in the column ``row``, identifiers in that of ``id=``; labels are in the column
-    ``label``, or in one of the target's name. Any file that an audit reads will do.
-
-    Raises
-    ------
-    UserError : no such file or column.
-    """
-    options = session.state.options
-    keys = [options.id, "row"] if options.id else ["row"]
-    check_file(path)
-    wanted = [(key, label) for key in keys for label in ("label", options.target) if label]
-    present = [columns for columns in wanted if {*columns} <= {*names_in(path, columns)}]
-    if not present:
-        names = names_in(path, wanted[0])
-        names_text = ", ".join(shortened(name, 30) for name in names[:8])
-        keys_text = " or ".join(dict.fromkeys(keys))
-        raise UserError(f"{path.name}: columns {keys_text} and label are needed, not {names_text}")
-    key, label = present[0]
-    # Where a file lists rows that are still to be labelled, they are no answers.
-    frame = read_any_table(path, present[0])
-    answered = frame[[key, label]].loc[lambda texts: texts[label] != ""]
-    pairs = list(answered.itertuples(index=False, name=None))
-    if key == "row" and options.id:
-        return [(_identifier(row, session), text) for row, text in pairs]
-    return pairs
-
-
-def _identifier(row: str, session: Session) -> str:
-    """Return the identifier of a row, by its number as text."""
-    if not (row.isdecimal() and 1 <= int(row) <= len(session.ids)):
-        raise UserError(f"row {shortened(row)} does not exist: there are 1 to {len(session.ids)}")
-    return session.ids[int(row) - 1]
-
-
-def store(
-    file: StateFile, session: Session, labels: Mapping[int, str], *, overwrite: bool = False
-) -> Sequence[Answer]:
-    """Store labels, all or none, and return those that are new.
+def next_rows_document(
+    session: Session, labels: int, part: tuple[int, int], state: Path
+) -> Document:
+    """Return the rows to label next, their groups, and what a label would do.
 
     Parameters
     ----------
-    labels : row -> label, checked.
-
-    Raises
-    ------
-    UserError : another label is there, perhaps since a moment ago, and `overwrite` is false; or
-        the state has become that of another table.
+    labels, part : as in :func:`next_rows`.
+    state : the file that labels are stored in.
     """
-    rows_in_file = {int(index) + 1 for index in session.table.known} - {*session.state.labels}
-    in_file = {row: session.label_in_file(row - 1) for row in rows_in_file}
-    time = datetime.now(UTC).isoformat(timespec="seconds")
-    new: list[Answer] = []
+    rows = next_rows(session, labels, part).tolist()
+    question = question_of(session)
+    known = question.known()
+    identifier = session.state.options.id
+    lower, upper = known.posterior.interval()
 
-    def change(state: State) -> State:
-        """Add the labels that are new to the state as it is now."""
-        _check_same(file, state, session.state)
-        before = {**in_file, **state.labels}
-        for row, label in labels.items():
-            if before.get(row) == label:
-                continue
-            if before.get(row) and not overwrite:
-                raise UserError(
-                    f"{session.name(row)} is labelled {before[row]} already; overwrite=true "
-                    "replaces it"
-                )
-            new.append(Answer(row, label, time))
-        # A third name is refused, which two people can bring about where one was still open.
-        names = {*before.values(), *labels.values(), session.table.labels[1]} - {""}
-        if session.label_texts is None and len(names) > 2:
-            raise UserError(f"labels would have three names: {', '.join(sorted(names))}")
-        # The file of predictions may be found in another place by now.
-        return replace(state, options=session.state.options).with_answers(tuple(new))
+    def group(row: int) -> int:
+        return int(session.codes[row])
 
-    file.change(change)
-    return new
+    def estimate(row: int) -> str:
+        if session.predicted is not None and not session.labels.any():
+            return ""  # nothing is known of a number before the first label
+        g = group(row)
+        return f"{known.posterior.mean[g]:.2f} ({lower[g]:.2f}-{upper[g]:.2f})"
+
+    columns: list[tuple[Callable[[int], object], Column]] = [
+        (lambda row: str(row + 1), Column("row", "text", right=True)),
+        *([(lambda row: session.ids[row], Column(identifier))] if identifier else []),
+        (lambda row: session.names[group(row)], Column("group")),
+        (lambda row: int(session.labels[group(row)]), Column("labels", "count")),
+        (estimate, Column(question.about.metric.label)),
+        (lambda row: question.why(known, group(row)), Column("what its label would settle")),
+    ]
+    blocks: list[Block] = [Paragraph(f"{question.now(known)} ({session.progress}).")]
+    if not rows:
+        blocks.append(Paragraph("No row is left to label."))
+    else:
+        first_row = session.answer_to(rows[0] + 1)
+        blocks += [
+            table_of(rows, columns, by=""),
+            Paragraph(" ".join(question.answer().sentences), "note"),
+            Commands([f"fairbench label ask state={state} {first_row}=LABEL"]),
+        ]
+    return Document(question.sentence, [Section("", blocks)])
+
+
+def _with_answer(document: Document, session: Session) -> Document:
+    """Add to a report what its labels say to the question that they were chosen for."""
+    question = question_of(session)
+    state = session.state
+    answer = question.answer()
+    groups = question.groups()
+    may_be_it = groups["group"].isin(answer.possible).map({True: "", False: "surely not it, "})
+    if state.question in ("worst", "calibration"):
+        may_be_it = may_be_it.mask(groups["group"].isin(answer.found), "looks like it, ")
+    groups["remark"] = (may_be_it + _few(groups)).str.removesuffix(", ")
+    # The valid kind of interval is in ``lower`` and ``upper`` already: its second copy is dropped.
+    table = _metric_table(state.metric.replace("_", " "), groups.drop(columns=_valid(session)))
+    data = {
+        "question": state.question,
+        "metric": state.metric,
+        "asked": question.sentence,
+        **vars(answer),
+        "stop": state.stop,
+        "answers": len(state.labels),
+        "whenever": state.anytime_valid,
+        "groups": groups.drop(columns="remark").to_dict("records"),
+    }
+    text = Paragraph(f"{question.sentence} {' '.join(answer.sentences)}")
+    sections = [Section("The question", [text, table]), *document.sections]
+    return replace(document, sections=sections, data={**document.data, "labelling": data})
+
+
+def _few(groups: pd.DataFrame) -> pd.Series:
+    return groups["few"].map({True: "too few labels", False: ""})
+
+
+def _metric_table(name: str, groups: pd.DataFrame) -> Table:
+    """Return a table of a metric by group, with those of the columns that there are."""
+    columns = {
+        "group": Column("group"),
+        "size": Column("rows", "count"),
+        "labels": Column("labels", "count"),
+        "value": Column(name, "number"),
+        "interval": Column("95 % interval", "interval"),
+        "fixed": Column("of a number said before", "interval", left_out=1),
+        "whenever": Column("whenever one stops", "interval", left_out=1),
+        "remark": Column(""),
+    }
+    groups = groups.assign(interval=[*zip(groups["lower"], groups["upper"], strict=True)])
+    shown = [(key, column) for key, column in columns.items() if key in groups]
+    return table_of(groups.to_dict("records"), shown, by="")
+
+
+def report_document(session: Session) -> Document:
+    """Return the report on the labels so far, with what they say to the question.
+
+    Of two classes it is that of an audit; of several, and of numbers, it has the figures of each
+    metric that one can ask about.
+    """
+    options = session.state.options
+    if session.label_texts is None:
+        return _with_answer(document_of_table(options, session.audited()), session)
+    table = session.audited()
+    n_rows = len(table)
+    n_labels = len(table.known)
+    sampling = table.sampling
+    assert sampling is not None
+    basis = [
+        f"{count(n_rows)} rows, {count(n_labels)} of them with a label ({n_labels / n_rows:.2%}).",
+        f"How many rows of each group of {sampling.by} were labelled was decided while labelling; "
+        "which ones, at random within the group. Everyone's figures give each group its share of "
+        "the rows, not of the labels.",
+        sampling.stopping,
+        *sampling.notes,
+    ]
+    sections = []
+    figures = []
+    for name, metric in askable(session).items():
+        about = measure(session, name)
+        groups = group_figures(session, about, partial(about.limits, LEVEL))
+        everyone = estimate_for_everyone(session, about)
+        figures.append(
+            {
+                "metric": name,
+                "label": metric.label,
+                "groups": groups.to_dict("records"),
+                "everyone": everyone,
+            }
+        )
+        shown = groups.assign(size=session.sizes, remark=_few(groups))
+        if everyone is not None:
+            total = {"group": "everyone", "size": n_rows, "labels": n_labels, "remark": ""}
+            total |= zip(("value", "lower", "upper"), everyone, strict=True)
+            shown = pd.concat([shown, pd.DataFrame([total])])
+        table_of_metric = _metric_table(metric.label, shown.drop(columns=["fixed", "whenever"]))
+        sections.append(Section(f"{metric.label} of each group", [table_of_metric]))
+    data = {"figures": figures}
+    audit = report.Audit(options, n_rows, n_labels, [], basis, sections, data, notes=table.notes)
+    return _with_answer(report.document_of(audit), session)
+
+
+def row_document(session: Session, position: int, row: Mapping[str, str]) -> Document:
+    """Return a row for the person who is to label it.
+
+    Parameters
+    ----------
+    position : the position of the row, counted from 0.
+    row : the columns that may be shown, as text.
+    """
+    name = f"{session.name(position + 1)}, {session.names[session.codes[position]]}"
+    blocks: list[Block] = [Definitions(list(row.items())[:_MOST_COLUMNS])]
+    if len(row) > _MOST_COLUMNS:
+        blocks.append(Paragraph(f"and {len(row) - _MOST_COLUMNS} more columns", "note"))
+    return Document(f"{name} ({session.progress})", [Section("", blocks)])

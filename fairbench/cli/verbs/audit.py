@@ -92,7 +92,7 @@ def audit(options: AuditOptions) -> int:
     if part := frame.attrs["part"]:
         document = replace(document, title=f"{document.title}, {part}")
     if isinstance(asked, GatedOptions):
-        from fairbench.audits.gate import gate_of
+        from fairbench.audits.calls import gate_of
         from fairbench.reporting.gate_files import with_gate
 
         gate = gate_of(asked, frame)

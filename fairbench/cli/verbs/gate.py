@@ -49,7 +49,7 @@ def gate(options: _Options) -> int:
         )
     if options.fail_if:
         check_asked(options)
-    from fairbench.audits.gate import gate_of
+    from fairbench.audits.calls import gate_of
     from fairbench.audits.table import read_frame
 
     check_predictions(options.path, "fairbench audit {} 'fail_if=impact_ratio<0.8'")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import count as numbered
 from math import ceil, isclose, isfinite
 from pathlib import Path
@@ -42,6 +43,7 @@ from fairbench.evaluation.findings import (
     SMALL,
     Finding,
 )
+from fairbench.reporting import group_tables
 from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document.model import (
     Column,
@@ -54,7 +56,6 @@ from fairbench.reporting.document.model import (
     Verdict,
     made_from,
 )
-from fairbench.reporting.group_tables import table_of
 
 _ASKED = "asked.txt"  # the file that says what the audit in a folder was asked for
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
@@ -105,15 +106,7 @@ def _read_request(folder: Path) -> dict[str, Any]:
 
 # The report of an audit: what every kind of audit measured and found, as one document.
 
-PROMISE = (
-    "Pages like this are made so that the chance of any wrong finding on a page is at most 5 %: "
-    "all findings of a page share one error rate."
-)
-ON_OPEN = "“Open” means that these rows cannot tell, not that groups are alike."
-INTERVALS = (
-    "Ranges and lines are 95 % intervals, each for one figure alone: if many samples of the same "
-    "people were audited in this way, 19 of 20 such intervals would contain the true value."
-)
+_said = partial(group_tables.sentence_of, "audit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,16 +203,12 @@ def _summary(audit: Audit) -> ExecutiveSummary:
     findings = audit.findings
     attributes = audit.options.group
     headline = next(iter(audit.headlines), "")
-    sure = [*audit.sure, *((PROMISE, INTERVALS) if findings else ())]
+    sure = [*audit.sure, *([_said("promise"), _said("intervals")] if findings else [])]
     if any(finding.verdict == OPEN for finding in findings):
-        sure.append(ON_OPEN)
+        sure.append(_said("open"))
     unseen = list(audit.unseen)
     if groups := listed(list(attributes or audit.options.proxy)):
-        compared = (
-            f"Only groups by {groups} were compared; who else may be treated differently was not "
-            "looked at."
-        )
-        unseen = [compared, *unseen]
+        unseen = [_said("compared", groups=groups), *unseen]
     return ExecutiveSummary(
         in_short(findings, audit.headlines),
         sure,
@@ -267,11 +256,7 @@ def on_labels(rows: int, labels: int, without: str) -> list[str]:
     ----------
     without : the sentence where no row has a label.
     """
-    assumption = (
-        "What needs labels is of the rows that have one. This assumes that rows were chosen for "
-        "labelling at random."
-    )
-    return [assumption if labels else without] if labels < rows else []
+    return [_said("labels_at_random") if labels else without] if labels < rows else []
 
 
 # The key figures of the first page, and its chart.
@@ -322,28 +307,22 @@ def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str
     if any(isfinite(finding.noise) for finding in shown):
         by_noise = Column("by noise", "number")
         columns.insert(3, (lambda row: row.noise if isfinite(row.noise) else None, by_noise))
-    return table_of(shown, columns, by="", caption=" ".join(_explained(shown))) if shown else None
+    if not shown:
+        return None
+    caption = " ".join(_explained(shown))
+    return group_tables.table_of(shown, columns, by="", caption=caption)
 
 
 def _explained(shown: Sequence[Finding]) -> Iterator[str]:
     """Yield what key figures are, what their limits are, and why some are open beyond these."""
-    if any(finding.about == GAP and finding.bound for finding in shown):
-        yield (
-            "Gap: the largest difference between two groups. Up to its limit, it makes no "
-            "practical difference."
-        )
-    if any(isfinite(finding.noise) for finding in shown):
-        yield (
-            "By noise: how large the largest difference among more than two groups would be on "
-            "average, if they were all alike."
-        )
-    if any(map(_is_open_beyond, shown)):
-        yield f"{_BEYOND}: the interval of this row alone lies beyond the limit, but {STRICTER}"
-    if any(finding.about == SHARE for finding in shown):
-        yield (
-            "Share: the share that a group gets of the places, over its share of the rows. At the "
-            "limit, 1, it gets exactly its share."
-        )
+    holds = {
+        "key_gap": any(finding.about == GAP and finding.bound for finding in shown),
+        "key_noise": any(isfinite(finding.noise) for finding in shown),
+        "key_beyond": any(map(_is_open_beyond, shown)),
+        "key_share": any(finding.about == SHARE for finding in shown),
+    }
+    values = {"mark": _BEYOND, "stricter": STRICTER}
+    yield from (_said(name, **values) for name, applies in holds.items() if applies)
     ratios = [finding for finding in shown if finding.about == RATIO]
     for word in dict.fromkeys(ratio.decided for ratio in ratios):
         of_word = [ratio for ratio in ratios if ratio.decided == word]
@@ -351,10 +330,7 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
         if any(ratio.scope for ratio in of_word):
             highest += ", where that is large enough"
         others = compared_with(highest, {len(ratio.groups) > 1 for ratio in of_word})
-        yield (
-            f"Impact ratio: the share {word} of a group over that of {others}. Under 0.8, four "
-            "fifths, it is commonly looked into."
-        )
+        yield _said("key_ratio", word=word, others=others)
     if any(ratio.scope for ratio in ratios):
         yield COMPARED_WITH
 
@@ -478,9 +454,5 @@ def gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) 
     top = ceil(10 * top) / 10 if gaps[0].is_share else top
     title = "The gap of every attribute, and the tolerance"
     svg = forest("", [rows], span=(0.0, top), band=(0.0, bound))
-    caption = (
-        f"Dots: the largest difference between two groups{in_one}. Lines: 95 % intervals, in "
-        "brackets. "
-        f"Shaded: up to {bound:g}, which makes no practical difference."
-    )
+    caption = _said("chart", in_one=in_one, bound=bound)
     return Figure(title, svg=svg, caption=caption)

@@ -6,6 +6,7 @@ Which sections there are, and in which order, is up to `sections_of`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from math import isfinite
 from typing import Any
@@ -54,6 +55,7 @@ from fairbench.reporting.group_tables import (
     estimates,
     group_line,
     score_table,
+    sentence_of,
     table_of,
 )
 
@@ -64,6 +66,7 @@ _MAIN_RATES = {
     "positive_predictive_value": "precision",
     "accuracy": "accuracy",
 }
+_said = partial(sentence_of, "audit")
 _PAIRS = "pairs"  # the place of a page with the pairs of groups that differ
 
 
@@ -86,17 +89,10 @@ def sections_of(assessment: Assessment) -> Iterator[Section]:
     if assessment.scores:
         yield Section("Scores by group", [score_table(assessment.scores, "score")])
     if diagrams := list(_diagrams(assessment)):
-        caption = (
-            f"Share of '{assessment.table.labels[1]}' among labelled rows of similar scores, with "
-            "95 % intervals; on the dashed line scores are probabilities."
-        )
+        caption = _said("gallery", label=assessment.table.labels[1])
         calibration = [_calibrations(assessment), Gallery(diagrams, caption)]
         yield Section("Calibration by group", calibration)
-    note = ""
-    if not assessment.of_decisions:
-        note = (
-            "Values and intervals rest on the labels; those of scores themselves on labelled rows."
-        )
+    note = "" if assessment.of_decisions else _said("metrics")
     yield Section("", [all_metrics(assessment.metrics, note)])
 
 
@@ -110,11 +106,7 @@ def _pairs(gaps: Sequence[Gap]) -> Iterator[Table]:
     ]
     if pairs:
         columns = [Column(title) for title in ("groups", "rate", "higher", "lower")]
-        caption = (
-            "Each row is a pair of groups that surely differ; by how much is open. These findings "
-            "share the error rate of the page."
-        )
-        yield Table(columns, pairs, caption=caption, most=MOST_ROWS)
+        yield Table(columns, pairs, caption=_said("pairs"), most=MOST_ROWS)
 
 
 _GapColumn = tuple[Any, Column]  # how a cell is filled from a gap, and its heading
@@ -134,25 +126,20 @@ def _interval_columns(gaps: Sequence[Gap | StandardisedGap], epsilon: float) -> 
     ]
 
 
-_ALIKE = (
-    "if calibrated alike: the interval that follows if scores are as right in every group as in "
-    "the others; no verdict rests on it."
-)
-
-
 def _gaps(assessment: Assessment) -> Table:
     """Return the table of gaps: size, interval, verdict, and what else applies to these rows."""
     epsilon = assessment.bounds.epsilon
     gaps = assessment.gaps
-    caption = [
-        "size: the largest difference between two groups; where there are only two, the second's "
-        "rate minus the first's."
-    ]
-    reading = [
-        "Largest difference between two groups, which noise alone makes larger among many. Shaded: "
-        f"less than {epsilon:g} either way. Large: one group is surely ahead of "
-        "another by more; small: none is."
-    ]
+    is_noisy = any(isfinite(gap.noise) for gap in gaps)
+    is_alike = assessment.assumed is not None
+    holds = {
+        "gap_sizes": True,
+        "gap_noise": is_noisy,
+        "gap_beyond": any(gap.verdict == OPEN for gap in gaps),
+        "alike": is_alike,
+    }
+    caption = [_said(name, stricter=STRICTER) for name, applies in holds.items() if applies]
+    reading = [_said("gaps_read", epsilon=epsilon), *([_said("alike")] if is_alike else [])]
 
     def small(gap: Gap) -> float | None:
         # Of several groups it would follow from how little is known of each, not from the data.
@@ -174,19 +161,13 @@ def _gaps(assessment: Assessment) -> Table:
     if assessment.of_decisions:
         column = Column("standard error", "number", decimals=4)
         columns.append((lambda gap: gap.standard_error if gap.signed else None, column))
-    if any(isfinite(gap.noise) for gap in gaps):
+    if is_noisy:
         column = Column("by noise", "number", left_out=1)
         columns.append((lambda gap: gap.noise if isfinite(gap.noise) else None, column))
-        caption.append("by noise: how large it would be on average if all groups were alike.")
-    if any(gap.verdict == OPEN for gap in gaps):
-        beyond = f"A gap can be open although its interval lies beyond the bound: {STRICTER}"
-        caption.append(beyond)
     columns += _interval_columns(gaps, epsilon)
-    if assessment.assumed is not None:
+    if is_alike:
         column = Column("if calibrated alike", "interval", left_out=2)
         columns.append((lambda gap: gap.supposed[1:], column))
-        caption.append(_ALIKE)
-        reading.append(_ALIKE)
     columns += [
         (small, Column(f"P(<{epsilon:g})", "probability", left_out=1)),
         (verdict, Column("verdict")),
@@ -221,11 +202,8 @@ def _needed(assessment: Assessment) -> Iterator[Details]:
         kind = kind_of_labels(labels, rows)
         columns = [Column(title) for title in ("groups", "gap in", "supposed")]
         columns.append(Column(kind, right=True))
-        caption = (
-            f"{kind}: how many, at random among all, settle the verdict with a probability of 80 % "
-            "if the true gap is as supposed. It takes more the nearer the gap is to the bound."
-        )
-        yield Details("What would settle what is open", [Table(columns, table, caption=caption)])
+        needed = Table(columns, table, caption=_said("needed", kind=kind))
+        yield Details("What would settle what is open", [needed])
 
 
 def _estimate(values: Estimates, name: str, title: str) -> tuple[Callable[[Row], object], Column]:
@@ -256,14 +234,6 @@ def _key(row: Row) -> tuple[str, str]:
     return row["attribute"], row["group"]
 
 
-_WEIGHTS = (
-    "Each stratum counts by its share of all people that the rate is of (everyone, or those with "
-    "label 1 for the true positive rate, with label 0 for the false positive rate, predicted 1 for "
-    "precision), in every group alike. Strata without rows of both groups are left out of a pair, "
-    "and the shares of the others add up to 1."
-)
-
-
 def _within(assessment: Assessment) -> Iterator[Block]:
     """Yield the gaps over one mix of strata, with those of everyone, and in each stratum."""
     gaps = assessment.within
@@ -287,16 +257,11 @@ def _within(assessment: Assessment) -> Iterator[Block]:
             *_interval_columns(gaps, epsilon),
             (verdict, Column("verdict")),
         ],
-        caption=(
-            "standardised: the mean of the differences in each stratum, by the strata's shares of "
-            "all people; of everyone: without regard to strata"
-        ),
-        reading=_WEIGHTS,
+        caption=_said("standardised"),
+        reading=_said("weights"),
     )
     reversed_ = [
-        f"In these rows the difference in {gap.rate_name} by {gap.attribute} is "
-        f"{_size(raw(gap))} of everyone and {_size(gap)} within strata: the "
-        "groups are spread over strata differently (Simpson's paradox)."
+        _said("reversed", gap=gap, raw=raw(gap))
         for gap in gaps
         if gap.signed and raw(gap).signed and gap.value * raw(gap).value < 0
         if min(abs(gap.value), abs(raw(gap).value)) >= 0.01
@@ -344,10 +309,7 @@ def _strata(gap: StandardisedGap, epsilon: float) -> Table:
         ],
         by="",
         title=f"{gap.rate_name} by {gap.attribute}, in each stratum",
-        caption=(
-            "weight: the stratum's share of all people that the rate is of; n: rows of the "
-            f"smallest group there, where it has under {gap.minimum}"
-        ),
+        caption=_said("strata", minimum=gap.minimum),
         most=MOST_ROWS,
     )
 
@@ -363,10 +325,7 @@ def _impact(assessment: Assessment) -> Table:
     are_given = {ratio["given"] for ratio in ratios}
     allowance = ""
     if False in are_given:
-        allowance = (
-            f"Which group truly is {granted} most often is not known of a sample; the interval "
-            "allows for each. "
-        )
+        allowance = _said("highest", granted=granted)
         if attributes_with_small_groups(ratios):
             allowance += f"{COMPARED_WITH} "
 
@@ -387,15 +346,8 @@ def _impact(assessment: Assessment) -> Table:
             (_ratio_bar, Column("", "bar")),
             (lambda row: unless_reference(row, row["below"]), Column("P(<0.8)", "probability")),
         ],
-        caption=(
-            f"ratio: the share {granted} over that of {compared_with(highest, are_given)}; "
-            "P(<0.8): how sure it is that the ratio is under four fifths"
-        ),
-        reading=(
-            f"{allowance}P(<0.8) is 97.5 % where the interval ends at 0.8; it "
-            "assumes only that the rows are a sample of the people asked about. Shaded: from four "
-            "fifths to its inverse."
-        ),
+        caption=_said("ratios", granted=granted, others=compared_with(highest, are_given)),
+        reading=_said("ratios_read", allowance=allowance),
         most=MOST_ROWS,
     )
 
@@ -433,11 +385,7 @@ def _thresholds(assessment: Assessment) -> Iterator[Block]:
             ("gap", Column("gap", "number")),
             (("gap_lower", "gap_upper"), Column("95 % interval", "interval")),
         ],
-        caption=(
-            f"{granted}: of everyone, in percent; ratio: the smallest share {granted} of a "
-            "group over the largest; gap: the largest less the smallest; of the groups "
-            f"{LARGE_ENOUGH}, where there are two such groups"
-        ),
+        caption=_said("thresholds", granted=granted, large_enough=LARGE_ENOUGH),
     )
     if thresholds.constrained is not None:
         today = assessment.options.threshold
@@ -457,7 +405,6 @@ _ERRORS = (
 def _errors(assessment: Assessment) -> Table:
     """Return both kinds of error of every group, and their differences from the reference."""
     values = estimates(assessment.metrics, [name for error in _ERRORS for name in error[1:3]])
-    negative, positive = assessment.table.labels
     rates = [rate for _, rate, _, _ in _ERRORS]
     measured = {(attribute, group) for attribute, group, name in values if name in rates}
     columns: list[tuple[Any, Column]] = [*OF_GROUP]
@@ -473,11 +420,7 @@ def _errors(assessment: Assessment) -> Table:
     return table_of(
         [size for size in assessment.sizes if _key(size) in measured],
         columns,
-        caption=(
-            f"FPR: of those whose label is '{negative}', the share predicted '{positive}'; FNR: of "
-            f"those whose label is '{positive}', the share predicted '{negative}'; more than "
-            "reference: 95 % interval of the difference from the attribute's first group"
-        ),
+        caption=_said("errors", labels=assessment.table.labels),
         most=MOST_ROWS,
     )
 
@@ -494,32 +437,22 @@ def _calibrations(assessment: Assessment) -> Table:
             ("excess", Column("excess", "signed")),
             (("lower", "upper"), Column("95 % interval", "interval")),
         ],
-        caption="excess: the mean score less the share; scores are too high where it is above 0",
+        caption=_said("calibrations"),
         most=MOST_ROWS,
     )
 
 
 def _constrained(chosen: Row, today: float, direction: Direction) -> Iterator[Block]:
     """Yield the threshold that a constraint asks for, and how it does on the other rows."""
-    asked = asked_of_threshold(chosen, direction)
-    rows, others = map(count, chosen["rows"])
-    threshold = chosen["threshold"]
-    if np.isnan(threshold):
-        yield Paragraph(f"At no threshold {asked} on the {rows} rows that were looked at.")
+    values = {**chosen, "asked": asked_of_threshold(chosen, direction), "today": today}
+    if np.isnan(chosen["threshold"]):
+        yield Paragraph(_said("unreached", **values))
         return
-    if threshold == today:
-        start = f"At the threshold of today, {today:g}, {asked}"
-    else:
-        start = f"{threshold:.4g} is the threshold nearest to {today:g} at which {asked}"
-    changes = f"{chosen['changed']:.1%} of the other {others} rows would be decided otherwise."
-    accuracy = ""
+    start = _said("reached_today" if chosen["threshold"] == today else "reached", **values)
+    text = _said("chosen", **values, start=start)
     if not np.isnan(chosen["accuracy"][0]):
-        was, now = (
-            f"{number(value)} ({interval(lower, upper)})"
-            for value, lower, upper in (chosen["accuracy_before"], chosen["accuracy"])
-        )
-        accuracy = f" Accuracy would be {now} in place of {was}."
-    yield Paragraph(f"{start}, on {rows} rows chosen at random. {changes}{accuracy}")
+        text += _said("chosen_accuracy", **values)
+    yield Paragraph(text)
     words = {True: "surely", False: "surely not", None: "open"}
     yield table_of(
         chosen["judged"],
@@ -531,24 +464,17 @@ def _constrained(chosen: Row, today: float, direction: Direction) -> Iterator[Bl
             ("before", Column("today", "number")),
             (lambda row: words[row["holds"]], Column("holds")),
         ],
-        caption=(
-            "there: on the rows that the threshold was chosen on, which flatters it; the others "
-            "judge it"
-        ),
+        caption=_said("judged"),
         by="",
     )
 
 
 def asked_of_threshold(chosen: Row, direction: Direction) -> str:
     """Return what a constraint asks of a threshold, in words."""
-    bound = f"{chosen['bound']:g}"
-    if chosen["constraint"] == RATIO:
-        return (
-            f"the smallest share {direction.granted} of a group is at least {bound} of the largest"
-        )
-    return (
-        f"no two groups differ by more than {bound} in {direction.rate_name(chosen['constraint'])}"
-    )
+    constraint, bound, granted = chosen["constraint"], chosen["bound"], direction.granted
+    if constraint == RATIO:
+        return _said("least_ratio", granted=granted, bound=bound)
+    return _said("most_apart", bound=bound, rate=direction.rate_name(constraint))
 
 
 def _curve_figure(curves: ThresholdCurves, assessment: Assessment) -> Figure:
@@ -568,13 +494,9 @@ def _curve_figure(curves: ThresholdCurves, assessment: Assessment) -> Figure:
     scores = [group for group in assessment.scores if group.attribute == curves.attribute]
     first, *more = chart([*panels, density_panel(scores, "score")], key=panels[0].series)
     granted = assessment.table.direction.granted
-    return Figure(
-        f"what every threshold would decide, by {curves.attribute}",
-        svg=first,
-        more=more,
-        caption=f"{curves.attribute}: who would be {granted} and who would err at every threshold, "
-        "with the 95 % interval of each group by itself (shaded), and how scores are distributed",
-    )
+    caption = _said("curves", attribute=curves.attribute, granted=granted)
+    title = f"what every threshold would decide, by {curves.attribute}"
+    return Figure(title, svg=first, more=more, caption=caption)
 
 
 # The pictures of the groups: rates, impact ratios and calibration.
@@ -587,8 +509,7 @@ def pictures(assessment: Assessment) -> list[Section]:
     figures = [*_impact_picture(assessment), *_rate_pictures(assessment)]
     if not figures:
         return []
-    caption = "Dots: what was measured in each group. Lines: 95 % intervals, in brackets."
-    return [Section("The groups in pictures", [Gallery(figures, caption)])]
+    return [Section("The groups in pictures", [Gallery(figures, _said("pictures"))])]
 
 
 def _forest(
@@ -644,10 +565,7 @@ def _impact_picture(assessment: Assessment) -> Iterator[Figure]:
     if rows:
         highest = np.nanmax([row[-1] for row in rows])
         everyone = assessment.table.everyone or assessment.table
-        meaning = (
-            f"how often a group is {everyone.granted}, over how often the group is "
-            "that it is compared with. Dashed: four fifths."
-        )
+        meaning = _said("ratio_picture", granted=everyone.granted)
         span = (0.0, float(np.clip(np.ceil(10 * highest) / 10, 1.2, _WIDEST)))
         yield _forest("impact ratio", meaning, rows, span, FOUR_FIFTHS)
 
@@ -658,11 +576,7 @@ def _diagrams(assessment: Assessment) -> Iterator[Figure]:
         if row["attribute"] in assessment.options.group and row["bins"]:
             ends = interval(row["lower"], row["upper"])
             limits = ends or "too few of the rarer label for an interval"
-            caption = (
-                f"{row['attribute']}: {row['group']}, {count(row['labels'])} labels; mean score "
-                f"{number(row['score'])}, share {number(row['share'])}, excess "
-                f"{signed(row['excess'])} ({limits})"
-            )
+            caption = _said("diagram", row=row, limits=limits)
             name = f"reliability of {row['group']}"
             yield Figure(name, svg=_reliability(row["bins"]), caption=caption)
 

@@ -36,7 +36,7 @@ from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats, Rows, rng
 from fairbench.core.errors import UserError, check_choice, check_minimum, unknown_name
 from fairbench.core.files import file_sha256
-from fairbench.core.text import count, interval, number, probability
+from fairbench.core.text import interval, number
 from fairbench.evaluation.findings import (
     GAP,
     LARGE,
@@ -74,8 +74,9 @@ from fairbench.reporting.document.model import (
     Section,
     Table,
 )
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.group_tables import sentence_of, table_of
 
+_said = partial(sentence_of, "labelling")
 REGRESSION_METRIC = "mae"
 _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
 _SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
@@ -216,8 +217,6 @@ def _valid(session: Session) -> str:
 # that. Where the number of all labels was said beforehand, those of a fixed number hold too
 # (measured, as every group gets half of an equal share), and are narrower.
 
-_GUESS = "Best guess so far, which only steers what is labelled next"
-
 
 @dataclass(frozen=True, eq=False)
 class QuestionAnswer:
@@ -348,8 +347,7 @@ class _Worst(Question):
     def now(self, known: GroupPosterior) -> str:
         chances = self._chances(known)
         best = int(chances.argmax())
-        name = self.session.names[best]
-        return f"{_GUESS}: {name}, with probability {probability(chances[best])}"
+        return _said("worst_now", name=self.session.names[best], chance=chances[best])
 
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return float(self._chances(known)[group])
@@ -376,22 +374,16 @@ class _Worst(Question):
         others = int(possible.sum()) - 1
         value, lower, upper = limits.at(extreme)
         label = self.about.metric.label
-        name = names[extreme]
-        figures = f"({label} {number(value)}, {_shown_interval(lower, upper)})"
-        if np.isnan(value):
-            sentence = "No label says anything yet."
-        elif not others:
-            sentence = f"It is {name}, surely {figures}."
-        else:
-            groups = "groups" if others > 1 else "group"
-            sentence = (
-                f"It looks like {name} {figures}; {count(others)} other {groups} may still be it."
-            )
+        values = {
+            "name": names[extreme],
+            "figures": f"({label} {number(value)}, {_shown_interval(lower, upper)})",
+            "others": others,
+            "groups": "groups" if others > 1 else "group",
+        }
+        said = "worst_none" if np.isnan(value) else "worst_open" if others else "worst_found"
+        sentence = self.of_limits.format(label) + _said(said, **values)
         return QuestionAnswer(
-            found=[name],
-            possible=list(compress(names, possible)),
-            settled=not others,
-            sentences=[self.of_limits.format(label) + sentence],
+            [names[extreme]], list(compress(names, possible)), not others, [sentence]
         )
 
 
@@ -456,13 +448,13 @@ class _Gap(Question):
     def now(self, known: GroupPosterior) -> str:
         """Say which two groups look furthest apart, and how probably they differ by epsilon."""
         low, high = known.furthest_apart(self.epsilon)
-        beyond = known.beyond(low, high, self.epsilon)
-        none_differ = float((np.ptp(known.draws, axis=1) < self.epsilon).mean())
-        names = self.session.names
-        return (
-            f"{_GUESS}: {names[low]} is behind {names[high]} by more than {self.epsilon:g} with "
-            f"probability {probability(beyond)}, and no two differ by that much with "
-            f"{probability(none_differ)}"
+        return _said(
+            "gap_now",
+            low=self.session.names[low],
+            high=self.session.names[high],
+            epsilon=self.epsilon,
+            beyond=known.beyond(low, high, self.epsilon),
+            none=float((np.ptp(known.draws, axis=1) < self.epsilon).mean()),
         )
 
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
@@ -491,10 +483,13 @@ class _Gap(Question):
         )
         verdict = asked.answered(QUESTION_RATE).verdict
         found = names[np.nanargmin(limits.value)], names[np.nanargmax(limits.value)]
-        sentence = (
-            f"{_GAP_VERDICTS[verdict]} by more than {self.epsilon:g}: the largest gap is "
-            f"{number(gap)}, {_shown_interval(lower, upper)}; {' and '.join(found)} look "
-            "furthest apart."
+        sentence = _said(
+            "gap",
+            verdict=_GAP_VERDICTS[verdict],
+            epsilon=self.epsilon,
+            gap=gap,
+            interval=_shown_interval(lower, upper),
+            found=found,
         )
         return QuestionAnswer(found, names, verdict != OPEN, [sentence])
 
@@ -521,15 +516,14 @@ class _Each(Question):
     def now(self, known: GroupPosterior) -> str:
         halves = [known.half_width(group) for group in range(len(self.session.names))]
         widest = int(np.argmax(halves))
-        name = self.session.names[widest]
-        return f"So far: known least of {name}, where the interval is ± {halves[widest]:.3f}"
+        return _said("each_now", name=self.session.names[widest], half=halves[widest])
 
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return known.half_width(group)
 
     def answer_from(self, limits: Limits) -> QuestionAnswer:
-        sentence = "Every group's interval holds 95 % of the time, each by itself."
-        return QuestionAnswer([], self.session.names, not self.session.few.any(), [sentence])
+        settled = not self.session.few.any()
+        return QuestionAnswer([], self.session.names, settled, [_said("each")])
 
 
 QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(
@@ -553,31 +547,20 @@ def _too_few_labels(session: Session) -> Iterator[str]:
     """Name the groups that have too few labels to be called fine."""
     groups = zip(session.names, session.labels, session.few, strict=True)
     with_few = [f"{name} ({labels})" for name, labels, few in groups if few]
-    enough = f"to be called fine, which takes {FEWEST_LABELS}"
-    if session.few.all():
-        yield f"Every group has too few labels {enough}."
-    elif with_few:
-        yield f"Too few labels {enough}: {', '.join(with_few)}."
+    if with_few:
+        said = "all_few" if session.few.all() else "few"
+        yield _said(said, enough=FEWEST_LABELS, groups=", ".join(with_few))
 
 
 def _stopping(session: Session, *, settled: bool) -> str:
     """Say whether labelling may stop, and what stopping does to the intervals."""
     state = session.state
     if not state.anytime_valid:
-        return (
-            f"The {count(state.stop)} labels that were said before the first one are there: stop "
-            "here. Intervals are those of a fixed number of labels."
-        )
-    go_on = (
-        "The question is settled, and you may stop" if settled else "You may stop whenever you like"
-    )
-    at_all = f"{go_on}: these intervals hold at all numbers of labels together"
-    if not state.stop:
-        return f"{at_all}, so that looking often does them no harm."
+        return _said("stop_fixed", stop=state.stop)
     left = state.stop - len(state.labels)
-    if left > 0:
-        return f"{at_all}. At {count(state.stop)}, {count(left)} from here, they become narrower."
-    return f"{at_all}. There are {count(-left)} more than the {count(state.stop)} that were said."
+    said = "stop_unsaid" if not state.stop else "stop_ahead" if left > 0 else "stop_passed"
+    start = _said("stop_settled" if settled else "stop_open")
+    return _said(said, start=start, stop=state.stop, left=left, more=-left)
 
 
 # Multiple play is a strategy of studies, where several arms are labelled at once.
@@ -850,10 +833,8 @@ def report_document(session: Session) -> Document:
     sampling = table.sampling
     assert sampling is not None
     basis = [
-        f"{count(n_rows)} rows, {count(n_labels)} of them with a label ({n_labels / n_rows:.2%}).",
-        f"How many rows of each group of {sampling.by} were labelled was decided while labelling; "
-        "which ones, at random within the group. Everyone's figures give each group its share of "
-        "the rows, not of the labels.",
+        _said("counted", rows=n_rows, labels=n_labels, share=n_labels / n_rows),
+        _said("chosen", by=sampling.by),
         sampling.stopping,
         *sampling.notes,
     ]

@@ -42,6 +42,7 @@ from fairbench.data.columns import (
 )
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tables import check_file, names_in, read_any_table
+from fairbench.reporting.group_tables import sentence_of
 
 SCHEMA = 2
 _UNSEALED = 1  # the schema of states that had no seal yet
@@ -333,18 +334,11 @@ class Session:
         """Yield how many rows could not be labelled, and which were passed over."""
         unknown = sum(label == "" for label in self.state.labels.values())
         if unknown:
-            yield (
-                f"Rows that were looked at and could not be labelled: {count(unknown)}. Figures "
-                "hold as far as these are like the other rows of their groups."
-            )
+            yield sentence_of("labelling", "cannot_tell", count=unknown)
         if len(passed := self.passed_over()):
-            rows = ", ".join(self.answer_to(row + 1) for row in passed[:_MOST_ROWS])
-            more = ", ..." if len(passed) > _MOST_ROWS else ""
-            yield (
-                f"Rows without a label that come before labelled ones of their group: "
-                f"{count(len(passed))} ({rows}{more}). Figures hold if it was not for what they "
-                "look like that they were passed over; next names them first."
-            )
+            named = [self.answer_to(row + 1) for row in passed[:_MOST_ROWS]]
+            rows = ", ".join([*named, *(["..."] if len(passed) > _MOST_ROWS else [])])
+            yield sentence_of("labelling", "passed_over", count=len(passed), rows=rows)
 
     def passed_over(self) -> Rows:
         """Return the rows without an answer that come before an answered one of their group."""

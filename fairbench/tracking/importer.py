@@ -3,9 +3,6 @@
 MLflow only shows what the files in the results folder hold. The UI opens with links to the runs
 and to the latest sweep, compared.
 
-A view is a tag of the experiment, which the page of runs reads where an address names its key: its
-columns, its charts, and the runs of a sweep.
-
 A results folder has notes on the runs that a local database has. The note is a sealed
 cache, which may be removed at any time: without it MLflow is asked, whose import takes seconds, and
 whose every answer brings whole runs. It knows the database by its inode, size and times: while
@@ -29,137 +26,23 @@ from functools import partial
 from math import inf, isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from fairbench.core.errors import warn
 from fairbench.core.files import TEXT, is_file, names_in, read_bytes, unsealed_json, write_cache
 from fairbench.core.locks import BusyError, locked
 from fairbench.core.text import digest, visible
 from fairbench.experiments.configuration import IDENTITY
-from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run, damaged_files
 from fairbench.results.upkeep import Sweep, read_sweeps
+from fairbench.tracking import entries
 from fairbench.tracking.database import SCHEME, Stamp, TrackingError, ask, local, settle, stamp
-from fairbench.tracking.entries import (
-    BEGUN,
-    COLOUR,
-    FINGERPRINT,
-    PARITY,
-    RUN,
-    SWEEP,
-    VERSION,
-    VERSION_TAG,
-    LoggedMetric,
-    curve_names,
-    data_set,
-    latest_values,
-    logged_metrics,
-    opening_names,
-    parameters,
-    shown_name,
-    sweep_mark,
-    tags,
-    times,
-    with_sweeps,
-)
+from fairbench.tracking.entries import FINGERPRINT, RUN, SWEEP, VERSION, LoggedMetric, with_sweeps
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
-
-
-# The metric that is drawn first.
-PRIMARY = "mlflow.experiment.primaryMetric.name"
-VIEW, SWEEP_VIEW = "fairbench", "fairbench-sweep"
-_SECTION = "comparison"
-_UNSMOOTHED = {"lineSmoothness": 0, "useGlobalLineSmoothing": False}  # points are means, not noise
-_WIDEST = 20  # runs in a chart
-
-
-def view_tag(key: str) -> str:
-    """Return the experiment's tag that holds a view."""
-    return f"mlflow.sharedViewState.{key}"
-
-
-def view_address(key: str, *, charts: bool = False) -> str:
-    """Return the end of an address that opens a view, as a table or as charts."""
-    return f"viewStateShareKey={key}{'&compareRunsMode=CHART' if charts else ''}"
-
-
-def columns(logged: Iterable[str], before: str = "") -> list[str]:
-    """Return the metrics that the page shows first, from those that any run has.
-
-    Parameters
-    ----------
-    logged : names of metrics that were logged now.
-    before : the view so far, whose columns stay; empty or unreadable if there is none.
-    """
-    available = {*logged, *_selected(before)}
-    order = dict.fromkeys(
-        name for task in (BINARY, MULTICLASS, REGRESSION) for name in opening_names(task)
-    )
-    selected = [name for name in order if name in available or _column(name) in available]
-    return sorted(selected or opening_names(BINARY), key=lambda name: name.partition("/")[0])
-
-
-def _selected(text: str) -> list[str]:
-    try:
-        return [str(column) for column in json.loads(text)["selectedColumns"]]
-    except (ValueError, KeyError, TypeError):
-        return []
-
-
-def _column(metric: str) -> str:
-    return f"metrics.`{metric}`"
-
-
-def view(metrics: list[str], sweep: str = "") -> str:
-    """Return which columns and charts the page shows, by which it is ordered, and of which runs.
-
-    Parameters
-    ----------
-    metrics : the result of :func:`columns`.
-    sweep : the name of a sweep, to show its runs only.
-    """
-    name = "attributes.`Run Name`"
-    data = "attributes.`Dataset`"
-    swept = f"tags.`{SWEEP}`"
-    metric_columns = [_column(metric) for metric in metrics]
-    state = {
-        "selectedColumns": [*metric_columns, data, swept],
-        "columnOrder": [name, *metric_columns, data, swept],
-        "columnWidths": {name: 340, **dict.fromkeys(metric_columns, 170), data: 150, swept: 300},
-        "orderByKey": metric_columns[0],
-        "orderByAsc": True,
-        "compareRunCharts": _charts(metrics),
-        "compareRunSections": [{"uuid": _SECTION, "name": _SECTION, "display": True}],
-        "isAccordionReordered": True,  # or the section would go behind those of all metrics
-    }
-    if sweep:
-        # A filter's text knows no escape: "_" is any character, and so a quote.
-        mark = sweep_mark(sweep).replace("'", "_")
-        state["searchFilter"] = f"tags.{SWEEP} LIKE '%{mark}%'"
-    return json.dumps(state, separators=(",", ":"))
-
-
-def _charts(metrics: list[str]) -> list[dict[str, Any]]:
-    """Return the charts that come first: error and gap, then curves, three in a row of the page."""
-    error, *other_metrics = metrics
-    *other_gaps, gap = [metric for metric in other_metrics if metric.startswith(PARITY)]
-    charts: list[dict[str, Any]] = [
-        {"type": "SCATTER", "xaxis": _axis(error), "yaxis": _axis(gap)},
-        *({"type": "BAR", "metricKey": metric} for metric in (error, gap)),
-        *({"type": "LINE", "metricKey": curve, **_UNSMOOTHED} for curve in curve_names()),
-        *({"type": "BAR", "metricKey": metric} for metric in other_gaps),
-    ]
-    shared = {"metricSectionId": _SECTION, "runsCountToCompare": _WIDEST}
-    shared |= {"deleted": False, "isGenerated": False}
-    return [{"uuid": f"{_SECTION}-{i}", **shared, **chart} for i, chart in enumerate(charts)]
-
-
-def _axis(metric: str) -> dict[str, str]:
-    return {"key": metric, "type": "METRIC"}
 
 
 NOTE = "mlflow.json"
@@ -240,10 +123,7 @@ def read_note(results: Path, place: Mapping[str, str]) -> Note:
         if content["place"] != dict(place):
             return Note()
         runs, earlier = (
-            {
-                str(id_): Entry(str(run[0]), str(run[1]), str(run[2]))
-                for id_, run in content[name].items()
-            }
+            {str(id_): Entry(*map(str, run[:3])) for id_, run in content[name].items()}
             for name in ("runs", "earlier")
         )
         return Note(tuple(content["stamp"]), runs, earlier)
@@ -253,10 +133,11 @@ def read_note(results: Path, place: Mapping[str, str]) -> Note:
 
 def write_note(results: Path, place: Mapping[str, str], note: Note) -> None:
     """Write what a results folder notes of a database."""
-    content: dict[str, Any] = {"place": place, "stamp": note.stamp}
-    for name, runs in (("runs", note.runs), ("earlier", note.earlier)):
-        content[name] = {id_: run[:3] for id_, run in runs.items()}
-    write_cache(results / NOTE, content, lasting=False)
+    runs = {
+        name: {id_: run[:3] for id_, run in noted.items()}
+        for name, noted in (("runs", note.runs), ("earlier", note.earlier))
+    }
+    write_cache(results / NOTE, {"place": place, "stamp": note.stamp, **runs}, lasting=False)
 
 
 T = TypeVar("T")
@@ -286,7 +167,6 @@ class Tracking:
 
     Attributes
     ----------
-    enabled : whether anything is logged.
     uri : the tracking server; None takes ``MLFLOW_TRACKING_URI`` or ``sqlite:///mlflow.db``.
     experiment : the experiment's name.
     idle_s, total_s : seconds without progress, be it another process or a server that is waited
@@ -294,7 +174,6 @@ class Tracking:
         a server that hangs, and less than 60 to one that is slow.
     """
 
-    enabled: bool = True
     uri: str | None = None
     experiment: str = "fairbench"
     idle_s: float = 6.0
@@ -307,12 +186,9 @@ class Tracking:
 
     def later(self, results: Path) -> str:
         """Return the command that logs the runs of a results folder later."""
-        options = {
-            "results": "" if results == Path("results") else str(results),
-            "uri": self.uri,
-            "experiment": "" if self.experiment == Tracking.experiment else self.experiment,
-        }
-        words = [f"{name}={value}" for name, value in options.items() if value]
+        options = {"results": str(results), "uri": self.uri, "experiment": self.experiment}
+        usual = (None, "", "results", Tracking.experiment)
+        words = [f"{name}={value}" for name, value in options.items() if value not in usual]
         return shlex.join(["fairbench", "sync", *words])
 
     def sync(
@@ -354,16 +230,15 @@ class Tracking:
     @contextlib.contextmanager
     def _alone(self, runs: Sequence[Run]) -> Iterator[None]:
         """Lock the results folders, so that no other process logs their runs a second time."""
+        # A holder of the lock gives up by itself if the server does not answer, unless it was
+        # stopped.
+        patience = None if isinf(self.total_s) else max(self.idle_s, self.total_s / 3)
         with contextlib.ExitStack() as stack:
-            # A holder of the lock gives up by itself if the server does not answer, unless it was
-            # stopped.
-            patience = None if isinf(self.total_s) else max(self.idle_s, self.total_s / 3)
             for results in sorted({folder.results for folder in runs}):
                 path = results / "locks" / "tracking.lock"
-                lock = locked(path, seconds=patience, silence=_SILENCE)
                 with contextlib.suppress(OSError):  # who may not write there cannot lock it
                     try:
-                        stack.enter_context(lock)
+                        stack.enter_context(locked(path, seconds=patience, silence=_SILENCE))
                     except BusyError as error:
                         raise TrackingError(f"{results} is being logged by {error}") from error
             yield
@@ -380,15 +255,12 @@ class Tracking:
         file = _database(self.address)
         before = stamp(file) if file else ()
         experiment = experiment_id(client, self.experiment)
-        existing = entries(client, experiment, [folder.id for folder in runs])
+        existing = logged_entries(client, experiment, [folder.id for folder in runs])
         names: set[str] = set()  # of the metrics that MLflow is told of
-        logged = {
-            folder.id: _log_once(
-                client, experiment, folder, existing.get(folder.id, []),
-                swept.get(folder.id, []), names,
-            )
-            for folder in runs
-        }  # fmt: skip
+        logged = {}
+        for folder in runs:
+            found, places = existing.get(folder.id, []), swept.get(folder.id, [])
+            logged[folder.id] = _log_once(client, experiment, folder, found, places, names)
         if names:
             set_view(client, experiment, names)
         return logged, before, settle(file) if file else ()
@@ -412,13 +284,9 @@ class Tracking:
             for run_id, entry in read_note(results, place).of(now, unchanged=unchanged).items()
         }
         for folder in runs:
-            entry = noted.get(folder.id)
-            names = [name for name, _ in swept.get(folder.id, [])]
-            if (
-                entry is None
-                or entry.fingerprint != folder.environment["fingerprint"]
-                or entry.sweeps != with_sweeps(entry.sweeps, names)
-            ):
+            entry = noted.get(folder.id, Entry("", ""))
+            sweeps = with_sweeps(entry.sweeps, [name for name, _ in swept.get(folder.id, [])])
+            if (entry.fingerprint, entry.sweeps) != (folder.environment["fingerprint"], sweeps):
                 return None
         return {folder.id: noted[folder.id].id for folder in runs}
 
@@ -436,8 +304,9 @@ class Tracking:
                 if folder.results == results
             }
             note = read_note(results, place)
-            note = note.with_logged(of_folder, before, after, certain=local(file))
-            write_note(results, place, note)
+            write_note(
+                results, place, note.with_logged(of_folder, before, after, certain=local(file))
+            )
 
     def _place(self, file: Path) -> dict[str, str]:
         return {"database": str(file), "experiment": self.experiment, "version": VERSION}
@@ -478,16 +347,17 @@ def set_view(client: MlflowClient, experiment: str, names: Iterable[str] = ()) -
     ----------
     names : the names of metrics that were logged since the view was set.
     """
-    tag = view_tag(VIEW)
+    tag = entries.view_tag(entries.VIEW)
     before = client.get_experiment(experiment).tags.get(tag, "")
-    metric_columns = columns(names, before)
-    if view(metric_columns) != before:
-        client.set_experiment_tag(experiment, PRIMARY, metric_columns[0])
-        client.set_experiment_tag(experiment, tag, view(metric_columns))
+    metric_columns = entries.columns(names, before)
+    view = entries.view(metric_columns)
+    if view != before:
+        client.set_experiment_tag(experiment, entries.PRIMARY, metric_columns[0])
+        client.set_experiment_tag(experiment, tag, view)
     return metric_columns
 
 
-def entries(
+def logged_entries(
     client: MlflowClient, experiment: str, run_ids: Sequence[str]
 ) -> dict[str, list[Entry]]:
     """Return fairbench run id -> its entries, for `run_ids` at least."""
@@ -500,13 +370,13 @@ def entries(
         whole = run.info.status == "FINISHED" and run_tags.get(_CONTENT) == _content(
             run.data.metrics, run.data.params, run.info.artifact_uri
         )
-        begun = run_tags.get(BEGUN, "")
+        begun = run_tags.get(entries.BEGUN, "")
         entry = Entry(
             run_tags.get(FINGERPRINT, "") if whole else "",
             str(run.info.run_id),
             run_tags.get(SWEEP, ""),
             int(begun) if begun.isdecimal() else run.info.start_time,
-            run_tags.get(VERSION_TAG, ""),
+            run_tags.get(entries.VERSION_TAG, ""),
         )
         entries_of_run.setdefault(run_tags.get(RUN, ""), []).append(entry)
     return entries_of_run
@@ -552,19 +422,19 @@ def _log_once(
     sweeps = with_sweeps(before, [name for name, _ in swept])
     points: list[LoggedMetric] = []
     if not current or current[0].version != VERSION:
-        points = logged_metrics(folder)
+        points = entries.logged_metrics(folder)
         names.update(point.name for point in points)
-    if not current:
-        run_tags = {SWEEP: sweeps} if sweeps else {}
-        if swept:  # MLflow draws colours at random, and often the same ones
-            run_tags[COLOUR] = COLOURS[swept[0][1] % len(COLOURS)]
-        kept = Entry("", _log(client, experiment, folder, points, run_tags), sweeps)
-    else:
+    if current:
         kept = current[0]
         if kept.version != VERSION:
             _complete(client, kept.id, points)
         if kept.sweeps != sweeps:
             client.set_tag(kept.id, SWEEP, sweeps)
+    else:
+        run_tags = {SWEEP: sweeps} if sweeps else {}
+        if swept:  # MLflow draws colours at random, and often the same ones
+            run_tags[entries.COLOUR] = COLOURS[swept[0][1] % len(COLOURS)]
+        kept = Entry("", _log(client, experiment, folder, points, run_tags), sweeps)
     for entry in ordered:
         if entry.id != kept.id:
             client.delete_run(entry.id)
@@ -579,20 +449,19 @@ def _log(
     further: Mapping[str, str],
 ) -> str:
     """Log a run in MLflow, files and metrics and all; return the id that it has there."""
-    environment = folder.environment
-    began, ended = times(folder)
-    run_tags = {**tags(folder, environment), BEGUN: str(int(1000 * time.time())), **further}
-    run = client.create_run(experiment, began, run_tags, shown_name(folder))
+    began, ended = entries.times(folder)
+    run_tags = {**entries.tags(folder), entries.BEGUN: str(int(1000 * time.time())), **further}
+    run = client.create_run(experiment, began, run_tags, entries.shown_name(folder))
     run_id = str(run.info.run_id)
-    client.log_inputs(run_id, [data_set(folder)])
+    client.log_inputs(run_id, [entries.data_set(folder)])
     figures = [(folder.figures / name, "figures") for name in names_in(folder.figures)[0]]
     for path, subfolder in [*((folder.path / name, None) for name in _FILES), *figures]:
         if is_file(path):  # the target of a link is not part of the run
             client.log_artifact(run_id, str(path), subfolder)
     # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
     client.set_terminated(run_id, end_time=ended)
-    options = dict(parameters(folder, environment))
-    content = _content(latest_values(points), options, run.info.artifact_uri)
+    options = dict(entries.parameters(folder))
+    content = _content(entries.latest_values(points), options, run.info.artifact_uri)
     _log_batch(client, run_id, points, options, {_CONTENT: content})
     return run_id
 
@@ -605,9 +474,9 @@ def _complete(client: MlflowClient, run_id: str, points: Sequence[LoggedMetric])
     run = client.get_run(run_id)
     present = run.data.metrics
     lacking = [point for point in points if point.name not in present]
-    values = {**present, **latest_values(lacking)}
+    values = {**present, **entries.latest_values(lacking)}
     content = _content(values, run.data.params, run.info.artifact_uri)
-    _log_batch(client, run_id, lacking, {}, {VERSION_TAG: VERSION, _CONTENT: content})
+    _log_batch(client, run_id, lacking, {}, {entries.VERSION_TAG: VERSION, _CONTENT: content})
 
 
 def _log_batch(
@@ -635,7 +504,7 @@ def _log_batch(
 
 def sync(results: str = "results", uri: str = "", experiment: str = "") -> int:
     """Log every finished run under `results` that is not logged yet."""
-    tracking = Tracking(True, uri or None, experiment or Tracking.experiment, 60, inf)
+    tracking = Tracking(uri or None, experiment or Tracking.experiment, 60, inf)
     try:
         logged = tracking.sync(list(Catalogue(Path(results))), read_sweeps(Path(results), IDENTITY))
     except TrackingError as error:
@@ -683,35 +552,33 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     def found(client: MlflowClient) -> tuple[str, dict[str, list[Entry]]]:
         """Set the columns of the page of runs; return the experiment and its logged runs."""
         experiment = experiment_id(client, tracking.experiment)
-        view_columns = set_view(client, experiment)
+        metric_columns = set_view(client, experiment)
         if sweep.name:
-            client.set_experiment_tag(
-                experiment, view_tag(SWEEP_VIEW), view(view_columns, sweep.name)
-            )
-        return experiment, entries(client, experiment, sweep.runs)
+            view = entries.view(metric_columns, sweep.name)
+            client.set_experiment_tag(experiment, entries.view_tag(entries.SWEEP_VIEW), view)
+        return experiment, logged_entries(client, experiment, sweep.runs)
 
     experiment, logged = tracking.ask(found)
-    runs = f"{site}/#/experiments/{experiment}/runs?"
-    lines = [f"runs: {runs}{view_address(VIEW)}"]
-    entries_of_sweep = [logged[run][0] for run in sweep.runs if run in logged]
-    if len(entries_of_sweep) > 1:
-        shown = min(len(entries_of_sweep), _COMPARED)
-        address = comparison(site, [entry.id for entry in entries_of_sweep[:shown]], experiment)
-        lines.append(f"the latest sweep, {shown} of {len(sweep.runs)} runs compared: {address}")
-        if sweep.name and all(sweep_mark(sweep.name) in entry.sweeps for entry in entries_of_sweep):
-            lines.append(
-                f"the latest sweep in charts: {runs}{view_address(SWEEP_VIEW, charts=True)}"
-            )
+    runs = f"{site}/#/experiments/{experiment}/runs?viewStateShareKey="
+    lines = [f"runs: {runs}{entries.VIEW}"]
+    of_sweep = [logged[run][0] for run in sweep.runs if run in logged]
+    if len(of_sweep) > 1:
+        shown = [entry.id for entry in of_sweep[:_COMPARED]]
+        address = comparison(site, shown, experiment)
+        counts = f"{len(shown)} of {len(sweep.runs)} runs compared"
+        lines.append(f"the latest sweep, {counts}: {address}")
+        mark = entries.sweep_mark(sweep.name)
+        if sweep.name and all(mark in entry.sweeps for entry in of_sweep):
+            charts = f"{runs}{entries.SWEEP_VIEW}&compareRunsMode=CHART"
+            lines.append(f"the latest sweep in charts: {charts}")
     return lines
 
 
 def comparison(site: str, runs: Sequence[str], experiment: str) -> str:
     """Return the address of the page that compares runs."""
-    return f"{site}/#/compare-runs?runs={_encoded(runs)}&experiments={_encoded([experiment])}"
-
-
-def _encoded(values: Sequence[str]) -> str:
-    return quote(json.dumps(list(values), separators=(",", ":")))
+    parts = {"runs": list(runs), "experiments": [experiment]}
+    plain = {name: json.dumps(ids, separators=(",", ":")) for name, ids in parts.items()}
+    return f"{site}/#/compare-runs?{urlencode(plain)}"
 
 
 def latest_sweep(results: Path) -> Sweep:

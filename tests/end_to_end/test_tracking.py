@@ -29,7 +29,7 @@ from fairbench.tracking.entries import (
     means_of,
     metric_values,
 )
-from fairbench.tracking.importer import NOTE, Tracking, entries
+from fairbench.tracking.importer import NOTE, Tracking, logged_entries
 from tests.harness import ROOT, fairbench, ran, run_folder
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
@@ -129,10 +129,10 @@ def test_half_logged_and_doubled_entries_are_mended(cwd, folder):
 def test_many_runs_are_found_as_few_are(cwd):
     client, experiment, (logged,) = client_and_runs(cwd)
     run_id = logged.data.tags["fairbench.run_id"]
-    few = entries(client, experiment.experiment_id, [run_id])
-    assert few == entries(client, experiment.experiment_id, [run_id] * 100)
+    few = logged_entries(client, experiment.experiment_id, [run_id])
+    assert few == logged_entries(client, experiment.experiment_id, [run_id] * 100)
     assert [entry.id for entry in few[run_id]] == [logged.info.run_id]
-    assert entries(client, experiment.experiment_id, ["another"]) == {}
+    assert logged_entries(client, experiment.experiment_id, ["another"]) == {}
 
 
 def test_a_local_database_is_written_ahead(cwd):
@@ -362,13 +362,13 @@ def test_more_options_and_metrics_than_mlflow_takes_at_once(tmp_path, monkeypatc
     many = {f"learner.option{i}": i for i in range(150)}
     own = Run(copied(own.path, configured(own.environment, many)))
     points = [LoggedMetric(f"metric{i}", i / 7) for i in range(2000)]
-    monkeypatch.setattr("fairbench.tracking.importer.logged_metrics", lambda run: points)
+    monkeypatch.setattr("fairbench.tracking.entries.logged_metrics", lambda run: points)
     tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     logged = tracking.sync([Run(own.path)])
     client, experiment, (run,) = client_and_runs(tmp_path)
     assert run.data.metrics == dict(point[:2] for point in points)
     assert run.data.params["learner.option149"] == "149"
-    (entry,) = entries(client, experiment.experiment_id, [own.id])[own.id]
+    (entry,) = logged_entries(client, experiment.experiment_id, [own.id])[own.id]
     assert (entry.id, entry.fingerprint) == (logged[own.id], own.environment["fingerprint"])
 
 

@@ -37,25 +37,8 @@ from fairbench.core.arrays import Floats, Rows, rng
 from fairbench.core.errors import UserError, check_choice, check_minimum, unknown_name
 from fairbench.core.files import file_sha256
 from fairbench.core.text import interval, number
-from fairbench.evaluation.findings import (
-    GAP,
-    LARGE,
-    LEVEL,
-    NOT_MEASURED,
-    OPEN,
-    QUESTION_RATE,
-    SMALL,
-    Finding,
-    Measure,
-)
+from fairbench.evaluation import findings, some_labels
 from fairbench.evaluation.intervals import GapInterval, LabelledIntervals
-from fairbench.evaluation.some_labels import (
-    LabelledMeans,
-    LabelledMeasure,
-    LabelledRates,
-    expected_rates,
-    one_group,
-)
 from fairbench.inference import active
 from fairbench.inference.active import GroupPosterior
 from fairbench.inference.few_labels.assisted import needs_no_label
@@ -119,27 +102,27 @@ def metric_named(name: str, session: Session) -> str:
     return name
 
 
-def measure(session: Session, name: str = "") -> LabelledMeasure:
+def measure(session: Session, name: str = "") -> some_labels.LabelledMeasure:
     """Return a metric in the groups among which rows are chosen; by default the question's."""
     metric = askable(session)[metric_named(name or session.state.metric, session)]
     table = session.table
     known = table.known
     if metric.interval == "rate":
         intervals = _label_intervals(replace(table, sampling=None), session.state.by, session.arms)
-        expected = expected_rates(
+        expected = some_labels.expected_rates(
             metric, table.score, table.prediction, session.codes, groups=len(session.names)
         )
-        return LabelledRates(metric, intervals, expected)
+        return some_labels.LabelledRates(metric, intervals, expected)
     predicted = table.prediction.astype(float) if session.predicted is None else session.predicted
     columns = {"prediction": predicted[known]}
     if table.score is not None:
         columns["score"] = table.score[known]
     groups = session.arms.iloc[known].reset_index(drop=True)
-    return LabelledMeans(metric, table.label[known], columns, groups)
+    return some_labels.LabelledMeans(metric, table.label[known], columns, groups)
 
 
 def estimate_for_everyone(
-    session: Session, about: LabelledMeasure
+    session: Session, about: some_labels.LabelledMeasure
 ) -> tuple[float, float, float] | None:
     """Return a metric of all rows with its interval, as a report on the labels has it.
 
@@ -149,24 +132,26 @@ def estimate_for_everyone(
     for an area, and if a group has no label.
     """
     anytime_valid = session.state.anytime_valid
-    if isinstance(about, LabelledMeans):
-        return about.everyone(session.sizes, LEVEL, anytime_valid=anytime_valid)
+    if isinstance(about, some_labels.LabelledMeans):
+        return about.everyone(session.sizes, findings.LEVEL, anytime_valid=anytime_valid)
     if about.metric.name not in _SHARES or not session.labels.all():
         return None
     audited = session.audited()
-    about = replace(about, intervals=_label_intervals(audited, "", one_group(len(audited))))
-    return about.limits(LEVEL, anytime_valid=anytime_valid).at(0)
+    about = replace(
+        about, intervals=_label_intervals(audited, "", some_labels.one_group(len(audited)))
+    )
+    return about.limits(findings.LEVEL, anytime_valid=anytime_valid).at(0)
 
 
 def _label_intervals(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
     """Return the intervals of the groups of an attribute, from the labels so far."""
-    counted = rows_of(table).labelled_counts(attribute, groups, rng(0, "measure"), LEVEL)
+    counted = rows_of(table).labelled_counts(attribute, groups, rng(0, "measure"), findings.LEVEL)
     assert isinstance(counted.intervals, LabelledIntervals)
     return counted.intervals
 
 
 def group_figures(
-    session: Session, about: LabelledMeasure, limits: Callable[..., Limits]
+    session: Session, about: some_labels.LabelledMeasure, limits: Callable[..., Limits]
 ) -> pd.DataFrame:
     """Return a metric in every group.
 
@@ -248,7 +233,7 @@ class Question(ABC):
     """
 
     session: Session
-    about: LabelledMeasure
+    about: some_labels.LabelledMeasure
     of_accuracy: ClassVar[str]
     of_metric: ClassVar[str]
     certainty: ClassVar[str]
@@ -296,7 +281,7 @@ class Question(ABC):
         ----------
         anytime_valid : whether they hold whenever labelling is stopped.
         """
-        return self.about.limits(LEVEL, anytime_valid=anytime_valid)
+        return self.about.limits(findings.LEVEL, anytime_valid=anytime_valid)
 
     def groups(self) -> pd.DataFrame:
         """Return the metric in every group, see :func:`group_figures`."""
@@ -359,14 +344,14 @@ class _Worst(Question):
 
     def limits(self, *, anytime_valid: bool) -> Limits:
         single = self.quantity(super().limits(anytime_valid=anytime_valid))
-        joint = self._joint_limits(LEVEL, anytime_valid=anytime_valid)
+        joint = self._joint_limits(findings.LEVEL, anytime_valid=anytime_valid)
         return found_limits(single, joint, lowest=self.lowest)
 
     def answer_from(self, limits: Limits) -> QuestionAnswer:
         """Return the group that looks worst, and which others it may be."""
         names = self.session.names
         sure_limits = self._joint_limits(
-            1 - QUESTION_RATE, anytime_valid=self.session.state.anytime_valid
+            1 - findings.QUESTION_RATE, anytime_valid=self.session.state.anytime_valid
         )
         possible = candidates(sure_limits, lowest=self.lowest) | self.session.few
         ascending = limits.value if self.lowest else -limits.value
@@ -404,7 +389,7 @@ class _Calibration(_Worst):
         ------
         UserError : there are no scores, or the metric is no rate.
         """
-        if not isinstance(self.about, LabelledRates):
+        if not isinstance(self.about, some_labels.LabelledRates):
             raise UserError(
                 f"question=calibration compares a rate with the scores, and "
                 f"{self.about.metric.name} is none: ask about a rate, or question=worst, gap or "
@@ -441,7 +426,7 @@ class _Gap(Question):
         return self.session.state.options.epsilon
 
     def reward(self) -> active.Reward:
-        if isinstance(self.about, LabelledRates):
+        if isinstance(self.about, some_labels.LabelledRates):
             return active.WidestGap(self.epsilon)
         return active.LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
@@ -474,14 +459,14 @@ class _Gap(Question):
             limits = (self.about.limits(one, anytime_valid=anytime_valid) for one in levels)
             return GroupLimits(*(of_groups.take(has_labels) for of_groups in limits))
 
-        gap, lower, upper = map(float, largest_gap(limits_at(LEVEL)))
+        gap, lower, upper = map(float, largest_gap(limits_at(findings.LEVEL)))
         label, by = self.about.metric.label, self.session.state.by
-        asked = Measure(
-            Finding(GAP, by, label, NOT_MEASURED, bound=self.epsilon),
+        asked = findings.Measure(
+            findings.Finding(findings.GAP, by, label, findings.NOT_MEASURED, bound=self.epsilon),
             gap=lambda level: GapInterval.of(limits_at(level)),
             may_be_small=bool(has_labels.all()) and not self.session.few.any(),
         )
-        verdict = asked.answered(QUESTION_RATE).verdict
+        verdict = asked.answered(findings.QUESTION_RATE).verdict
         found = names[np.nanargmin(limits.value)], names[np.nanargmax(limits.value)]
         sentence = _said(
             "gap",
@@ -491,13 +476,13 @@ class _Gap(Question):
             interval=_shown_interval(lower, upper),
             found=found,
         )
-        return QuestionAnswer(found, names, verdict != OPEN, [sentence])
+        return QuestionAnswer(found, names, verdict != findings.OPEN, [sentence])
 
 
 _GAP_VERDICTS = {
-    LARGE: "Yes, some two differ",
-    SMALL: "No two differ",
-    OPEN: "Open whether any two differ",
+    findings.LARGE: "Yes, some two differ",
+    findings.SMALL: "No two differ",
+    findings.OPEN: "Open whether any two differ",
 }
 
 
@@ -510,8 +495,8 @@ class _Each(Question):
 
     def reward(self) -> active.Reward:
         share = self.session.sizes / self.session.sizes.sum()
-        rewarded = active.Estimation if isinstance(self.about, LabelledRates) else active.LeastKnown
-        return rewarded(share)
+        is_rate = isinstance(self.about, some_labels.LabelledRates)
+        return active.Estimation(share) if is_rate else active.LeastKnown(share)
 
     def now(self, known: GroupPosterior) -> str:
         halves = [known.half_width(group) for group in range(len(self.session.names))]
@@ -842,7 +827,7 @@ def report_document(session: Session) -> Document:
     figures = []
     for name, metric in askable(session).items():
         about = measure(session, name)
-        groups = group_figures(session, about, partial(about.limits, LEVEL))
+        groups = group_figures(session, about, partial(about.limits, findings.LEVEL))
         everyone = estimate_for_everyone(session, about)
         figures.append(
             {

@@ -31,15 +31,7 @@ from fairbench.core.files import DamagedError, file_sha256, unsealed_json
 from fairbench.core.locks import JsonFile
 from fairbench.core.options import from_plain
 from fairbench.core.text import count, shortened
-from fairbench.data.columns import (
-    ColumnRef,
-    class_names,
-    marks_of,
-    name_rows_in_errors,
-    numbers,
-    numbers_of,
-    spelled,
-)
+from fairbench.data import columns
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tables import check_file, names_in, read_any_table
 from fairbench.reporting.group_tables import sentence_of
@@ -375,7 +367,7 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
         )
     frame = read_frame(state.options) if frame is None else frame
     column = state.options.id
-    with name_rows_in_errors(frame, column):
+    with columns.name_rows_in_errors(frame, column):
         session = _opened(state, frame)
     return replace(session, ids=frame[column].tolist()) if column else session
 
@@ -385,7 +377,7 @@ def _opened(state: State, frame: pd.DataFrame) -> Session:
     options, frame = _with_answers(state, frame)
     predictions = pd.Series()
     if options.prediction and not options.scores:
-        predictions = class_names(frame[options.prediction])
+        predictions = columns.class_names(frame[options.prediction])
     if not options.scores and predictions.nunique() <= 2:
         return Session(state, read_audit_table(options, frame, labelling=True))
     is_number = np.isfinite(pd.to_numeric(predictions, errors="coerce").to_numpy())
@@ -398,15 +390,15 @@ def _opened_numbers(state: State, options: Options, frame: pd.DataFrame) -> Sess
     """Return the session on predicted numbers."""
     file = options.path.name
     notes = notes_on_groups(frame, options.group)
-    label_texts = class_names(frame[options.target])
+    label_texts = columns.class_names(frame[options.target])
     if options.labelled:
         label_texts = label_texts.where(
-            marks_of(frame[options.labelled], ColumnRef(file, options.labelled)), ""
+            columns.marks_of(frame[options.labelled], columns.ColumnRef(file, options.labelled)), ""
         )
-    label = numbers(
+    label = columns.numbers(
         label_texts.to_frame(options.target), options.target, file, missing=""
     ).to_numpy()
-    predicted = numbers_of(frame, ColumnRef(file, options.prediction))
+    predicted = columns.numbers_of(frame, columns.ColumnRef(file, options.prediction))
     groups, cells = read_groups(frame, file, options.group, options.reference)
     no_decisions = np.zeros(len(frame), np.int64)
     table = AuditTable(None, no_decisions, label, groups, cells, Direction(("", "")), notes=notes)
@@ -477,7 +469,7 @@ def check_labels(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
         elif session.classes:
             label, complaint = _class(text, session)
         else:
-            label = spelled(text)
+            label = columns.spelled(text)
             # Where only the positive label's name is known, the first other one names the negative.
             if label not in ("", names[1]) and names[0] == f"not {names[1]}":
                 names = label, names[1]
@@ -497,7 +489,7 @@ def _class(text: str, session: Session) -> tuple[str, str]:
 
     A new class is allowed only if its name resembles no other's and no column has class scores.
     """
-    name = str(class_names(pd.Series([text])).iloc[0])
+    name = str(columns.class_names(pd.Series([text])).iloc[0])
     classes = session.classes
     near = nearest(name, classes)
     label = name if name in classes or not (session.state.options.scores or near) else ""
@@ -548,7 +540,7 @@ def pairs_in(path: Path, session: Session) -> list[tuple[str, str]]:
     keys = [options.id, "row"] if options.id else ["row"]
     check_file(path)
     wanted = [(key, label) for key in keys for label in ("label", options.target) if label]
-    present = [columns for columns in wanted if {*columns} <= {*names_in(path, columns)}]
+    present = [pair for pair in wanted if {*pair} <= {*names_in(path, pair)}]
     if not present:
         names = names_in(path, wanted[0])
         names_text = ", ".join(shortened(name, 30) for name in names[:8])

@@ -18,7 +18,7 @@ import pandas as pd
 from fairbench.audits.assessment import check_design, rows_of
 from fairbench.audits.gaps import RATE_NAMES
 from fairbench.audits.kinds import document_of, kind_of
-from fairbench.audits.question import GatedOptions, options_with
+from fairbench.audits.question import GatedOptions, Options, options_with
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError, unknown_name
@@ -39,6 +39,7 @@ from fairbench.evaluation.gate import (
 from fairbench.evaluation.intervals import CountIntervals
 from fairbench.evaluation.predictions import Groups
 from fairbench.evaluation.table import values_of
+from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import DocumentReport
 from fairbench.reporting.gate_files import with_gate
 
@@ -310,18 +311,22 @@ def audit(
         values = {**policy_of(policy, GatedOptions), **filled}
         given["policy"] = str(policy)
     asked = options_with({**values, "path": Path(frame if is_file else name)})
-    rows = read_frame(asked, source=table)
-    document = document_of(asked, rows)
-    verdict = None
-    if isinstance(asked, GatedOptions):
-        verdict = gate_of(asked, rows)
-        document = with_gate(document, verdict)
+    document, verdict = report_of(asked, read_frame(asked, source=table))
     if not is_file:
         given["name"] = name
     call = [repr(str(frame)) if is_file else "table"]
     call += [f"{option}={value!r}" for option, value in given.items() if _can_be_typed(value)]
     made = document.made and replace(document.made, command=f"fairbench.audit({', '.join(call)})")
     return AuditReport(replace(document, made=made), verdict)
+
+
+def report_of(options: Options, frame: pd.DataFrame) -> tuple[Document, Gate | None]:
+    """Return the report of a table, and the verdict of its gate if there are conditions."""
+    document = document_of(options, frame)
+    if not isinstance(options, GatedOptions):
+        return document, None
+    verdict = gate_of(options, frame)
+    return with_gate(document, verdict), verdict
 
 
 # What is no further option of `audit`: it is one of its arguments, or not for Python.

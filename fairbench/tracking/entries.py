@@ -141,7 +141,7 @@ def parity_name(gap: str) -> str:
 def opening_names(task: str) -> list[str]:
     """Return which metrics MLflow opens on for runs of a task, in the order of its columns."""
     meant = HEADLINES[task]
-    gaps = [parity_name(gap) for gap in _gaps(task) if gap in (_FIRST_GAP, meant["gap"])]
+    gaps = [parity_name(gap) for gap in _shown("gaps", task) if gap in (_FIRST_GAP, meant["gap"])]
     return [headline_name(meant["error"]), headline_name(meant["log loss"]), *gaps]
 
 
@@ -151,13 +151,8 @@ def curve_names() -> list[str]:
     return list(map(_metric_name, curves))
 
 
-def logged_values(folder: Run) -> dict[str, float]:
-    """Return the metrics that MLflow shows in tables; for a curve, the value of its last step."""
-    return latest_values(logged_metrics(folder))
-
-
 def latest_values(points: Sequence[LoggedMetric]) -> dict[str, float]:
-    """Return the value of the last step of each metric."""
+    """Return the metrics that MLflow shows in tables; of a curve, the value of its last step."""
     return {point.name: point.value for point in sorted(points, key=lambda point: point.step)}
 
 
@@ -178,12 +173,9 @@ def means_of(summary: pd.DataFrame) -> list[Any]:
     ----------
     summary : the result of :func:`fairbench.evaluation.summary.summarise`.
     """
-    rows = list(zip(summary["attribute"].tolist(), summary["group"].tolist(), strict=True))
-    groups: dict[str, list[str]] = {}
-    for attribute, group in dict.fromkeys(rows):
-        groups.setdefault(attribute, []).append(group)
-    own_names = {attribute: told_apart(of_it, _spelled) for attribute, of_it in groups.items()}
-    summary = summary.assign(group=[own_names[attribute][group] for attribute, group in rows])
+    groups = summary["group"].astype(object).groupby(summary["attribute"].tolist())
+    own_names = groups.transform(lambda of_it: of_it.map(told_apart(of_it.unique(), _spelled)))
+    summary = summary.assign(group=own_names)
     for name in ("feature", "outcome"):
         if name in summary:
             labels = told_apart(summary[name].dropna().unique(), _spelled)
@@ -231,18 +223,25 @@ def aligned_values(
     """Yield headlines and gaps once more, under names that no attribute is part of."""
     meant = HEADLINES[task]
     names = {name: headline_name(name) for name in (meant["error"], meant["log loss"])}
-    for gap in _gaps(task):
+    for gap in _shown("gaps", task):
         own_name = _path(protect, gap)
         names[own_name] = parity_name(gap)
         names |= {_end_name(own_name, end): _end_name(parity_name(gap), end) for end in _ENDS}
     yield from ((names[name], values[name]) for name in names if name in values)
 
 
-@lru_cache(maxsize=8)
-def _gaps(task: str) -> tuple[str, ...]:
-    """Return the gaps between groups that the table of a run shows."""
-    return tuple(
-        metric.name for metric in declared() if metric.task == task and "gaps" in metric.shown
+@lru_cache(maxsize=16)
+def _shown(part: str = "", task: str = "") -> Mapping[str, None]:
+    """Return the names of metrics that the table of a run shows, in one part of it or anywhere.
+
+    Parameters
+    ----------
+    task : the task whose metrics these are; empty for every one.
+    """
+    return dict.fromkeys(
+        metric.name
+        for metric in declared()
+        if metric.shown and part in (*metric.shown, "") and task in (metric.task, "")
     )
 
 
@@ -258,7 +257,7 @@ def metric_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, flo
     protect : the attribute, or combination, of the headline metrics.
     """
     for row in _own_means(means, protect):
-        if row.group and (row.metric not in _shown_metrics("groups") or row.statistic != VALUE):
+        if row.group and (row.metric not in _shown("groups") or row.statistic != VALUE):
             continue
         if not _POINTS & row.settings.keys() and isfinite(row.mean):
             # The value has the name of the metric.
@@ -284,7 +283,7 @@ def interval_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, f
     Those of everyone's metrics and of gaps: of groups, MLflow gets no intervals.
     """
     for row in _own_means(means, protect):
-        if row.group or row.metric not in _shown_metrics() or row.statistic != VALUE:
+        if row.group or row.metric not in _shown() or row.statistic != VALUE:
             continue
         if row.settings.get("binning") == "mass" or "outcome" in row.settings:
             continue
@@ -292,14 +291,6 @@ def interval_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, f
         for end, value in zip(_ENDS, (row.lower, row.upper), strict=True):
             if isfinite(value):
                 yield _end_name(name, end), value
-
-
-@lru_cache(maxsize=2)
-def _shown_metrics(part: str = "") -> frozenset[str]:
-    """Return the metrics that the table of a run shows, in one part of it or anywhere."""
-    return frozenset(
-        metric.name for metric in declared() if metric.shown and part in (*metric.shown, "")
-    )
 
 
 def _end_name(name: str, end: str) -> str:

@@ -6,9 +6,7 @@ and imports this module whenever it evaluates a model: nothing heavy is imported
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,8 +76,20 @@ class FairnessEvaluator:
         UserError : an option that there is not, a column that is not in the data, or what
             :func:`fairbench.evaluate` refuses.
         """
+        import mlflow
+        from mlflow.models.evaluation import artifacts
+
+        from fairbench.tracking.entries import values_of_evaluation
+
+        made_of: Any = artifacts.CsvEvaluationArtifact  # MLflow ships no types of these two
+        result: Any = mlflow.models.EvaluationResult
         table = _evaluate(model_type, dataset, evaluator_config, model, predictions)
-        return _log_result(table, run_id, model_id)
+        metrics = values_of_evaluation(table)
+        mlflow.log_metrics(metrics, run_id=run_id, model_id=model_id)
+        mlflow.log_text(csv_text(table), ARTIFACT, run_id=run_id)
+        artifact = made_of(uri=f"runs:/{run_id}/{ARTIFACT}", content=table)
+        logged: EvaluationResult = result(metrics, {ARTIFACT: artifact}, run_id)
+        return logged
 
 
 def _evaluate(
@@ -141,13 +151,9 @@ def _predict(dataset: EvaluationDataset, model: Any, column: str | None) -> NDAr
         return as_array(dataset.predictions_data)
     data = dataset.features_data
     output = model.predict(data)
-    index = getattr(output, "index", None)
-    if (
-        isinstance(index, pd.Index)
-        and not isinstance(index, pd.RangeIndex)
-        and isinstance(data, pd.DataFrame)
-        and not index.equals(data.index)
-    ):
+    indexed = isinstance(output, pd.DataFrame | pd.Series) and isinstance(data, pd.DataFrame)
+    # A range is the index of predictions that have none of their own.
+    if indexed and not (isinstance(output.index, pd.RangeIndex) or output.index.equals(data.index)):
         raise UserError(
             "the model's predictions have another index than the data: return them with the index "
             "of the rows, in their order, or as an array"
@@ -160,7 +166,7 @@ def _predict(dataset: EvaluationDataset, model: Any, column: str | None) -> NDAr
     predicted = as_array(output)
     if predicted.dtype == object and predicted.ndim in (1, 2):  # as a list of numbers is
         columns = pd.DataFrame(predicted).infer_objects().to_numpy()
-        return np.asarray(columns[:, 0] if predicted.ndim == 1 else columns)
+        predicted = np.asarray(columns[:, 0] if predicted.ndim == 1 else columns)
     return predicted
 
 
@@ -223,23 +229,3 @@ def _column(column: Any, option: str, data: Any) -> Any:
 def _names(data: Any) -> list[str]:
     """Return the names of the columns of MLflow's data, which may be an array."""
     return [str(name) for name in data.columns] if isinstance(data, pd.DataFrame) else []
-
-
-def _log_result(table: pd.DataFrame, run_id: str, model_id: str | None) -> EvaluationResult:
-    """Log the metrics and the table of an evaluation, and return both."""
-    import mlflow
-    from mlflow.models.evaluation import artifacts
-
-    from fairbench.tracking.entries import values_of_evaluation
-
-    made_of: Any = artifacts.CsvEvaluationArtifact  # MLflow ships no types of these two
-    result: Any = mlflow.models.EvaluationResult
-    metrics = values_of_evaluation(table)
-    mlflow.log_metrics(metrics, run_id=run_id, model_id=model_id)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / ARTIFACT
-        path.write_text(csv_text(table), encoding="utf-8")
-        mlflow.log_artifact(str(path), run_id=run_id)
-    uri = f"runs:/{run_id}/{ARTIFACT}"
-    logged: EvaluationResult = result(metrics, {ARTIFACT: made_of(uri=uri, content=table)}, run_id)
-    return logged

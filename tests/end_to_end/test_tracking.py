@@ -24,8 +24,8 @@ from fairbench.tracking.entries import (
     VERSION,
     VERSION_TAG,
     LoggedMetric,
+    latest_values,
     logged_metrics,
-    logged_values,
     means_of,
     metric_values,
 )
@@ -87,9 +87,9 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
     assert len(runs) == 1
     (run,) = runs
     assert run.data.tags["fairbench.run_id"] == folder.path.name
-    assert run.data.metrics == pytest.approx(logged_values(folder))
+    assert run.data.metrics == pytest.approx(latest_values(logged_metrics(folder)))
     headline = dict(metric_values(means_of(folder.summary()), folder.protect))
-    assert headline.items() <= logged_values(folder).items()
+    assert headline.items() <= latest_values(logged_metrics(folder)).items()
     (error,) = summarise(folder.all_metrics()).query("metric == 'error_rate' and group == ''")[
         "lower"
     ]
@@ -230,7 +230,9 @@ def test_an_entry_whose_numbers_changed_is_replaced(cwd, tmp_path):
     assert second != first
     client, _, runs = client_and_runs(tmp_path)
     assert [run.info.run_id for run in runs] == [second]
-    assert runs[0].data.metrics["accuracy"] == pytest.approx(logged_values(folder)["accuracy"])
+    assert runs[0].data.metrics["accuracy"] == pytest.approx(
+        latest_values(logged_metrics(folder))["accuracy"]
+    )
 
 
 def test_of_what_two_copies_logged_the_first_is_kept(cwd, tmp_path, folder, tracking):
@@ -451,7 +453,7 @@ def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
         _, _, (run,) = client_and_runs(tmp_path)
         assert ids == {folder.id: run.info.run_id} != {folder.id: half.info.run_id}
         assert run.data.tags[SWEEP] == "[seed=0]"
-        assert run.data.metrics == pytest.approx(logged_values(folder))
+        assert run.data.metrics == pytest.approx(latest_values(logged_metrics(folder)))
 
 
 def entry_of_the_version_before(path):
@@ -492,7 +494,7 @@ def test_an_entry_of_the_version_before_is_completed(cwd, tmp_path, monkeypatch,
         (logged,) = tracking.sync([folder]).values()
         client, _, (run,) = client_and_runs(tmp_path)
         assert run.data.tags[VERSION_TAG] == VERSION
-        assert logged_values(folder).items() <= run.data.metrics.items()
+        assert latest_values(logged_metrics(folder)).items() <= run.data.metrics.items()
         curve = client.get_metric_history(logged, "abstention/error_rate")
         assert len({point.step for point in curve}) == len(curve) > 5
         # A half one cannot be told from a damaged one, and is made anew.

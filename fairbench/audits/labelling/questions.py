@@ -47,16 +47,7 @@ from fairbench.inference.posterior import Beta, ranks
 from fairbench.inference.rates import Limits
 from fairbench.inference.sequential import candidates, found_limits, together
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
-from fairbench.reporting.document.model import (
-    Block,
-    Column,
-    Commands,
-    Definitions,
-    Document,
-    Paragraph,
-    Section,
-    Table,
-)
+from fairbench.reporting.document import model
 from fairbench.reporting.group_tables import sentence_of, table_of
 
 _said = partial(sentence_of, "labelling")
@@ -570,7 +561,8 @@ def next_rows(session: Session, labels: int, part: tuple[int, int] = (1, 1)) -> 
     part : (k, m): rows of the k-th of m people who label at the same time.
     """
     state = session.state
-    waiting = session.waiting(part)
+    own = session.order[part[0] - 1 :: part[1]]
+    waiting = own[~session.done[own]]
     question = question_of(session)
     posterior = question.about.posterior.take(None)
     left = session.by_group(waiting)[None]
@@ -711,7 +703,7 @@ _MOST_COLUMNS = 30
 
 def next_rows_document(
     session: Session, labels: int, part: tuple[int, int], state: Path
-) -> Document:
+) -> model.Document:
     """Return the rows to label next, their groups, and what a label would do.
 
     Parameters
@@ -734,28 +726,28 @@ def next_rows_document(
         g = group(row)
         return f"{known.posterior.mean[g]:.2f} ({lower[g]:.2f}-{upper[g]:.2f})"
 
-    columns: list[tuple[Callable[[int], object], Column]] = [
-        (lambda row: str(row + 1), Column("row", "text", right=True)),
-        *([(lambda row: session.ids[row], Column(identifier))] if identifier else []),
-        (lambda row: session.names[group(row)], Column("group")),
-        (lambda row: int(session.labels[group(row)]), Column("labels", "count")),
-        (estimate, Column(question.about.metric.label)),
-        (lambda row: question.why(known, group(row)), Column("what its label would settle")),
+    columns: list[tuple[Callable[[int], object], model.Column]] = [
+        (lambda row: str(row + 1), model.Column("row", "text", right=True)),
+        *([(lambda row: session.ids[row], model.Column(identifier))] if identifier else []),
+        (lambda row: session.names[group(row)], model.Column("group")),
+        (lambda row: int(session.labels[group(row)]), model.Column("labels", "count")),
+        (estimate, model.Column(question.about.metric.label)),
+        (lambda row: question.why(known, group(row)), model.Column("what its label would settle")),
     ]
-    blocks: list[Block] = [Paragraph(f"{question.now(known)} ({session.progress}).")]
+    blocks: list[model.Block] = [model.Paragraph(f"{question.now(known)} ({session.progress}).")]
     if not rows:
-        blocks.append(Paragraph("No row is left to label."))
+        blocks.append(model.Paragraph("No row is left to label."))
     else:
         first_row = session.answer_to(rows[0] + 1)
         blocks += [
             table_of(rows, columns, by=""),
-            Paragraph(" ".join(question.answer().sentences), "note"),
-            Commands([f"fairbench label ask state={state} {first_row}=LABEL"]),
+            model.Paragraph(" ".join(question.answer().sentences), "note"),
+            model.Commands([f"fairbench label ask state={state} {first_row}=LABEL"]),
         ]
-    return Document(question.sentence, [Section("", blocks)])
+    return model.Document(question.sentence, [model.Section("", blocks)])
 
 
-def _with_answer(document: Document, session: Session) -> Document:
+def _with_answer(document: model.Document, session: Session) -> model.Document:
     """Add to a report what its labels say to the question that they were chosen for."""
     question = question_of(session)
     state = session.state
@@ -777,8 +769,8 @@ def _with_answer(document: Document, session: Session) -> Document:
         "whenever": state.anytime_valid,
         "groups": groups.drop(columns="remark").to_dict("records"),
     }
-    text = Paragraph(f"{question.sentence} {' '.join(answer.sentences)}")
-    sections = [Section("The question", [text, table]), *document.sections]
+    text = model.Paragraph(f"{question.sentence} {' '.join(answer.sentences)}")
+    sections = [model.Section("The question", [text, table]), *document.sections]
     return replace(document, sections=sections, data={**document.data, "labelling": data})
 
 
@@ -786,24 +778,24 @@ def _few(groups: pd.DataFrame) -> pd.Series:
     return groups["few"].map({True: "too few labels", False: ""})
 
 
-def _metric_table(name: str, groups: pd.DataFrame) -> Table:
+def _metric_table(name: str, groups: pd.DataFrame) -> model.Table:
     """Return a table of a metric by group, with those of the columns that there are."""
     columns = {
-        "group": Column("group"),
-        "size": Column("rows", "count"),
-        "labels": Column("labels", "count"),
-        "value": Column(name, "number"),
-        "interval": Column("95 % interval", "interval"),
-        "fixed": Column("of a number said before", "interval", left_out=1),
-        "whenever": Column("whenever one stops", "interval", left_out=1),
-        "remark": Column(""),
+        "group": model.Column("group"),
+        "size": model.Column("rows", "count"),
+        "labels": model.Column("labels", "count"),
+        "value": model.Column(name, "number"),
+        "interval": model.Column("95 % interval", "interval"),
+        "fixed": model.Column("of a number said before", "interval", left_out=1),
+        "whenever": model.Column("whenever one stops", "interval", left_out=1),
+        "remark": model.Column(""),
     }
     groups = groups.assign(interval=[*zip(groups["lower"], groups["upper"], strict=True)])
     shown = [(key, column) for key, column in columns.items() if key in groups]
     return table_of(groups.to_dict("records"), shown, by="")
 
 
-def report_document(session: Session) -> Document:
+def report_document(session: Session) -> model.Document:
     """Return the report on the labels so far, with what they say to the question.
 
     Of two classes it is that of an audit; of several, and of numbers, it has the figures of each
@@ -843,13 +835,13 @@ def report_document(session: Session) -> Document:
             total |= zip(("value", "lower", "upper"), everyone, strict=True)
             shown = pd.concat([shown, pd.DataFrame([total])])
         table_of_metric = _metric_table(metric.label, shown.drop(columns=["fixed", "whenever"]))
-        sections.append(Section(f"{metric.label} of each group", [table_of_metric]))
+        sections.append(model.Section(f"{metric.label} of each group", [table_of_metric]))
     data = {"figures": figures}
     audit = report.Audit(options, n_rows, n_labels, [], basis, sections, data, notes=table.notes)
     return _with_answer(report.document_of(audit), session)
 
 
-def row_document(session: Session, position: int, row: Mapping[str, str]) -> Document:
+def row_document(session: Session, position: int, row: Mapping[str, str]) -> model.Document:
     """Return a row for the person who is to label it.
 
     Parameters
@@ -858,7 +850,7 @@ def row_document(session: Session, position: int, row: Mapping[str, str]) -> Doc
     row : the columns that may be shown, as text.
     """
     name = f"{session.name(position + 1)}, {session.names[session.codes[position]]}"
-    blocks: list[Block] = [Definitions(list(row.items())[:_MOST_COLUMNS])]
+    blocks: list[model.Block] = [model.Definitions(list(row.items())[:_MOST_COLUMNS])]
     if len(row) > _MOST_COLUMNS:
-        blocks.append(Paragraph(f"and {len(row) - _MOST_COLUMNS} more columns", "note"))
-    return Document(f"{name} ({session.progress})", [Section("", blocks)])
+        blocks.append(model.Paragraph(f"and {len(row) - _MOST_COLUMNS} more columns", "note"))
+    return model.Document(f"{name} ({session.progress})", [model.Section("", blocks)])

@@ -304,16 +304,6 @@ class Session:
         names = self.classes or self.table.labels
         return " or ".join(names) if len(names) <= _MOST_NAMED else f"one of {len(names)} classes"
 
-    def waiting(self, part: tuple[int, int] = (1, 1)) -> Rows:
-        """Return the rows still to be labelled, in their order.
-
-        Parameters
-        ----------
-        part : (k, m): those of the k-th of m people, who label different rows.
-        """
-        rows = self.order[part[0] - 1 :: part[1]]
-        return rows[~self.done[rows]]
-
     def audited(self) -> AuditTable:
         """Return the table with how its rows were chosen, for an assessment."""
         notes = tuple(self._notes())

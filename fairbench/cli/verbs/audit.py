@@ -84,19 +84,12 @@ def audit(options: AuditOptions) -> int:
     check_asked(options)
     kind = GatedOptions if options.fail_if else Options
     asked, frame = read_input(options, kind, distinct=not options.fail_if)
-    from fairbench.audits.kinds import document_of
+    from fairbench.audits.calls import report_of
     from fairbench.audits.report import own_folder
 
-    gate = None
-    document = document_of(asked, frame)
+    document, gate = report_of(asked, frame)
     if part := frame.attrs["part"]:
         document = replace(document, title=f"{document.title}, {part}")
-    if isinstance(asked, GatedOptions):
-        from fairbench.audits.calls import gate_of
-        from fairbench.reporting.gate_files import with_gate
-
-        gate = gate_of(asked, frame)
-        document = with_gate(document, gate)
     folder = partial(own_folder, asked, options.results)
     name = "pair" if asked.against else "audit"
     print_and_write(document, folder, name, options.formats)

@@ -323,8 +323,7 @@ def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
     ----------
     sweep : the name of their sweep.
     """
-    from fairbench.tracking.database import TrackingError
-    from fairbench.tracking.importer import Tracking
+    from fairbench.tracking.importer import Tracking, TrackingError
 
     if not config["enabled"]:
         return "not logged to MLflow (tracking=none)"

@@ -8,29 +8,39 @@ cache, which may be removed at any time: without it MLflow is asked, whose impor
 whose every answer brings whole runs. It knows the database by its inode, size and times: while
 these are as they were when MLflow was last asked, so is what it said. Who changes a run by another
 program in the very seconds in which runs are logged is noticed when the database is next written.
+
+MLflow is a server, or a local database, migrated once at set-up and copied where needed: ``python
+-m fairbench.tracking.importer`` makes the copy's original, under the environment's prefix.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
+import importlib.metadata
 import json
+import logging
 import os
 import shlex
 import socket
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf, isinf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
 
-from fairbench.core.errors import warn
-from fairbench.core.files import TEXT, is_file, names_in, read_bytes, unsealed_json, write_cache
+from fairbench.core import files
+from fairbench.core.errors import UserError, warn
 from fairbench.core.locks import BusyError, locked
+from fairbench.core.processes import Progress, in_time
 from fairbench.core.text import digest, visible
 from fairbench.experiments.configuration import IDENTITY
 from fairbench.reporting.charts import COLOURS
@@ -38,11 +48,231 @@ from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run, damaged_files
 from fairbench.results.upkeep import Sweep, read_sweeps
 from fairbench.tracking import entries
-from fairbench.tracking.database import SCHEME, Stamp, TrackingError, ask, local, settle, stamp
 from fairbench.tracking.entries import FINGERPRINT, RUN, SWEEP, VERSION, LoggedMetric, with_sweeps
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
+
+
+T = TypeVar("T")
+# Of a database and its write-ahead log: inode, bytes, time of modification, time of change (ns).
+Stamp = tuple[int, ...]
+
+SCHEME = "sqlite:///"
+_MOST_BYTES = 1 << 30  # memory that a process may add while it asks MLflow
+_LOCAL_S = 25.0  # seconds that a step in a local database may take: a new one has many tables
+# Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
+_REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "smb", "sshfs"}
+
+
+def quiet() -> None:
+    """Turn off MLflow's telemetry, log and addresses; call before MLflow is imported."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    os.environ.setdefault("MLFLOW_CONFIGURE_LOGGING", "false")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+    for name in ("alembic", "mlflow", "urllib3"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def template() -> Path:
+    """Return the path of the migrated, empty database of this MLflow version."""
+    version = importlib.metadata.version("mlflow")
+    return Path(sys.prefix) / "share" / "fairbench" / f"mlflow-{version}.db"
+
+
+class TrackingError(Exception):
+    """MLflow could not be reached or written; results are not affected."""
+
+
+class _Client:
+    """A client of MLflow that notes each answer as progress."""
+
+    def __init__(self, client: MlflowClient, progress: Progress) -> None:
+        self._client, self._progress = client, progress
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the client has under a name; its methods note when they have answered."""
+        found = getattr(self._client, name)
+        if not callable(found):
+            return found
+
+        def answered(*arguments: Any, **options: Any) -> Any:
+            answer = found(*arguments, **options)
+            self._progress()
+            return answer
+
+        return answered
+
+
+# Parts of error messages of requests, urllib3 and http.client -> their meaning.
+_MEANINGS = {
+    "too many 5": "it answers with errors",
+    "Failed to resolve": "no such host",
+    "timed out": "no answer",
+    "Connection aborted": "the connection broke off",
+    "Max retries": "no connection",
+    "valid JSON": "the answer is not one of MLflow",
+}
+
+
+def _reason(error: Exception) -> str:
+    """Return why a database cannot be used, in words."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    meanings = (meaning for part, meaning in _MEANINGS.items() if part in text)
+    return next(meanings, text.splitlines()[0][:200])
+
+
+@contextlib.contextmanager
+def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[None]:
+    """Lock a local database while it is opened and written; a server needs no lock.
+
+    Several processes that open a new sqlite store at once would all migrate it. A damaged database
+    is set aside, and a new one made.
+
+    Parameters
+    ----------
+    seconds : how long to wait for it.
+    whole : whether it is read whole, however large, to see whether it is damaged.
+
+    Raises
+    ------
+    BusyError : another process holds it, or writes it, for so many seconds by now.
+    UserError : it is no file.
+    """
+    if not address.startswith(SCHEME):
+        yield
+        return
+    path = Path(address.removeprefix(SCHEME))
+    with locked(path.with_name(f"{path.name}.lock"), seconds=seconds):
+        if path.is_dir():  # for which MLflow would wait two minutes
+            raise UserError(f"{path} is a folder: move it away")
+        if path.exists() and is_damaged(path, seconds, whole=whole):
+            files.set_aside(path, "a new one is made, and `fairbench sync` logs every run to it")
+            for journal in ("wal", "shm"):
+                path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
+        if not path.exists() and template().is_file():
+            content = template().read_bytes()
+            if local(path):  # sqlite writes ahead to it: a commit then costs far less
+                # By the two versions of the format: https://www.sqlite.org/fileformat.html, 1.3.3.
+                content = content[:18] + b"\2\2" + content[20:]
+            files.write_bytes(path, content)
+        yield
+
+
+_CHECKED = 1 << 25  # bytes of a database that is read whole even by a run, in a tenth of a second
+
+
+def is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
+    """Return whether a file is not a database that can be written and read completely.
+
+    It is read through sqlite alone: whoever else opens and closes it frees this process's locks.
+
+    Raises
+    ------
+    BusyError : a program writes it, for so many seconds by now.
+    """
+    size = path.stat().st_size
+    if not size:
+        return True
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=seconds)) as database:
+            # One whose header says that it is read-only can be read, and is never written again.
+            database.execute("BEGIN IMMEDIATE")
+            database.rollback()
+            if size > _CHECKED and not whole:
+                return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            integrity = database.execute("PRAGMA integrity_check(1)").fetchone()
+            for (name,) in database.execute(_TABLES).fetchall():
+                # Every row, as sqlite's check does not look whether a text is one.
+                deque(database.execute(f'SELECT * FROM "{name}"'), maxlen=0)
+            return integrity != ("ok",) or _lacks_columns(path)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # Python's own errors, of bytes that are not valid text, have no error code.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise BusyError("a program that writes it") from error
+        if code == sqlite3.SQLITE_READONLY:
+            return os.access(path, os.W_OK)
+        return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_COLUMNS = (
+    "SELECT tables.name, columns.name FROM sqlite_master AS tables, "
+    "pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'"
+)
+
+
+def _lacks_columns(path: Path) -> bool:
+    """Return whether a database lacks tables or columns that one of its version has."""
+    if not template().is_file():
+        return False
+    versions, columns = [], []
+    for file in (template(), path):
+        with contextlib.closing(sqlite3.connect(file, timeout=1)) as database:
+            versions.append(database.execute("SELECT version_num FROM alembic_version").fetchall())
+            columns.append(set(database.execute(_COLUMNS)))
+    return versions[0] == versions[1] and not columns[0] <= columns[1]
+
+
+def stamp(path: Path) -> Stamp:
+    """Return a stamp that changes whenever a local database is written; empty without a file."""
+    try:
+        states = [path.stat()]
+    except OSError:
+        return ()
+    with contextlib.suppress(OSError):
+        ahead = path.with_name(f"{path.name}-wal").stat()
+        states += [ahead] if ahead.st_size else []
+    parts = ((file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns) for file in states)
+    return tuple(number for part in parts for number in part)
+
+
+def settle(path: Path) -> Stamp:
+    """Return the stamp of a local database once its write-ahead log is in the file itself.
+
+    Whoever closes it last would put it there, and so change the stamp.
+    """
+    with (
+        contextlib.suppress(sqlite3.Error),
+        contextlib.closing(sqlite3.connect(path, timeout=1)) as database,
+    ):
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return stamp(path)
+
+
+def local(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
+    """Return whether a path is on a disk of this machine, as far as the table of mounts tells."""
+    try:
+        lines = [line.split() for line in mounts.read_text().splitlines()]
+    except OSError:
+        return True
+    above = {str(parent) for parent in [path.resolve(), *path.resolve().parents]}
+    kinds = {line[1]: line[2] for line in lines if line[1] in above}
+    kind = kinds[max(kinds, key=len)] if kinds else ""
+    return kind.removeprefix("fuse.").rstrip("0123456789") not in _REMOTE
+
+
+def make_template() -> Path:
+    """Create the template by ``mlflow db upgrade``, unless it is there.
+
+    That makes the tables and no experiment: the default one would note the folder it was made in.
+    """
+    path = template()
+    if path.is_file():
+        return path
+    quiet()
+    from mlflow.db import commands
+
+    with tempfile.TemporaryDirectory() as folder:
+        database_file = Path(folder) / path.name
+        commands.main(["upgrade", f"{SCHEME}{database_file}"], standalone_mode=False)
+        files.write_bytes(path, database_file.read_bytes())
+    return path
 
 
 NOTE = "mlflow.json"
@@ -119,7 +349,7 @@ def read_note(results: Path, place: Mapping[str, str]) -> Note:
     place : the database, the experiment, and the version of what is logged.
     """
     try:
-        content = unsealed_json(read_bytes(results / NOTE, TEXT))
+        content = files.unsealed_json(files.read_bytes(results / NOTE, files.TEXT))
         if content["place"] != dict(place):
             return Note()
         runs, earlier = (
@@ -137,10 +367,7 @@ def write_note(results: Path, place: Mapping[str, str], note: Note) -> None:
         name: {id_: run[:3] for id_, run in noted.items()}
         for name, noted in (("runs", note.runs), ("earlier", note.earlier))
     }
-    write_cache(results / NOTE, {"place": place, "stamp": note.stamp, **runs}, lasting=False)
-
-
-T = TypeVar("T")
+    files.write_cache(results / NOTE, {"place": place, "stamp": note.stamp, **runs}, lasting=False)
 
 
 _SILENCE = 60.0  # seconds after which a silent other sync is no longer waited for
@@ -224,8 +451,43 @@ class Tracking:
         return {run_id: entry.id for run_id, entry in logged.items()}
 
     def ask(self, work: Callable[[MlflowClient], T], *, whole: bool = False) -> T:
-        """Return what `work` returns; see :func:`fairbench.tracking.database.ask`."""
-        return ask(self.address, work, idle_s=self.idle_s, total_s=self.total_s, whole=whole)
+        """Return what `work` returns, which asks MLflow; every answer counts as a step.
+
+        Parameters
+        ----------
+        whole : whether a local database, however large, is first read completely to check it.
+
+        Raises
+        ------
+        TrackingError : MLflow is down, does not get on, or cannot do it.
+        """
+        address, idle_s = self.address, self.idle_s
+        begun = time.monotonic()
+        quiet()
+        from mlflow.tracking import MlflowClient
+
+        imported = time.monotonic() - begun
+        # MLflow's modules make a million objects: the collection of garbage would look at them
+        # again and again while MLflow makes an object of every metric.
+        gc.freeze()
+
+        def connected(progress: Progress) -> T:
+            return work(cast("MlflowClient", _Client(MlflowClient(tracking_uri=address), progress)))
+
+        try:
+            with exclusive(address, idle_s, whole=whole):
+                if address.startswith(SCHEME):  # free by now: it may be slow, and does not hang
+                    idle_s = max(idle_s, _LOCAL_S)
+                return in_time(
+                    connected, idle_s=idle_s, total_s=self.total_s, before_s=imported,
+                    most_bytes=min(_MOST_BYTES, files.most_memory()),
+                )  # fmt: skip
+        except BusyError as error:
+            raise TrackingError(f"MLflow at {address} is held by {error}") from error
+        except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
+            raise TrackingError(f"MLflow at {address}: {_reason(error)}") from error
+        finally:
+            gc.unfreeze()
 
     @contextlib.contextmanager
     def _alone(self, runs: Sequence[Run]) -> Iterator[None]:
@@ -334,9 +596,9 @@ def experiment_id(client: MlflowClient, name: str) -> str:
     experiment = client.get_experiment_by_name(name)
     if experiment is not None:
         return str(experiment.experiment_id)
-    local = client.tracking_uri.startswith("sqlite")
     # Without a location MLflow would note the creator's working directory, relative.
-    location = (Path.cwd() / "mlartifacts").as_uri() if local else None
+    is_local = client.tracking_uri.startswith("sqlite")
+    location = (Path.cwd() / "mlartifacts").as_uri() if is_local else None
     return str(client.create_experiment(name, artifact_location=location))
 
 
@@ -454,9 +716,9 @@ def _log(
     run = client.create_run(experiment, began, run_tags, entries.shown_name(folder))
     run_id = str(run.info.run_id)
     client.log_inputs(run_id, [entries.data_set(folder)])
-    figures = [(folder.figures / name, "figures") for name in names_in(folder.figures)[0]]
+    figures = [(folder.figures / name, "figures") for name in files.names_in(folder.figures)[0]]
     for path, subfolder in [*((folder.path / name, None) for name in _FILES), *figures]:
-        if is_file(path):  # the target of a link is not part of the run
+        if files.is_file(path):  # the target of a link is not part of the run
             client.log_artifact(run_id, str(path), subfolder)
     # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
     client.set_terminated(run_id, end_time=ended)
@@ -597,3 +859,7 @@ def _serve(address: str, port: str) -> int:
         )
     except KeyboardInterrupt:
         return 0
+
+
+if __name__ == "__main__":
+    make_template()

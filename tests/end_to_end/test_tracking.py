@@ -17,7 +17,6 @@ from fairbench.evaluation.summary import summarise
 from fairbench.results.run_writer import seal_run
 from fairbench.results.runs import Run
 from fairbench.results.upkeep import Sweep, keep_sweep
-from fairbench.tracking.database import TrackingError, is_damaged, local
 from fairbench.tracking.entries import (
     COLOUR,
     SWEEP,
@@ -29,7 +28,14 @@ from fairbench.tracking.entries import (
     means_of,
     metric_values,
 )
-from fairbench.tracking.importer import NOTE, Tracking, logged_entries
+from fairbench.tracking.importer import (
+    NOTE,
+    Tracking,
+    TrackingError,
+    is_damaged,
+    local,
+    logged_entries,
+)
 from tests.harness import ROOT, fairbench, ran, run_folder
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
@@ -329,14 +335,14 @@ def test_what_is_there_is_not_asked_for_until_the_database_is_written(
 ):
     logged = tracking.sync([own])
     with monkeypatch.context() as patched:
-        patched.setattr("fairbench.tracking.importer.ask", unasked)
+        patched.setattr("fairbench.tracking.importer.Tracking.ask", unasked)
         assert tracking.sync([own]) == logged
         with pytest.raises(AssertionError, match="asked"):
             tracking.sync([own], [Sweep("seed=0", (own.id,))])
     client, _, _ = client_and_runs(tmp_path)
     client.set_tag(logged[own.id], "owner", "Ada")
     with monkeypatch.context() as patched:
-        patched.setattr("fairbench.tracking.importer.ask", unasked)
+        patched.setattr("fairbench.tracking.importer.Tracking.ask", unasked)
         with pytest.raises(AssertionError, match="asked"):
             tracking.sync([own])
     client.delete_run(logged[own.id])
@@ -351,7 +357,7 @@ def test_a_note_that_is_damaged_or_of_another_experiment_counts_for_nothing(
 ):
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     Tracking(uri=uri).sync([own])
-    monkeypatch.setattr("fairbench.tracking.importer.ask", unasked)
+    monkeypatch.setattr("fairbench.tracking.importer.Tracking.ask", unasked)
     with pytest.raises(AssertionError, match="asked"):
         Tracking(uri=uri, experiment="other").sync([own], ask=False)
     note = own.results / NOTE

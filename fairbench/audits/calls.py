@@ -6,7 +6,7 @@ figures of an audit for a paper or a notebook are drawn with matplotlib, from it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from fairbench.audits.kinds import document_of, kind_of
 from fairbench.audits.question import GatedOptions, Options, options_with
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
 from fairbench.core.arrays import rng
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import read_bytes
 from fairbench.core.options import declared_names, typed_values
 from fairbench.core.text import shortened
@@ -74,7 +74,7 @@ def policy_of(path: str | Path, options: type) -> dict[str, Any]:
     valid = [PREDICTIONS, *(name for name in declared if name not in _OF_A_COMMAND)]
     given: dict[str, Any] = {}
     for name, value in _entries(path):
-        _check_names([name], f"option in {path.name}", valid)
+        check_choice(f"option in {path.name}", name, valid)
         if name in given:
             raise UserError(f"{path.name} gives {name} twice: leave one of them out")
         given[name] = value
@@ -85,18 +85,6 @@ def policy_of(path: str | Path, options: type) -> dict[str, Any]:
             raise UserError(f"{path.name}: {PREDICTIONS} is one file, not several")
         values["path"] = path.parent / predictions
     return values
-
-
-def _check_names(names: Iterable[str], what: str, valid: Collection[str]) -> None:
-    """Refuse options that there are not; the message names the nearest.
-
-    Parameters
-    ----------
-    what : what an option of this place is called in the message.
-    """
-    for name in names:
-        if name not in valid:
-            raise unknown_name(what, name, valid)
 
 
 def _entries(path: Path) -> Iterator[tuple[str, Any]]:
@@ -169,7 +157,8 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
     if "groups" in options:  # as an audit has it in Python
         options = {"group": options["groups"], **options}
         del options["groups"]
-    _check_names(options, "option of a gate", valid)
+    for name in options:
+        check_choice("option of a gate", name, valid)
     from_call = {name: value for name, value in options.items() if value is not None}
     values = policy_of(policy, GatedOptions) if policy else {}
     values |= typed_values(GatedOptions, from_call)
@@ -296,7 +285,8 @@ def audit(
     [['men', 0.54, 0.48, 0.6], ['women', 0.49, 0.42, 0.55]]
     """
     valid = [name for name in declared_names(GatedOptions) if name not in _OWN]
-    _check_names(options, "option of audit", [*valid, "groups", "target", "score"])
+    for option in options:
+        check_choice("option of audit", option, [*valid, "groups", "target", "score"])
     columns = {"target": target, "score": score, "prediction": prediction, "groups": groups}
     given = {option: value for option, value in {**columns, **options}.items() if value is not None}
     is_file = isinstance(frame, str | Path)

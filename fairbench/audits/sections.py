@@ -5,7 +5,7 @@ Which sections there are, and in which order, is up to `sections_of`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from math import isfinite
@@ -28,6 +28,7 @@ from fairbench.evaluation.findings import NOT_MEASURED, OPEN
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import label
+from fairbench.reporting import group_tables as tables
 from fairbench.reporting.charts import NAN, Panel, chart, forest
 from fairbench.reporting.document.model import (
     Bar,
@@ -44,20 +45,6 @@ from fairbench.reporting.document.model import (
     TableCell,
     Text,
 )
-from fairbench.reporting.group_tables import (
-    MOST_LINES,
-    MOST_ROWS,
-    OF_GROUP,
-    Estimates,
-    all_metrics,
-    bars,
-    density_panel,
-    estimates,
-    group_line,
-    score_table,
-    sentence_of,
-    table_of,
-)
 
 _MAIN_RATES = {
     "selection_rate": "selected",
@@ -66,7 +53,7 @@ _MAIN_RATES = {
     "positive_predictive_value": "precision",
     "accuracy": "accuracy",
 }
-_said = partial(sentence_of, "audit")
+_said = partial(tables.sentence_of, "audit")
 _PAIRS = "pairs"  # the place of a page with the pairs of groups that differ
 
 
@@ -87,13 +74,13 @@ def sections_of(assessment: Assessment) -> Iterator[Section]:
     if len(assessment.thresholds.table):
         yield Section("Other thresholds", list(_thresholds(assessment)))
     if assessment.scores:
-        yield Section("Scores by group", [score_table(assessment.scores, "score")])
+        yield Section("Scores by group", [tables.score_table(assessment.scores, "score")])
     if diagrams := list(_diagrams(assessment)):
         caption = _said("gallery", label=assessment.table.labels[1])
         calibration = [_calibrations(assessment), Gallery(diagrams, caption)]
         yield Section("Calibration by group", calibration)
     note = "" if assessment.of_decisions else _said("metrics")
-    yield Section("", [all_metrics(assessment.metrics, note)])
+    yield Section("", [tables.all_metrics(assessment.metrics, note)])
 
 
 def _pairs(gaps: Sequence[Gap]) -> Iterator[Table]:
@@ -106,10 +93,10 @@ def _pairs(gaps: Sequence[Gap]) -> Iterator[Table]:
     ]
     if pairs:
         columns = [Column(title) for title in ("groups", "rate", "higher", "lower")]
-        yield Table(columns, pairs, caption=_said("pairs"), most=MOST_ROWS)
+        yield Table(columns, pairs, caption=_said("pairs"), most=tables.MOST_ROWS)
 
 
-_GapColumn = tuple[Any, Column]  # how a cell is filled from a gap, and its heading
+_Shown = tuple[Any, Column]  # how a cell is filled from a row, and its heading
 
 
 def _size(gap: Gap | StandardisedGap) -> str:
@@ -117,9 +104,9 @@ def _size(gap: Gap | StandardisedGap) -> str:
     return signed(gap.value) if gap.signed else number(gap.value)
 
 
-def _interval_columns(gaps: Sequence[Gap | StandardisedGap], epsilon: float) -> list[_GapColumn]:
+def _interval_columns(gaps: Sequence[Gap | StandardisedGap], epsilon: float) -> list[_Shown]:
     """Return the columns of the intervals of gaps, in numbers and drawn."""
-    drawn = bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
+    drawn = tables.bars([(gap.lower, gap.value, gap.upper) for gap in gaps], epsilon)
     return [
         (("lower", "upper"), Column("95 % interval", "interval")),
         (dict(zip(gaps, drawn, strict=True)).get, Column("", "bar")),
@@ -153,7 +140,7 @@ def _gaps(assessment: Assessment) -> Table:
         mark = "assumed" if gap.assumed else gap.verdict
         return TableCell(verdict_text(gap), mark=mark, after=after)
 
-    columns: list[_GapColumn] = [
+    columns: list[_Shown] = [
         ("attribute", Column("groups")),
         ("rate_name", Column("gap in")),
         (_size, Column("size", right=True)),
@@ -172,7 +159,7 @@ def _gaps(assessment: Assessment) -> Table:
         (small, Column(f"P(<{epsilon:g})", "probability", left_out=1)),
         (verdict, Column("verdict")),
     ]
-    return table_of(gaps, columns, caption=" ".join(caption), reading=" ".join(reading))
+    return tables.table_of(gaps, columns, caption=" ".join(caption), reading=" ".join(reading))
 
 
 def verdict_text(gap: Gap) -> str:
@@ -206,7 +193,7 @@ def _needed(assessment: Assessment) -> Iterator[Details]:
         yield Details("What would settle what is open", [needed])
 
 
-def _estimate(values: Estimates, name: str, title: str) -> tuple[Callable[[Row], object], Column]:
+def _estimate(values: tables.Estimates, name: str, title: str) -> _Shown:
     """Return the column of a rate of every group, with its interval."""
     return lambda row: values.get((*_key(row), name)), Column(title, "estimate")
 
@@ -217,16 +204,16 @@ def _rates(assessment: Assessment) -> Table:
     selected = assessment.table.direction.rate_names[NEEDS_NO_LABELS].removeprefix("share ")
     selection = {"selection_rate": selected.replace("selection rate", "selected")}
     main = {**_MAIN_RATES, **selection} if labelled else selection
-    values = estimates(assessment.metrics, main)
-    return table_of(
+    values = tables.estimates(assessment.metrics, main)
+    return tables.table_of(
         assessment.sizes,
         [
-            *OF_GROUP,
+            *tables.OF_GROUP,
             ("rows", Column("rows", "count")),
             *([("labels", Column("labels", "count"))] if labelled else []),
             *(_estimate(values, name, title) for name, title in main.items()),
         ],
-        most=MOST_ROWS,
+        most=tables.MOST_ROWS,
     )
 
 
@@ -247,7 +234,7 @@ def _within(assessment: Assessment) -> Iterator[Block]:
         text = "too few rows" if gap.verdict == NOT_MEASURED else gap.verdict
         return TableCell(text, mark=gap.verdict)
 
-    yield table_of(
+    yield tables.table_of(
         gaps,
         [
             ("attribute", Column("groups")),
@@ -279,7 +266,7 @@ def _strata(gap: StandardisedGap, epsilon: float) -> Table:
     pairs = {(row["low"], row["high"]) for row in gap.strata if row["low"]}
     is_signed = len(pairs) == 1 and gap.signed
     titles = next(iter(pairs)) if is_signed else ("lowest", "highest")
-    drawn = bars([(row["lower"], row["value"], row["upper"]) for row in gap.strata], epsilon)
+    drawn = tables.bars([(row["lower"], row["value"], row["upper"]) for row in gap.strata], epsilon)
 
     def rate(row: Row, index: int) -> str:
         """Return the lower (0) or the higher (1) rate of a stratum."""
@@ -292,7 +279,7 @@ def _strata(gap: StandardisedGap, epsilon: float) -> Table:
         few = f" (n={row['smallest']})" if row["smallest"] < gap.minimum else ""
         return TableCell((row["lower"], row["upper"]), after=few) if row["low"] else None
 
-    return table_of(
+    return tables.table_of(
         [{**row, "bar": bar} for row, bar in zip(gap.strata, drawn, strict=True)],
         [
             ("stratum", Column(gap.within)),
@@ -310,7 +297,7 @@ def _strata(gap: StandardisedGap, epsilon: float) -> Table:
         by="",
         title=f"{gap.rate_name} by {gap.attribute}, in each stratum",
         caption=_said("strata", minimum=gap.minimum),
-        most=MOST_ROWS,
+        most=tables.MOST_ROWS,
     )
 
 
@@ -332,10 +319,10 @@ def _impact(assessment: Assessment) -> Table:
     def unless_reference(row: Row, value: object) -> object:
         return None if is_given_reference(row) else value
 
-    return table_of(
+    return tables.table_of(
         ratios,
         [
-            *OF_GROUP,
+            *tables.OF_GROUP,
             ("rows", Column("rows", "count", left_out=2)),
             (("rate", "rate_lower", "rate_upper"), Column(granted, "estimate")),
             ("ratio", Column("ratio", "number", decimals=2)),
@@ -348,7 +335,7 @@ def _impact(assessment: Assessment) -> Table:
         ],
         caption=_said("ratios", granted=granted, others=compared_with(highest, are_given)),
         reading=_said("ratios_read", allowance=allowance),
-        most=MOST_ROWS,
+        most=tables.MOST_ROWS,
     )
 
 
@@ -374,7 +361,7 @@ def _thresholds(assessment: Assessment) -> Iterator[Block]:
         text = f"{row['threshold']:.3g}"
         return TableCell(text, before="now " if current else "", strong=current)
 
-    yield table_of(
+    yield tables.table_of(
         thresholds.table.to_dict("records"),
         [
             ("attribute", Column("of")),
@@ -404,10 +391,11 @@ _ERRORS = (
 
 def _errors(assessment: Assessment) -> Table:
     """Return both kinds of error of every group, and their differences from the reference."""
-    values = estimates(assessment.metrics, [name for error in _ERRORS for name in error[1:3]])
     rates = [rate for _, rate, _, _ in _ERRORS]
+    differences = [difference for _, _, difference, _ in _ERRORS]
+    values = tables.estimates(assessment.metrics, [*rates, *differences])
     measured = {(attribute, group) for attribute, group, name in values if name in rates}
-    columns: list[tuple[Any, Column]] = [*OF_GROUP]
+    columns: list[_Shown] = [*tables.OF_GROUP]
     for title, rate, difference, sign in _ERRORS:
 
         def more(row: Row, name: str = difference, sign: int = sign) -> tuple[float, ...]:
@@ -417,20 +405,20 @@ def _errors(assessment: Assessment) -> Table:
 
         columns.append(_estimate(values, rate, title))
         columns.append((more, Column("more than reference", "interval")))
-    return table_of(
+    return tables.table_of(
         [size for size in assessment.sizes if _key(size) in measured],
         columns,
         caption=_said("errors", labels=assessment.table.labels),
-        most=MOST_ROWS,
+        most=tables.MOST_ROWS,
     )
 
 
 def _calibrations(assessment: Assessment) -> Table:
     """Return by how much the scores of each group are too high on average."""
-    return table_of(
+    return tables.table_of(
         [row for row in assessment.calibrations if not np.isnan(row["excess"])],
         [
-            *OF_GROUP,
+            *tables.OF_GROUP,
             ("labels", Column("labels", "count")),
             ("score", Column("mean score", "number")),
             ("share", Column("share of label 1", "number")),
@@ -438,7 +426,7 @@ def _calibrations(assessment: Assessment) -> Table:
             (("lower", "upper"), Column("95 % interval", "interval")),
         ],
         caption=_said("calibrations"),
-        most=MOST_ROWS,
+        most=tables.MOST_ROWS,
     )
 
 
@@ -454,7 +442,7 @@ def _constrained(chosen: Row, today: float, direction: Direction) -> Iterator[Bl
         text += _said("chosen_accuracy", **values)
     yield Paragraph(text)
     words = {True: "surely", False: "surely not", None: "open"}
-    yield table_of(
+    yield tables.table_of(
         chosen["judged"],
         [
             ("attribute", Column("of")),
@@ -479,20 +467,15 @@ def asked_of_threshold(chosen: Row, direction: Direction) -> str:
 
 def _curve_figure(curves: ThresholdCurves, assessment: Assessment) -> Figure:
     """Return rates of an attribute's largest groups at all thresholds, and their scores."""
-    panels = [
-        Panel(
-            [
-                group_line(name, g, curves.thresholds, Limits(*(end[:, g] for end in limits)))
-                for g, name in enumerate(curves.groups[:MOST_LINES])
-            ],
-            "threshold",
-            label(rate),
-            from_zero="y",
-        )
-        for rate, limits in curves.rates.items()
-    ]
+    panels = []
+    for rate, limits in curves.rates.items():
+        lines = [
+            tables.group_line(name, g, curves.thresholds, Limits(*(end[:, g] for end in limits)))
+            for g, name in enumerate(curves.groups[: tables.MOST_LINES])
+        ]
+        panels.append(Panel(lines, "threshold", label(rate), from_zero="y"))
     scores = [group for group in assessment.scores if group.attribute == curves.attribute]
-    first, *more = chart([*panels, density_panel(scores, "score")], key=panels[0].series)
+    first, *more = chart([*panels, tables.density_panel(scores, "score")], key=panels[0].series)
     granted = assessment.table.direction.granted
     caption = _said("curves", attribute=curves.attribute, granted=granted)
     title = f"what every threshold would decide, by {curves.attribute}"
@@ -532,7 +515,7 @@ def _forest(
 
 def _rate_pictures(assessment: Assessment) -> Iterator[Figure]:
     """Draw each rate: all groups of single attributes, then the largest of combinations."""
-    rates = estimates(assessment.metrics, {rate.name for rate in RATE_OF.values()})
+    rates = tables.estimates(assessment.metrics, {rate.name for rate in RATE_OF.values()})
     direction = assessment.table.direction
     for metric, rate in RATE_OF.items():
         known = [(*_key(size), rates.get((*_key(size), rate.name))) for size in assessment.sizes]

@@ -51,6 +51,7 @@ from fairbench.tracking import entries
 from fairbench.tracking.entries import FINGERPRINT, RUN, SWEEP, VERSION, LoggedMetric, with_sweeps
 
 if TYPE_CHECKING:
+    from mlflow.entities import Run as MlflowRun
     from mlflow.tracking import MlflowClient
 
 
@@ -722,9 +723,7 @@ def _log(
             client.log_artifact(run_id, str(path), subfolder)
     # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
     client.set_terminated(run_id, end_time=ended)
-    options = dict(entries.parameters(folder))
-    content = _content(entries.latest_values(points), options, run.info.artifact_uri)
-    _log_batch(client, run_id, points, options, {_CONTENT: content})
+    _log_batch(client, run, points, dict(entries.parameters(folder)))
     return run_id
 
 
@@ -734,28 +733,31 @@ def _complete(client: MlflowClient, run_id: str, points: Sequence[LoggedMetric])
     One that is cut short is no longer as it was logged, and is replaced by the next sync.
     """
     run = client.get_run(run_id)
-    present = run.data.metrics
-    lacking = [point for point in points if point.name not in present]
-    values = {**present, **entries.latest_values(lacking)}
-    content = _content(values, run.data.params, run.info.artifact_uri)
-    _log_batch(client, run_id, lacking, {}, {entries.VERSION_TAG: VERSION, _CONTENT: content})
+    lacking = [point for point in points if point.name not in run.data.metrics]
+    _log_batch(client, run, lacking, {})
 
 
 def _log_batch(
     client: MlflowClient,
-    run_id: str,
+    run: MlflowRun,
     points: Sequence[LoggedMetric],
     options: Mapping[str, str],
-    tags: Mapping[str, str],
 ) -> None:
     """Log metrics and parameters in one go, or in several where MLflow takes no more.
 
     The tags come last, as MLflow writes those of a batch: an entry whose digest is missing, or
     of something else, is a half one, and is logged again.
+
+    Parameters
+    ----------
+    run : the entry with what it has so far, which counts for its digest.
     """
     from mlflow.entities import Metric, Param, RunTag
 
-    now = int(time.time() * 1000)
+    run_id, now = run.info.run_id, int(time.time() * 1000)
+    values = {**run.data.metrics, **entries.latest_values(points)}
+    content = _content(values, {**run.data.params, **options}, run.info.artifact_uri)
+    tags = {_CONTENT: content, entries.VERSION_TAG: VERSION}
     metrics = [Metric(point.name, point.value, now, point.step) for point in points]
     params = [Param(name, value) for name, value in options.items()]
     while len(metrics) > _METRICS or len(params) > _PARAMETERS:
@@ -785,21 +787,27 @@ def ui(port: str = "5000", results: str = "results") -> int:
     tracking = Tracking()
     served = tracking.address.startswith("http")
     site = tracking.address if served else f"http://{_HOST}:{port}"
-    if not (port.isdecimal() and int(port) < 2**16):
-        print(f"error: '{port}' is no port", file=sys.stderr)
-        return 2
-    with socket.socket() as probe:
-        if not served and probe.connect_ex((_HOST, int(port))) == 0:
-            hint = "another one: fairbench ui port=5001"
-            print(f"error: port {port} is in use; {hint}", file=sys.stderr)
-            return 2
     try:
+        if not (port.isdecimal() and int(port) < 2**16):
+            raise UserError(f"'{port}' is no port")
+        with socket.socket() as probe:
+            if not served and probe.connect_ex((_HOST, int(port))) == 0:
+                raise UserError(f"port {port} is in use; another one: fairbench ui port=5001")
         lines = links(tracking, site, Path(results))
-    except TrackingError as error:
+    except (TrackingError, UserError) as error:
         print(f"error: {visible(str(error))}", file=sys.stderr)
         return 2
     print(*lines, sep="\n", flush=True)
-    return 0 if served else _serve(tracking.address, port)
+    if served:
+        return 0
+    print("stop with Ctrl-C", flush=True)
+    command = [sys.executable, "-m", "mlflow", "server", "--host", _HOST, "--port", port]
+    command += ["--workers", "1", "--backend-store-uri", tracking.address]
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    try:
+        return subprocess.call(command, env=environment)
+    except KeyboardInterrupt:
+        return 0
 
 
 def links(tracking: Tracking, site: str, results: Path) -> list[str]:
@@ -846,19 +854,6 @@ def comparison(site: str, runs: Sequence[str], experiment: str) -> str:
 def latest_sweep(results: Path) -> Sweep:
     """Return the latest sweep that finished any run; one without a name or a run if none did."""
     return next(reversed(read_sweeps(results, IDENTITY)), Sweep("", ()))
-
-
-def _serve(address: str, port: str) -> int:
-    """Serve until interrupted."""
-    print("stop with Ctrl-C", flush=True)
-    command = [sys.executable, "-m", "mlflow", "server", "--host", _HOST, "--port", port]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    try:
-        return subprocess.call(
-            [*command, "--workers", "1", "--backend-store-uri", address], env=environment
-        )
-    except KeyboardInterrupt:
-        return 0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_choice
 from fairbench.core.text import csv_text
 from fairbench.data.in_memory import as_array
 
@@ -104,8 +104,7 @@ def _evaluate(
 
     valid = (*_OWN, *_COLUMNS, *_PASSED)
     for name in config:
-        if name not in valid:
-            raise unknown_name("option of evaluator_config for fairbench", str(name), valid)
+        check_choice("option of evaluator_config for fairbench", str(name), valid)
     target = as_array(dataset.labels_data)
     data = dataset.features_data
     given = [name for name in ("score", *_COLUMNS) if config.get(name) is not None]
@@ -206,11 +205,11 @@ def _classify(
 
 def _groups(features: Any, data: Any) -> Any:
     """Return the groups of rows, by the name of their attribute."""
-    if isinstance(features, str):
-        return {features: _column(features, "sensitive_features", data)}
-    listed = isinstance(features, list | tuple) and all(isinstance(name, str) for name in features)
-    if listed and (len(features) != len(data) or {*features} <= {*_names(data)}):
-        return {name: _column(name, "sensitive_features", data) for name in features}
+    names = [features] if isinstance(features, str) else features
+    listed = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    named = listed and (len(names) != len(data) or {*names} <= {*_names(data)})
+    if named or isinstance(features, str):
+        return {name: _column(name, "sensitive_features", data) for name in names}
     return features
 
 
@@ -219,8 +218,7 @@ def _column(column: Any, option: str, data: Any) -> Any:
     if not isinstance(column, str):
         return column
     names = _names(data)
-    if column not in names:
-        raise unknown_name(f"column in {option}", column, names)
+    check_choice(f"column in {option}", column, names)
     if names.count(column) > 1:
         raise UserError(f"{option}: {names.count(column)} columns of the data are named '{column}'")
     return as_array(data.iloc[:, names.index(column)])

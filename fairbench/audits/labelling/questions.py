@@ -34,7 +34,7 @@ from fairbench.audits.labelling.session import (
 from fairbench.audits.question import Options, check_unchanged
 from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats, Rows, rng
-from fairbench.core.errors import UserError, check_choice, check_minimum, unknown_name
+from fairbench.core.errors import UserError, check_choice, check_minimum
 from fairbench.core.files import file_sha256
 from fairbench.core.text import interval, number
 from fairbench.evaluation import findings, some_labels
@@ -688,8 +688,7 @@ def _check_stop(stop: int, state: State) -> None:
 def _by(names: Sequence[str], options: Options) -> str:
     """Return the attribute whose groups rows are chosen among, of some columns of groups or all."""
     for name in names:
-        if name not in options.group:
-            raise unknown_name("group in by=", name, options.group)
+        check_choice("group in by=", name, options.group)
     if len(names) not in (0, 1, 2, len(options.group)):
         raise UserError("by= names one column of group=, two, or all of them")
     kept = [name for name in options.group if name in names or not names]

@@ -235,11 +235,6 @@ class Session:
         return self.ids[row - 1] if self.state.options.id else str(row)
 
     @cached_property
-    def rows(self) -> Mapping[str, int]:
-        """Identifier -> row, counted from 1."""
-        return {name: row for row, name in enumerate(self.ids, start=1)}
-
-    @cached_property
     def arms(self) -> pd.Series:
         """The group of every row, among which rows are chosen: of one attribute, or of all."""
         return self.table.groups.get(self.state.by, self.table.cells)
@@ -502,15 +497,16 @@ def row_labels(pairs: Iterable[tuple[str, str]], session: Session) -> dict[int, 
     UserError : a row that is no number, an identifier that no row has, or two labels of one row.
     """
     options = session.state.options
+    rows = {name: row for row, name in enumerate(session.ids, start=1)}
     labels: dict[int, str] = {}
     for name, label in pairs:
-        if options.id and name not in session.rows:
-            raise unknown_name(f"{options.id} of {options.path.name}", name, session.rows)
+        if options.id and name not in rows:
+            raise unknown_name(f"{options.id} of {options.path.name}", name, rows)
         if not options.id and not name.isdecimal():
             raise UserError(
                 f"'{shortened(name)}' is no row: rows are whole numbers, counted from 1"
             )
-        row = session.rows[name] if options.id else int(name)
+        row = rows[name] if options.id else int(name)
         if labels.setdefault(row, label) != label:
             raise UserError(f"{session.name(row)} is given two labels")
     return labels

@@ -77,7 +77,7 @@ def sections_of(assessment: Assessment) -> Iterator[Section]:
         yield Section("Scores by group", [tables.score_table(assessment.scores, "score")])
     if diagrams := list(_diagrams(assessment)):
         caption = _said("gallery", label=assessment.table.labels[1])
-        calibration = [_calibrations(assessment), Gallery(diagrams, caption)]
+        calibration: list[Block] = [_calibrations(assessment), Gallery(diagrams, caption)]
         yield Section("Calibration by group", calibration)
     note = "" if assessment.of_decisions else _said("metrics")
     yield Section("", [tables.all_metrics(assessment.metrics, note)])

@@ -146,8 +146,10 @@ def with_gate(document: Document, gate: Gate) -> Document:
     data = {**document.data, "gate": gate.data}
     summary = document.summary
     if summary is not None:
-        place = "still_open" if gate.outcome == OPEN else "found"
         sentence = f"{gate.line[:1].upper()}{gate.line[1:]}."
-        summary = replace(summary, **{place: [sentence, *getattr(summary, place)]})
+        if gate.outcome == OPEN:
+            summary = replace(summary, still_open=[sentence, *summary.still_open])
+        else:
+            summary = replace(summary, found=[sentence, *summary.found])
     sections = [section, *document.sections]
     return replace(document, sections=sections, summary=summary, data=data)

@@ -354,7 +354,10 @@ def read_note(results: Path, place: Mapping[str, str]) -> Note:
         if content["place"] != dict(place):
             return Note()
         runs, earlier = (
-            {str(id_): Entry(*map(str, run[:3])) for id_, run in content[name].items()}
+            {
+                str(id_): Entry(str(run[0]), str(run[1]), str(run[2]))
+                for id_, run in content[name].items()
+            }
             for name in ("runs", "earlier")
         )
         return Note(tuple(content["stamp"]), runs, earlier)

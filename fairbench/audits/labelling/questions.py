@@ -446,9 +446,10 @@ class _Gap(Question):
         def limits_at(level: float) -> GroupLimits:
             """Return the pointwise and simultaneous intervals of the groups with labels."""
             anytime_valid = self.session.state.anytime_valid
-            levels = (level, simultaneous_level(level, len(names)))
-            limits = (self.about.limits(one, anytime_valid=anytime_valid) for one in levels)
-            return GroupLimits(*(of_groups.take(has_labels) for of_groups in limits))
+            simultaneous = simultaneous_level(level, len(names))
+            pointwise_limits = self.about.limits(level, anytime_valid=anytime_valid)
+            joint_limits = self.about.limits(simultaneous, anytime_valid=anytime_valid)
+            return GroupLimits(pointwise_limits.take(has_labels), joint_limits.take(has_labels))
 
         gap, lower, upper = map(float, largest_gap(limits_at(findings.LEVEL)))
         label, by = self.about.metric.label, self.session.state.by

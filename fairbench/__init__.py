@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fairbench.core import VERSION
 
 if TYPE_CHECKING:
-    from fairbench.audits.gate import gate
-    from fairbench.audits.pages.notebook import AuditReport, audit
+    from fairbench.audits.calls import AuditReport, audit, gate
     from fairbench.cli.verbs.run import run
     from fairbench.evaluation.arrays import evaluate
     from fairbench.evaluation.evaluator import Evaluator
@@ -35,13 +34,13 @@ __all__ = [
 __version__ = VERSION
 
 _PLACES = {
-    "AuditReport": "fairbench.audits.pages.notebook",
+    "AuditReport": "fairbench.audits.calls",
     "Evaluator": "fairbench.evaluation.evaluator",
     "Gate": "fairbench.evaluation.gate",
     "GateError": "fairbench.evaluation.gate",
-    "audit": "fairbench.audits.pages.notebook",
+    "audit": "fairbench.audits.calls",
     "evaluate": "fairbench.evaluation.arrays",
-    "gate": "fairbench.audits.gate",
+    "gate": "fairbench.audits.calls",
     "pooled": "fairbench.evaluation.many_groups",
     "run": "fairbench.cli.verbs.run",
 }

@@ -32,9 +32,9 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.faults.commands import carried_out
-from fairbench.audits.labelling import questions as answering
-from fairbench.audits.labelling.questions import next_rows, resume, store
-from fairbench.audits.labelling.session import Answer, StateFile, check_labels
+from fairbench.audits.labelling import session as answering
+from fairbench.audits.labelling.questions import next_rows, resume
+from fairbench.audits.labelling.session import Answer, StateFile, check_labels, store
 from fairbench.cli.main import main as fairbench
 from fairbench.cli.verbs.label import label_in_turn
 from fairbench.core.errors import UserError

@@ -1,20 +1,24 @@
 """The report of an audit: its folder, and what it measured and found as one document.
 
-The folder is next to the audited file, or as asked for, and never that of another audit.
+The folder is next to the audited file, or as asked for, and never that of another audit. The first
+page has sentences, key figures and one chart; which sections follow, and in which order, is up to
+the kind of audit.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import count as numbered
+from math import ceil, isclose, isfinite
 from pathlib import Path
 from typing import Any
 
-from fairbench.audits.pages.first_page import gap_chart, key_figures
 from fairbench.audits.question import Options
 from fairbench.audits.sentences import (
+    STRICTER,
     can_be_concluded,
     cannot_be_concluded,
     in_short,
@@ -25,12 +29,30 @@ from fairbench.audits.sentences import (
 from fairbench.core import VERSION
 from fairbench.core.errors import UserError
 from fairbench.core.files import make_folder, read_bytes, write_text
-from fairbench.core.text import count, listed
-from fairbench.evaluation.findings import OPEN, Finding
+from fairbench.core.text import count, listed, shortened
+from fairbench.evaluation.by_group import COMPARED_WITH
+from fairbench.evaluation.findings import (
+    COMPARISON,
+    CONSTRAINT,
+    GAP,
+    LARGE,
+    OPEN,
+    PAIR,
+    RATIO,
+    SHARE,
+    SMALL,
+    Finding,
+)
+from fairbench.reporting import group_tables
+from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document.model import (
+    Column,
     Document,
     ExecutiveSummary,
+    Figure,
     Section,
+    Table,
+    TableCell,
     Verdict,
     made_from,
 )
@@ -84,15 +106,7 @@ def _read_request(folder: Path) -> dict[str, Any]:
 
 # The report of an audit: what every kind of audit measured and found, as one document.
 
-PROMISE = (
-    "Pages like this are made so that the chance of any wrong finding on a page is at most 5 %: "
-    "all findings of a page share one error rate."
-)
-ON_OPEN = "“Open” means that these rows cannot tell, not that groups are alike."
-INTERVALS = (
-    "Ranges and lines are 95 % intervals, each for one figure alone: if many samples of the same "
-    "people were audited in this way, 19 of 20 such intervals would contain the true value."
-)
+_said = partial(group_tables.sentence_of, "audit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,34 +164,35 @@ def document_of(audit: Audit) -> Document:
     """Return the document of an audit: its summary, what can and cannot be concluded, sections."""
     can = can_be_concluded(audit.findings)
     cannot = cannot_be_concluded(audit.findings)
-    notes = list(audit.notes)
-    conclusions = {
-        "warning": audit.warning,
-        "basis": list(audit.basis),
-        "can": can,
-        "cannot": cannot,
-        "notes": notes,
+    names = audit.label_names
+    labels = f"label 1 is '{names[1]}', label 0 '{names[0]}'; " if names else ""
+    data = {
+        "version": VERSION,
+        "options": {**asdict(audit.options), "path": str(audit.options.path)},
+        "rows": audit.rows,
+        "labels": audit.labels,
+        "conclusions": {
+            "warning": audit.warning,
+            "basis": list(audit.basis),
+            "can": can,
+            "cannot": cannot,
+            "notes": list(audit.notes),
+        },
+        "findings": [
+            {**asdict(finding), "sentence": sentence_of(finding)} for finding in audit.findings
+        ],
+        **audit.data,
+        **({"figures": list(audit.figures)} if audit.figures else {}),
     }
     return Document(
         audit.title or f"Audit of {audit.options.path.name}",
         list(audit.sections),
         Verdict(can, cannot, basis=audit.basis, warning=audit.warning),
-        notes=notes,
+        notes=list(audit.notes),
         lead=audit.pictures,
         summary=_summary(audit),
-        origin=_origin(audit),
-        data={
-            "version": VERSION,
-            "options": {**asdict(audit.options), "path": str(audit.options.path)},
-            "rows": audit.rows,
-            "labels": audit.labels,
-            "conclusions": conclusions,
-            "findings": [
-                {**asdict(finding), "sentence": sentence_of(finding)} for finding in audit.findings
-            ],
-            **audit.data,
-            **({"figures": list(audit.figures)} if audit.figures else {}),
-        },
+        origin=f"fairbench {VERSION}; {labels}seed {audit.options.seed}.",
+        data=data,
         files=audit.files,
         made=made_from(audit.options.path, audit.options.seed),
     )
@@ -185,29 +200,24 @@ def document_of(audit: Audit) -> Document:
 
 def _summary(audit: Audit) -> ExecutiveSummary:
     """Return the first page of an audit."""
+    findings = audit.findings
     attributes = audit.options.group
     headline = next(iter(audit.headlines), "")
-    sure = list(audit.sure)
+    sure = [*audit.sure, *([_said("promise"), _said("intervals")] if findings else [])]
+    if any(finding.verdict == OPEN for finding in findings):
+        sure.append(_said("open"))
     unseen = list(audit.unseen)
-    if audit.findings:
-        sure += [PROMISE, INTERVALS]
-    if any(finding.verdict == OPEN for finding in audit.findings):
-        sure.append(ON_OPEN)
     if groups := listed(list(attributes or audit.options.proxy)):
-        compared = (
-            f"Only groups by {groups} were compared; who else may be treated differently was not "
-            "looked at."
-        )
-        unseen = [compared, *unseen]
+        unseen = [_said("compared", groups=groups), *unseen]
     return ExecutiveSummary(
-        in_short(audit.findings, audit.headlines),
+        in_short(findings, audit.headlines),
         sure,
         unseen,
-        [*to_do(audit.findings, audit.headlines), *audit.todo],
-        still_open=left_open(audit.findings, audit.headlines),
+        [*to_do(findings, audit.headlines), *audit.todo],
+        still_open=left_open(findings, audit.headlines),
         audited=list(_audited(audit)),
-        key_figures=key_figures(audit.findings, attributes, headline),
-        chart=gap_chart(audit.findings, attributes, headline),
+        key_figures=key_figures(findings, attributes, headline),
+        chart=gap_chart(findings, attributes, headline),
     )
 
 
@@ -228,13 +238,6 @@ def _audited(audit: Audit) -> Iterator[tuple[str, str]]:
         yield "Threshold", f"'{options.score}' above {options.threshold:g} is a positive decision"
 
 
-def _origin(audit: Audit) -> str:
-    """Return the version and the options that an audit was made with, as a sentence."""
-    names = audit.label_names
-    labels = f"label 1 is '{names[1]}', label 0 '{names[0]}'; " if names else ""
-    return f"fairbench {VERSION}; {labels}seed {audit.options.seed}."
-
-
 OF_POPULATION = "Intervals allow for these rows being a sample of a larger population."
 
 
@@ -253,8 +256,203 @@ def on_labels(rows: int, labels: int, without: str) -> list[str]:
     ----------
     without : the sentence where no row has a label.
     """
-    assumption = (
-        "What needs labels is of the rows that have one. This assumes that rows were chosen for "
-        "labelling at random."
-    )
-    return [assumption if labels else without] if labels < rows else []
+    return [_said("labels_at_random") if labels else without] if labels < rows else []
+
+
+# The key figures of the first page, and its chart.
+
+_MOST_FIGURES = 9  # rows of the key figures
+_MOST_DRAWN = 10  # attributes of the chart
+_LETTERS = 36  # of a name
+_BEYOND = "†"  # of a row that is open although its interval lies beyond its limit
+_VERDICTS = {  # in other words than large, small and open
+    RATIO: {LARGE: "under four fifths", SMALL: "four fifths or more"},
+    CONSTRAINT: {LARGE: "does not hold", SMALL: "holds"},
+    SHARE: {LARGE: "not its share"},
+}
+_DIFFER = "differ; size open"  # some groups surely differ, and it is open whether by more
+
+
+def key_figures(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Table | None:
+    """Return each attribute's smallest impact ratio, and the gaps that a page concludes about.
+
+    Parameters
+    ----------
+    findings : all findings of the audit.
+    single : the attributes that were asked for; their combinations are left to the appendix.
+    measure : the measure whose gap matters; if empty, the widest gap is shown.
+
+    Returns
+    -------
+    The table; None without any ratio or gap.
+    """
+    shown = list(_key_findings(findings, single, measure))[:_MOST_FIGURES]
+    pairs = {finding.question for finding in findings if finding.about == PAIR}
+
+    def verdict(finding: Finding) -> TableCell:
+        text = _VERDICTS.get(finding.about, {}).get(finding.verdict, finding.verdict)
+        if finding.verdict == OPEN and finding.about == GAP and finding.question in pairs:
+            text = _DIFFER
+        after = f" {_BEYOND}" if _is_open_beyond(finding) else ""
+        return TableCell(text, mark=finding.verdict, after=after)
+
+    columns: list[tuple[Any, Column]] = [
+        ("attribute", Column("by", heads=True)),
+        (_measured, Column("measured")),
+        ("value", Column("size", "number")),
+        ("interval", Column("95 % interval", "interval")),
+        (lambda finding: finding.bound or None, Column("limit", "general")),
+        (verdict, Column("verdict")),
+    ]
+    if any(isfinite(finding.noise) for finding in shown):
+        by_noise = Column("by noise", "number")
+        columns.insert(3, (lambda row: row.noise if isfinite(row.noise) else None, by_noise))
+    if not shown:
+        return None
+    caption = " ".join(_explained(shown))
+    return group_tables.table_of(shown, columns, by="", caption=caption)
+
+
+def _explained(shown: Sequence[Finding]) -> Iterator[str]:
+    """Yield what key figures are, what their limits are, and why some are open beyond these."""
+    holds = {
+        "key_gap": any(finding.about == GAP and finding.bound for finding in shown),
+        "key_noise": any(isfinite(finding.noise) for finding in shown),
+        "key_beyond": any(map(_is_open_beyond, shown)),
+        "key_share": any(finding.about == SHARE for finding in shown),
+    }
+    values = {"mark": _BEYOND, "stricter": STRICTER}
+    yield from (_said(name, **values) for name, applies in holds.items() if applies)
+    ratios = [finding for finding in shown if finding.about == RATIO]
+    for word in dict.fromkeys(ratio.decided for ratio in ratios):
+        of_word = [ratio for ratio in ratios if ratio.decided == word]
+        highest = f"the group {word} most often"
+        if any(ratio.scope for ratio in of_word):
+            highest += ", where that is large enough"
+        others = compared_with(highest, {len(ratio.groups) > 1 for ratio in of_word})
+        yield _said("key_ratio", word=word, others=others)
+    if any(ratio.scope for ratio in ratios):
+        yield COMPARED_WITH
+
+
+def compared_with(highest: str, are_given: Collection[bool]) -> str:
+    """Return whom the groups of impact ratios are compared with.
+
+    Parameters
+    ----------
+    highest : the group of the highest share, with which one compares unless another is named.
+    are_given : whether one is named, for each ratio or each kind of them.
+    """
+    named = "the group named by reference="
+    if not all(are_given) and any(are_given):
+        return f"{named}, or else of {highest}"
+    return named if any(are_given) else highest
+
+
+def _key_findings(
+    findings: Sequence[Finding], single: Sequence[str], measure: str
+) -> Iterator[Finding]:
+    """Yield, for each attribute, its smallest ratio and its gap, or else its smallest share."""
+    for of_attribute in _by_attribute(findings, single):
+        ratios = [finding for finding in of_attribute if finding.about == RATIO]
+        if ratios:
+            yield min(ratios, key=lambda ratio: ratio.value)
+        if gap := key_gap(of_attribute, measure):
+            yield gap
+            yield from _also_concluded(of_attribute, gap)
+        others = [finding for finding in of_attribute if finding.about in (SHARE, CONSTRAINT)]
+        if others and not ratios:
+            smallest = min(others, key=lambda finding: finding.value)
+            yield smallest
+            sure = [other for other in others if other.verdict == LARGE and other is not smallest]
+            yield from sorted(sure, key=lambda other: -abs(other.value - other.bound))
+
+
+def _by_attribute(findings: Sequence[Finding], single: Sequence[str]) -> Iterator[list[Finding]]:
+    """Yield what was measured of the attributes that were asked for, or of all without any."""
+    measured = [finding for finding in findings if isfinite(finding.value) and not finding.given]
+    attributes = dict.fromkeys(finding.attribute for finding in measured)
+    for attribute in [name for name in attributes if name in single] or attributes:
+        yield [finding for finding in measured if finding.attribute == attribute]
+
+
+def key_gap(findings: Sequence[Finding], measure: str = "") -> Finding | None:
+    """Return the gap of an attribute that a page shows: that of `measure`, or the widest.
+
+    Gaps that are surely large go first. The interval is that of the gap without its sign.
+    """
+    gaps = [finding for finding in findings if finding.about in (GAP, COMPARISON)]
+    gaps = [gap for gap in gaps if gap.measure == measure] or gaps
+    if not gaps:
+        return None
+    return _unsigned(max(gaps, key=lambda gap: (gap.verdict == LARGE, abs(gap.value))))
+
+
+def _also_concluded(findings: Sequence[Finding], shown: Finding) -> Iterator[Finding]:
+    """Yield the other gaps of an attribute that are large, or of which some groups differ."""
+    pairs = {finding.question for finding in findings if finding.about == PAIR}
+    gaps = [gap for gap in findings if gap.about == GAP and gap.question != shown.question]
+    concluded = [gap for gap in gaps if gap.verdict == LARGE or gap.question in pairs]
+    concluded.sort(key=lambda gap: (gap.verdict != LARGE, -abs(gap.value)))
+    yield from map(_unsigned, concluded)
+
+
+def _is_open_beyond(finding: Finding) -> bool:
+    """Say whether a row is open although its interval lies on one side of the limit."""
+    size = _unsigned(finding)
+    is_beyond = size.lower > finding.bound or size.upper < finding.bound
+    return finding.verdict == OPEN and is_beyond
+
+
+def _unsigned(gap: Finding) -> Finding:
+    """Return a gap of two groups with its size, and the interval of its size."""
+    lower, upper = sorted(map(abs, gap.interval))
+    if gap.lower < 0 < gap.upper:
+        lower = 0.0
+    return replace(gap, value=abs(gap.value), lower=lower, upper=upper)
+
+
+def _measured(finding: Finding) -> str:
+    """Return what a row of the key figures is about, with the groups in question."""
+    names = [shortened(name, _LETTERS) for name in finding.groups]
+    if finding.about == GAP and len(finding.values) == 2:
+        # The size is that of the two groups furthest apart; the groups that surely differ may be
+        # others.
+        difference = abs(finding.values[0] - finding.values[1])
+        names = names if isclose(difference, abs(finding.value), abs_tol=1e-9) else []
+    joined = {GAP: " and ", RATIO: " over "}.get(finding.about, ", ").join(names)
+    kind = {GAP: "gap in ", SHARE: "share of "}.get(finding.about, "")
+    if finding.about == COMPARISON and finding.attribute:
+        kind = "difference of gaps in "
+    return f"{kind}{_measure(finding)}{f': {joined}' if joined else ''}"
+
+
+def _measure(finding: Finding) -> str:
+    """Return what is measured, and of whom if that is not everyone in the file."""
+    scope = finding.scope if finding.about == GAP else ""
+    return ", ".join(filter(None, [finding.measure, scope]))
+
+
+def gap_chart(findings: Sequence[Finding], single: Sequence[str], measure: str) -> Figure | None:
+    """Draw the gap of every attribute and their common tolerance; None if there are no gaps.
+
+    Gaps with another tolerance than the first have another scale, and are left to the appendix.
+    """
+    gaps = [gap for found in _by_attribute(findings, single) if (gap := key_gap(found, measure))]
+    gaps = [gap for gap in gaps if gap.bound == gaps[0].bound and isfinite(gap.upper)]
+    if not gaps:
+        return None
+    gaps = sorted(gaps, key=lambda gap: -gap.value)[:_MOST_DRAWN]
+    bound = gaps[0].bound
+    measures = set(map(_measure, gaps))
+    in_one = f" in {min(measures)}" if len(measures) == 1 else ""
+    rows: list[Estimate] = []
+    for gap in gaps:
+        name = gap.attribute if in_one else f"{gap.attribute}: {_measure(gap)}"
+        rows.append((name, gap.value, gap.lower, gap.upper))
+    top = max(2 * bound, *(gap.upper for gap in gaps))
+    top = ceil(10 * top) / 10 if gaps[0].is_share else top
+    title = "The gap of every attribute, and the tolerance"
+    svg = forest("", [rows], span=(0.0, top), band=(0.0, bound))
+    caption = _said("chart", in_one=in_one, bound=bound)
+    return Figure(title, svg=svg, caption=caption)

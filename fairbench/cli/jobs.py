@@ -317,12 +317,11 @@ def log_runs(runs: Sequence[Plan], config: Any, sweep: str = "") -> str:
     ----------
     sweep : the name of their sweep.
     """
-    from fairbench.tracking.database import TrackingError
-    from fairbench.tracking.importer import Tracking
+    from fairbench.tracking.importer import Tracking, TrackingError
 
-    tracking = Tracking(config["enabled"], config["uri"], config["experiment"])
-    if not tracking.enabled:
+    if not config["enabled"]:
         return "not logged to MLflow (tracking=none)"
+    tracking = Tracking(config["uri"], config["experiment"])
     folders = [Run(run.store.run_path(run.id)) for run in runs]
     try:
         sweeps = [Sweep(sweep, tuple(run.id for run in runs))]

@@ -25,7 +25,7 @@ def fairbench_gate() -> Callable[..., Gate]:
     def gate(frame: Any = None, **options: Any) -> Gate:
         """Judge a gate; fail the test if it does not pass."""
         __tracebackhide__ = True
-        from fairbench.audits.gate import gate as judge
+        from fairbench.audits.calls import gate as judge
         from fairbench.core.errors import UserError
 
         try:

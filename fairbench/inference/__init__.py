@@ -1,9 +1,8 @@
 """Statistical inference: intervals, tests and posteriors, from counts, scores and labels.
 
 Everything takes and returns arrays; no tables, no files, no wording. Begin with `rates` (a rate,
-and two rates), `gaps` (the largest gap between groups), `means` (losses) and `repeats` (whole
-runs). `survey` is of weights and clusters, `scores` of areas and calibration errors, `few_labels`,
-`active` and `partial` of labels that are few, bought or missing, `sequential` of looks at data that
-keep coming, `selection` and `tuned_gain` of what was chosen, and `posterior`, `comparing` and
-`pooled` are Bayesian.
+two rates, and looks at data that keep coming), `gaps` (the largest gap between groups), `means`
+(losses) and `repeats` (whole runs). `survey` is of weights and clusters, `scores` of areas and
+calibration errors, `few_labels`, `active` and `partial` of labels that are few, bought or missing,
+`selection` of what was chosen, and `posterior`, `comparing` and `pooled` are Bayesian.
 """

@@ -19,7 +19,7 @@ from fairbench.evaluation.findings import OPEN
 from fairbench.evaluation.gate import FAILS, PASS, PASSES, Gate, Statement
 from fairbench.reporting.document.forms import finite
 from fairbench.reporting.document.model import Column, Document, Section, Table, TableCell
-from fairbench.reporting.group_tables import table_of
+from fairbench.reporting.group_tables import sentence_of, table_of
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -46,9 +46,8 @@ def to_junit(gate: Gate, name: str) -> str:
         tag = {FAILS: "failure", OPEN: "error"}.get(verdict)
         if tag:
             message = visible(_sentence(statement))
-            child = ElementTree.SubElement(case, tag, {"type": statement.outcome})
-            child.set("message", message)
-            child.text = message
+            about = {"type": statement.outcome, "message": message}
+            ElementTree.SubElement(case, tag, about).text = message
     ElementTree.SubElement(suite, "system-out").text = visible(gate.line)
     ElementTree.indent(root)
     text = ElementTree.tostring(root, encoding="unicode")
@@ -79,21 +78,17 @@ def to_sarif(gate: Gate, path: str) -> str:
             "partialFingerprints": {"fairbenchGate/v1": digest([str(statement.condition), path])},
             "properties": finite(statement.row),
         })  # fmt: skip
-    driver = {
-        "name": "fairbench",
-        "version": VERSION,
-        "semanticVersion": VERSION,
-        "rules": [
-            {
-                "id": str(rule),
-                "name": rule.metric,
-                "shortDescription": {"text": f"The {rule.label} must not be {rule.bad}."},
-            }
-            for rule in rules
-        ],
-    }
+    declared = [
+        {
+            "id": str(rule),
+            "name": rule.metric,
+            "shortDescription": {"text": f"The {rule.label} must not be {rule.bad}."},
+        }
+        for rule in rules
+    ]
+    versions = {"version": VERSION, "semanticVersion": VERSION}
     run = {
-        "tool": {"driver": driver},
+        "tool": {"driver": {"name": "fairbench", **versions, "rules": declared}},
         "invocations": [{"executionSuccessful": True, "exitCode": gate.exit_status}],
         "results": results,
         "properties": {"outcome": gate.outcome, "line": gate.line},
@@ -141,10 +136,7 @@ def gate_table(gate: Gate) -> Table:
             (lambda row: TableCell(row["verdict"], mark=_MARKS[row["verdict"]]), Column("verdict")),
             ("needs", Column("why open", left_out=3)),
         ],
-        caption=(
-            "A condition fails where its whole interval is on the bad side of its bound, passes "
-            "where it is on the good side, and is open otherwise."
-        ),
+        caption=sentence_of("gate", "conditions"),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.arrays import Floats
-from fairbench.core.text import count, interval, number, percent, signed
+from fairbench.core.text import count, interval, number, percent, probability, signed
 from fairbench.evaluation.by_group import GroupScores
 from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
@@ -27,6 +27,7 @@ _SHOWN: Mapping[str, Callable[[Any], str]] = {
     "signed": signed,
     "count": count,
     "percent": percent,
+    "probability": probability,
     "interval": lambda ends: interval(*ends),
     "estimate": lambda estimate: f"{number(estimate[0])} ({interval(*estimate[1:])})",
     "change": lambda estimate: f"{signed(estimate[0])} ({interval(*estimate[1:])})",

@@ -29,7 +29,7 @@ from fairbench.evaluation.summary import HEADLINES, task_of
 from fairbench.evaluation.table import SETTINGS, VALUE, setting_words
 from fairbench.experiments.configuration import full_name
 from fairbench.experiments.contracts import variant_label
-from fairbench.metrics.registry import declared
+from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION, declared
 from fairbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ def shown_name(folder: Run) -> str:
     return full_name(folder.name, folder.config)
 
 
-def tags(folder: Run, environment: Mapping[str, Any]) -> dict[str, str]:
+def tags(folder: Run) -> dict[str, str]:
     """Return the tags of a run, with its origin; without them MLflow notes the importer's."""
+    environment = folder.environment
     return {
         RUN: folder.id,
         VERSION_TAG: VERSION,
@@ -80,19 +81,14 @@ def sweep_mark(name: str) -> str:
     return f"[{name}]"
 
 
-def parameters(folder: Run, environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def parameters(folder: Run) -> Iterator[tuple[str, str]]:
     """Yield (dotted name, value) of every option of a run."""
-    yield from environment["choices"].items()
+    yield from folder.environment["choices"].items()
     for name, value in folder.config.items():
-        if isinstance(value, dict):
-            options = {key: option for key, option in value.items() if key != "name"}
-            yield from ((f"{name}.{key}", _value(option)) for key, option in options.items())
-        else:
-            yield name, _value(value)
-
-
-def _value(option: Any) -> str:
-    return str(option)[:_LONGEST_VALUE]
+        options = value if isinstance(value, dict) else {"": value}
+        for key, option in options.items():
+            if key != "name":
+                yield f"{name}.{key}" if key else name, str(option)[:_LONGEST_VALUE]
 
 
 def times(folder: Run) -> tuple[int, int]:
@@ -145,7 +141,7 @@ def parity_name(gap: str) -> str:
 def opening_names(task: str) -> list[str]:
     """Return which metrics MLflow opens on for runs of a task, in the order of its columns."""
     meant = HEADLINES[task]
-    gaps = [parity_name(gap) for gap in _gaps(task) if gap in (_FIRST_GAP, meant["gap"])]
+    gaps = [parity_name(gap) for gap in _shown("gaps", task) if gap in (_FIRST_GAP, meant["gap"])]
     return [headline_name(meant["error"]), headline_name(meant["log loss"]), *gaps]
 
 
@@ -155,13 +151,8 @@ def curve_names() -> list[str]:
     return list(map(_metric_name, curves))
 
 
-def logged_values(folder: Run) -> dict[str, float]:
-    """Return the metrics that MLflow shows in tables; for a curve, the value of its last step."""
-    return latest_values(logged_metrics(folder))
-
-
 def latest_values(points: Sequence[LoggedMetric]) -> dict[str, float]:
-    """Return the value of the last step of each metric."""
+    """Return the metrics that MLflow shows in tables; of a curve, the value of its last step."""
     return {point.name: point.value for point in sorted(points, key=lambda point: point.step)}
 
 
@@ -182,12 +173,9 @@ def means_of(summary: pd.DataFrame) -> list[Any]:
     ----------
     summary : the result of :func:`fairbench.evaluation.summary.summarise`.
     """
-    rows = list(zip(summary["attribute"].tolist(), summary["group"].tolist(), strict=True))
-    groups: dict[str, list[str]] = {}
-    for attribute, group in dict.fromkeys(rows):
-        groups.setdefault(attribute, []).append(group)
-    own_names = {attribute: told_apart(of_it, _spelled) for attribute, of_it in groups.items()}
-    summary = summary.assign(group=[own_names[attribute][group] for attribute, group in rows])
+    groups = summary["group"].astype(object).groupby(summary["attribute"].tolist())
+    own_names = groups.transform(lambda of_it: of_it.map(told_apart(of_it.unique(), _spelled)))
+    summary = summary.assign(group=own_names)
     for name in ("feature", "outcome"):
         if name in summary:
             labels = told_apart(summary[name].dropna().unique(), _spelled)
@@ -235,18 +223,25 @@ def aligned_values(
     """Yield headlines and gaps once more, under names that no attribute is part of."""
     meant = HEADLINES[task]
     names = {name: headline_name(name) for name in (meant["error"], meant["log loss"])}
-    for gap in _gaps(task):
+    for gap in _shown("gaps", task):
         own_name = _path(protect, gap)
         names[own_name] = parity_name(gap)
         names |= {_end_name(own_name, end): _end_name(parity_name(gap), end) for end in _ENDS}
     yield from ((names[name], values[name]) for name in names if name in values)
 
 
-@lru_cache(maxsize=8)
-def _gaps(task: str) -> tuple[str, ...]:
-    """Return the gaps between groups that the table of a run shows."""
-    return tuple(
-        metric.name for metric in declared() if metric.task == task and "gaps" in metric.shown
+@lru_cache(maxsize=16)
+def _shown(part: str = "", task: str = "") -> Mapping[str, None]:
+    """Return the names of metrics that the table of a run shows, in one part of it or anywhere.
+
+    Parameters
+    ----------
+    task : the task whose metrics these are; empty for every one.
+    """
+    return dict.fromkeys(
+        metric.name
+        for metric in declared()
+        if metric.shown and part in (*metric.shown, "") and task in (metric.task, "")
     )
 
 
@@ -262,7 +257,7 @@ def metric_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, flo
     protect : the attribute, or combination, of the headline metrics.
     """
     for row in _own_means(means, protect):
-        if row.group and (row.metric not in _shown_metrics("groups") or row.statistic != VALUE):
+        if row.group and (row.metric not in _shown("groups") or row.statistic != VALUE):
             continue
         if not _POINTS & row.settings.keys() and isfinite(row.mean):
             # The value has the name of the metric.
@@ -288,7 +283,7 @@ def interval_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, f
     Those of everyone's metrics and of gaps: of groups, MLflow gets no intervals.
     """
     for row in _own_means(means, protect):
-        if row.group or row.metric not in _shown_metrics() or row.statistic != VALUE:
+        if row.group or row.metric not in _shown() or row.statistic != VALUE:
             continue
         if row.settings.get("binning") == "mass" or "outcome" in row.settings:
             continue
@@ -296,14 +291,6 @@ def interval_values(means: Sequence[Any], protect: str) -> Iterator[tuple[str, f
         for end, value in zip(_ENDS, (row.lower, row.upper), strict=True):
             if isfinite(value):
                 yield _end_name(name, end), value
-
-
-@lru_cache(maxsize=2)
-def _shown_metrics(part: str = "") -> frozenset[str]:
-    """Return the metrics that the table of a run shows, in one part of it or anywhere."""
-    return frozenset(
-        metric.name for metric in declared() if metric.shown and part in (*metric.shown, "")
-    )
 
 
 def _end_name(name: str, end: str) -> str:
@@ -388,3 +375,88 @@ def _spelled(part: str) -> str:
         part = part.replace(symbol, word)
     spelled = "".join(c if c.isalnum() or c in "_-. " else "-" for c in part)
     return spelled if spelled.strip(".") else "-" * len(spelled)
+
+
+# A view is a tag of the experiment, which the page of runs reads where an address names its key:
+# its columns, its charts, and the runs of a sweep.
+
+# The metric that is drawn first.
+PRIMARY = "mlflow.experiment.primaryMetric.name"
+VIEW, SWEEP_VIEW = "fairbench", "fairbench-sweep"
+_SECTION = "comparison"
+_UNSMOOTHED = {"lineSmoothness": 0, "useGlobalLineSmoothing": False}  # points are means, not noise
+_WIDEST = 20  # runs in a chart
+
+
+def view_tag(key: str) -> str:
+    """Return the experiment's tag that holds a view."""
+    return f"mlflow.sharedViewState.{key}"
+
+
+def columns(logged: Iterable[str], before: str = "") -> list[str]:
+    """Return the metrics that the page shows first, from those that any run has.
+
+    Parameters
+    ----------
+    logged : names of metrics that were logged now.
+    before : the view so far, whose columns stay; empty or unreadable if there is none.
+    """
+    try:
+        kept = {str(column) for column in json.loads(before)["selectedColumns"]}
+    except (ValueError, KeyError, TypeError):
+        kept = set()
+    available = {*logged, *kept}
+    order = dict.fromkeys(
+        name for task in (BINARY, MULTICLASS, REGRESSION) for name in opening_names(task)
+    )
+    selected = [name for name in order if name in available or _column(name) in available]
+    return sorted(selected or opening_names(BINARY), key=lambda name: name.partition("/")[0])
+
+
+def _column(metric: str) -> str:
+    return f"metrics.`{metric}`"
+
+
+def view(metrics: list[str], sweep: str = "") -> str:
+    """Return which columns and charts the page shows, by which it is ordered, and of which runs.
+
+    Parameters
+    ----------
+    metrics : the result of :func:`columns`.
+    sweep : the name of a sweep, to show its runs only.
+    """
+    name = "attributes.`Run Name`"
+    data = "attributes.`Dataset`"
+    swept = f"tags.`{SWEEP}`"
+    metric_columns = [_column(metric) for metric in metrics]
+    state = {
+        "selectedColumns": [*metric_columns, data, swept],
+        "columnOrder": [name, *metric_columns, data, swept],
+        "columnWidths": {name: 340, **dict.fromkeys(metric_columns, 170), data: 150, swept: 300},
+        "orderByKey": metric_columns[0],
+        "orderByAsc": True,
+        "compareRunCharts": _charts(metrics),
+        "compareRunSections": [{"uuid": _SECTION, "name": _SECTION, "display": True}],
+        "isAccordionReordered": True,  # or the section would go behind those of all metrics
+    }
+    if sweep:
+        # A filter's text knows no escape: "_" is any character, and so a quote.
+        mark = sweep_mark(sweep).replace("'", "_")
+        state["searchFilter"] = f"tags.{SWEEP} LIKE '%{mark}%'"
+    return json.dumps(state, separators=(",", ":"))
+
+
+def _charts(metrics: list[str]) -> list[dict[str, Any]]:
+    """Return the charts that come first: error and gap, then curves, three in a row of the page."""
+    error, *other_metrics = metrics
+    *other_gaps, gap = [metric for metric in other_metrics if metric.startswith(PARITY)]
+    axes = [{"key": metric, "type": "METRIC"} for metric in (error, gap)]
+    charts: list[dict[str, Any]] = [
+        {"type": "SCATTER", "xaxis": axes[0], "yaxis": axes[1]},
+        *({"type": "BAR", "metricKey": metric} for metric in (error, gap)),
+        *({"type": "LINE", "metricKey": curve, **_UNSMOOTHED} for curve in curve_names()),
+        *({"type": "BAR", "metricKey": metric} for metric in other_gaps),
+    ]
+    shared = {"metricSectionId": _SECTION, "runsCountToCompare": _WIDEST}
+    shared |= {"deleted": False, "isGenerated": False}
+    return [{"uuid": f"{_SECTION}-{i}", **shared, **chart} for i, chart in enumerate(charts)]

@@ -3,163 +3,277 @@
 MLflow only shows what the files in the results folder hold. The UI opens with links to the runs
 and to the latest sweep, compared.
 
-A view is a tag of the experiment, which the page of runs reads where an address names its key: its
-columns, its charts, and the runs of a sweep.
-
 A results folder has notes on the runs that a local database has. The note is a sealed
 cache, which may be removed at any time: without it MLflow is asked, whose import takes seconds, and
 whose every answer brings whole runs. It knows the database by its inode, size and times: while
 these are as they were when MLflow was last asked, so is what it said. Who changes a run by another
 program in the very seconds in which runs are logged is noticed when the database is next written.
+
+MLflow is a server, or a local database, migrated once at set-up and copied where needed: ``python
+-m fairbench.tracking.importer`` makes the copy's original, under the environment's prefix.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
+import importlib.metadata
 import json
+import logging
 import os
 import shlex
 import socket
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf, isinf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from urllib.parse import urlencode
 
-from fairbench.core.errors import warn
-from fairbench.core.files import TEXT, is_file, names_in, read_bytes, unsealed_json, write_cache
+from fairbench.core import files
+from fairbench.core.errors import UserError, warn
 from fairbench.core.locks import BusyError, locked
+from fairbench.core.processes import Progress, in_time
 from fairbench.core.text import digest, visible
 from fairbench.experiments.configuration import IDENTITY
-from fairbench.metrics.registry import BINARY, MULTICLASS, REGRESSION
 from fairbench.reporting.charts import COLOURS
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import Run, damaged_files
 from fairbench.results.upkeep import Sweep, read_sweeps
-from fairbench.tracking.database import SCHEME, Stamp, TrackingError, ask, local, settle, stamp
-from fairbench.tracking.entries import (
-    BEGUN,
-    COLOUR,
-    FINGERPRINT,
-    PARITY,
-    RUN,
-    SWEEP,
-    VERSION,
-    VERSION_TAG,
-    LoggedMetric,
-    curve_names,
-    data_set,
-    latest_values,
-    logged_metrics,
-    opening_names,
-    parameters,
-    shown_name,
-    sweep_mark,
-    tags,
-    times,
-    with_sweeps,
-)
+from fairbench.tracking import entries
+from fairbench.tracking.entries import FINGERPRINT, RUN, SWEEP, VERSION, LoggedMetric, with_sweeps
 
 if TYPE_CHECKING:
+    from mlflow.entities import Run as MlflowRun
     from mlflow.tracking import MlflowClient
 
 
-# The metric that is drawn first.
-PRIMARY = "mlflow.experiment.primaryMetric.name"
-VIEW, SWEEP_VIEW = "fairbench", "fairbench-sweep"
-_SECTION = "comparison"
-_UNSMOOTHED = {"lineSmoothness": 0, "useGlobalLineSmoothing": False}  # points are means, not noise
-_WIDEST = 20  # runs in a chart
+T = TypeVar("T")
+# Of a database and its write-ahead log: inode, bytes, time of modification, time of change (ns).
+Stamp = tuple[int, ...]
+
+SCHEME = "sqlite:///"
+_MOST_BYTES = 1 << 30  # memory that a process may add while it asks MLflow
+_LOCAL_S = 25.0  # seconds that a step in a local database may take: a new one has many tables
+# Disks that several machines share: sqlite's write-ahead journal needs one machine's memory.
+_REMOTE = {"afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "smb", "sshfs"}
 
 
-def view_tag(key: str) -> str:
-    """Return the experiment's tag that holds a view."""
-    return f"mlflow.sharedViewState.{key}"
+def quiet() -> None:
+    """Turn off MLflow's telemetry, log and addresses; call before MLflow is imported."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    os.environ.setdefault("MLFLOW_CONFIGURE_LOGGING", "false")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+    for name in ("alembic", "mlflow", "urllib3"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
-def view_address(key: str, *, charts: bool = False) -> str:
-    """Return the end of an address that opens a view, as a table or as charts."""
-    return f"viewStateShareKey={key}{'&compareRunsMode=CHART' if charts else ''}"
+def template() -> Path:
+    """Return the path of the migrated, empty database of this MLflow version."""
+    version = importlib.metadata.version("mlflow")
+    return Path(sys.prefix) / "share" / "fairbench" / f"mlflow-{version}.db"
 
 
-def columns(logged: Iterable[str], before: str = "") -> list[str]:
-    """Return the metrics that the page shows first, from those that any run has.
+class TrackingError(Exception):
+    """MLflow could not be reached or written; results are not affected."""
+
+
+class _Client:
+    """A client of MLflow that notes each answer as progress."""
+
+    def __init__(self, client: MlflowClient, progress: Progress) -> None:
+        self._client, self._progress = client, progress
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the client has under a name; its methods note when they have answered."""
+        found = getattr(self._client, name)
+        if not callable(found):
+            return found
+
+        def answered(*arguments: Any, **options: Any) -> Any:
+            answer = found(*arguments, **options)
+            self._progress()
+            return answer
+
+        return answered
+
+
+# Parts of error messages of requests, urllib3 and http.client -> their meaning.
+_MEANINGS = {
+    "too many 5": "it answers with errors",
+    "Failed to resolve": "no such host",
+    "timed out": "no answer",
+    "Connection aborted": "the connection broke off",
+    "Max retries": "no connection",
+    "valid JSON": "the answer is not one of MLflow",
+}
+
+
+def _reason(error: Exception) -> str:
+    """Return why a database cannot be used, in words."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    meanings = (meaning for part, meaning in _MEANINGS.items() if part in text)
+    return next(meanings, text.splitlines()[0][:200])
+
+
+@contextlib.contextmanager
+def exclusive(address: str, seconds: float, *, whole: bool = False) -> Iterator[None]:
+    """Lock a local database while it is opened and written; a server needs no lock.
+
+    Several processes that open a new sqlite store at once would all migrate it. A damaged database
+    is set aside, and a new one made.
 
     Parameters
     ----------
-    logged : names of metrics that were logged now.
-    before : the view so far, whose columns stay; empty or unreadable if there is none.
+    seconds : how long to wait for it.
+    whole : whether it is read whole, however large, to see whether it is damaged.
+
+    Raises
+    ------
+    BusyError : another process holds it, or writes it, for so many seconds by now.
+    UserError : it is no file.
     """
-    available = {*logged, *_selected(before)}
-    order = dict.fromkeys(
-        name for task in (BINARY, MULTICLASS, REGRESSION) for name in opening_names(task)
-    )
-    selected = [name for name in order if name in available or _column(name) in available]
-    return sorted(selected or opening_names(BINARY), key=lambda name: name.partition("/")[0])
+    if not address.startswith(SCHEME):
+        yield
+        return
+    path = Path(address.removeprefix(SCHEME))
+    with locked(path.with_name(f"{path.name}.lock"), seconds=seconds):
+        if path.is_dir():  # for which MLflow would wait two minutes
+            raise UserError(f"{path} is a folder: move it away")
+        if path.exists() and is_damaged(path, seconds, whole=whole):
+            files.set_aside(path, "a new one is made, and `fairbench sync` logs every run to it")
+            for journal in ("wal", "shm"):
+                path.with_name(f"{path.name}-{journal}").unlink(missing_ok=True)
+        if not path.exists() and template().is_file():
+            content = template().read_bytes()
+            if local(path):  # sqlite writes ahead to it: a commit then costs far less
+                # By the two versions of the format: https://www.sqlite.org/fileformat.html, 1.3.3.
+                content = content[:18] + b"\2\2" + content[20:]
+            files.write_bytes(path, content)
+        yield
 
 
-def _selected(text: str) -> list[str]:
+_CHECKED = 1 << 25  # bytes of a database that is read whole even by a run, in a tenth of a second
+
+
+def is_damaged(path: Path, seconds: float, *, whole: bool = False) -> bool:
+    """Return whether a file is not a database that can be written and read completely.
+
+    It is read through sqlite alone: whoever else opens and closes it frees this process's locks.
+
+    Raises
+    ------
+    BusyError : a program writes it, for so many seconds by now.
+    """
+    size = path.stat().st_size
+    if not size:
+        return True
     try:
-        return [str(column) for column in json.loads(text)["selectedColumns"]]
-    except (ValueError, KeyError, TypeError):
-        return []
+        with contextlib.closing(sqlite3.connect(path, timeout=seconds)) as database:
+            # One whose header says that it is read-only can be read, and is never written again.
+            database.execute("BEGIN IMMEDIATE")
+            database.rollback()
+            if size > _CHECKED and not whole:
+                return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            integrity = database.execute("PRAGMA integrity_check(1)").fetchone()
+            for (name,) in database.execute(_TABLES).fetchall():
+                # Every row, as sqlite's check does not look whether a text is one.
+                deque(database.execute(f'SELECT * FROM "{name}"'), maxlen=0)
+            return integrity != ("ok",) or _lacks_columns(path)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # Python's own errors, of bytes that are not valid text, have no error code.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise BusyError("a program that writes it") from error
+        if code == sqlite3.SQLITE_READONLY:
+            return os.access(path, os.W_OK)
+        return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def _column(metric: str) -> str:
-    return f"metrics.`{metric}`"
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_COLUMNS = (
+    "SELECT tables.name, columns.name FROM sqlite_master AS tables, "
+    "pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'"
+)
 
 
-def view(metrics: list[str], sweep: str = "") -> str:
-    """Return which columns and charts the page shows, by which it is ordered, and of which runs.
+def _lacks_columns(path: Path) -> bool:
+    """Return whether a database lacks tables or columns that one of its version has."""
+    if not template().is_file():
+        return False
+    versions, columns = [], []
+    for file in (template(), path):
+        with contextlib.closing(sqlite3.connect(file, timeout=1)) as database:
+            versions.append(database.execute("SELECT version_num FROM alembic_version").fetchall())
+            columns.append(set(database.execute(_COLUMNS)))
+    return versions[0] == versions[1] and not columns[0] <= columns[1]
 
-    Parameters
-    ----------
-    metrics : the result of :func:`columns`.
-    sweep : the name of a sweep, to show its runs only.
+
+def stamp(path: Path) -> Stamp:
+    """Return a stamp that changes whenever a local database is written; empty without a file."""
+    try:
+        states = [path.stat()]
+    except OSError:
+        return ()
+    with contextlib.suppress(OSError):
+        ahead = path.with_name(f"{path.name}-wal").stat()
+        states += [ahead] if ahead.st_size else []
+    parts = ((file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns) for file in states)
+    return tuple(number for part in parts for number in part)
+
+
+def settle(path: Path) -> Stamp:
+    """Return the stamp of a local database once its write-ahead log is in the file itself.
+
+    Whoever closes it last would put it there, and so change the stamp.
     """
-    name = "attributes.`Run Name`"
-    data = "attributes.`Dataset`"
-    swept = f"tags.`{SWEEP}`"
-    metric_columns = [_column(metric) for metric in metrics]
-    state = {
-        "selectedColumns": [*metric_columns, data, swept],
-        "columnOrder": [name, *metric_columns, data, swept],
-        "columnWidths": {name: 340, **dict.fromkeys(metric_columns, 170), data: 150, swept: 300},
-        "orderByKey": metric_columns[0],
-        "orderByAsc": True,
-        "compareRunCharts": _charts(metrics),
-        "compareRunSections": [{"uuid": _SECTION, "name": _SECTION, "display": True}],
-        "isAccordionReordered": True,  # or the section would go behind those of all metrics
-    }
-    if sweep:
-        # A filter's text knows no escape: "_" is any character, and so a quote.
-        mark = sweep_mark(sweep).replace("'", "_")
-        state["searchFilter"] = f"tags.{SWEEP} LIKE '%{mark}%'"
-    return json.dumps(state, separators=(",", ":"))
+    with (
+        contextlib.suppress(sqlite3.Error),
+        contextlib.closing(sqlite3.connect(path, timeout=1)) as database,
+    ):
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return stamp(path)
 
 
-def _charts(metrics: list[str]) -> list[dict[str, Any]]:
-    """Return the charts that come first: error and gap, then curves, three in a row of the page."""
-    error, *other_metrics = metrics
-    *other_gaps, gap = [metric for metric in other_metrics if metric.startswith(PARITY)]
-    charts: list[dict[str, Any]] = [
-        {"type": "SCATTER", "xaxis": _axis(error), "yaxis": _axis(gap)},
-        *({"type": "BAR", "metricKey": metric} for metric in (error, gap)),
-        *({"type": "LINE", "metricKey": curve, **_UNSMOOTHED} for curve in curve_names()),
-        *({"type": "BAR", "metricKey": metric} for metric in other_gaps),
-    ]
-    shared = {"metricSectionId": _SECTION, "runsCountToCompare": _WIDEST}
-    shared |= {"deleted": False, "isGenerated": False}
-    return [{"uuid": f"{_SECTION}-{i}", **shared, **chart} for i, chart in enumerate(charts)]
+def local(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
+    """Return whether a path is on a disk of this machine, as far as the table of mounts tells."""
+    try:
+        lines = [line.split() for line in mounts.read_text().splitlines()]
+    except OSError:
+        return True
+    above = {str(parent) for parent in [path.resolve(), *path.resolve().parents]}
+    kinds = {line[1]: line[2] for line in lines if line[1] in above}
+    kind = kinds[max(kinds, key=len)] if kinds else ""
+    return kind.removeprefix("fuse.").rstrip("0123456789") not in _REMOTE
 
 
-def _axis(metric: str) -> dict[str, str]:
-    return {"key": metric, "type": "METRIC"}
+def make_template() -> Path:
+    """Create the template by ``mlflow db upgrade``, unless it is there.
+
+    That makes the tables and no experiment: the default one would note the folder it was made in.
+    """
+    path = template()
+    if path.is_file():
+        return path
+    quiet()
+    from mlflow.db import commands
+
+    with tempfile.TemporaryDirectory() as folder:
+        database_file = Path(folder) / path.name
+        commands.main(["upgrade", f"{SCHEME}{database_file}"], standalone_mode=False)
+        files.write_bytes(path, database_file.read_bytes())
+    return path
 
 
 NOTE = "mlflow.json"
@@ -236,7 +350,7 @@ def read_note(results: Path, place: Mapping[str, str]) -> Note:
     place : the database, the experiment, and the version of what is logged.
     """
     try:
-        content = unsealed_json(read_bytes(results / NOTE, TEXT))
+        content = files.unsealed_json(files.read_bytes(results / NOTE, files.TEXT))
         if content["place"] != dict(place):
             return Note()
         runs, earlier = (
@@ -253,13 +367,11 @@ def read_note(results: Path, place: Mapping[str, str]) -> Note:
 
 def write_note(results: Path, place: Mapping[str, str], note: Note) -> None:
     """Write what a results folder notes of a database."""
-    content: dict[str, Any] = {"place": place, "stamp": note.stamp}
-    for name, runs in (("runs", note.runs), ("earlier", note.earlier)):
-        content[name] = {id_: run[:3] for id_, run in runs.items()}
-    write_cache(results / NOTE, content, lasting=False)
-
-
-T = TypeVar("T")
+    runs = {
+        name: {id_: run[:3] for id_, run in noted.items()}
+        for name, noted in (("runs", note.runs), ("earlier", note.earlier))
+    }
+    files.write_cache(results / NOTE, {"place": place, "stamp": note.stamp, **runs}, lasting=False)
 
 
 _SILENCE = 60.0  # seconds after which a silent other sync is no longer waited for
@@ -286,7 +398,6 @@ class Tracking:
 
     Attributes
     ----------
-    enabled : whether anything is logged.
     uri : the tracking server; None takes ``MLFLOW_TRACKING_URI`` or ``sqlite:///mlflow.db``.
     experiment : the experiment's name.
     idle_s, total_s : seconds without progress, be it another process or a server that is waited
@@ -294,7 +405,6 @@ class Tracking:
         a server that hangs, and less than 60 to one that is slow.
     """
 
-    enabled: bool = True
     uri: str | None = None
     experiment: str = "fairbench"
     idle_s: float = 6.0
@@ -307,12 +417,9 @@ class Tracking:
 
     def later(self, results: Path) -> str:
         """Return the command that logs the runs of a results folder later."""
-        options = {
-            "results": "" if results == Path("results") else str(results),
-            "uri": self.uri,
-            "experiment": "" if self.experiment == Tracking.experiment else self.experiment,
-        }
-        words = [f"{name}={value}" for name, value in options.items() if value]
+        options = {"results": str(results), "uri": self.uri, "experiment": self.experiment}
+        usual = (None, "", "results", Tracking.experiment)
+        words = [f"{name}={value}" for name, value in options.items() if value not in usual]
         return shlex.join(["fairbench", "sync", *words])
 
     def sync(
@@ -348,22 +455,56 @@ class Tracking:
         return {run_id: entry.id for run_id, entry in logged.items()}
 
     def ask(self, work: Callable[[MlflowClient], T], *, whole: bool = False) -> T:
-        """Return what `work` returns; see :func:`fairbench.tracking.database.ask`."""
-        return ask(self.address, work, idle_s=self.idle_s, total_s=self.total_s, whole=whole)
+        """Return what `work` returns, which asks MLflow; every answer counts as a step.
+
+        Parameters
+        ----------
+        whole : whether a local database, however large, is first read completely to check it.
+
+        Raises
+        ------
+        TrackingError : MLflow is down, does not get on, or cannot do it.
+        """
+        address, idle_s = self.address, self.idle_s
+        begun = time.monotonic()
+        quiet()
+        from mlflow.tracking import MlflowClient
+
+        imported = time.monotonic() - begun
+        # MLflow's modules make a million objects: the collection of garbage would look at them
+        # again and again while MLflow makes an object of every metric.
+        gc.freeze()
+
+        def connected(progress: Progress) -> T:
+            return work(cast("MlflowClient", _Client(MlflowClient(tracking_uri=address), progress)))
+
+        try:
+            with exclusive(address, idle_s, whole=whole):
+                if address.startswith(SCHEME):  # free by now: it may be slow, and does not hang
+                    idle_s = max(idle_s, _LOCAL_S)
+                return in_time(
+                    connected, idle_s=idle_s, total_s=self.total_s, before_s=imported,
+                    most_bytes=min(_MOST_BYTES, files.most_memory()),
+                )  # fmt: skip
+        except BusyError as error:
+            raise TrackingError(f"MLflow at {address} is held by {error}") from error
+        except Exception as error:  # MLflow raises requests', SQLAlchemy's and its own
+            raise TrackingError(f"MLflow at {address}: {_reason(error)}") from error
+        finally:
+            gc.unfreeze()
 
     @contextlib.contextmanager
     def _alone(self, runs: Sequence[Run]) -> Iterator[None]:
         """Lock the results folders, so that no other process logs their runs a second time."""
+        # A holder of the lock gives up by itself if the server does not answer, unless it was
+        # stopped.
+        patience = None if isinf(self.total_s) else max(self.idle_s, self.total_s / 3)
         with contextlib.ExitStack() as stack:
-            # A holder of the lock gives up by itself if the server does not answer, unless it was
-            # stopped.
-            patience = None if isinf(self.total_s) else max(self.idle_s, self.total_s / 3)
             for results in sorted({folder.results for folder in runs}):
                 path = results / "locks" / "tracking.lock"
-                lock = locked(path, seconds=patience, silence=_SILENCE)
                 with contextlib.suppress(OSError):  # who may not write there cannot lock it
                     try:
-                        stack.enter_context(lock)
+                        stack.enter_context(locked(path, seconds=patience, silence=_SILENCE))
                     except BusyError as error:
                         raise TrackingError(f"{results} is being logged by {error}") from error
             yield
@@ -380,15 +521,12 @@ class Tracking:
         file = _database(self.address)
         before = stamp(file) if file else ()
         experiment = experiment_id(client, self.experiment)
-        existing = entries(client, experiment, [folder.id for folder in runs])
+        existing = logged_entries(client, experiment, [folder.id for folder in runs])
         names: set[str] = set()  # of the metrics that MLflow is told of
-        logged = {
-            folder.id: _log_once(
-                client, experiment, folder, existing.get(folder.id, []),
-                swept.get(folder.id, []), names,
-            )
-            for folder in runs
-        }  # fmt: skip
+        logged = {}
+        for folder in runs:
+            found, places = existing.get(folder.id, []), swept.get(folder.id, [])
+            logged[folder.id] = _log_once(client, experiment, folder, found, places, names)
         if names:
             set_view(client, experiment, names)
         return logged, before, settle(file) if file else ()
@@ -412,13 +550,9 @@ class Tracking:
             for run_id, entry in read_note(results, place).of(now, unchanged=unchanged).items()
         }
         for folder in runs:
-            entry = noted.get(folder.id)
-            names = [name for name, _ in swept.get(folder.id, [])]
-            if (
-                entry is None
-                or entry.fingerprint != folder.environment["fingerprint"]
-                or entry.sweeps != with_sweeps(entry.sweeps, names)
-            ):
+            entry = noted.get(folder.id, Entry("", ""))
+            sweeps = with_sweeps(entry.sweeps, [name for name, _ in swept.get(folder.id, [])])
+            if (entry.fingerprint, entry.sweeps) != (folder.environment["fingerprint"], sweeps):
                 return None
         return {folder.id: noted[folder.id].id for folder in runs}
 
@@ -436,8 +570,9 @@ class Tracking:
                 if folder.results == results
             }
             note = read_note(results, place)
-            note = note.with_logged(of_folder, before, after, certain=local(file))
-            write_note(results, place, note)
+            write_note(
+                results, place, note.with_logged(of_folder, before, after, certain=local(file))
+            )
 
     def _place(self, file: Path) -> dict[str, str]:
         return {"database": str(file), "experiment": self.experiment, "version": VERSION}
@@ -465,9 +600,9 @@ def experiment_id(client: MlflowClient, name: str) -> str:
     experiment = client.get_experiment_by_name(name)
     if experiment is not None:
         return str(experiment.experiment_id)
-    local = client.tracking_uri.startswith("sqlite")
     # Without a location MLflow would note the creator's working directory, relative.
-    location = (Path.cwd() / "mlartifacts").as_uri() if local else None
+    is_local = client.tracking_uri.startswith("sqlite")
+    location = (Path.cwd() / "mlartifacts").as_uri() if is_local else None
     return str(client.create_experiment(name, artifact_location=location))
 
 
@@ -478,16 +613,17 @@ def set_view(client: MlflowClient, experiment: str, names: Iterable[str] = ()) -
     ----------
     names : the names of metrics that were logged since the view was set.
     """
-    tag = view_tag(VIEW)
+    tag = entries.view_tag(entries.VIEW)
     before = client.get_experiment(experiment).tags.get(tag, "")
-    metric_columns = columns(names, before)
-    if view(metric_columns) != before:
-        client.set_experiment_tag(experiment, PRIMARY, metric_columns[0])
-        client.set_experiment_tag(experiment, tag, view(metric_columns))
+    metric_columns = entries.columns(names, before)
+    view = entries.view(metric_columns)
+    if view != before:
+        client.set_experiment_tag(experiment, entries.PRIMARY, metric_columns[0])
+        client.set_experiment_tag(experiment, tag, view)
     return metric_columns
 
 
-def entries(
+def logged_entries(
     client: MlflowClient, experiment: str, run_ids: Sequence[str]
 ) -> dict[str, list[Entry]]:
     """Return fairbench run id -> its entries, for `run_ids` at least."""
@@ -500,13 +636,13 @@ def entries(
         whole = run.info.status == "FINISHED" and run_tags.get(_CONTENT) == _content(
             run.data.metrics, run.data.params, run.info.artifact_uri
         )
-        begun = run_tags.get(BEGUN, "")
+        begun = run_tags.get(entries.BEGUN, "")
         entry = Entry(
             run_tags.get(FINGERPRINT, "") if whole else "",
             str(run.info.run_id),
             run_tags.get(SWEEP, ""),
             int(begun) if begun.isdecimal() else run.info.start_time,
-            run_tags.get(VERSION_TAG, ""),
+            run_tags.get(entries.VERSION_TAG, ""),
         )
         entries_of_run.setdefault(run_tags.get(RUN, ""), []).append(entry)
     return entries_of_run
@@ -552,19 +688,19 @@ def _log_once(
     sweeps = with_sweeps(before, [name for name, _ in swept])
     points: list[LoggedMetric] = []
     if not current or current[0].version != VERSION:
-        points = logged_metrics(folder)
+        points = entries.logged_metrics(folder)
         names.update(point.name for point in points)
-    if not current:
-        run_tags = {SWEEP: sweeps} if sweeps else {}
-        if swept:  # MLflow draws colours at random, and often the same ones
-            run_tags[COLOUR] = COLOURS[swept[0][1] % len(COLOURS)]
-        kept = Entry("", _log(client, experiment, folder, points, run_tags), sweeps)
-    else:
+    if current:
         kept = current[0]
         if kept.version != VERSION:
             _complete(client, kept.id, points)
         if kept.sweeps != sweeps:
             client.set_tag(kept.id, SWEEP, sweeps)
+    else:
+        run_tags = {SWEEP: sweeps} if sweeps else {}
+        if swept:  # MLflow draws colours at random, and often the same ones
+            run_tags[entries.COLOUR] = COLOURS[swept[0][1] % len(COLOURS)]
+        kept = Entry("", _log(client, experiment, folder, points, run_tags), sweeps)
     for entry in ordered:
         if entry.id != kept.id:
             client.delete_run(entry.id)
@@ -579,21 +715,18 @@ def _log(
     further: Mapping[str, str],
 ) -> str:
     """Log a run in MLflow, files and metrics and all; return the id that it has there."""
-    environment = folder.environment
-    began, ended = times(folder)
-    run_tags = {**tags(folder, environment), BEGUN: str(int(1000 * time.time())), **further}
-    run = client.create_run(experiment, began, run_tags, shown_name(folder))
+    began, ended = entries.times(folder)
+    run_tags = {**entries.tags(folder), entries.BEGUN: str(int(1000 * time.time())), **further}
+    run = client.create_run(experiment, began, run_tags, entries.shown_name(folder))
     run_id = str(run.info.run_id)
-    client.log_inputs(run_id, [data_set(folder)])
-    figures = [(folder.figures / name, "figures") for name in names_in(folder.figures)[0]]
+    client.log_inputs(run_id, [entries.data_set(folder)])
+    figures = [(folder.figures / name, "figures") for name in files.names_in(folder.figures)[0]]
     for path, subfolder in [*((folder.path / name, None) for name in _FILES), *figures]:
-        if is_file(path):  # the target of a link is not part of the run
+        if files.is_file(path):  # the target of a link is not part of the run
             client.log_artifact(run_id, str(path), subfolder)
     # Before metrics are logged: to change the status, MLflow reads all metrics of the run.
     client.set_terminated(run_id, end_time=ended)
-    options = dict(parameters(folder, environment))
-    content = _content(latest_values(points), options, run.info.artifact_uri)
-    _log_batch(client, run_id, points, options, {_CONTENT: content})
+    _log_batch(client, run, points, dict(entries.parameters(folder)))
     return run_id
 
 
@@ -603,28 +736,31 @@ def _complete(client: MlflowClient, run_id: str, points: Sequence[LoggedMetric])
     One that is cut short is no longer as it was logged, and is replaced by the next sync.
     """
     run = client.get_run(run_id)
-    present = run.data.metrics
-    lacking = [point for point in points if point.name not in present]
-    values = {**present, **latest_values(lacking)}
-    content = _content(values, run.data.params, run.info.artifact_uri)
-    _log_batch(client, run_id, lacking, {}, {VERSION_TAG: VERSION, _CONTENT: content})
+    lacking = [point for point in points if point.name not in run.data.metrics]
+    _log_batch(client, run, lacking, {})
 
 
 def _log_batch(
     client: MlflowClient,
-    run_id: str,
+    run: MlflowRun,
     points: Sequence[LoggedMetric],
     options: Mapping[str, str],
-    tags: Mapping[str, str],
 ) -> None:
     """Log metrics and parameters in one go, or in several where MLflow takes no more.
 
     The tags come last, as MLflow writes those of a batch: an entry whose digest is missing, or
     of something else, is a half one, and is logged again.
+
+    Parameters
+    ----------
+    run : the entry with what it has so far, which counts for its digest.
     """
     from mlflow.entities import Metric, Param, RunTag
 
-    now = int(time.time() * 1000)
+    run_id, now = run.info.run_id, int(time.time() * 1000)
+    values = {**run.data.metrics, **entries.latest_values(points)}
+    content = _content(values, {**run.data.params, **options}, run.info.artifact_uri)
+    tags = {_CONTENT: content, entries.VERSION_TAG: VERSION}
     metrics = [Metric(point.name, point.value, now, point.step) for point in points]
     params = [Param(name, value) for name, value in options.items()]
     while len(metrics) > _METRICS or len(params) > _PARAMETERS:
@@ -635,7 +771,7 @@ def _log_batch(
 
 def sync(results: str = "results", uri: str = "", experiment: str = "") -> int:
     """Log every finished run under `results` that is not logged yet."""
-    tracking = Tracking(True, uri or None, experiment or Tracking.experiment, 60, inf)
+    tracking = Tracking(uri or None, experiment or Tracking.experiment, 60, inf)
     try:
         logged = tracking.sync(list(Catalogue(Path(results))), read_sweeps(Path(results), IDENTITY))
     except TrackingError as error:
@@ -654,21 +790,27 @@ def ui(port: str = "5000", results: str = "results") -> int:
     tracking = Tracking()
     served = tracking.address.startswith("http")
     site = tracking.address if served else f"http://{_HOST}:{port}"
-    if not (port.isdecimal() and int(port) < 2**16):
-        print(f"error: '{port}' is no port", file=sys.stderr)
-        return 2
-    with socket.socket() as probe:
-        if not served and probe.connect_ex((_HOST, int(port))) == 0:
-            hint = "another one: fairbench ui port=5001"
-            print(f"error: port {port} is in use; {hint}", file=sys.stderr)
-            return 2
     try:
+        if not (port.isdecimal() and int(port) < 2**16):
+            raise UserError(f"'{port}' is no port")
+        with socket.socket() as probe:
+            if not served and probe.connect_ex((_HOST, int(port))) == 0:
+                raise UserError(f"port {port} is in use; another one: fairbench ui port=5001")
         lines = links(tracking, site, Path(results))
-    except TrackingError as error:
+    except (TrackingError, UserError) as error:
         print(f"error: {visible(str(error))}", file=sys.stderr)
         return 2
     print(*lines, sep="\n", flush=True)
-    return 0 if served else _serve(tracking.address, port)
+    if served:
+        return 0
+    print("stop with Ctrl-C", flush=True)
+    command = [sys.executable, "-m", "mlflow", "server", "--host", _HOST, "--port", port]
+    command += ["--workers", "1", "--backend-store-uri", tracking.address]
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    try:
+        return subprocess.call(command, env=environment)
+    except KeyboardInterrupt:
+        return 0
 
 
 def links(tracking: Tracking, site: str, results: Path) -> list[str]:
@@ -683,35 +825,33 @@ def links(tracking: Tracking, site: str, results: Path) -> list[str]:
     def found(client: MlflowClient) -> tuple[str, dict[str, list[Entry]]]:
         """Set the columns of the page of runs; return the experiment and its logged runs."""
         experiment = experiment_id(client, tracking.experiment)
-        view_columns = set_view(client, experiment)
+        metric_columns = set_view(client, experiment)
         if sweep.name:
-            client.set_experiment_tag(
-                experiment, view_tag(SWEEP_VIEW), view(view_columns, sweep.name)
-            )
-        return experiment, entries(client, experiment, sweep.runs)
+            view = entries.view(metric_columns, sweep.name)
+            client.set_experiment_tag(experiment, entries.view_tag(entries.SWEEP_VIEW), view)
+        return experiment, logged_entries(client, experiment, sweep.runs)
 
     experiment, logged = tracking.ask(found)
-    runs = f"{site}/#/experiments/{experiment}/runs?"
-    lines = [f"runs: {runs}{view_address(VIEW)}"]
-    entries_of_sweep = [logged[run][0] for run in sweep.runs if run in logged]
-    if len(entries_of_sweep) > 1:
-        shown = min(len(entries_of_sweep), _COMPARED)
-        address = comparison(site, [entry.id for entry in entries_of_sweep[:shown]], experiment)
-        lines.append(f"the latest sweep, {shown} of {len(sweep.runs)} runs compared: {address}")
-        if sweep.name and all(sweep_mark(sweep.name) in entry.sweeps for entry in entries_of_sweep):
-            lines.append(
-                f"the latest sweep in charts: {runs}{view_address(SWEEP_VIEW, charts=True)}"
-            )
+    runs = f"{site}/#/experiments/{experiment}/runs?viewStateShareKey="
+    lines = [f"runs: {runs}{entries.VIEW}"]
+    of_sweep = [logged[run][0] for run in sweep.runs if run in logged]
+    if len(of_sweep) > 1:
+        shown = [entry.id for entry in of_sweep[:_COMPARED]]
+        address = comparison(site, shown, experiment)
+        counts = f"{len(shown)} of {len(sweep.runs)} runs compared"
+        lines.append(f"the latest sweep, {counts}: {address}")
+        mark = entries.sweep_mark(sweep.name)
+        if sweep.name and all(mark in entry.sweeps for entry in of_sweep):
+            charts = f"{runs}{entries.SWEEP_VIEW}&compareRunsMode=CHART"
+            lines.append(f"the latest sweep in charts: {charts}")
     return lines
 
 
 def comparison(site: str, runs: Sequence[str], experiment: str) -> str:
     """Return the address of the page that compares runs."""
-    return f"{site}/#/compare-runs?runs={_encoded(runs)}&experiments={_encoded([experiment])}"
-
-
-def _encoded(values: Sequence[str]) -> str:
-    return quote(json.dumps(list(values), separators=(",", ":")))
+    parts = {"runs": list(runs), "experiments": [experiment]}
+    plain = {name: json.dumps(ids, separators=(",", ":")) for name, ids in parts.items()}
+    return f"{site}/#/compare-runs?{urlencode(plain)}"
 
 
 def latest_sweep(results: Path) -> Sweep:
@@ -719,14 +859,5 @@ def latest_sweep(results: Path) -> Sweep:
     return next(reversed(read_sweeps(results, IDENTITY)), Sweep("", ()))
 
 
-def _serve(address: str, port: str) -> int:
-    """Serve until interrupted."""
-    print("stop with Ctrl-C", flush=True)
-    command = [sys.executable, "-m", "mlflow", "server", "--host", _HOST, "--port", port]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    try:
-        return subprocess.call(
-            [*command, "--workers", "1", "--backend-store-uri", address], env=environment
-        )
-    except KeyboardInterrupt:
-        return 0
+if __name__ == "__main__":
+    make_template()

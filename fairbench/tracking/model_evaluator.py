@@ -6,16 +6,14 @@ and imports this module whenever it evaluates a model: nothing heavy is imported
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.errors import UserError, check_choice
 from fairbench.core.text import csv_text
 from fairbench.data.in_memory import as_array
 
@@ -78,8 +76,20 @@ class FairnessEvaluator:
         UserError : an option that there is not, a column that is not in the data, or what
             :func:`fairbench.evaluate` refuses.
         """
+        import mlflow
+        from mlflow.models.evaluation import artifacts
+
+        from fairbench.tracking.entries import values_of_evaluation
+
+        made_of: Any = artifacts.CsvEvaluationArtifact  # MLflow ships no types of these two
+        result: Any = mlflow.models.EvaluationResult
         table = _evaluate(model_type, dataset, evaluator_config, model, predictions)
-        return _log_result(table, run_id, model_id)
+        metrics = values_of_evaluation(table)
+        mlflow.log_metrics(metrics, run_id=run_id, model_id=model_id)
+        mlflow.log_text(csv_text(table), ARTIFACT, run_id=run_id)
+        artifact = made_of(uri=f"runs:/{run_id}/{ARTIFACT}", content=table)
+        logged: EvaluationResult = result(metrics, {ARTIFACT: artifact}, run_id)
+        return logged
 
 
 def _evaluate(
@@ -94,8 +104,7 @@ def _evaluate(
 
     valid = (*_OWN, *_COLUMNS, *_PASSED)
     for name in config:
-        if name not in valid:
-            raise unknown_name("option of evaluator_config for fairbench", str(name), valid)
+        check_choice("option of evaluator_config for fairbench", str(name), valid)
     target = as_array(dataset.labels_data)
     data = dataset.features_data
     given = [name for name in ("score", *_COLUMNS) if config.get(name) is not None]
@@ -141,13 +150,9 @@ def _predict(dataset: EvaluationDataset, model: Any, column: str | None) -> NDAr
         return as_array(dataset.predictions_data)
     data = dataset.features_data
     output = model.predict(data)
-    index = getattr(output, "index", None)
-    if (
-        isinstance(index, pd.Index)
-        and not isinstance(index, pd.RangeIndex)
-        and isinstance(data, pd.DataFrame)
-        and not index.equals(data.index)
-    ):
+    indexed = isinstance(output, pd.DataFrame | pd.Series) and isinstance(data, pd.DataFrame)
+    # A range is the index of predictions that have none of their own.
+    if indexed and not (isinstance(output.index, pd.RangeIndex) or output.index.equals(data.index)):
         raise UserError(
             "the model's predictions have another index than the data: return them with the index "
             "of the rows, in their order, or as an array"
@@ -160,7 +165,7 @@ def _predict(dataset: EvaluationDataset, model: Any, column: str | None) -> NDAr
     predicted = as_array(output)
     if predicted.dtype == object and predicted.ndim in (1, 2):  # as a list of numbers is
         columns = pd.DataFrame(predicted).infer_objects().to_numpy()
-        return np.asarray(columns[:, 0] if predicted.ndim == 1 else columns)
+        predicted = np.asarray(columns[:, 0] if predicted.ndim == 1 else columns)
     return predicted
 
 
@@ -200,11 +205,11 @@ def _classify(
 
 def _groups(features: Any, data: Any) -> Any:
     """Return the groups of rows, by the name of their attribute."""
-    if isinstance(features, str):
-        return {features: _column(features, "sensitive_features", data)}
-    listed = isinstance(features, list | tuple) and all(isinstance(name, str) for name in features)
-    if listed and (len(features) != len(data) or {*features} <= {*_names(data)}):
-        return {name: _column(name, "sensitive_features", data) for name in features}
+    names = [features] if isinstance(features, str) else features
+    listed = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    named = listed and (len(names) != len(data) or {*names} <= {*_names(data)})
+    if named or isinstance(features, str):
+        return {name: _column(name, "sensitive_features", data) for name in names}
     return features
 
 
@@ -213,8 +218,7 @@ def _column(column: Any, option: str, data: Any) -> Any:
     if not isinstance(column, str):
         return column
     names = _names(data)
-    if column not in names:
-        raise unknown_name(f"column in {option}", column, names)
+    check_choice(f"column in {option}", column, names)
     if names.count(column) > 1:
         raise UserError(f"{option}: {names.count(column)} columns of the data are named '{column}'")
     return as_array(data.iloc[:, names.index(column)])
@@ -223,23 +227,3 @@ def _column(column: Any, option: str, data: Any) -> Any:
 def _names(data: Any) -> list[str]:
     """Return the names of the columns of MLflow's data, which may be an array."""
     return [str(name) for name in data.columns] if isinstance(data, pd.DataFrame) else []
-
-
-def _log_result(table: pd.DataFrame, run_id: str, model_id: str | None) -> EvaluationResult:
-    """Log the metrics and the table of an evaluation, and return both."""
-    import mlflow
-    from mlflow.models.evaluation import artifacts
-
-    from fairbench.tracking.entries import values_of_evaluation
-
-    made_of: Any = artifacts.CsvEvaluationArtifact  # MLflow ships no types of these two
-    result: Any = mlflow.models.EvaluationResult
-    metrics = values_of_evaluation(table)
-    mlflow.log_metrics(metrics, run_id=run_id, model_id=model_id)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / ARTIFACT
-        path.write_text(csv_text(table), encoding="utf-8")
-        mlflow.log_artifact(str(path), run_id=run_id)
-    uri = f"runs:/{run_id}/{ARTIFACT}"
-    logged: EvaluationResult = result(metrics, {ARTIFACT: made_of(uri=uri, content=table)}, run_id)
-    return logged

@@ -15,7 +15,7 @@ import pytest
 
 import fairbench
 from fairbench.audits.kinds import document_of
-from fairbench.audits.pages.first_page import gap_chart, key_figures, key_gap
+from fairbench.audits.report import gap_chart, key_figures, key_gap
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, Finding

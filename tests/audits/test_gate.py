@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.gate import policy_of
+from fairbench.audits.calls import policy_of
 from fairbench.audits.question import GatedOptions, Options
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from benchmarks.faults import states
-from fairbench.audits.labelling import questions as answering
-from fairbench.audits.labelling.questions import go_on, resume, store
-from fairbench.audits.labelling.session import Answer, StateFile
+from fairbench.audits.labelling import session as answering
+from fairbench.audits.labelling.questions import go_on, resume
+from fairbench.audits.labelling.session import Answer, StateFile, store
 from fairbench.cli.main import main
 from fairbench.core import locks
 from fairbench.core.errors import UserError, warn

@@ -6,7 +6,7 @@ import pytest
 
 from fairbench.audits.direction import Direction
 from fairbench.audits.kinds import document_of
-from fairbench.audits.pages.sections import _differ_somehow
+from fairbench.audits.sections import _differ_somehow
 from fairbench.evaluation.findings import OPEN
 from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (

@@ -8,7 +8,7 @@ import pytest
 
 from fairbench.audits.assessment import assess
 from fairbench.audits.kinds.binary import audit_of, findings_of
-from fairbench.audits.pages.first_page import key_figures
+from fairbench.audits.report import key_figures
 from fairbench.audits.sentences import in_short, sentence_of, to_do
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.cli.main import main

@@ -280,7 +280,7 @@ def test_files_of_a_verdict_need_a_condition_and_a_place(folder, tmp_path, capsy
 
 
 def test_a_policy_may_give_every_option_of_a_gate_but_files():
-    from fairbench.audits.gate import _OF_A_COMMAND
+    from fairbench.audits.calls import _OF_A_COMMAND
 
     fields = set(GatedOptions.__dataclass_fields__)
     assert {"fail_if", "require", "group", "favourable", "rare"} <= fields - {*_OF_A_COMMAND}

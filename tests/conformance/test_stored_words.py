@@ -25,7 +25,7 @@ GATE = {"experiments/configuration.py", "experiments/pipeline.py"}
 # Of all others, what the text is that they do this with.
 ELSEWHERE = {
     "__init__.py": "the package's own names",
-    "audits/gate.py": "a policy, of which texts and lists are read and nothing is made",
+    "audits/calls.py": "a policy, of which texts and lists are read and nothing is made",
     "cli/command.py": "the command line, and conf",
     "cli/command_line.py": "the command line",
     "cli/jobs.py": "the command line",

@@ -16,19 +16,25 @@ from fairbench.core.locks import locked
 from fairbench.evaluation.summary import summarise
 from fairbench.results.runs import Run, seal_run
 from fairbench.results.upkeep import Sweep, keep_sweep
-from fairbench.tracking.database import TrackingError, is_damaged, local
 from fairbench.tracking.entries import (
     COLOUR,
     SWEEP,
     VERSION,
     VERSION_TAG,
     LoggedMetric,
+    latest_values,
     logged_metrics,
-    logged_values,
     means_of,
     metric_values,
 )
-from fairbench.tracking.importer import NOTE, Tracking, entries
+from fairbench.tracking.importer import (
+    NOTE,
+    Tracking,
+    TrackingError,
+    is_damaged,
+    local,
+    logged_entries,
+)
 from tests.harness import ROOT, fairbench, ran, run_folder
 
 # MLflow 3.17 uses what SQLAlchemy 2.1 is about to remove.
@@ -86,9 +92,9 @@ def test_sync_logs_what_is_missing_once(cwd, folder):
     assert len(runs) == 1
     (run,) = runs
     assert run.data.tags["fairbench.run_id"] == folder.path.name
-    assert run.data.metrics == pytest.approx(logged_values(folder))
+    assert run.data.metrics == pytest.approx(latest_values(logged_metrics(folder)))
     headline = dict(metric_values(means_of(folder.summary()), folder.protect))
-    assert headline.items() <= logged_values(folder).items()
+    assert headline.items() <= latest_values(logged_metrics(folder)).items()
     (error,) = summarise(folder.all_metrics()).query("metric == 'error_rate' and group == ''")[
         "lower"
     ]
@@ -128,10 +134,10 @@ def test_half_logged_and_doubled_entries_are_mended(cwd, folder):
 def test_many_runs_are_found_as_few_are(cwd):
     client, experiment, (logged,) = client_and_runs(cwd)
     run_id = logged.data.tags["fairbench.run_id"]
-    few = entries(client, experiment.experiment_id, [run_id])
-    assert few == entries(client, experiment.experiment_id, [run_id] * 100)
+    few = logged_entries(client, experiment.experiment_id, [run_id])
+    assert few == logged_entries(client, experiment.experiment_id, [run_id] * 100)
     assert [entry.id for entry in few[run_id]] == [logged.info.run_id]
-    assert entries(client, experiment.experiment_id, ["another"]) == {}
+    assert logged_entries(client, experiment.experiment_id, ["another"]) == {}
 
 
 def test_a_local_database_is_written_ahead(cwd):
@@ -229,7 +235,9 @@ def test_an_entry_whose_numbers_changed_is_replaced(cwd, tmp_path):
     assert second != first
     client, _, runs = client_and_runs(tmp_path)
     assert [run.info.run_id for run in runs] == [second]
-    assert runs[0].data.metrics["accuracy"] == pytest.approx(logged_values(folder)["accuracy"])
+    assert runs[0].data.metrics["accuracy"] == pytest.approx(
+        latest_values(logged_metrics(folder))["accuracy"]
+    )
 
 
 def test_of_what_two_copies_logged_the_first_is_kept(cwd, tmp_path, folder, tracking):
@@ -326,14 +334,14 @@ def test_what_is_there_is_not_asked_for_until_the_database_is_written(
 ):
     logged = tracking.sync([own])
     with monkeypatch.context() as patched:
-        patched.setattr("fairbench.tracking.importer.ask", unasked)
+        patched.setattr("fairbench.tracking.importer.Tracking.ask", unasked)
         assert tracking.sync([own]) == logged
         with pytest.raises(AssertionError, match="asked"):
             tracking.sync([own], [Sweep("seed=0", (own.id,))])
     client, _, _ = client_and_runs(tmp_path)
     client.set_tag(logged[own.id], "owner", "Ada")
     with monkeypatch.context() as patched:
-        patched.setattr("fairbench.tracking.importer.ask", unasked)
+        patched.setattr("fairbench.tracking.importer.Tracking.ask", unasked)
         with pytest.raises(AssertionError, match="asked"):
             tracking.sync([own])
     client.delete_run(logged[own.id])
@@ -348,7 +356,7 @@ def test_a_note_that_is_damaged_or_of_another_experiment_counts_for_nothing(
 ):
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     Tracking(uri=uri).sync([own])
-    monkeypatch.setattr("fairbench.tracking.importer.ask", unasked)
+    monkeypatch.setattr("fairbench.tracking.importer.Tracking.ask", unasked)
     with pytest.raises(AssertionError, match="asked"):
         Tracking(uri=uri, experiment="other").sync([own], ask=False)
     note = own.results / NOTE
@@ -361,13 +369,13 @@ def test_more_options_and_metrics_than_mlflow_takes_at_once(tmp_path, monkeypatc
     many = {f"learner.option{i}": i for i in range(150)}
     own = Run(copied(own.path, configured(own.environment, many)))
     points = [LoggedMetric(f"metric{i}", i / 7) for i in range(2000)]
-    monkeypatch.setattr("fairbench.tracking.importer.logged_metrics", lambda run: points)
+    monkeypatch.setattr("fairbench.tracking.entries.logged_metrics", lambda run: points)
     tracking = Tracking(uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     logged = tracking.sync([Run(own.path)])
     client, experiment, (run,) = client_and_runs(tmp_path)
     assert run.data.metrics == dict(point[:2] for point in points)
     assert run.data.params["learner.option149"] == "149"
-    (entry,) = entries(client, experiment.experiment_id, [own.id])[own.id]
+    (entry,) = logged_entries(client, experiment.experiment_id, [own.id])[own.id]
     assert (entry.id, entry.fingerprint) == (logged[own.id], own.environment["fingerprint"])
 
 
@@ -450,7 +458,7 @@ def test_what_is_killed_while_it_is_logged_is_there_once_after_the_next_sync(
         _, _, (run,) = client_and_runs(tmp_path)
         assert ids == {folder.id: run.info.run_id} != {folder.id: half.info.run_id}
         assert run.data.tags[SWEEP] == "[seed=0]"
-        assert run.data.metrics == pytest.approx(logged_values(folder))
+        assert run.data.metrics == pytest.approx(latest_values(logged_metrics(folder)))
 
 
 def entry_of_the_version_before(path):
@@ -491,7 +499,7 @@ def test_an_entry_of_the_version_before_is_completed(cwd, tmp_path, monkeypatch,
         (logged,) = tracking.sync([folder]).values()
         client, _, (run,) = client_and_runs(tmp_path)
         assert run.data.tags[VERSION_TAG] == VERSION
-        assert logged_values(folder).items() <= run.data.metrics.items()
+        assert latest_values(logged_metrics(folder)).items() <= run.data.metrics.items()
         curve = client.get_metric_history(logged, "abstention/error_rate")
         assert len({point.step for point in curve}) == len(curve) > 5
         # A half one cannot be told from a damaged one, and is made anew.

@@ -46,7 +46,8 @@ from fairbench.tracking.entries import (
     VERSION,
     VERSION_TAG,
     data_set,
-    logged_values,
+    latest_values,
+    logged_metrics,
     opening_names,
     tags,
     times,
@@ -482,10 +483,10 @@ def test_what_mlflow_is_told_tells_runs_apart(runs):
         for depth in (2, 4)
     }
     for run in runs:
-        values, first = logged_values(run), headlines(run.summary(), run.protect)
+        values, first = latest_values(logged_metrics(run)), headlines(run.summary(), run.protect)
         error, log_loss, _, gap = (values[name] for name in opening_names("binary"))
         assert [error, log_loss, gap] == pytest.approx([figures[0] for figures in first.values()])
-        told = tags(run, run.environment)
+        told = tags(run)
         assert (told[RUN], told[VERSION_TAG]) == (run.id, VERSION)
         began, ended = times(run)
         assert 0 < ended - began < 60_000

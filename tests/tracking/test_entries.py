@@ -14,15 +14,16 @@ from fairbench.tracking.entries import (
     PARITY,
     abstention_curves,
     aligned_values,
+    columns,
     consistency_curves,
     means_of,
     metric_values,
     opening_names,
     sweep_mark,
     values_of_evaluation,
+    view,
     with_sweeps,
 )
-from fairbench.tracking.importer import columns, view
 
 # mlflow.utils.validation: on Windows, too, a name has these characters and is a normal path.
 ALLOWED, LONGEST = re.compile(r"[/\w.\- ]*"), 250

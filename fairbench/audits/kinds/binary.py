@@ -22,21 +22,10 @@ from fairbench.audits.assessment import (
 from fairbench.audits.direction import Direction
 from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, Gap, tipping_clause
 from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
-from fairbench.audits.pages.first_page import diagrams, pictures
-from fairbench.audits.pages.sections import (
-    asked_of_threshold,
-    calibration_table,
-    decision_sections,
-    gaps_section,
-    impact_blocks,
-    pairs_section,
-    rates_section,
-    verdict_text,
-    within_section,
-)
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
+from fairbench.audits.sections import asked_of_threshold, pictures, sections_of, verdict_text
 from fairbench.audits.table import of_part
-from fairbench.audits.within import notes_within, plain_within, shared_traits
+from fairbench.audits.within import notes_within, plain_within
 from fairbench.core.text import count, interval, listed, number, probability
 from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.findings import (
@@ -52,8 +41,6 @@ from fairbench.evaluation.findings import (
     too_few_of,
 )
 from fairbench.evaluation.table import records
-from fairbench.reporting.document.model import Gallery, Section
-from fairbench.reporting.group_tables import all_metrics
 
 _MOST = 3  # groups of too few rows that a summary names
 
@@ -304,7 +291,7 @@ def audit_of(assessment: Assessment) -> Audit:
         assessment.labels,
         findings_of(assessment),
         list(basis_of(assessment)),
-        list(_sections(assessment)),
+        list(sections_of(assessment)),
         _data(assessment),
         warning=" ".join([*table.warnings, *warning_of(assessment)]),
         notes=[*table.notes, *notes_on(assessment)],
@@ -406,35 +393,6 @@ def _constraint_findings(constrained: Row, direction: Direction) -> Iterator[Fin
             n=constrained["rows"][1],
             scope=f"at the threshold {constrained['threshold']:.4g}",
         )
-
-
-def _sections(assessment: Assessment) -> Iterator[Section]:
-    """Yield the sections of the report in their order."""
-    if assessment.impact:
-        yield Section("Impact ratios", list(impact_blocks(assessment)))
-    yield gaps_section(assessment)
-    yield from within_section(
-        assessment.within,
-        assessment.gaps,
-        shared_traits(assessment.options),
-        assessment.bounds.epsilon,
-    )
-    yield from pairs_section(assessment.gaps)
-    yield rates_section(assessment)
-    yield from decision_sections(assessment)
-    if calibration_diagrams := list(diagrams(assessment)):
-        note = (
-            f"Share of '{assessment.table.labels[1]}' among labelled rows of similar scores, with "
-            "95 % intervals; on the dashed line scores are probabilities."
-        )
-        gallery = Gallery(calibration_diagrams, note)
-        yield Section("Calibration by group", [calibration_table(assessment), gallery])
-    note = ""
-    if not assessment.of_decisions:
-        note = (
-            "Values and intervals rest on the labels; those of scores themselves on labelled rows."
-        )
-    yield Section("", [all_metrics(assessment.metrics, note)])
 
 
 _GAP_FIELDS = (

@@ -1,11 +1,15 @@
-"""A question asked while rows are labelled: its figures, its answer, and which rows are next."""
+"""A question asked while rows are labelled: its figures, answer, next rows and pages.
+
+The pages are documents: the rows to label next and why, a row for the person who is to label it,
+and the report with what its labels say.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
@@ -14,63 +18,38 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from fairbench.audits import report
 from fairbench.audits.assessment import rows_of
 from fairbench.audits.gaps import FEWEST_LABELS
+from fairbench.audits.kinds import document_of_table
 from fairbench.audits.labelling.session import (
     ACCURACY,
     PREDICTED,
-    Answer,
     Session,
     State,
     StateFile,
+    check_same,
     open_session,
 )
 from fairbench.audits.question import Options, check_unchanged
 from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats, Rows, rng
-from fairbench.core.errors import UserError, check_choice, check_minimum, unknown_name
+from fairbench.core.errors import UserError, check_choice, check_minimum
 from fairbench.core.files import file_sha256
-from fairbench.core.text import count, interval, number, probability, shortened
-from fairbench.data.tables import check_file, names_in, read_any_table
-from fairbench.evaluation.findings import (
-    GAP,
-    LARGE,
-    LEVEL,
-    NOT_MEASURED,
-    OPEN,
-    QUESTION_RATE,
-    SMALL,
-    Finding,
-    Measure,
-)
+from fairbench.core.text import interval, number
+from fairbench.evaluation import findings, some_labels
 from fairbench.evaluation.intervals import GapInterval, LabelledIntervals
-from fairbench.evaluation.some_labels import (
-    LabelledMeans,
-    LabelledMeasure,
-    LabelledRates,
-    expected_rates,
-    one_group,
-)
-from fairbench.inference.active import (
-    STRATEGIES,
-    BetaArms,
-    Estimation,
-    GroupPosterior,
-    Highest,
-    LeastCalibrated,
-    LeastKnown,
-    Lowest,
-    NormalArms,
-    Reward,
-    WidestGap,
-    next_arms,
-)
+from fairbench.inference import active
+from fairbench.inference.active import GroupPosterior
 from fairbench.inference.gaps import GroupLimits, largest_gap, simultaneous_level
 from fairbench.inference.posterior import Beta, ranks
 from fairbench.inference.rates import Limits, candidates, found_limits, together
 from fairbench.inference.survey import needs_no_label
 from fairbench.metrics.registry import BINARY, REGRESSION, Metric, metrics_of
+from fairbench.reporting.document import model
+from fairbench.reporting.group_tables import sentence_of, table_of
 
+_said = partial(sentence_of, "labelling")
 REGRESSION_METRIC = "mae"
 _OF_CLASSES = ("accuracy", "error_rate", "brier_score")
 _SHARES = ("accuracy", "error_rate")  # rates in which every row of a group counts
@@ -113,27 +92,27 @@ def metric_named(name: str, session: Session) -> str:
     return name
 
 
-def measure(session: Session, name: str = "") -> LabelledMeasure:
+def measure(session: Session, name: str = "") -> some_labels.LabelledMeasure:
     """Return a metric in the groups among which rows are chosen; by default the question's."""
     metric = askable(session)[metric_named(name or session.state.metric, session)]
     table = session.table
     known = table.known
     if metric.interval == "rate":
         intervals = _label_intervals(replace(table, sampling=None), session.state.by, session.arms)
-        expected = expected_rates(
+        expected = some_labels.expected_rates(
             metric, table.score, table.prediction, session.codes, groups=len(session.names)
         )
-        return LabelledRates(metric, intervals, expected)
+        return some_labels.LabelledRates(metric, intervals, expected)
     predicted = table.prediction.astype(float) if session.predicted is None else session.predicted
     columns = {"prediction": predicted[known]}
     if table.score is not None:
         columns["score"] = table.score[known]
     groups = session.arms.iloc[known].reset_index(drop=True)
-    return LabelledMeans(metric, table.label[known], columns, groups)
+    return some_labels.LabelledMeans(metric, table.label[known], columns, groups)
 
 
 def estimate_for_everyone(
-    session: Session, about: LabelledMeasure
+    session: Session, about: some_labels.LabelledMeasure
 ) -> tuple[float, float, float] | None:
     """Return a metric of all rows with its interval, as a report on the labels has it.
 
@@ -143,24 +122,26 @@ def estimate_for_everyone(
     for an area, and if a group has no label.
     """
     anytime_valid = session.state.anytime_valid
-    if isinstance(about, LabelledMeans):
-        return about.everyone(session.sizes, LEVEL, anytime_valid=anytime_valid)
+    if isinstance(about, some_labels.LabelledMeans):
+        return about.everyone(session.sizes, findings.LEVEL, anytime_valid=anytime_valid)
     if about.metric.name not in _SHARES or not session.labels.all():
         return None
     audited = session.audited()
-    about = replace(about, intervals=_label_intervals(audited, "", one_group(len(audited))))
-    return about.limits(LEVEL, anytime_valid=anytime_valid).at(0)
+    about = replace(
+        about, intervals=_label_intervals(audited, "", some_labels.one_group(len(audited)))
+    )
+    return about.limits(findings.LEVEL, anytime_valid=anytime_valid).at(0)
 
 
 def _label_intervals(table: AuditTable, attribute: str, groups: pd.Series) -> LabelledIntervals:
     """Return the intervals of the groups of an attribute, from the labels so far."""
-    counted = rows_of(table).labelled_counts(attribute, groups, rng(0, "measure"), LEVEL)
+    counted = rows_of(table).labelled_counts(attribute, groups, rng(0, "measure"), findings.LEVEL)
     assert isinstance(counted.intervals, LabelledIntervals)
     return counted.intervals
 
 
 def group_figures(
-    session: Session, about: LabelledMeasure, limits: Callable[..., Limits]
+    session: Session, about: some_labels.LabelledMeasure, limits: Callable[..., Limits]
 ) -> pd.DataFrame:
     """Return a metric in every group.
 
@@ -180,23 +161,27 @@ def group_figures(
     """
     intervals = {}
     for name in ("fixed", "whenever"):
-        value, *interval = limits(anytime_valid=name == "whenever")
-        lacks_interval = ~np.isfinite(interval[1] - interval[0])
-        lower_and_upper = (np.where(lacks_interval, np.nan, limit).tolist() for limit in interval)
-        intervals[name] = list(zip(*lower_and_upper, strict=True))
-    valid_kind = "whenever" if session.state.anytime_valid else "fixed"
-    lower, upper = zip(*intervals[valid_kind], strict=True)
-    columns = {
-        "group": session.names,
-        "labels": session.labels,
-        "rows": about.rows,
-        "value": value,
-        "lower": lower,
-        "upper": upper,
-        **intervals,
-        "few": session.few,
-    }
-    return pd.DataFrame(columns)
+        value, *ends = limits(anytime_valid=name == "whenever")
+        shown = np.where(np.isfinite(ends[1] - ends[0]), ends, np.nan)
+        intervals[name] = [*map(tuple, shown.T.tolist())]
+    lower, upper = zip(*intervals[_valid(session)], strict=True)
+    return pd.DataFrame(
+        {
+            "group": session.names,
+            "labels": session.labels,
+            "rows": about.rows,
+            "value": value,
+            "lower": lower,
+            "upper": upper,
+            **intervals,
+            "few": session.few,
+        }
+    )
+
+
+def _valid(session: Session) -> str:
+    """Return which of the two intervals is valid for the way in which labelling was stopped."""
+    return "whenever" if session.state.anytime_valid else "fixed"
 
 
 # The questions that labels can answer: what a label teaches, and what labels say, in sentences.
@@ -206,8 +191,6 @@ def group_figures(
 # only how many there are was chosen. Intervals that hold at all numbers together are not moved by
 # that. Where the number of all labels was said beforehand, those of a fixed number hold too
 # (measured, as every group gets half of an equal share), and are narrower.
-
-_GUESS = "Best guess so far, which only steers what is labelled next"
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +223,7 @@ class Question(ABC):
     """
 
     session: Session
-    about: LabelledMeasure
+    about: some_labels.LabelledMeasure
     of_accuracy: ClassVar[str]
     of_metric: ClassVar[str]
     certainty: ClassVar[str]
@@ -252,7 +235,7 @@ class Question(ABC):
         return (self.of_accuracy if right else self.of_metric).format(self.about.metric.label)
 
     @abstractmethod
-    def reward(self) -> Reward:
+    def reward(self) -> active.Reward:
         """Return the expected reward of a label in each group.
 
         Raises
@@ -288,7 +271,7 @@ class Question(ABC):
         ----------
         anytime_valid : whether they hold whenever labelling is stopped.
         """
-        return self.about.limits(LEVEL, anytime_valid=anytime_valid)
+        return self.about.limits(findings.LEVEL, anytime_valid=anytime_valid)
 
     def groups(self) -> pd.DataFrame:
         """Return the metric in every group, see :func:`group_figures`."""
@@ -324,8 +307,8 @@ class _Worst(Question):
             )
         return metric.better == "higher"
 
-    def reward(self) -> Reward:
-        return Lowest() if self.lowest else Highest()
+    def reward(self) -> active.Reward:
+        return active.Lowest() if self.lowest else active.Highest()
 
     def quantity(self, limits: Limits) -> Limits:
         """Return the quantity that groups are compared by, of a metric (..., A) with limits."""
@@ -333,14 +316,13 @@ class _Worst(Question):
 
     def _chances(self, known: GroupPosterior) -> Floats:
         """Return the probability (A,) that each group is the one that is looked for."""
-        draws = self.quantity(Limits(known.draws, known.draws, known.draws)).value
+        draws = self.quantity(Limits(*[known.draws] * 3)).value
         return ranks(draws, largest=not self.lowest)["first"]
 
     def now(self, known: GroupPosterior) -> str:
         chances = self._chances(known)
         best = int(chances.argmax())
-        name = self.session.names[best]
-        return f"{_GUESS}: {name}, with probability {probability(chances[best])}"
+        return _said("worst_now", name=self.session.names[best], chance=chances[best])
 
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return float(self._chances(known)[group])
@@ -352,51 +334,32 @@ class _Worst(Question):
 
     def limits(self, *, anytime_valid: bool) -> Limits:
         single = self.quantity(super().limits(anytime_valid=anytime_valid))
-        joint = self._joint_limits(LEVEL, anytime_valid=anytime_valid)
+        joint = self._joint_limits(findings.LEVEL, anytime_valid=anytime_valid)
         return found_limits(single, joint, lowest=self.lowest)
 
     def answer_from(self, limits: Limits) -> QuestionAnswer:
         """Return the group that looks worst, and which others it may be."""
         names = self.session.names
         sure_limits = self._joint_limits(
-            1 - QUESTION_RATE, anytime_valid=self.session.state.anytime_valid
+            1 - findings.QUESTION_RATE, anytime_valid=self.session.state.anytime_valid
         )
         possible = candidates(sure_limits, lowest=self.lowest) | self.session.few
         ascending = limits.value if self.lowest else -limits.value
         extreme = int(np.where(np.isnan(ascending), np.inf, ascending).argmin())
-        n_others = int(possible.sum()) - 1
-        estimate = limits.at(extreme)
+        others = int(possible.sum()) - 1
+        value, lower, upper = limits.at(extreme)
+        label = self.about.metric.label
+        values = {
+            "name": names[extreme],
+            "figures": f"({label} {number(value)}, {_shown_interval(lower, upper)})",
+            "others": others,
+            "groups": "groups" if others > 1 else "group",
+        }
+        said = "worst_none" if np.isnan(value) else "worst_open" if others else "worst_found"
+        sentence = self.of_limits.format(label) + _said(said, **values)
         return QuestionAnswer(
-            found=[names[extreme]],
-            possible=list(compress(names, possible)),
-            settled=not n_others,
-            sentences=[self._extreme_sentence(names[extreme], estimate, n_others)],
+            [names[extreme]], list(compress(names, possible)), not others, [sentence]
         )
-
-    def _extreme_sentence(
-        self, name: str, estimate: tuple[float, float, float], n_others: int
-    ) -> str:
-        """Say which group looks worst, and how many others it may be.
-
-        Parameters
-        ----------
-        name : the group that looks worst.
-        estimate : its value, and the lower and upper limit.
-        n_others : how many other groups may still be the worst.
-        """
-        value, lower, upper = estimate
-        value_text = f"({self.about.metric.label} {number(value)}, {_shown_interval(lower, upper)})"
-        if np.isnan(value):
-            sentence = "No label says anything yet."
-        elif not n_others:
-            sentence = f"It is {name}, surely {value_text}."
-        else:
-            groups = "groups" if n_others > 1 else "group"
-            sentence = (
-                f"It looks like {name} {value_text}; {count(n_others)} other {groups} may still be "
-                "it."
-            )
-        return self.of_limits.format(self.about.metric.label) + sentence
 
 
 class _Calibration(_Worst):
@@ -416,7 +379,7 @@ class _Calibration(_Worst):
         ------
         UserError : there are no scores, or the metric is no rate.
         """
-        if not isinstance(self.about, LabelledRates):
+        if not isinstance(self.about, some_labels.LabelledRates):
             raise UserError(
                 f"question=calibration compares a rate with the scores, and "
                 f"{self.about.metric.name} is none: ask about a rate, or question=worst, gap or "
@@ -426,8 +389,8 @@ class _Calibration(_Worst):
             raise UserError("question=calibration needs scores: name their column, score=...")
         return self.about.expected
 
-    def reward(self) -> Reward:
-        return LeastCalibrated(self.foretold)
+    def reward(self) -> active.Reward:
+        return active.LeastCalibrated(self.foretold)
 
     def quantity(self, limits: Limits) -> Limits:
         """Return the distance of a rate (..., A) from the one that scores predict, with limits."""
@@ -452,21 +415,21 @@ class _Gap(Question):
         """The gap that matters."""
         return self.session.state.options.epsilon
 
-    def reward(self) -> Reward:
-        if isinstance(self.about, LabelledRates):
-            return WidestGap(self.epsilon)
-        return LeastKnown(np.ones(len(self.session.names)), furthest=True)
+    def reward(self) -> active.Reward:
+        if isinstance(self.about, some_labels.LabelledRates):
+            return active.WidestGap(self.epsilon)
+        return active.LeastKnown(np.ones(len(self.session.names)), furthest=True)
 
     def now(self, known: GroupPosterior) -> str:
         """Say which two groups look furthest apart, and how probably they differ by epsilon."""
         low, high = known.furthest_apart(self.epsilon)
-        beyond = known.beyond(low, high, self.epsilon)
-        none_differ = float((np.ptp(known.draws, axis=1) < self.epsilon).mean())
-        names = self.session.names
-        return (
-            f"{_GUESS}: {names[low]} is behind {names[high]} by more than {self.epsilon:g} with "
-            f"probability {probability(beyond)}, and no two differ by that much with "
-            f"{probability(none_differ)}"
+        return _said(
+            "gap_now",
+            low=self.session.names[low],
+            high=self.session.names[high],
+            epsilon=self.epsilon,
+            beyond=known.beyond(low, high, self.epsilon),
+            none=float((np.ptp(known.draws, axis=1) < self.epsilon).mean()),
         )
 
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
@@ -477,12 +440,7 @@ class _Gap(Question):
         names = self.session.names
         has_labels = ~np.isnan(limits.value)
         if has_labels.sum() < 2:
-            return QuestionAnswer(
-                found=[],
-                possible=names,
-                settled=False,
-                sentences=["Fewer than two groups have labels."],
-            )
+            return QuestionAnswer([], names, False, ["Fewer than two groups have labels."])
 
         def limits_at(level: float) -> GroupLimits:
             """Return the pointwise and simultaneous intervals of the groups with labels."""
@@ -492,31 +450,30 @@ class _Gap(Question):
             joint_limits = self.about.limits(simultaneous, anytime_valid=anytime_valid)
             return GroupLimits(pointwise_limits.take(has_labels), joint_limits.take(has_labels))
 
-        gap, lower, upper = map(float, largest_gap(limits_at(LEVEL)))
-        metric = self.about.metric
-        question = Finding(GAP, self.session.state.by, metric.label, NOT_MEASURED)
-        asked = Measure(
-            replace(question, bound=self.epsilon),
+        gap, lower, upper = map(float, largest_gap(limits_at(findings.LEVEL)))
+        label, by = self.about.metric.label, self.session.state.by
+        asked = findings.Measure(
+            findings.Finding(findings.GAP, by, label, findings.NOT_MEASURED, bound=self.epsilon),
             gap=lambda level: GapInterval.of(limits_at(level)),
             may_be_small=bool(has_labels.all()) and not self.session.few.any(),
         )
-        verdict = asked.answered(QUESTION_RATE).verdict
-        lowest = names[np.nanargmin(limits.value)]
-        highest = names[np.nanargmax(limits.value)]
-        sentence = (
-            f"{_GAP_VERDICTS[verdict]} by more than {self.epsilon:g}: the largest gap is "
-            f"{number(gap)}, {_shown_interval(lower, upper)}; {lowest} and {highest} look "
-            "furthest apart."
+        verdict = asked.answered(findings.QUESTION_RATE).verdict
+        found = names[np.nanargmin(limits.value)], names[np.nanargmax(limits.value)]
+        sentence = _said(
+            "gap",
+            verdict=_GAP_VERDICTS[verdict],
+            epsilon=self.epsilon,
+            gap=gap,
+            interval=_shown_interval(lower, upper),
+            found=found,
         )
-        return QuestionAnswer(
-            found=(lowest, highest), possible=names, settled=verdict != OPEN, sentences=[sentence]
-        )
+        return QuestionAnswer(found, names, verdict != findings.OPEN, [sentence])
 
 
 _GAP_VERDICTS = {
-    LARGE: "Yes, some two differ",
-    SMALL: "No two differ",
-    OPEN: "Open whether any two differ",
+    findings.LARGE: "Yes, some two differ",
+    findings.SMALL: "No two differ",
+    findings.OPEN: "Open whether any two differ",
 }
 
 
@@ -527,26 +484,22 @@ class _Each(Question):
     of_metric = "What is the {} of each group?"
     certainty = "±"
 
-    def reward(self) -> Reward:
+    def reward(self) -> active.Reward:
         share = self.session.sizes / self.session.sizes.sum()
-        return Estimation(share) if isinstance(self.about, LabelledRates) else LeastKnown(share)
+        is_rate = isinstance(self.about, some_labels.LabelledRates)
+        return active.Estimation(share) if is_rate else active.LeastKnown(share)
 
     def now(self, known: GroupPosterior) -> str:
         halves = [known.half_width(group) for group in range(len(self.session.names))]
         widest = int(np.argmax(halves))
-        name = self.session.names[widest]
-        return f"So far: known least of {name}, where the interval is ± {halves[widest]:.3f}"
+        return _said("each_now", name=self.session.names[widest], half=halves[widest])
 
     def certain(self, known: GroupPosterior, group: int, before: GroupPosterior) -> float:
         return known.half_width(group)
 
     def answer_from(self, limits: Limits) -> QuestionAnswer:
-        return QuestionAnswer(
-            found=[],
-            possible=self.session.names,
-            settled=not self.session.few.any(),
-            sentences=["Every group's interval holds 95 % of the time, each by itself."],
-        )
+        settled = not self.session.few.any()
+        return QuestionAnswer([], self.session.names, settled, [_said("each")])
 
 
 QUESTIONS: Mapping[str, type[Question]] = MappingProxyType(
@@ -570,36 +523,24 @@ def _too_few_labels(session: Session) -> Iterator[str]:
     """Name the groups that have too few labels to be called fine."""
     groups = zip(session.names, session.labels, session.few, strict=True)
     with_few = [f"{name} ({labels})" for name, labels, few in groups if few]
-    if len(with_few) == len(session.names):
-        yield f"Every group has too few labels to be called fine, which takes {FEWEST_LABELS}."
-    elif with_few:
-        yield (
-            f"Too few labels to be called fine, which takes {FEWEST_LABELS}: {', '.join(with_few)}."
-        )
+    if with_few:
+        said = "all_few" if session.few.all() else "few"
+        yield _said(said, enough=FEWEST_LABELS, groups=", ".join(with_few))
 
 
 def _stopping(session: Session, *, settled: bool) -> str:
     """Say whether labelling may stop, and what stopping does to the intervals."""
     state = session.state
     if not state.anytime_valid:
-        return (
-            f"The {count(state.stop)} labels that were said before the first one are there: stop "
-            "here. Intervals are those of a fixed number of labels."
-        )
-    go_on = (
-        "The question is settled, and you may stop" if settled else "You may stop whenever you like"
-    )
-    at_all = f"{go_on}: these intervals hold at all numbers of labels together"
-    if not state.stop:
-        return f"{at_all}, so that looking often does them no harm."
+        return _said("stop_fixed", stop=state.stop)
     left = state.stop - len(state.labels)
-    if left > 0:
-        return f"{at_all}. At {count(state.stop)}, {count(left)} from here, they become narrower."
-    return f"{at_all}. There are {count(-left)} more than the {count(state.stop)} that were said."
+    said = "stop_unsaid" if not state.stop else "stop_ahead" if left > 0 else "stop_passed"
+    start = _said("stop_settled" if settled else "stop_open")
+    return _said(said, start=start, stop=state.stop, left=left, more=-left)
 
 
 # Multiple play is a strategy of studies, where several arms are labelled at once.
-ONE_AT_A_TIME = tuple(name for name in STRATEGIES if name != "multiple_play")
+ONE_AT_A_TIME = tuple(name for name in active.STRATEGIES if name != "multiple_play")
 # These do not look at labels.
 _BLIND = ("random", "random_arm")
 # Every group gets at least this much of an equal share of the labels. A strategy drops groups that
@@ -620,12 +561,14 @@ def next_rows(session: Session, labels: int, part: tuple[int, int] = (1, 1)) -> 
     part : (k, m): rows of the k-th of m people who label at the same time.
     """
     state = session.state
-    waiting = session.waiting(part)
+    own = session.order[part[0] - 1 :: part[1]]
+    waiting = own[~session.done[own]]
     question = question_of(session)
     posterior = question.about.posterior.take(None)
     left = session.by_group(waiting)[None]
-    arms = next_arms(
-        BetaArms(posterior, left) if isinstance(posterior, Beta) else NormalArms(posterior, left),
+    arms_of: Any = active.BetaArms if isinstance(posterior, Beta) else active.NormalArms
+    arms = active.next_arms(
+        arms_of(posterior, left),
         question.reward(),
         state.strategy,
         rng(state.options.seed, "next", len(state.answers), *part),
@@ -636,8 +579,6 @@ def next_rows(session: Session, labels: int, part: tuple[int, int] = (1, 1)) -> 
     queues = [iter(waiting[session.codes[waiting] == arm]) for arm in range(len(session.names))]
     return np.array([next(queues[arm]) for arm in arms], np.int64)
 
-
-# Checks the labels that a person gives against the table and earlier labels, and stores them.
 
 # What of a state may be asked for anew: the fields of it that are options of a command.
 ASKED = ("question", "strategy", "metric", "stop")
@@ -696,7 +637,7 @@ def go_on(
         """Change the fields that are asked for in the state as it is now."""
         # Others may have changed the state since it was read. Keep their changes, except in the
         # fields that are asked for.
-        _check_same(file, now, state)
+        check_same(file, now, state)
         if "stop" in asked:
             _check_stop(state.stop, now)
         of = now if options.path == Path() else state
@@ -744,125 +685,171 @@ def _check_stop(stop: int, state: State) -> None:
         )
 
 
-def _check_same(file: StateFile, now: State, before: State) -> None:
-    """Refuse a state that has become that of another table since it was read."""
-    if now.sha256 != before.sha256:
-        raise UserError(f"{file.path} has become the state of another table meanwhile")
-
-
 def _by(names: Sequence[str], options: Options) -> str:
     """Return the attribute whose groups rows are chosen among, of some columns of groups or all."""
     for name in names:
-        if name not in options.group:
-            raise unknown_name("group in by=", name, options.group)
+        check_choice("group in by=", name, options.group)
     if len(names) not in (0, 1, 2, len(options.group)):
         raise UserError("by= names one column of group=, two, or all of them")
     kept = [name for name in options.group if name in names or not names]
     return " x ".join(kept) or PREDICTED
 
 
-def row_labels(pairs: Iterable[tuple[str, str]], session: Session) -> dict[int, str]:
-    """Return row -> label of pairs such as ``("17", "1")``, or ``("C-1042", "1")`` with id=.
+# The pages of labelling.
 
-    Raises
-    ------
-    UserError : a row that is no number, an identifier that no row has, or two labels of one row.
-    """
-    labels: dict[int, str] = {}
-    for name, label in pairs:
-        row = row_named(name, session)
-        if labels.setdefault(row, label) != label:
-            raise UserError(f"{session.name(row)} is given two labels")
-    return labels
+_MOST_COLUMNS = 30
 
 
-def row_named(name: str, session: Session) -> int:
-    """Return the row, counted from 1, that a person means by its number or its identifier."""
-    options = session.state.options
-    if options.id:
-        if name not in session.rows:
-            raise unknown_name(f"{options.id} of {options.path.name}", name, session.rows)
-        return session.rows[name]
-    if not name.isdecimal():
-        raise UserError(f"'{shortened(name)}' is no row: rows are whole numbers, counted from 1")
-    return int(name)
-
-
-def pairs_in(path: Path, session: Session) -> list[tuple[str, str]]:
-    """Return the rows or identifiers in a file of labels, each with its label.
-
-    Rows are in the column ``row``, identifiers in that of ``id=``; labels are in the column
-    ``label``, or in one of the target's name. Any file that an audit reads will do.
-
-    Raises
-    ------
-    UserError : no such file or column.
-    """
-    options = session.state.options
-    keys = [options.id, "row"] if options.id else ["row"]
-    check_file(path)
-    wanted = [(key, label) for key in keys for label in ("label", options.target) if label]
-    present = [columns for columns in wanted if {*columns} <= {*names_in(path, columns)}]
-    if not present:
-        names = names_in(path, wanted[0])
-        names_text = ", ".join(shortened(name, 30) for name in names[:8])
-        keys_text = " or ".join(dict.fromkeys(keys))
-        raise UserError(f"{path.name}: columns {keys_text} and label are needed, not {names_text}")
-    key, label = present[0]
-    # Where a file lists rows that are still to be labelled, they are no answers.
-    frame = read_any_table(path, present[0])
-    answered = frame[[key, label]].loc[lambda texts: texts[label] != ""]
-    pairs = list(answered.itertuples(index=False, name=None))
-    if key == "row" and options.id:
-        return [(_identifier(row, session), text) for row, text in pairs]
-    return pairs
-
-
-def _identifier(row: str, session: Session) -> str:
-    """Return the identifier of a row, by its number as text."""
-    if not (row.isdecimal() and 1 <= int(row) <= len(session.ids)):
-        raise UserError(f"row {shortened(row)} does not exist: there are 1 to {len(session.ids)}")
-    return session.ids[int(row) - 1]
-
-
-def store(
-    file: StateFile, session: Session, labels: Mapping[int, str], *, overwrite: bool = False
-) -> Sequence[Answer]:
-    """Store labels, all or none, and return those that are new.
+def next_rows_document(
+    session: Session, labels: int, part: tuple[int, int], state: Path
+) -> model.Document:
+    """Return the rows to label next, their groups, and what a label would do.
 
     Parameters
     ----------
-    labels : row -> label, checked.
-
-    Raises
-    ------
-    UserError : another label is there, perhaps since a moment ago, and `overwrite` is false; or
-        the state has become that of another table.
+    labels, part : as in :func:`next_rows`.
+    state : the file that labels are stored in.
     """
-    rows_in_file = {int(index) + 1 for index in session.table.known} - {*session.state.labels}
-    in_file = {row: session.label_in_file(row - 1) for row in rows_in_file}
-    time = datetime.now(UTC).isoformat(timespec="seconds")
-    new: list[Answer] = []
+    rows = next_rows(session, labels, part).tolist()
+    question = question_of(session)
+    known = question.known()
+    identifier = session.state.options.id
+    lower, upper = known.posterior.interval()
 
-    def change(state: State) -> State:
-        """Add the labels that are new to the state as it is now."""
-        _check_same(file, state, session.state)
-        before = {**in_file, **state.labels}
-        for row, label in labels.items():
-            if before.get(row) == label:
-                continue
-            if before.get(row) and not overwrite:
-                raise UserError(
-                    f"{session.name(row)} is labelled {before[row]} already; overwrite=true "
-                    "replaces it"
-                )
-            new.append(Answer(row, label, time))
-        # A third name is refused, which two people can bring about where one was still open.
-        names = {*before.values(), *labels.values(), session.table.labels[1]} - {""}
-        if session.label_texts is None and len(names) > 2:
-            raise UserError(f"labels would have three names: {', '.join(sorted(names))}")
-        # The file of predictions may be found in another place by now.
-        return replace(state, options=session.state.options).with_answers(tuple(new))
+    def group(row: int) -> int:
+        return int(session.codes[row])
 
-    file.change(change)
-    return new
+    def estimate(row: int) -> str:
+        if session.predicted is not None and not session.labels.any():
+            return ""  # nothing is known of a number before the first label
+        g = group(row)
+        return f"{known.posterior.mean[g]:.2f} ({lower[g]:.2f}-{upper[g]:.2f})"
+
+    columns: list[tuple[Callable[[int], object], model.Column]] = [
+        (lambda row: str(row + 1), model.Column("row", "text", right=True)),
+        *([(lambda row: session.ids[row], model.Column(identifier))] if identifier else []),
+        (lambda row: session.names[group(row)], model.Column("group")),
+        (lambda row: int(session.labels[group(row)]), model.Column("labels", "count")),
+        (estimate, model.Column(question.about.metric.label)),
+        (lambda row: question.why(known, group(row)), model.Column("what its label would settle")),
+    ]
+    blocks: list[model.Block] = [model.Paragraph(f"{question.now(known)} ({session.progress}).")]
+    if not rows:
+        blocks.append(model.Paragraph("No row is left to label."))
+    else:
+        first_row = session.answer_to(rows[0] + 1)
+        blocks += [
+            table_of(rows, columns, by=""),
+            model.Paragraph(" ".join(question.answer().sentences), "note"),
+            model.Commands([f"fairbench label ask state={state} {first_row}=LABEL"]),
+        ]
+    return model.Document(question.sentence, [model.Section("", blocks)])
+
+
+def _with_answer(document: model.Document, session: Session) -> model.Document:
+    """Add to a report what its labels say to the question that they were chosen for."""
+    question = question_of(session)
+    state = session.state
+    answer = question.answer()
+    groups = question.groups()
+    may_be_it = groups["group"].isin(answer.possible).map({True: "", False: "surely not it, "})
+    if state.question in ("worst", "calibration"):
+        may_be_it = may_be_it.mask(groups["group"].isin(answer.found), "looks like it, ")
+    groups["remark"] = (may_be_it + _few(groups)).str.removesuffix(", ")
+    # The valid kind of interval is in ``lower`` and ``upper`` already: its second copy is dropped.
+    table = _metric_table(state.metric.replace("_", " "), groups.drop(columns=_valid(session)))
+    data = {
+        "question": state.question,
+        "metric": state.metric,
+        "asked": question.sentence,
+        **vars(answer),
+        "stop": state.stop,
+        "answers": len(state.labels),
+        "whenever": state.anytime_valid,
+        "groups": groups.drop(columns="remark").to_dict("records"),
+    }
+    text = model.Paragraph(f"{question.sentence} {' '.join(answer.sentences)}")
+    sections = [model.Section("The question", [text, table]), *document.sections]
+    return replace(document, sections=sections, data={**document.data, "labelling": data})
+
+
+def _few(groups: pd.DataFrame) -> pd.Series:
+    return groups["few"].map({True: "too few labels", False: ""})
+
+
+def _metric_table(name: str, groups: pd.DataFrame) -> model.Table:
+    """Return a table of a metric by group, with those of the columns that there are."""
+    columns = {
+        "group": model.Column("group"),
+        "size": model.Column("rows", "count"),
+        "labels": model.Column("labels", "count"),
+        "value": model.Column(name, "number"),
+        "interval": model.Column("95 % interval", "interval"),
+        "fixed": model.Column("of a number said before", "interval", left_out=1),
+        "whenever": model.Column("whenever one stops", "interval", left_out=1),
+        "remark": model.Column(""),
+    }
+    groups = groups.assign(interval=[*zip(groups["lower"], groups["upper"], strict=True)])
+    shown = [(key, column) for key, column in columns.items() if key in groups]
+    return table_of(groups.to_dict("records"), shown, by="")
+
+
+def report_document(session: Session) -> model.Document:
+    """Return the report on the labels so far, with what they say to the question.
+
+    Of two classes it is that of an audit; of several, and of numbers, it has the figures of each
+    metric that one can ask about.
+    """
+    options = session.state.options
+    if session.label_texts is None:
+        return _with_answer(document_of_table(options, session.audited()), session)
+    table = session.audited()
+    n_rows = len(table)
+    n_labels = len(table.known)
+    sampling = table.sampling
+    assert sampling is not None
+    basis = [
+        _said("counted", rows=n_rows, labels=n_labels, share=n_labels / n_rows),
+        _said("chosen", by=sampling.by),
+        sampling.stopping,
+        *sampling.notes,
+    ]
+    sections = []
+    figures = []
+    for name, metric in askable(session).items():
+        about = measure(session, name)
+        groups = group_figures(session, about, partial(about.limits, findings.LEVEL))
+        everyone = estimate_for_everyone(session, about)
+        figures.append(
+            {
+                "metric": name,
+                "label": metric.label,
+                "groups": groups.to_dict("records"),
+                "everyone": everyone,
+            }
+        )
+        shown = groups.assign(size=session.sizes, remark=_few(groups))
+        if everyone is not None:
+            total = {"group": "everyone", "size": n_rows, "labels": n_labels, "remark": ""}
+            total |= zip(("value", "lower", "upper"), everyone, strict=True)
+            shown = pd.concat([shown, pd.DataFrame([total])])
+        table_of_metric = _metric_table(metric.label, shown.drop(columns=["fixed", "whenever"]))
+        sections.append(model.Section(f"{metric.label} of each group", [table_of_metric]))
+    data = {"figures": figures}
+    audit = report.Audit(options, n_rows, n_labels, [], basis, sections, data, notes=table.notes)
+    return _with_answer(report.document_of(audit), session)
+
+
+def row_document(session: Session, position: int, row: Mapping[str, str]) -> model.Document:
+    """Return a row for the person who is to label it.
+
+    Parameters
+    ----------
+    position : the position of the row, counted from 0.
+    row : the columns that may be shown, as text.
+    """
+    name = f"{session.name(position + 1)}, {session.names[session.codes[position]]}"
+    blocks: list[model.Block] = [model.Definitions(list(row.items())[:_MOST_COLUMNS])]
+    if len(row) > _MOST_COLUMNS:
+        blocks.append(model.Paragraph(f"and {len(row) - _MOST_COLUMNS} more columns", "note"))
+    return model.Document(f"{name} ({session.progress})", [model.Section("", blocks)])

@@ -1,12 +1,16 @@
-"""The state of an audit that is being labelled: what was asked for, every label, and its file."""
+"""The state of an audit that is being labelled: what was asked for, every label, and its file.
+
+Labels that a person gives are checked against the table and earlier ones before they are stored.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,21 +26,15 @@ from fairbench.audits.labels import GroupSampling
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame
 from fairbench.core.arrays import Floats, Mask, Rows, rng
-from fairbench.core.errors import UserError, nearest
+from fairbench.core.errors import UserError, nearest, unknown_name
 from fairbench.core.files import DamagedError, file_sha256, unsealed_json
 from fairbench.core.locks import JsonFile
 from fairbench.core.options import from_plain
 from fairbench.core.text import count, shortened
-from fairbench.data.columns import (
-    ColumnRef,
-    class_names,
-    marks_of,
-    name_rows_in_errors,
-    numbers,
-    numbers_of,
-    spelled,
-)
+from fairbench.data import columns
 from fairbench.data.groups import notes_on_groups, read_groups
+from fairbench.data.tables import check_file, names_in, read_any_table
+from fairbench.reporting.group_tables import sentence_of
 
 SCHEMA = 2
 _UNSEALED = 1  # the schema of states that had no seal yet
@@ -44,7 +42,7 @@ ACCURACY = "accuracy"
 _RENAMED = {"accuracy": "each"}  # questions that were called otherwise
 # Where the predictions are is kept apart, and where a report goes is not part of an audit.
 _ELSEWHERE = ("path", "out")
-_PLAIN = ("by", "question", "strategy", "metric", "stop")
+_TEXTS = ("by", "question", "strategy", "metric")  # of the fields of a state
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ class StateFile(JsonFile[State]):
                 "rows": state.rows,
             },
             "options": {k: v for k, v in asdict(state.options).items() if k not in _ELSEWHERE},
-            **{name: getattr(state, name) for name in _PLAIN},
+            **{name: getattr(state, name) for name in (*_TEXTS, "stop")},
             "labels": [asdict(answer) for answer in state.answers],
         }
 
@@ -137,17 +135,14 @@ class StateFile(JsonFile[State]):
             raise ValueError(f"its schema is {shown}; this version reads {SCHEMA}")
         predictions = values["predictions"]
         rows = _whole(predictions, "rows")
-        question = _text(values, "question")
+        texts = {name: _text(values, name) for name in _TEXTS}
         return State(
             _options(values["options"], self.folder / predictions["path"]),
             _text(predictions, "sha256"),
             rows,
-            _text(values, "by"),
-            _RENAMED.get(question, question),
-            _text(values, "strategy"),
-            tuple(_answer(label, rows) for label in values["labels"]),
-            _text(values, "metric"),
-            _whole(values, "stop"),
+            answers=tuple(_answer(label, rows) for label in values["labels"]),
+            stop=_whole(values, "stop"),
+            **texts | {"question": _RENAMED.get(texts["question"], texts["question"])},
         )
 
 
@@ -240,11 +235,6 @@ class Session:
         return self.ids[row - 1] if self.state.options.id else str(row)
 
     @cached_property
-    def rows(self) -> Mapping[str, int]:
-        """Identifier -> row, counted from 1."""
-        return {name: row for row, name in enumerate(self.ids, start=1)}
-
-    @cached_property
     def arms(self) -> pd.Series:
         """The group of every row, among which rows are chosen: of one attribute, or of all."""
         return self.table.groups.get(self.state.by, self.table.cells)
@@ -309,22 +299,6 @@ class Session:
         names = self.classes or self.table.labels
         return " or ".join(names) if len(names) <= _MOST_NAMED else f"one of {len(names)} classes"
 
-    def label_in_file(self, position: int) -> str:
-        """Return the label of a row that has one."""
-        if self.label_texts is not None:
-            return str(self.label_texts[position])
-        return self.table.labels[int(self.table.label[position])]
-
-    def waiting(self, part: tuple[int, int] = (1, 1)) -> Rows:
-        """Return the rows still to be labelled, in their order.
-
-        Parameters
-        ----------
-        part : (k, m): those of the k-th of m people, who label different rows.
-        """
-        rows = self.order[part[0] - 1 :: part[1]]
-        return rows[~self.done[rows]]
-
     def audited(self) -> AuditTable:
         """Return the table with how its rows were chosen, for an assessment."""
         notes = tuple(self._notes())
@@ -337,18 +311,11 @@ class Session:
         """Yield how many rows could not be labelled, and which were passed over."""
         unknown = sum(label == "" for label in self.state.labels.values())
         if unknown:
-            yield (
-                f"Rows that were looked at and could not be labelled: {count(unknown)}. Figures "
-                "hold as far as these are like the other rows of their groups."
-            )
+            yield sentence_of("labelling", "cannot_tell", count=unknown)
         if len(passed := self.passed_over()):
-            rows = ", ".join(self.answer_to(row + 1) for row in passed[:_MOST_ROWS])
-            more = ", ..." if len(passed) > _MOST_ROWS else ""
-            yield (
-                f"Rows without a label that come before labelled ones of their group: "
-                f"{count(len(passed))} ({rows}{more}). Figures hold if it was not for what they "
-                "look like that they were passed over; next names them first."
-            )
+            named = [self.answer_to(row + 1) for row in passed[:_MOST_ROWS]]
+            rows = ", ".join([*named, *(["..."] if len(passed) > _MOST_ROWS else [])])
+            yield sentence_of("labelling", "passed_over", count=len(passed), rows=rows)
 
     def passed_over(self) -> Rows:
         """Return the rows without an answer that come before an answered one of their group."""
@@ -385,7 +352,7 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
         )
     frame = read_frame(state.options) if frame is None else frame
     column = state.options.id
-    with name_rows_in_errors(frame, column):
+    with columns.name_rows_in_errors(frame, column):
         session = _opened(state, frame)
     return replace(session, ids=frame[column].tolist()) if column else session
 
@@ -395,7 +362,7 @@ def _opened(state: State, frame: pd.DataFrame) -> Session:
     options, frame = _with_answers(state, frame)
     predictions = pd.Series()
     if options.prediction and not options.scores:
-        predictions = class_names(frame[options.prediction])
+        predictions = columns.class_names(frame[options.prediction])
     if not options.scores and predictions.nunique() <= 2:
         return Session(state, read_audit_table(options, frame, labelling=True))
     is_number = np.isfinite(pd.to_numeric(predictions, errors="coerce").to_numpy())
@@ -408,15 +375,15 @@ def _opened_numbers(state: State, options: Options, frame: pd.DataFrame) -> Sess
     """Return the session on predicted numbers."""
     file = options.path.name
     notes = notes_on_groups(frame, options.group)
-    label_texts = class_names(frame[options.target])
+    label_texts = columns.class_names(frame[options.target])
     if options.labelled:
         label_texts = label_texts.where(
-            marks_of(frame[options.labelled], ColumnRef(file, options.labelled)), ""
+            columns.marks_of(frame[options.labelled], columns.ColumnRef(file, options.labelled)), ""
         )
-    label = numbers(
+    label = columns.numbers(
         label_texts.to_frame(options.target), options.target, file, missing=""
     ).to_numpy()
-    predicted = numbers_of(frame, ColumnRef(file, options.prediction))
+    predicted = columns.numbers_of(frame, columns.ColumnRef(file, options.prediction))
     groups, cells = read_groups(frame, file, options.group, options.reference)
     no_decisions = np.zeros(len(frame), np.int64)
     table = AuditTable(None, no_decisions, label, groups, cells, Direction(("", "")), notes=notes)
@@ -482,12 +449,12 @@ def check_labels(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
             labels[row] = ""
             continue
         if session.predicted is not None:
-            label = _number(text)
-            complaint = "no number"
+            value = pd.to_numeric(text.strip(), errors="coerce")
+            label, complaint = (f"{value:.12g}" if np.isfinite(value) else ""), "no number"
         elif session.classes:
             label, complaint = _class(text, session)
         else:
-            label = spelled(text)
+            label = columns.spelled(text)
             # Where only the positive label's name is known, the first other one names the negative.
             if label not in ("", names[1]) and names[0] == f"not {names[1]}":
                 names = label, names[1]
@@ -502,21 +469,127 @@ def check_labels(session: Session, pairs: Mapping[int, str]) -> dict[int, str]:
     return labels
 
 
-def _number(text: str) -> str:
-    """Return a number in one spelling; nothing if the text is no number."""
-    value = pd.to_numeric(text.strip(), errors="coerce")
-    return f"{value:.12g}" if np.isfinite(value) else ""
-
-
 def _class(text: str, session: Session) -> tuple[str, str]:
     """Return the class that a label names, empty if it names none, and the complaint in that case.
 
     A new class is allowed only if its name resembles no other's and no column has class scores.
     """
-    name = str(class_names(pd.Series([text])).iloc[0])
+    name = str(columns.class_names(pd.Series([text])).iloc[0])
     classes = session.classes
     near = nearest(name, classes)
     label = name if name in classes or not (session.state.options.scores or near) else ""
     listed = ", ".join(classes[:_MOST_NAMED]) + (", ..." if len(classes) > _MOST_NAMED else "")
     suggestion = f" (did you mean {near[0]}?)" if near else ""
     return label, f"none of the {count(len(classes))} classes {listed}{suggestion}"
+
+
+def check_same(file: StateFile, now: State, before: State) -> None:
+    """Refuse a state that has become that of another table since it was read."""
+    if now.sha256 != before.sha256:
+        raise UserError(f"{file.path} has become the state of another table meanwhile")
+
+
+def row_labels(pairs: Iterable[tuple[str, str]], session: Session) -> dict[int, str]:
+    """Return row -> label of pairs such as ``("17", "1")``, or ``("C-1042", "1")`` with id=.
+
+    Raises
+    ------
+    UserError : a row that is no number, an identifier that no row has, or two labels of one row.
+    """
+    options = session.state.options
+    rows = {name: row for row, name in enumerate(session.ids, start=1)}
+    labels: dict[int, str] = {}
+    for name, label in pairs:
+        if options.id and name not in rows:
+            raise unknown_name(f"{options.id} of {options.path.name}", name, rows)
+        if not options.id and not name.isdecimal():
+            raise UserError(
+                f"'{shortened(name)}' is no row: rows are whole numbers, counted from 1"
+            )
+        row = rows[name] if options.id else int(name)
+        if labels.setdefault(row, label) != label:
+            raise UserError(f"{session.name(row)} is given two labels")
+    return labels
+
+
+def pairs_in(path: Path, session: Session) -> list[tuple[str, str]]:
+    """Return the rows or identifiers in a file of labels, each with its label.
+
+    Rows are in the column ``row``, identifiers in that of ``id=``; labels are in the column
+    ``label``, or in one of the target's name. Any file that an audit reads will do.
+
+    Raises
+    ------
+    UserError : no such file or column.
+    """
+    options = session.state.options
+    keys = [options.id, "row"] if options.id else ["row"]
+    check_file(path)
+    wanted = [(key, label) for key in keys for label in ("label", options.target) if label]
+    present = [pair for pair in wanted if {*pair} <= {*names_in(path, pair)}]
+    if not present:
+        names = names_in(path, wanted[0])
+        names_text = ", ".join(shortened(name, 30) for name in names[:8])
+        keys_text = " or ".join(dict.fromkeys(keys))
+        raise UserError(f"{path.name}: columns {keys_text} and label are needed, not {names_text}")
+    key, label = present[0]
+    # Where a file lists rows that are still to be labelled, they are no answers.
+    frame = read_any_table(path, present[0])
+    answered = frame[[key, label]].loc[lambda texts: texts[label] != ""]
+    if key == "row" and options.id:
+        answered[key] = [_identifier(row, session) for row in answered[key]]
+    return list(answered.itertuples(index=False, name=None))
+
+
+def _identifier(row: str, session: Session) -> str:
+    """Return the identifier of a row, by its number as text."""
+    if not (row.isdecimal() and 1 <= int(row) <= len(session.ids)):
+        raise UserError(f"row {shortened(row)} does not exist: there are 1 to {len(session.ids)}")
+    return session.ids[int(row) - 1]
+
+
+def store(
+    file: StateFile, session: Session, labels: Mapping[int, str], *, overwrite: bool = False
+) -> Sequence[Answer]:
+    """Store labels, all or none, and return those that are new.
+
+    Parameters
+    ----------
+    labels : row -> label, checked.
+
+    Raises
+    ------
+    UserError : another label is there, perhaps since a moment ago, and `overwrite` is false; or
+        the state has become that of another table.
+    """
+    names, texts, given = session.table.labels, session.label_texts, session.state.labels
+    in_file = {
+        row + 1: names[int(session.table.label[row])] if texts is None else str(texts[row])
+        for row in session.table.known.tolist()
+        if row + 1 not in given
+    }
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    new: list[Answer] = []
+
+    def change(state: State) -> State:
+        """Add the labels that are new to the state as it is now."""
+        check_same(file, state, session.state)
+        before = {**in_file, **state.labels}
+        for row, label in labels.items():
+            if before.get(row) == label:
+                continue
+            if before.get(row) and not overwrite:
+                raise UserError(
+                    f"{session.name(row)} is labelled {before[row]} already; overwrite=true "
+                    "replaces it"
+                )
+            new.append(Answer(row, label, time))
+        # A third name is refused, which two people can bring about where one was still open.
+        names = {*before.values(), *labels.values(), session.table.labels[1]} - {""}
+        if session.label_texts is None and len(names) > 2:
+            raise UserError(f"labels would have three names: {', '.join(sorted(names))}")
+        # The file of predictions may be found in another place by now.
+        return replace(state, options=session.state.options).with_answers(tuple(new))
+
+    file.change(change)
+    return new

@@ -66,7 +66,7 @@ def with_policy(options: T, declared: type) -> T:
     current: Any = options
     if not current.policy:
         return options
-    from fairbench.audits.gate import policy_of
+    from fairbench.audits.calls import policy_of
 
     values = {
         name: value
@@ -162,19 +162,12 @@ def audit(options: AuditOptions) -> int:
     check_asked(options)
     kind = GatedOptions if options.fail_if else Options
     asked, frame = read_input(options, kind, distinct=not options.fail_if)
-    from fairbench.audits.kinds import document_of
+    from fairbench.audits.calls import report_of
     from fairbench.audits.report import own_folder
 
-    gate = None
-    document = document_of(asked, frame)
+    document, gate = report_of(asked, frame)
     if part := frame.attrs["part"]:
         document = replace(document, title=f"{document.title}, {part}")
-    if isinstance(asked, GatedOptions):
-        from fairbench.audits.gate import gate_of
-        from fairbench.reporting.gate_files import with_gate
-
-        gate = gate_of(asked, frame)
-        document = with_gate(document, gate)
     folder = partial(own_folder, asked, options.results)
     name = "pair" if asked.against else "audit"
     print_and_write(document, folder, name, options.formats)
@@ -410,7 +403,7 @@ def judge(options: GateOptions) -> int:
         )
     if options.fail_if:
         check_asked(options)
-    from fairbench.audits.gate import gate_of
+    from fairbench.audits.calls import gate_of
     from fairbench.audits.table import read_frame
 
     cli.check_predictions(options.path, "fairbench audit {} 'fail_if=impact_ratio<0.8'")

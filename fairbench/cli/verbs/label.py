@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fairbench.audits.labelling import page, questions
+from fairbench.audits.labelling import questions
 from fairbench.audits.labelling import session as sessions
 from fairbench.audits.labelling.session import CANNOT_TELL, Session, StateFile
 from fairbench.audits.question import Options
@@ -50,7 +50,7 @@ def label_in_turn(
         position = int(rows[0])
         row = {str(name): str(value) for name, value in visible_columns.iloc[position].items()}
         print()
-        print_document(page.row_document(session, position, row))
+        print_document(questions.row_document(session, position, row))
         answered = _ask_until_stored(file, session, position + 1, ask)
         # As it is now, with the labels of others.
         session = sessions.open_session(replace(file.read(), options=options), frame)
@@ -74,7 +74,7 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
         if text.lower() in STOP and text not in session.table.labels + session.classes:
             return False
         try:
-            if not questions.store(file, session, sessions.check_labels(session, {row: text})):
+            if not sessions.store(file, session, sessions.check_labels(session, {row: text})):
                 print(f"Row {row} had this label by now, from another person: it counts once.")
         except UserError as error:
             stored_labels = file.read().labels
@@ -221,9 +221,7 @@ def label_next(options: NextOptions) -> None:
         for name in filter(partial(getattr, options), _OF_AUDITS):
             raise UserError(_OF_AUDITS[name])
         session = questions.begin(file, narrow_options(options, Options), stated, options.by)
-    print_document(
-        page.next_rows_document(session, questions.next_rows(session, options.n, part), file.path)
-    )
+    print_document(questions.next_rows_document(session, options.n, part, file.path))
 
 
 def ask(options: AskOptions) -> None:
@@ -242,9 +240,9 @@ def ask(options: AskOptions) -> None:
     if not options.answers and not options.labels:
         label_in_turn(file, session, part)
         return
-    in_file = questions.pairs_in(Path(options.labels), session) if options.labels else []
-    pairs = questions.row_labels([*options.answers, *in_file], session)
-    new = questions.store(
+    in_file = sessions.pairs_in(Path(options.labels), session) if options.labels else []
+    pairs = sessions.row_labels([*options.answers, *in_file], session)
+    new = sessions.store(
         file, session, sessions.check_labels(session, pairs), overwrite=options.overwrite
     )
     session = sessions.open_session(replace(file.read(), options=session.state.options))
@@ -261,7 +259,6 @@ def report(options: LabelReportOptions) -> None:
     --------
     fairbench label report state=audit.json
     """
-    from fairbench.audits.kinds import document_of_table
     from fairbench.audits.report import own_folder
     from fairbench.cli.verbs.audit import print_and_write
 
@@ -270,10 +267,7 @@ def report(options: LabelReportOptions) -> None:
     if options.epsilon is not None:
         audit_options = replace(audit_options, epsilon=options.epsilon)
     session = replace(session, state=replace(session.state, options=audit_options))
-    if session.label_texts is not None:
-        document = page.session_document(session)
-    else:
-        document = page.with_answer(document_of_table(audit_options, session.audited()), session)
+    document = questions.report_document(session)
     answer = document.data["labelling"]
     print_line(" ".join([answer["asked"], *answer["sentences"]]))
     folder = partial(own_folder, audit_options, options.results)

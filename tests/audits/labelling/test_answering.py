@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fairbench.audits.labelling.questions import resume, store
-from fairbench.audits.labelling.session import StateFile, check_labels
+from fairbench.audits.labelling.questions import resume
+from fairbench.audits.labelling.session import StateFile, check_labels, store
 from fairbench.cli.main import main
 from fairbench.cli.verbs.label import label_in_turn
 from tests.audits.tables import predictions, written

@@ -1,0 +1,493 @@
+"""Audits and gates as Python code asks for them: ``fairbench.audit(...)``, ``fairbench.gate(...)``.
+
+A policy is one YAML file of options and conditions, for Python, pytest and the command line. The
+figures of an audit for a paper or a notebook are drawn with matplotlib, from its data alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fairbench.audits.assessment import check_design, rows_of
+from fairbench.audits.gaps import RATE_NAMES
+from fairbench.audits.kinds import document_of, kind_of
+from fairbench.audits.question import GatedOptions, Options, options_with
+from fairbench.audits.table import AuditTable, read_audit_table, read_frame
+from fairbench.core.arrays import rng
+from fairbench.core.errors import UserError, check_choice
+from fairbench.core.files import read_bytes
+from fairbench.core.options import declared_names, typed_values
+from fairbench.core.text import shortened
+from fairbench.data.columns import name_rows_in_errors
+from fairbench.data.in_memory import is_column, is_table, names_of_table, with_columns
+from fairbench.evaluation.findings import frame_of
+from fairbench.evaluation.gate import (
+    ComparedGroups,
+    Gate,
+    by_attribute,
+    conditions_of,
+    decision_intervals,
+    judge,
+)
+from fairbench.evaluation.intervals import CountIntervals
+from fairbench.evaluation.predictions import Groups
+from fairbench.evaluation.table import values_of
+from fairbench.reporting.document.model import Document
+from fairbench.reporting.document.writing import DocumentReport
+from fairbench.reporting.gate_files import with_gate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PREDICTIONS = "predictions"
+_MOST_BYTES = 100_000  # of a policy
+# What a policy leaves to whoever gives the command.
+_OF_A_COMMAND = ("path", "out", "results", "formats", "repeat", "policy", "junit", "sarif",
+                 "state")  # fmt: skip
+
+
+def policy_of(path: str | Path, options: type) -> dict[str, Any]:
+    """Return the options that a policy gives, by their names on the command line.
+
+    Every value is read as text, so that ``yes``, ``no`` and ``0.10`` are labels as they stand.
+
+    Parameters
+    ----------
+    path : the policy file.
+    options : the dataclass that declares the options. A policy may also name the file to judge as
+        ``predictions``, relative to its own folder; that is returned as ``path``.
+
+    Raises
+    ------
+    UserError : no such file, or one that is no mapping of names to texts or lists of texts; an
+        option that is unknown or stands there twice.
+    """
+    path = Path(path)
+    declared = declared_names(options)
+    valid = [PREDICTIONS, *(name for name in declared if name not in _OF_A_COMMAND)]
+    given: dict[str, Any] = {}
+    for name, value in _entries(path):
+        check_choice(f"option in {path.name}", name, valid)
+        if name in given:
+            raise UserError(f"{path.name} gives {name} twice: leave one of them out")
+        given[name] = value
+    predictions = given.pop(PREDICTIONS, "")
+    values = typed_values(options, {name: value for name, value in given.items() if value})
+    if predictions:
+        if not isinstance(predictions, str):
+            raise UserError(f"{path.name}: {PREDICTIONS} is one file, not several")
+        values["path"] = path.parent / predictions
+    return values
+
+
+def _entries(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of a policy, values as texts or lists of them."""
+    import yaml
+
+    try:
+        text = read_bytes(path, _MOST_BYTES).decode()
+    except FileNotFoundError:
+        raise UserError(f"policy={path}: there is no such file") from None
+    except UnicodeDecodeError:
+        raise UserError(f"policy={path} is no text in UTF-8") from None
+    try:
+        root = yaml.compose(text, Loader=yaml.BaseLoader)
+    except RecursionError:
+        raise UserError(f"{path.name} cannot be read: its lists are nested too deep") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        why = getattr(error, "problem", None) or "it is no YAML"
+        raise UserError(f"{path.name}{line} cannot be read: {why}") from None
+    if not isinstance(root, yaml.MappingNode) or not root.value:
+        raise UserError(
+            f"{path.name} is no policy: it has a line for each option, such as "
+            "fail_if: impact_ratio<0.8"
+        )
+    for key, value in root.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise UserError(f"{path.name}, line {key.start_mark.line + 1}: a name is one word")
+        items = value.value if isinstance(value, yaml.SequenceNode) else [value]
+        if not all(isinstance(item, yaml.ScalarNode) for item in items):
+            raise UserError(
+                f"{path.name}, line {value.start_mark.line + 1}: {shortened(key.value)} is a text "
+                "or a list of texts"
+            )
+        texts = [item.value for item in items]
+        yield key.value, texts if isinstance(value, yaml.SequenceNode) else texts[0]
+
+
+def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
+    """Judge predictions by conditions that must not hold.
+
+    Parameters
+    ----------
+    frame : the path of a file, or a table of pandas, polars or Arrow with one row per person;
+        without it, the file that the policy names.
+    policy : a YAML file of options and conditions, as ``fairbench gate`` reads it. What is given
+        here goes before what it says.
+    options : any option of ``fairbench gate``, such as ``fail_if="impact_ratio<0.8"``,
+        ``groups=["sex"]``, ``target="label"`` or ``require="pass"``; columns by their names.
+
+    Returns
+    -------
+    The gate: true only where it passes, with ``outcome``, ``line``, ``exit_status`` and a row for
+    every condition and attribute in ``rows``. ``check()`` raises an error unless it passes.
+
+    Raises
+    ------
+    UserError : if a condition, an option or a column is invalid; the message says what is valid.
+
+    Examples
+    --------
+    >>> import fairbench, pandas as pd
+    >>> people = pd.DataFrame({"sex": ["women", "men"] * 400, "hired": [1, 1, 0, 1] * 200})
+    >>> gate = fairbench.gate(people, prediction="hired", groups="sex", fail_if="impact_ratio<0.8")
+    >>> gate.outcome, bool(gate), gate.exit_status
+    ('fails', False, 1)
+    """
+    valid = [name for name in GatedOptions.__dataclass_fields__ if name not in _NOT_TAKEN]
+    if "groups" in options:  # as an audit has it in Python
+        options = {"group": options["groups"], **options}
+        del options["groups"]
+    for name in options:
+        check_choice("option of a gate", name, valid)
+    from_call = {name: value for name, value in options.items() if value is not None}
+    values = policy_of(policy, GatedOptions) if policy else {}
+    values |= typed_values(GatedOptions, from_call)
+    is_file = isinstance(frame, str | Path)
+    if frame is not None:
+        values["path"] = Path(frame if is_file else PREDICTIONS)
+    if "path" not in values:
+        raise UserError(
+            "there is nothing to judge: give a table or a file, or name one in the policy as "
+            "predictions"
+        )
+    gate_options = GatedOptions(**values)
+    return gate_of(gate_options, read_frame(gate_options, source=None if is_file else frame))
+
+
+_NOT_TAKEN = ("path", "out", "cuts", "scores")
+
+
+def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
+    """Return the verdict on a table that was read as text.
+
+    Raises
+    ------
+    UserError : a kind of audit that has no gates, conditions that need labels where no column of
+        labels is named, or what an audit refuses, too.
+    """
+    conditions = conditions_of(options.fail_if)
+    with name_rows_in_errors(frame, options.id):
+        kind_of(options, frame)
+        if not options.group:
+            raise UserError("a gate compares groups: name their columns, such as group=[sex,race]")
+        on_labels = [condition for condition in conditions if condition.needs_labels]
+        if on_labels and not options.target:
+            raise UserError(
+                f"fail_if={on_labels[0]} needs labels: name their column as target=, or leave the "
+                "condition out"
+            )
+        table = read_audit_table(options, frame=frame, decisions_alone=not on_labels)
+        check_design(table)
+    single = by_attribute(conditions, options.group, list(table.groups))
+    compared = {
+        name: _groups_to_compare(table, name, options.seed, with_labels=bool(on_labels))
+        for name in {condition.attribute for condition in single}
+    }
+    return judge(single, compared, options.require)
+
+
+def _groups_to_compare(
+    table: AuditTable, name: str, seed: int, *, with_labels: bool
+) -> ComparedGroups:
+    """Return the groups of an attribute, with what decisions and labels say of each."""
+    group_labels = table.groups[name].cat.remove_unused_categories()
+    groups = Groups.of(name, group_labels)
+    decisions = table.prediction
+    labelled: CountIntervals | None = None
+    if with_labels and len(table.known) == len(table):
+        labelled = decision_intervals(groups, decisions, table.design, table.label)
+    elif with_labels and len(table.known):
+        generator = rng(seed, "labels", name)
+        counted = rows_of(table).labelled_counts(name, group_labels, generator, 0.95)
+        assert isinstance(counted.intervals, CountIntervals)
+        labelled = counted.intervals
+    reference = table.references.get(name)
+    return ComparedGroups(
+        name,
+        groups.names,
+        np.bincount(groups.codes, minlength=len(groups)),
+        decision_intervals(groups, decisions, table.design),
+        decision_intervals(groups, table.favoured, table.design),
+        labelled,
+        None if reference is None else groups.names.index(reference),
+    )
+
+
+def audit(
+    frame: Any,
+    *,
+    target: Any = "",
+    score: Any = "",
+    prediction: Any = "",
+    groups: Any = (),
+    name: str = "predictions",
+    policy: str | Path = "",
+    **options: Any,
+) -> AuditReport:
+    """Say which groups predictions treat worse, and how sure that is.
+
+    Parameters
+    ----------
+    frame : a pandas, polars or Arrow table with one row per person, or the path of a file.
+    target : the column of labels, empty where a label is unknown.
+    score : the column of the predicted probability of the positive label; of three classes and
+        more, a list with one column for each class.
+    prediction : the column of decisions, where they are not ``score > threshold``.
+    groups : the column of groups, or several; their combinations are assessed too.
+    name : what the report calls the table.
+    policy : a YAML file of options and conditions; what is given here goes before what it says.
+    options : any other option of ``fairbench audit``, which ``fairbench audit --help`` lists, such
+        as ``positive="yes"``, ``threshold=0.4``, ``epsilon=0.02`` or ``weight="weight"``.
+
+    Every column may be given by its name, or by value: ``score=frame.PD``, an array or a list. A
+    Series belongs to the rows by its index, and what has no index by its order.
+
+    Returns
+    -------
+    A report that a notebook shows as a page, and that can be saved as a whole or in parts.
+
+    Raises
+    ------
+    UserError : a column that is not there or has other rows than the table, or values that cannot
+        be what they are said to be; the message names the column and the row.
+
+    Examples
+    --------
+    >>> import fairbench, numpy as np, pandas as pd
+    >>> random = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"sex": random.choice(["women", "men"], 500)})
+    >>> people["score"] = random.uniform(size=500).round(3)
+    >>> people["label"] = (random.uniform(size=500) < people["score"]).astype(int)
+    >>> report = fairbench.audit(people, target="label", score="score", groups="sex")
+    >>> values = report.table.query("statistic == 'value'")
+    >>> rates = values.query("metric == 'selection_rate' and attribute == 'sex'")
+    >>> rates[["group", "value", "lower", "upper"]].round(2).values.tolist()
+    [['men', 0.54, 0.48, 0.6], ['women', 0.49, 0.42, 0.55]]
+    """
+    valid = [name for name in declared_names(GatedOptions) if name not in _OWN]
+    for option in options:
+        check_choice("option of audit", option, [*valid, "groups", "target", "score"])
+    columns = {"target": target, "score": score, "prediction": prediction, "groups": groups}
+    given = {option: value for option, value in {**columns, **options}.items() if value is not None}
+    is_file = isinstance(frame, str | Path)
+    named, table = _columns_by_name(given, None if is_file else frame, name)
+    has_classes = isinstance(named.get("score"), list | tuple)
+    fields_of = {"groups": "group", "score": "scores" if has_classes else "score"}
+    values = typed_values(
+        GatedOptions, {fields_of.get(option, option): value for option, value in named.items()}
+    )
+    if policy:
+        filled = {option: value for option, value in values.items() if value not in ("", ())}
+        values = {**policy_of(policy, GatedOptions), **filled}
+        given["policy"] = str(policy)
+    asked = options_with({**values, "path": Path(frame if is_file else name)})
+    document, verdict = report_of(asked, read_frame(asked, source=table))
+    if not is_file:
+        given["name"] = name
+    call = [repr(str(frame)) if is_file else "table"]
+    call += [f"{option}={value!r}" for option, value in given.items() if _can_be_typed(value)]
+    made = document.made and replace(document.made, command=f"fairbench.audit({', '.join(call)})")
+    return AuditReport(replace(document, made=made), verdict)
+
+
+def report_of(options: Options, frame: pd.DataFrame) -> tuple[Document, Gate | None]:
+    """Return the report of a table, and the verdict of its gate if there are conditions."""
+    document = document_of(options, frame)
+    if not isinstance(options, GatedOptions):
+        return document, None
+    verdict = gate_of(options, frame)
+    return with_gate(document, verdict), verdict
+
+
+# What is no further option of `audit`: it is one of its arguments, or not for Python.
+_OWN = ("path", "target", "score", "scores", "prediction", "group", "out")
+
+
+def _columns_by_name(
+    options: Mapping[str, Any], frame: Any, name: str
+) -> tuple[dict[str, Any], Any]:
+    """Return options that name every column, and a table that includes those given by value.
+
+    Parameters
+    ----------
+    options : options whose columns are given by name or by value.
+    frame : the table in memory; None if a file is audited.
+    name : what messages call the table.
+    """
+    declared = {field.name: str(field.metadata.get("shown")) for field in fields(GatedOptions)}
+    declared |= {"groups": declared["group"]}
+    by_value = {
+        option: value
+        for option, value in options.items()
+        if declared[option] in _COLUMNS and (is_column(value) or _are_values(value, frame))
+    }
+    if not by_value:
+        return dict(options), frame
+    if frame is None:
+        raise UserError(
+            f"{min(by_value)}= is given by value, and the table is a file: name the column, or "
+            "read the file into a DataFrame first"
+        )
+    if not is_table(frame):
+        raise UserError(f"a {type(frame).__name__} is no table: give a DataFrame")
+    table, names = with_columns(frame, name, by_value)
+    named: dict[str, Any] = dict(options)
+    for option, columns in names.items():
+        if len(columns) > 1 and declared[option] == _COLUMNS[0] and option != "score":
+            raise UserError(f"{option}= is {len(columns)} columns; it must be one")
+        named[option] = columns[0] if len(columns) == 1 else columns
+    return named, table
+
+
+_COLUMNS = ("COLUMN", "[COLUMN,...]", "[LOWER,UPPER]")  # how options that name columns are shown
+
+
+def _are_values(value: Any, frame: Any) -> bool:
+    """Say whether a list of texts is a column by value: of as many rows, and no names."""
+    if not isinstance(value, list | tuple) or not value or not is_table(frame):
+        return False
+    return len(value) == len(frame) and not {*value} <= {*names_of_table(frame)}
+
+
+def _can_be_typed(value: Any) -> bool:
+    """Say whether the value of an option is not empty, and short enough to be typed again."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(item, str | int | float) for item in value)
+    return isinstance(value, int | float) or (isinstance(value, str) and bool(value))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditReport(DocumentReport):
+    """The report of an audit, which :func:`fairbench.audit` returns.
+
+    A notebook and ``print(report)`` show its summary, and ``report.save("audit.html")`` writes all
+    of it; other endings give other forms, such as ``.docx``,
+    ``.pdf``, ``.tex``, ``.md``, ``.json`` and ``.csv``.
+
+    Attributes
+    ----------
+    findings : a data frame of the conclusions about the people that the rows are a sample of, each
+        with its value, interval, verdict (``large``, ``small``, ``open`` or ``not measured``) and
+        sentence.
+    table : a data frame of every figure, a row each.
+    tables : the tables of the page as data frames, by their titles.
+    figures : the figures as matplotlib drawings, by their names.
+    gate : the verdict on the conditions of `fail_if`; None if none were given.
+    document : the report as headings, sentences, tables and figures.
+
+    Examples
+    --------
+    Men are hired above a lower score than women:
+
+    >>> import fairbench, numpy as np, pandas as pd
+    >>> random = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"sex": random.choice(["women", "men"], 2000)})
+    >>> threshold = np.where(people["sex"] == "men", 0.4, 0.6)
+    >>> people["hired"] = (random.uniform(size=2000) > threshold).astype(int)
+    >>> report = fairbench.audit(people, prediction="hired", groups="sex")
+    >>> gap = report.findings.iloc[0]
+    >>> gap["verdict"], gap["groups"], gap["measure"]
+    ('large', 'men; women', 'selection rate')
+    >>> gap[["value", "lower", "upper"]].astype(float).round(2).tolist()
+    [0.2, 0.16, 0.24]
+    >>> rates = report.table.query("metric == 'selection_rate' and attribute == 'sex'")
+    >>> rates.query("statistic == 'value'")["value"].round(1).tolist()
+    [0.6, 0.4]
+    >>> list(report.tables)[:3]
+    ['Impact ratios', 'Gaps between groups', 'Rates by group']
+    """
+
+    gate: Gate | None = None
+    name = "audit"
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Every figure of the report in one tidy table, one per row.
+
+        Of two classes and of numbers, in the columns that `fairbench.evaluate` returns: metric,
+        attribute, group, value, lower and upper end of the 95 % interval, n, status and reason.
+        """
+        data = self.document.data
+        return pd.DataFrame(data.get("metrics") or data.get("figures") or [])
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """What the report says of the people that its rows are a sample of, one finding per row.
+
+        Columns are about, attribute, groups, measure, value, lower, upper, n, verdict and sentence,
+        then the others of :class:`fairbench.evaluation.findings.Finding`.
+        """
+        return frame_of(self.document.data.get("findings", []))
+
+    @cached_property
+    def figures(self) -> dict[str, Figure]:
+        """Figures for a paper, drawn with matplotlib: save one with ``.savefig("gaps.pdf")``."""
+        return dict(_figures(self.document.data))
+
+
+_JOINED = " x "  # between the attributes of a combination
+_MOST = 40  # rows of a figure
+_OF_A_GAP = ["attribute", "metric", "value", "difference", "lower", "upper"]
+
+
+def _figures(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
+    """Yield (name, figure) for every figure that an audit's data allow.
+
+    Parameters
+    ----------
+    data : the data of the document of an audit, as in its JSON.
+    """
+    from fairbench.reporting import figures
+
+    epsilon = float(data.get("options", {}).get("epsilon", 0))
+    for name, label in (("gaps", "gap between groups"), ("comparison", "difference of the gaps")):
+        gaps = pd.DataFrame(data.get(name, [])).reindex(columns=_OF_A_GAP)
+        gaps = gaps.fillna({"attribute": "", "metric": ""})
+        ends = gaps[["lower", "upper"]].apply(pd.to_numeric, errors="coerce")
+        gaps = gaps[np.isfinite(ends).all(axis=1)].head(_MOST)
+        if len(gaps):
+            titles = [
+                ": ".join(filter(None, (of, RATE_NAMES.get(metric, metric.replace("_", " ")))))
+                for of, metric in zip(gaps["attribute"], gaps["metric"], strict=True)
+            ]
+            values = gaps["value"].fillna(gaps["difference"]).astype(float)
+            yield (
+                name,
+                figures.intervals_figure(gaps.assign(title=titles, value=values), epsilon, label),
+            )
+    metrics = pd.DataFrame(data.get("metrics", []))
+    if len(metrics):
+        metrics = values_of(metrics)
+        rates = metrics[metrics["metric"] == "selection_rate"]
+        for attribute in rates["attribute"].unique():
+            if attribute and _JOINED not in attribute:
+                label = "rate, with 95 % interval"
+                drawn = figures.group_rates_figure(metrics, "", attribute, label=label)
+                yield f"rates_{attribute}", drawn
+    groups = {
+        f"{group['attribute']}: {group['group']}": pd.DataFrame(list(group["bins"]))
+        for group in data.get("calibration", [])
+        if len(group["bins"]) and _JOINED not in group["attribute"]
+    }
+    if groups:
+        yield "calibration", figures.group_reliability_figure(dict(list(groups.items())[:_MOST]))

@@ -21,7 +21,6 @@ from fairbench.evaluation.findings import (
     SMALL,
     ErrorBudget,
     Finding,
-    GapAnswer,
     Measure,
 )
 from fairbench.evaluation.groups import GroupCounts
@@ -69,8 +68,6 @@ class Gap(Measure):
     short_of_labels : groups that have too few labels for the gap to be called small.
     standard_error : the standard error of the difference of two groups; the interval is not made
         from it.
-    answer : the verdict, and the pairs that surely differ, by positions in `compared`;
-        nothing with under two groups that are compared.
     stress : for an open gap, what follows if scores are calibrated alike, and the multiples of one
         group's slope, ``less`` of the ``weakest`` and ``more`` of the ``strongest``, with which it
         no longer does: NaN where it follows with all that are tried. None otherwise.
@@ -87,7 +84,6 @@ class Gap(Measure):
     tipping: Tipping | None = None
     short_of_labels: Sequence[str] = ()
     standard_error: float = NAN
-    answer: GapAnswer = GapAnswer(NOT_MEASURED)
     stress: Mapping[str, Any] | None = None
     needed: Mapping[str, int | None] = field(default_factory=dict)
     fixed: str = ""
@@ -96,16 +92,6 @@ class Gap(Measure):
     def assumed(self) -> bool:
         """Whether it rests on scores that no label has confirmed."""
         return bool(self.asked.given)
-
-    @property
-    def rate_name(self) -> str:
-        """What the rate is called."""
-        return self.asked.measure
-
-    @property
-    def verdict(self) -> str:
-        """The verdict on the gap."""
-        return self.answer.verdict
 
     @property
     def rate(self) -> Rate:
@@ -277,15 +263,14 @@ def _of_counts(gap: Gap, intervals: CountIntervals, drawn: Floats, bounds: Bound
         rates=rates.tolist(),
         estimate=(float(gap.size(rates)), lower, upper),
         standard_error=error,
-    )
-    answer = gap.answered(bounds.risk)
+    ).answered(bounds.risk)
     small = probability_below(
         _share_small(drawn, bounds.epsilon), *size_limits, bounds.epsilon, level=intervals.level
     )
     # A posterior takes some two of several groups to be apart, and may be less sure than that.
-    least = LEVEL if answer.verdict == SMALL else 0.0
-    most = 1 - LEVEL if answer.verdict == LARGE else 1.0
-    return replace(gap, answer=answer, small=float(np.clip(small, least, most)))
+    least = LEVEL if gap.verdict == SMALL else 0.0
+    most = 1 - LEVEL if gap.verdict == LARGE else 1.0
+    return replace(gap, small=float(np.clip(small, least, most)))
 
 
 @lru_cache(maxsize=4)
@@ -308,15 +293,14 @@ def _of_draws(gap: Gap, rates: Floats, bounds: Bounds, *, no_labels: bool) -> Ga
         if gap.signed:
             size_limits = max(0.0, lower, -upper), max(abs(lower), abs(upper))
         small = float(probability_below(small, *size_limits, bounds.epsilon))
-    gap = replace(
+    return replace(
         gap,
         gap=draws_at(rates),
         rates=rates.mean(axis=0).tolist(),
         estimate=(value, lower, upper),
         may_be_small=not gap.left_out,
         small=min(small, LEVEL) if gap.left_out else small,
-    )
-    return replace(gap, answer=gap.answered(bounds.risk))
+    ).answered(bounds.risk)
 
 
 def _share_small(rates: Floats, epsilon: float) -> float:

@@ -18,7 +18,7 @@ from fairbench.core.text import listed
 from fairbench.data.dataset import Task
 from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.findings import GAP, LEVEL, NOT_MEASURED, Finding, GapAnswer, Measure
+from fairbench.evaluation.findings import GAP, LEVEL, NOT_MEASURED, Finding, Measure
 from fairbench.evaluation.intervals import GapInterval
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.stratified import Stratified, evaluate_within
@@ -39,7 +39,6 @@ class StandardisedGap(Measure):
     Attributes
     ----------
     within : the columns whose levels are the strata.
-    answer : the verdict on the gap, with groups as positions in `names`.
     covered : the share of all rows that the rate counts which are in strata over which every pair
         is compared.
     alone : the other strata.
@@ -53,21 +52,10 @@ class StandardisedGap(Measure):
 
     metric: str = ""
     within: str = ""
-    answer: GapAnswer = GapAnswer(NOT_MEASURED)
     covered: float = float("nan")
     alone: Sequence[str] = ()
     strata: Sequence[Row] = ()
     minimum: int = 0
-
-    @property
-    def rate_name(self) -> str:
-        """What the rate is called."""
-        return self.asked.measure
-
-    @property
-    def verdict(self) -> str:
-        """The verdict on the gap."""
-        return self.answer.verdict
 
 
 _PLAIN = ("attribute", "metric", "within", "names", "value", "lower", "upper", "answer", "rates",
@@ -171,7 +159,7 @@ def _gap(
         first, second = groups
         differences = rates.differences(level=LEVEL)
         value, lower, upper = (float(number[second, first]) for number in differences)
-    gap = replace(
+    return replace(
         gap,
         asked=replace(asked, n=int(counted.rows(rate)[groups].sum())),
         names=names[groups].tolist(),
@@ -182,8 +170,7 @@ def _gap(
         may_be_small=is_complete and (not few or bool(has_enough.all())),
         covered=float(rates.covered[pairs_compared].min()),
         alone=counted.left_out(rate, pairs_compared),
-    )
-    return replace(gap, answer=gap.answered(bounds.risk))
+    ).answered(bounds.risk)
 
 
 def _interval(

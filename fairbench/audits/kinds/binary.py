@@ -339,7 +339,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         constraint = list(_constraint_findings(constrained, table.direction))
     findings = [
         *_gap_findings(assessment),
-        *(finding for gap in assessment.within for finding in gap.conclude(gap.answer)),
+        *(finding for gap in assessment.within for finding in gap.conclude()),
         *constraint,
     ]
     ratios = [ratio for ratio in assessment.impact if ratio["attribute"] in options.group]
@@ -370,7 +370,7 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     kind = kind_of_labels(assessment.labels, len(assessment.table))
     for gap in assessment.gaps:
         needs = _needs(gap, kind)
-        found, *pairs = gap.conclude(gap.answer, needs=needs, unless=tipping_clause(gap.tipping))
+        found, *pairs = gap.conclude(needs=needs, unless=tipping_clause(gap.tipping))
         yield found
         if not gap.assumed:
             yield from pairs

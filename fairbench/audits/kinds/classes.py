@@ -180,12 +180,11 @@ def _compare_accuracies(
 
     few = counts["labels"].between(1, FEWEST_LABELS - 1).any()
     may_be_small = len(scores.labelled) == len(scores) or not few
-    measure = Measure.of_limits(gap, names, at_level, may_be_small=may_be_small)
-    answer = measure.answered(risk)
-    findings = measure.conclude(answer)
+    measure = Measure.of_limits(gap, names, at_level, may_be_small=may_be_small).answered(risk)
+    findings = measure.conclude()
     if len(names) == 2:
         return findings
-    candidates = lowest_of(names, answer)
+    candidates = lowest_of(names, measure.answer)
     rates = at_level(LEVEL).pointwise
     lowest = replace(lowest, verdict=OPEN, groups=tuple(candidates), needs="")
     if len(candidates) == 1:

@@ -191,7 +191,7 @@ def _gap(
         may_be_small=not few,
         noise=gap_of_noise(rate_limits(successes[large_enough], sizes[large_enough])),
     )
-    return names, measure.conclude(measure.answered(risk))
+    return names, measure.answered(risk).conclude()
 
 
 def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:

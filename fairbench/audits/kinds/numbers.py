@@ -147,7 +147,7 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
             may_be_small=gap["status"] == "ok",
             noise=gap_of_noise(Limits(*groups.to_numpy().T)),
         )
-        findings += measure.conclude(measure.answered(risk), needs=gap["reason"])
+        findings += measure.answered(risk).conclude(needs=gap["reason"])
     return findings
 
 

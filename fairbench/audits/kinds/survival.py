@@ -133,7 +133,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
         for name, at in _measures(rows, codes, len(names), options.horizon).items():
             asked = Finding(GAP, attribute, name, NOT_MEASURED, n=len(time), needs=_FEW)
             measure = Measure.of_limits(replace(asked, bound=options.epsilon), names, at)
-            findings += measure.conclude(measure.answered(risk))
+            findings += measure.answered(risk).conclude()
             about = {"metric": name, "attribute": attribute, "group": names}
             limits = at(LEVEL).pointwise._asdict()
             measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))

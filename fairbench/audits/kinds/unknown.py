@@ -96,7 +96,7 @@ def bounded_gap(
             few=few,
             may_be_small=not few,
         )
-    finding = measure.conclude(measure.answered(risk))[0]
+    finding = measure.answered(risk).conclude()[0]
     verdict = finding.verdict
     if verdict == OPEN and not few:
         least, most = size_bounds(bounds["lower"], bounds["upper"])

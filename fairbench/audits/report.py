@@ -112,6 +112,7 @@ class Audit:
     sure : sentences on how sure the findings are.
     unseen : sentences on what was not looked at.
     todo : sentences on what to do next.
+    todo_if_open : what to do next where a question is open.
     headlines : the measures that are looked at first; the first page shows the gap in the first of
         them, or else the widest.
     title : what it is called; after the file without one.
@@ -136,6 +137,7 @@ class Audit:
     sure: Sequence[str] = ()
     unseen: Sequence[str] = ()
     todo: Sequence[str] = ()
+    todo_if_open: str = ""
     headlines: Sequence[str] = ()
     title: str = ""
     label_names: Sequence[str] = ()
@@ -189,10 +191,12 @@ def _summary(audit: Audit) -> ExecutiveSummary:
     headline = next(iter(audit.headlines), "")
     sure = list(audit.sure)
     unseen = list(audit.unseen)
+    todo = [*to_do(audit.findings, audit.headlines), *audit.todo]
     if audit.findings:
         sure += [PROMISE, INTERVALS]
     if any(finding.verdict == OPEN for finding in audit.findings):
         sure.append(ON_OPEN)
+        todo += filter(None, [audit.todo_if_open])
     if groups := listed(list(attributes or audit.options.proxy)):
         compared = (
             f"Only groups by {groups} were compared; who else may be treated differently was not "
@@ -203,7 +207,7 @@ def _summary(audit: Audit) -> ExecutiveSummary:
         in_short(audit.findings, audit.headlines),
         sure,
         unseen,
-        [*to_do(audit.findings, audit.headlines), *audit.todo],
+        todo,
         still_open=left_open(audit.findings, audit.headlines),
         audited=list(_audited(audit)),
         key_figures=key_figures(audit.findings, attributes, headline),

@@ -113,7 +113,6 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     groups = {attribute: parts_of(column) for attribute, column in labels.items()}
     bins = reliability_bins(scores, options.strength)
     mistakes = frequent_mistakes(scores)
-    is_open = any(finding.verdict == OPEN for finding in findings)
     return Audit(
         options,
         len(scores),
@@ -139,7 +138,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         else "There are no labels: everything here is what was assumed before any was seen.",
         notes=[*notes_on_groups(frame, options.group), *_notes(scores, options, classes, groups)],
         unseen=["Of groups only the accuracy was compared, not which classes they are given."],
-        todo=["Label more rows for what stays open and matters most."] if is_open else [],
+        todo_if_open="Label more rows for what stays open and matters most.",
         figures=list(in_long_form({"": [everyone], **groups, CLASSES: classes})),
     )
 

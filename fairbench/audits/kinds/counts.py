@@ -37,7 +37,7 @@ from fairbench.evaluation.by_group import (
     is_given_reference,
     may_be_compared_with,
 )
-from fairbench.evaluation.findings import LEVEL, NAN, OPEN, ErrorBudget, Finding, one_sided_level
+from fairbench.evaluation.findings import LEVEL, NAN, ErrorBudget, Finding, one_sided_level
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.charts import forest
@@ -472,7 +472,6 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
             f"'{options.rates}' of '{options.total}', rounded: intervals allow for the rounding"
         )
         sections.append(_rounded(table))
-    is_open = any(finding.verdict == OPEN for finding in findings)
     return Audit(
         options,
         people,
@@ -488,7 +487,7 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
         notes=[*table.notes, *_notes_on_small(categories, ratios)],
         sure=[_SURE],
         unseen=[_UNSEEN],
-        todo=[_TODO] if is_open else [],
+        todo_if_open=_TODO,
         figures=[
             {**ours, "over_highest": row["ratio"]}
             for ours, row in zip(ratios, in_order, strict=True)

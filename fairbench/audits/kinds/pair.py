@@ -41,20 +41,14 @@ _ONLY_DECISIONS = "Without labels, only decisions are compared; nothing is said 
 _FEW = "there are not two groups of enough rows"
 
 
-def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audit:
-    """Compare a table's classifier with the one whose scores are in the column ``against=``.
-
-    Parameters
-    ----------
-    table : the predictions of the first classifier.
-    frame : the table as it was read, with the column of the other's scores.
-    """
+def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
+    """Compare the classifier of the column ``score=`` with that of the column ``against=``."""
+    table = read_audit_table(options, frame=frame)
     other = read_audit_table(replace(options, score=options.against), frame=frame)
     findings = compare_tables(table, other, options)
     figures = [_figures(finding, table.direction.rate_names) for finding in findings]
     rows = len(table)
     labels = len(table.known)
-    is_open = any(finding.verdict == OPEN for finding in findings)
     title = f"{options.against} against {options.score}"
     return Audit(
         options,
@@ -84,7 +78,7 @@ def audit_pair(table: AuditTable, frame: pd.DataFrame, options: Options) -> Audi
                 if finding.verdict == OPEN and finding.needs
             ),
         ],
-        todo=["Label more rows for what stays open and matters most."] if is_open else [],
+        todo_if_open="Label more rows for what stays open and matters most.",
         title=title,
         warning=" ".join(table.warnings),
         audited=table.read_as,

@@ -437,10 +437,10 @@ class Options(JudgedOptions):
 
     def _named(self, *options: str) -> list[str]:
         """Return the columns that options name, each once."""
-        values = (getattr(self, option) for option in options)
-        names = chain.from_iterable(
-            [value] if isinstance(value, str) else value for value in values
-        )
+        names: list[str] = []
+        for name in options:
+            value = getattr(self, name)
+            names += [value] if isinstance(value, str) else value
         return [name for name in dict.fromkeys(names) if name]
 
     @property

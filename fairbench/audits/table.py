@@ -16,14 +16,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.direction import (
+    EXTREME,
     PROBABILITY_OF,
-    Decided,
     Direction,
     check_runs_with,
     check_said,
     direction_of,
-    on_extremes,
     on_purpose,
+    percent_of,
     reading,
     runs_against,
     which_foretold,
@@ -360,7 +360,8 @@ def read_audit_table(
             values={} if score is None else {f"'{options.score}'": score},
             times=times,
         )
-    _check_direction(direction, options, Decided(file, _first(groups, options), prediction, times))
+    first = groups[options.group[0]] if groups and options.group else None
+    check_said(direction, options, first, prediction, times=times)
     if selected is not None:
         direction = direction.as_predictions()
     table = AuditTable(
@@ -421,11 +422,6 @@ def _groups(
     return read_groups(frame, options.path.name, options.group, options.reference, many=many)
 
 
-def _first(groups: Mapping[str, pd.Series], options: Options) -> pd.Series | None:
-    """Return the groups of the first attribute that the user named; None where there are none."""
-    return groups[options.group[0]] if groups and options.group else None
-
-
 def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, str]:
     """Return attribute -> its reference group, where the user named the references it needs.
 
@@ -440,13 +436,6 @@ def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, 
         for attribute, labels in groups.items()
         if attribute in with_reference or {*attribute.split(" x ")} <= with_reference
     }
-
-
-def _check_direction(direction: Direction, options: Options, decided: Decided) -> None:
-    """Refuse a file for which the user has to say which decision is good for a person."""
-    columns = [name for name in (options.score, options.target, options.prediction) if name]
-    side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
-    check_said(direction, [*columns, direction.names[1]], decided, side, options.purpose)
 
 
 def _notes(table: AuditTable, frame: pd.DataFrame, options: Options) -> Iterator[str]:
@@ -508,7 +497,12 @@ def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
         )
     if options.score and not options.prediction:
         share = float((table.prediction == direction.good).mean())
-        yield from on_extremes(direction, share, options.threshold)
+        if not EXTREME <= share <= 1 - EXTREME:
+            yield (
+                f"At the threshold {options.threshold:g}, {percent_of(share)} of the rows are "
+                f"{direction.granted}. If decisions are made at another threshold, name it by "
+                "threshold=."
+            )
     if table.score is None:
         return
     if runs_against(table.score, table.label):

@@ -15,11 +15,10 @@ from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.data.groups import codes_of
 from fairbench.evaluation.by_group import Row, ScoredRows, may_be_compared_with
-from fairbench.evaluation.findings import LARGE, NAN, SMALL, side_of
+from fairbench.evaluation.findings import LARGE, LEVEL, NAN, SMALL, side_of
 from fairbench.inference.gaps import GroupLimits, largest_gap, smallest_ratio
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import (
-    Rate,
     accuracy,
     false_negative_rate,
     false_positive_rate,
@@ -107,39 +106,21 @@ def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresh
         curves.append(ThresholdCurves(attribute, names, thresholds, pointwise))
         if len(names) > 1:
             selected = rates[selection_rate.name]
-            at_thresholds = _threshold_table(attribute, thresholds, rows, codes, selected)
-            at_thresholds["current"] = np.isin(thresholds, current)
-            tables.append(at_thresholds[np.isin(thresholds, steps)])
+            size = np.bincount(codes, None if rows.design is None else rows.design.weight)
+            compared = _large_enough(selected, codes)
+            columns = {
+                "attribute": attribute,
+                "threshold": thresholds,
+                "selected": selected.pointwise.value @ (size / size.sum()),
+                **_columns("ratio", smallest_ratio(compared)),
+                **_columns("gap", largest_gap(compared)),
+                "current": np.isin(thresholds, current),
+            }
+            tables.append(pd.DataFrame(columns)[np.isin(thresholds, steps)])
     constrained = None
     if options.constraint:
         constrained = constrained_threshold(rows, groups, fine, options, risk)
     return Thresholds(curves, pd.concat(tables, ignore_index=True), constrained)
-
-
-def _threshold_table(
-    attribute: str,
-    thresholds: Floats,
-    rows: ScoredRows,
-    codes: NDArray[np.intp],
-    selected: GroupLimits,
-) -> pd.DataFrame:
-    """Return an attribute's table: the share selected by threshold, and the groups' ratio and gap.
-
-    Parameters
-    ----------
-    codes : (n,) the groups.
-    selected : the selection rates (K, G) of the groups at the thresholds (K,).
-    """
-    size = np.bincount(codes, None if rows.design is None else rows.design.weight)
-    compared = _large_enough(selected, codes)
-    columns = {
-        "attribute": attribute,
-        "threshold": thresholds,
-        "selected": selected.pointwise.value @ (size / size.sum()),
-        **_columns("ratio", smallest_ratio(compared)),
-        **_columns("gap", largest_gap(compared)),
-    }
-    return pd.DataFrame(columns)
 
 
 def _columns(name: str, limits: Limits) -> dict[str, Floats]:
@@ -152,56 +133,6 @@ def _large_enough(rates: GroupLimits, codes: NDArray[np.intp]) -> GroupLimits:
     return rates.take(may_be_compared_with(np.bincount(codes)))
 
 
-@dataclass(frozen=True)
-class _Constraint:
-    """A constraint on the groups' rates: a smallest ratio, or a largest gap.
-
-    Attributes
-    ----------
-    name, bound : what is asked for.
-    rate : the rate that groups are compared by.
-    """
-
-    name: str
-    bound: float
-    rate: Rate
-
-    @property
-    def is_ratio(self) -> bool:
-        """Whether a ratio has to be at least the bound; otherwise a gap, at most the bound."""
-        return self.name == RATIO
-
-    def measure(
-        self,
-        rows: ScoredRows,
-        labels: pd.Series,
-        thresholds: Floats,
-        *,
-        level: float = 0.95,
-        everyone: bool = True,
-    ) -> Limits:
-        """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits.
-
-        Parameters
-        ----------
-        everyone : whether groups of few rows count; they say too little to choose by.
-        """
-        codes, _ = codes_of(labels)
-        (limits,) = rows.limits([self.rate], codes, thresholds, level=level)
-        if not everyone:
-            limits = _large_enough(limits, codes)
-        return smallest_ratio(limits) if self.is_ratio else largest_gap(limits)
-
-    def is_met(self, values: Floats) -> NDArray[np.bool_]:
-        """Return which values meet the constraint; NaN does not."""
-        return values >= self.bound if self.is_ratio else values <= self.bound
-
-    def holds(self, lower: float, upper: float) -> bool | None:
-        """Return whether all values in an interval meet the constraint; None where some do."""
-        side = side_of(lower, upper, self.bound, low_is_bad=self.is_ratio)
-        return {SMALL: True, LARGE: False}.get(side)
-
-
 def constrained_threshold(
     rows: ScoredRows, groups: Mapping[str, pd.Series], fine: Floats, options: Options, risk: float
 ) -> Row:
@@ -211,8 +142,8 @@ def constrained_threshold(
     -------
     constraint and bound : what is asked for.
     rows : how many rows the threshold is chosen on, and how many others it is judged on.
-    threshold : the one nearest to today's that meets the constraint on the rows it is chosen on;
-        NaN if none does.
+    threshold : the one nearest to today's that meets the constraint among the groups of every
+        attribute, on the rows it is chosen on; NaN if none does.
     changed : the share of the other rows whose decision differs from today's.
     accuracy, accuracy_before : the accuracy on the other rows at this threshold and at today's,
         with intervals; NaN without labels.
@@ -220,69 +151,77 @@ def constrained_threshold(
         :func:`_judge`.
     """
     name, bound = constraint_of(options.constraint)
-    constraint = _Constraint(name, bound, CONSTRAINED[name])
     today = options.threshold
-    if constraint.rate is not selection_rate and rows.label is None:
+    if CONSTRAINED[name] is not selection_rate and rows.label is None:
         raise UserError(f"constraint={options.constraint} needs a label in every row")
-    first_half = _half(rows, options.seed)
+    half = _half(rows, options.seed)
+    choosing, others = rows.subset(half), rows.subset(~half)
     candidates = np.union1d(fine, [today])
-    first_groups = {attribute: labels[first_half] for attribute, labels in groups.items()}
-    choice = _choose_threshold(constraint, rows.subset(first_half), first_groups, candidates, today)
-    asked = {
+    values = {
+        attribute: _measured(name, choosing, labels[half], candidates, few=False).value
+        for attribute, labels in groups.items()
+    }
+    # NaN meets no constraint.
+    each = (of >= bound if name == RATIO else of <= bound for of in values.values())
+    meets = np.all([*each], axis=0)
+    nearest = int(np.where(meets, np.abs(candidates - today), np.inf).argmin())
+    threshold = float(candidates[nearest]) if meets.any() else NAN
+    changed, accuracies, judged = NAN, (_UNKNOWN, _UNKNOWN), []
+    if meets.any():
+        thresholds = np.array([threshold, today])
+        changed = float(((others.score > threshold) != (others.score > today)).mean())
+        judged = [
+            {
+                "attribute": attribute,
+                "chosen": float(values[attribute][nearest]),
+                **_judge(name, bound, others, labels[~half], thresholds, risk),
+            }
+            for attribute, labels in groups.items()
+        ]
+        if others.label is not None:
+            everyone = np.zeros(len(others.score), np.intp)
+            (limits,) = others.limits([accuracy], everyone, thresholds)
+            of_everyone = limits.pointwise.take(0)
+            accuracies = of_everyone.at(0), of_everyone.at(1)
+    return {
         "constraint": name,
         "bound": bound,
-        "rows": (int(first_half.sum()), int((~first_half).sum())),
-    }
-    if choice is None:
-        unknown = {"accuracy": _UNKNOWN, "accuracy_before": _UNKNOWN, "judged": []}
-        return {**asked, "threshold": NAN, "changed": NAN, **unknown}
-    threshold, values = choice
-    thresholds = np.array([threshold, today])
-    others = rows.subset(~first_half)
-    changed = (others.score > threshold) != (others.score > today)
-    accuracy_after, accuracy_before = _accuracy_change(others, threshold, today)
-    judged = [
-        _judge(constraint, others, groups[name][~first_half], (name, chosen), thresholds, risk)
-        for name, chosen in values.items()
-    ]
-    return {
-        **asked,
+        "rows": (int(half.sum()), int((~half).sum())),
         "threshold": threshold,
-        "changed": float(changed.mean()),
-        "accuracy": accuracy_after,
-        "accuracy_before": accuracy_before,
+        "changed": changed,
+        **dict(zip(("accuracy", "accuracy_before"), accuracies, strict=True)),
         "judged": judged,
     }
 
 
-def _choose_threshold(
-    constraint: _Constraint,
+def _measured(
+    name: str,
     rows: ScoredRows,
-    groups: Mapping[str, pd.Series],
-    candidates: Floats,
-    today: float,
-) -> tuple[float, Mapping[str, float]] | None:
-    """Return the candidate nearest to today's threshold that meets a constraint, if any does.
+    labels: pd.Series,
+    thresholds: Floats,
+    *,
+    level: float = LEVEL,
+    few: bool = True,
+) -> Limits:
+    """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits.
 
-    It has to meet it among the groups of every attribute, whose ratios or gaps are returned, too.
+    Parameters
+    ----------
+    name : the constraint: a smallest ratio, or a largest gap in a rate.
+    few : whether groups of few rows count; they say too little to choose by.
     """
-    values = {
-        attribute: constraint.measure(rows, labels, candidates, everyone=False).value
-        for attribute, labels in groups.items()
-    }
-    meets = np.all([constraint.is_met(value) for value in values.values()], axis=0)
-    if not meets.any():
-        return None
-    nearest = int(np.where(meets, np.abs(candidates - today), np.inf).argmin())
-    chosen = {attribute: float(value[nearest]) for attribute, value in values.items()}
-    return float(candidates[nearest]), chosen
+    codes, _ = codes_of(labels)
+    (limits,) = rows.limits([CONSTRAINED[name]], codes, thresholds, level=level)
+    if not few:
+        limits = _large_enough(limits, codes)
+    return smallest_ratio(limits) if name == RATIO else largest_gap(limits)
 
 
 def _judge(
-    constraint: _Constraint,
+    name: str,
+    bound: float,
     rows: ScoredRows,
     labels: pd.Series,
-    chosen: tuple[str, float],
     thresholds: Floats,
     risk: float,
 ) -> Row:
@@ -290,38 +229,22 @@ def _judge(
 
     Returns
     -------
-    attribute; chosen, the value on the rows that chose; value, lower and upper, that on the others
-    with its 95 % interval; before, the value there at today's threshold; and holds: True or False
-    where the rows settle it at the error rate `risk`, otherwise None.
+    value, lower and upper, that on these rows with its 95 % interval; before, the value there at
+    today's threshold; and holds: True or False where the rows settle it at the error rate `risk`,
+    otherwise None.
 
     Parameters
     ----------
-    chosen : the attribute, and its ratio or gap in the rows that chose.
     thresholds : the one that was chosen, and today's.
     """
-    limits = constraint.measure(rows, labels, thresholds)
-    _, least, most = constraint.measure(rows, labels, thresholds, level=1 - risk).at(0)
-    value, lower, upper = limits.at(0)
-    holds = constraint.holds(least, most)
+    limits = _measured(name, rows, labels, thresholds)
+    _, least, most = _measured(name, rows, labels, thresholds, level=1 - risk).at(0)
+    side = side_of(least, most, bound, low_is_bad=name == RATIO)
+    holds = {SMALL: True, LARGE: False}.get(side)
     if holds and len(codes_of(labels)[1]) < len(labels.cat.categories):
         holds = None  # people of a group of whom these rows have none may differ
-    attribute, on_first_half = chosen
-    ends = {"value": value, "lower": lower, "upper": upper}
-    before = float(limits.value[1])
-    named = {"attribute": attribute, "chosen": on_first_half}
-    return {**named, **ends, "before": before, "holds": holds}
-
-
-def _accuracy_change(
-    rows: ScoredRows, threshold: float, today: float
-) -> tuple[_Estimate, _Estimate]:
-    """Return the accuracy at a threshold and at today's, with intervals; NaN without labels."""
-    if rows.label is None:
-        return _UNKNOWN, _UNKNOWN
-    everyone = np.zeros(len(rows.score), np.intp)
-    (limits,) = rows.limits([accuracy], everyone, np.array([threshold, today]))
-    accuracies = limits.pointwise.take(0)
-    return accuracies.at(0), accuracies.at(1)
+    value = dict(zip(("value", "lower", "upper"), limits.at(0), strict=True))
+    return {**value, "before": float(limits.value[1]), "holds": holds}
 
 
 def _half(rows: ScoredRows, seed: int) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, combinations
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.direction import Decided, check_said, direction_of
+from fairbench.audits.direction import check_said, direction_of
 from fairbench.audits.kinds.counts import (
     plain_answer,
     says_nothing,
@@ -178,8 +178,8 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, 
     above = score > median
     direction = direction_of(("0", "1"), options.favourable, "")
     sex = groups_of(frame[options.group[0]], ColumnRef(options.path.name, options.group[0]))
-    rows = Decided(options.path.name, sex, above.astype(np.int64))
-    check_said(direction, [options.score], rows, f"{options.score} above the median {median:g}")
+    side = f"{options.score} above the median {median:g}"
+    check_said(direction, replace(options, target=""), sex, above.astype(np.int64), side=side)
     low = score < median, "below", "low"
     selected, side, good = (above, "above", "high") if direction.good else low
     return selected, median, f"Counted: {options.score} {side} its median; {good} scores are good."

@@ -23,7 +23,7 @@ from fairbench.reporting.document.model import Document
 # classes and its groups. Only that module is imported.
 _AUDITS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        question.PAIR: ("pair", "audit_pair"),
+        question.PAIR: ("binary", "audit_pair"),
         question.PROXY: ("unknown", "audit_proxy"),
         question.RANKING: ("numbers", "audit_ranking"),
         question.SURVIVAL: ("numbers", "audit_survival"),
@@ -49,7 +49,7 @@ def document_of(options: Options, frame: pd.DataFrame) -> Document:
             return report.document_of(audited)
         table = read_audit_table(options, frame=frame, many=kind == question.MANY)
         if kind == question.MANY:
-            from fairbench.audits.kinds.many_groups import audit_many
+            from fairbench.audits.kinds.unknown import audit_many
 
             return report.document_of(audit_many(table, options))
         return document_of_table(options, table)

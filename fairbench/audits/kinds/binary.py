@@ -1,15 +1,20 @@
-"""The audit of two classes: its findings, and what its report says around them.
+"""The audits of two classes: of one classifier, and of two on the same rows.
 
-What is found of people is worded by :mod:`fairbench.audits.sentences`.
+What is found of people is worded by :mod:`fairbench.audits.sentences`; here is what a report says
+around it. Of two classifiers a report says whose gaps between groups are smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import compress, groupby
 from math import isnan
 from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from fairbench.audits.assessment import (
     Assessment,
@@ -20,7 +25,7 @@ from fairbench.audits.assessment import (
     least_alike,
 )
 from fairbench.audits.direction import Direction
-from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, Gap, tipping_clause
+from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, RATE_OF, Gap, tipping_clause
 from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
 from fairbench.audits.pages.first_page import diagrams, pictures
 from fairbench.audits.pages.sections import (
@@ -34,26 +39,35 @@ from fairbench.audits.pages.sections import (
     verdict_text,
     within_section,
 )
-from fairbench.audits.report import OF_POPULATION, Audit, counted_by
-from fairbench.audits.table import of_part
+from fairbench.audits.question import Options
+from fairbench.audits.report import OF_POPULATION, Audit, counted_by, on_labels
+from fairbench.audits.table import AuditTable, of_part, read_audit_table
 from fairbench.audits.within import notes_within, plain_within, shared_traits
+from fairbench.core.arrays import Floats
 from fairbench.core.text import count, interval, listed, number, probability
 from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.findings import (
+    COMPARISON,
     CONSTRAINT,
     GAP,
     LARGE,
+    LEVEL,
     NOT_MEASURED,
     OPEN,
     RATIO,
     SMALL,
+    ErrorBudget,
     Finding,
+    answer_difference,
     one_sided_level,
     too_few_of,
 )
 from fairbench.evaluation.table import records
-from fairbench.reporting.document.model import Gallery, Section
-from fairbench.reporting.group_tables import all_metrics
+from fairbench.inference.gaps import cells_of, difference, gap_change, rates_of
+from fairbench.inference.rates import Limits
+from fairbench.metrics.registry import Rate, accuracy
+from fairbench.reporting.document.model import Column, Gallery, Section, Table, TableCell
+from fairbench.reporting.group_tables import all_metrics, bars, table_of
 
 _MOST = 3  # groups of too few rows that a summary names
 
@@ -496,3 +510,192 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
 def _fields(row: object, *names: str) -> dict[str, Any]:
     """Return these attributes of an object by name."""
     return {name: getattr(row, name) for name in names}
+
+
+# Two classifiers on the same rows: whose gaps between groups are smaller.
+
+ACCURACY = "accuracy"
+NO_LABELS = "there are no labels"
+_ONLY_DECISIONS = "Without labels, only decisions are compared; nothing is said of errors."
+_FEW_GROUPS = "there are not two groups of enough rows"
+
+
+def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
+    """Compare the classifier of the column ``score=`` with that of the column ``against=``."""
+    table = read_audit_table(options, frame=frame)
+    other = read_audit_table(replace(options, score=options.against), frame=frame)
+    findings = compare_tables(table, other, options)
+    figures = [_figures(finding, table.direction.rate_names) for finding in findings]
+    rows = len(table)
+    labels = len(table.known)
+    title = f"{options.against} against {options.score}"
+    return Audit(
+        options,
+        rows,
+        labels,
+        findings,
+        [
+            *table.read_as,
+            f"{title} on the {count(rows)} rows of {options.path.name}, {count(labels)} of them "
+            f"with a label ({labels / rows:.2%}).",
+            OF_POPULATION,
+            *on_labels(rows, labels, _ONLY_DECISIONS),
+        ],
+        [
+            Section(
+                "Gaps between groups, of both",
+                [_table(findings, options, table.direction.rate_names)],
+            )
+        ],
+        {"comparison": figures},
+        notes=[
+            *table.notes,
+            *(
+                f"{finding.attribute}: whose gap in {finding.measure} is smaller is open, as "
+                f"{finding.needs}."
+                for finding in findings
+                if finding.verdict == OPEN and finding.needs
+            ),
+        ],
+        todo_if_open="Label more rows for what stays open and matters most.",
+        title=title,
+        warning=" ".join(table.warnings),
+        audited=table.read_as,
+        label_names=table.labels,
+        figures=figures,
+    )
+
+
+def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> list[Finding]:
+    """Return the findings on the accuracies, and on the gaps of every attribute.
+
+    The value of each is the second classifier's less the first's. It is `SMALL` if they differ by
+    less than epsilon, and `LARGE` if one of them is surely the larger.
+    """
+    risk = ErrorBudget(1 + len(first.groups) * len(RATE_OF)).risk
+    names = options.score, options.against
+    accuracies = Finding(COMPARISON, "", ACCURACY, NOT_MEASURED, names, bound=options.epsilon)
+    everyone = _cells(first, second, np.zeros(len(first), np.intp), needs_labels=True)
+    findings = [_compare(accuracies, accuracy, everyone, risk)]
+    fixed = {name: why for name, why in first.fixed.items() if name in second.fixed}
+    for attribute, groups in first.groups.items():
+        codes = groups.cat.codes.to_numpy(np.intp)
+        for metric, rate in RATE_OF.items():
+            gaps = replace(
+                accuracies, attribute=attribute, measure=first.direction.rate_names[metric]
+            )
+            if metric in fixed:
+                findings.append(replace(gaps, needs=fixed[metric]))
+                continue
+            cells = _cells(first, second, codes, needs_labels=metric != NEEDS_NO_LABELS)
+            findings.append(_compare(gaps, rate, cells, risk, groups.cat.categories))
+    return findings
+
+
+def _cells(
+    first: AuditTable, second: AuditTable, codes: NDArray[np.intp], *, needs_labels: bool
+) -> Floats:
+    """Return the cells (G, 8) of groups with codes (n,)."""
+    rows = np.flatnonzero(~(needs_labels & np.isnan(first.label)))
+    label = first.label[rows] if needs_labels else np.zeros(len(rows))
+    groups = int(codes.max(initial=-1)) + 1
+    return cells_of(
+        label, first.prediction[rows], second.prediction[rows], codes[rows], groups=groups
+    )
+
+
+def _compare(
+    template: Finding, rate: Rate, cells: Floats, risk: float, groups: Sequence[str] = ()
+) -> Finding:
+    """Compare a rate, or its gaps, between both classifiers.
+
+    Parameters
+    ----------
+    template : the finding to fill in.
+    cells : (G, 8) the counts of the groups, or (1, 8) those of everyone.
+    risk : the error rate of the answer.
+    groups : (G,) their names. Where one has people and no rows of the rate, which may differ by
+        anything, it is open whose gap is smaller.
+    """
+    template = replace(template, n=int(cells.sum()))
+    is_gap = bool(template.attribute)
+    if not template.n:
+        return replace(template, needs=NO_LABELS)
+    limits_of_both = rates_of(cells, rate, level=LEVEL)
+    has_rate = np.isfinite(limits_of_both[0].value + limits_of_both[1].value)
+    if has_rate.sum() < (2 if is_gap else 1):
+        return replace(template, needs=_FEW_GROUPS)
+
+    def at_level(level: float) -> Limits:
+        if is_gap:
+            return gap_change(cells[has_rate], rate, level=level)
+        return difference(cells, rate, level=level).take(0)
+
+    few = list(compress(groups, ~has_rate))
+    verdict = OPEN if few else answer_difference(at_level, template.bound, risk)
+    values = tuple(
+        float(np.ptp(limits.value[has_rate]) if is_gap else limits.value[0])
+        for limits in limits_of_both
+    )
+    value, lower, upper = map(float, at_level(LEVEL))
+    return replace(
+        template,
+        verdict=verdict,
+        value=value,
+        lower=lower,
+        upper=upper,
+        values=values,
+        needs=too_few_of(few),
+    )
+
+
+def verdict_cell(finding: Finding) -> TableCell:
+    """Return the verdict on the second classifier in a word; accuracies are no gaps."""
+    text = "alike" if finding.verdict == SMALL else finding.verdict
+    if finding.verdict == LARGE:
+        ways = ("smaller", "larger") if finding.attribute else ("lower", "higher")
+        text = ways[finding.value > 0]
+    return TableCell(text, mark=finding.verdict)
+
+
+def _figures(finding: Finding, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return what is measured, in plain columns."""
+    metrics = {measure: metric for metric, measure in names.items()}
+    first, second = finding.values or (np.nan, np.nan)
+    return {
+        "attribute": finding.attribute,
+        "metric": metrics[finding.measure] if finding.attribute else finding.measure,
+        "first": first,
+        "second": second,
+        "difference": finding.value,
+        "lower": finding.lower,
+        "upper": finding.upper,
+        "rows": finding.n,
+        "verdict": finding.verdict,
+        "needs": finding.needs,
+    }
+
+
+def _table(findings: Sequence[Finding], options: Options, names: Mapping[str, str]) -> Table:
+    """Return the table of both classifiers' accuracies and gaps, and of their differences."""
+    intervals = [(finding.lower, finding.value, finding.upper) for finding in findings]
+    with_bar = zip(findings, bars(intervals, options.epsilon), strict=True)
+    return table_of(
+        ({**_figures(finding, names), "finding": finding, "bar": bar} for finding, bar in with_bar),
+        [
+            (lambda row: row["attribute"] or "everyone", Column("groups")),
+            (lambda row: row["finding"].measure, Column("gap in")),
+            ("first", Column(options.score, "number")),
+            ("second", Column(options.against, "number")),
+            ("difference", Column("difference", "signed")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            ("bar", Column("", "bar", narrow=True)),
+            (lambda row: verdict_cell(row["finding"]), Column("verdict")),
+        ],
+        caption=f"Difference: {options.against} less {options.score}.",
+        reading=(
+            "Sizes of the largest difference between two groups. Shaded: less than "
+            f"{options.epsilon:g} either way. Verdict: on {options.against}, under the error rate "
+            f"of the page; alike where the difference is surely under {options.epsilon:g}."
+        ),
+    )

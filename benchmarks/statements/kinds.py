@@ -23,7 +23,8 @@ from benchmarks.statements.two_classes import (
     names,
     parts,
 )
-from fairbench.audits.gaps import RATE_NAMES, RATE_OF, Gap
+from fairbench.audits.direction import RATE_NAMES, RATE_OF
+from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import classes, numbers, unknown
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame

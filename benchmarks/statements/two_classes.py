@@ -15,8 +15,8 @@ from scipy import special
 
 from benchmarks.statements.simulate import EPSILON, PART, Population, Question, Sample, Truth
 from fairbench.audits.assessment import assess
-from fairbench.audits.direction import Direction
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Gap
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Direction
+from fairbench.audits.gaps import Gap
 from fairbench.audits.kinds import binary, unknown
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable

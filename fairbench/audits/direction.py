@@ -17,15 +17,27 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
 from fairbench.audits.question import Options
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.text import count, number, quoted, shortened
 from fairbench.data.columns import tally
 from fairbench.data.groups import codes_of
-from fairbench.metrics.registry import label
+from fairbench.metrics.registry import BINARY, Rate, label, metrics_of
 
+NEEDS_NO_LABELS = "statistical_parity"  # decisions, and their gap, are known without any
+# The gaps that conclusions are drawn on, with the rate each is the gap of.
+RATE_OF: Mapping[str, Rate] = MappingProxyType(
+    {
+        name: metric.rates[0]
+        for name, metric in metrics_of(BINARY, "widest").items()
+        if metric.is_gap and len(metric.rates) == 1
+    }
+)
+# What the rate of each is called.
+RATE_NAMES: Mapping[str, str] = MappingProxyType(
+    {name: label(rate.name) for name, rate in RATE_OF.items()}
+)
 EQUAL_OPPORTUNITY, FALSE_POSITIVES = "equal_opportunity", "false_positive_rate_gap"
 PRECISION, ACCURACY = "predictive_parity", "accuracy_gap"
 SELECTED = "selected"  # what somebody is with a decision that has no name, for a good label

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fairbench.audits.direction import (
     EXTREME,
     PROBABILITY_OF,
+    RATE_OF,
     Direction,
     check_runs_with,
     check_said,
@@ -28,7 +29,6 @@ from fairbench.audits.direction import (
     runs_against,
     which_foretold,
 )
-from fairbench.audits.gaps import RATE_OF
 from fairbench.audits.labels import Classes, GroupSampling, check_labels_at_random
 from fairbench.audits.question import PERCENT, RATING, Options
 from fairbench.core.arrays import Floats

@@ -27,8 +27,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.audits.direction import check_said, direction_of
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, check_said, direction_of
 from fairbench.audits.question import check_unchanged
 from fairbench.audits.table import read_decisions, read_frame
 from fairbench.core.arrays import Floats

@@ -24,8 +24,15 @@ from fairbench.audits.assessment import (
     impact_ratios,
     least_alike,
 )
-from fairbench.audits.direction import Direction
-from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, RATE_OF, Gap, tipping_clause
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
+from fairbench.audits.gaps import (
+    FEWEST_LABELS,
+    Gap,
+    notes_within,
+    plain_within,
+    shared_traits,
+    tipping_clause,
+)
 from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
 from fairbench.audits.pages.first_page import diagrams, pictures
 from fairbench.audits.pages.sections import (
@@ -42,7 +49,6 @@ from fairbench.audits.pages.sections import (
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by, on_labels
 from fairbench.audits.table import AuditTable, of_part, read_audit_table
-from fairbench.audits.within import notes_within, plain_within, shared_traits
 from fairbench.core.arrays import Floats
 from fairbench.core.text import count, interval, listed, number, probability
 from fairbench.evaluation.by_group import Row

@@ -18,8 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, assess
-from fairbench.audits.direction import Direction
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, TOO_FEW
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
+from fairbench.audits.gaps import TOO_FEW
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.question import Options
 from fairbench.audits.report import Audit, on_labels

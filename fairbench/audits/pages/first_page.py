@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fairbench.audits.assessment import Assessment
-from fairbench.audits.gaps import RATE_OF
+from fairbench.audits.direction import RATE_OF
 from fairbench.audits.sentences import STRICTER
 from fairbench.core.text import count, interval, number, shortened, signed
 from fairbench.evaluation.by_group import COMPARED_WITH, Row

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.gaps import RATE_NAMES
+from fairbench.audits.direction import RATE_NAMES
 from fairbench.audits.gate import gate_of, policy_of
 from fairbench.audits.kinds import document_of
 from fairbench.audits.question import GatedOptions, Options, options_with

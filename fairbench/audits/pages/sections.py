@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.audits.assessment import Assessment, attributes_with_small_groups
-from fairbench.audits.direction import Direction
-from fairbench.audits.gaps import NEEDS_NO_LABELS, Gap
+from fairbench.audits.assessment import Assessment, ThresholdCurves, attributes_with_small_groups
+from fairbench.audits.direction import NEEDS_NO_LABELS, Direction
+from fairbench.audits.gaps import Gap, StandardisedGap
 from fairbench.audits.labels_needed import kind_of_labels
 from fairbench.audits.question import RATIO
 from fairbench.audits.sentences import STRICTER
-from fairbench.audits.thresholds import ThresholdCurves
-from fairbench.audits.within import StandardisedGap
 from fairbench.core.text import count, interval, number, signed, two_digits
 from fairbench.evaluation.by_group import (
     COMPARED_WITH,

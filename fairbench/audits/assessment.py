@@ -35,6 +35,7 @@ from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import tally
 from fairbench.data.groups import codes_of
+from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import (
     LARGE_ENOUGH,
     GroupScores,
@@ -47,22 +48,7 @@ from fairbench.evaluation.by_group import (
     score_distributions,
 )
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.findings import (
-    ERROR_RATE,
-    EXCESS,
-    LARGE,
-    LEVEL,
-    NAN,
-    NOT_MEASURED,
-    OPEN,
-    QUESTION_RATE,
-    RATIO,
-    SMALL,
-    ErrorBudget,
-    Finding,
-    answer_difference,
-    side_of,
-)
+from fairbench.evaluation.findings import ErrorBudget, Finding
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference.few_labels.assisted import needs_no_label
@@ -156,10 +142,10 @@ def excess_findings(found: Sequence[Row], risk: float) -> Iterator[Finding]:
             return Limits(row["excess"], *row["at"](level))
 
         yield Finding(
-            EXCESS,
+            findings.EXCESS,
             row["attribute"],
             "mean score less share of label 1",
-            answer_difference(limits, 0.0, risk) if measured else NOT_MEASURED,
+            findings.answer_difference(limits, 0.0, risk) if measured else findings.NOT_MEASURED,
             (row["group"],),
             value=row["excess"],
             lower=row["lower"],
@@ -225,12 +211,12 @@ def impact_findings(
     for ratio, judged in zip(ratios, wider, strict=True):
         if is_given_reference(ratio):
             continue
-        verdict = side_of(judged["lower"], judged["upper"], FOUR_FIFTHS, low_is_bad=True)
-        if verdict == OPEN and np.isnan(ratio["ratio"]):
-            verdict = NOT_MEASURED
+        verdict = findings.side_of(judged["lower"], judged["upper"], FOUR_FIFTHS, low_is_bad=True)
+        if verdict == findings.OPEN and np.isnan(ratio["ratio"]):
+            verdict = findings.NOT_MEASURED
         of_large = ratio["attribute"] in with_small_groups and not ratio["given"]
         yield Finding(
-            RATIO,
+            findings.RATIO,
             ratio["attribute"],
             "impact ratio",
             verdict,
@@ -242,7 +228,7 @@ def impact_findings(
             n=ratio["rows"],
             scope=f"of the groups {LARGE_ENOUGH}" if of_large else "",
             decided=granted,
-            needs=f"nobody was {granted}" if verdict == NOT_MEASURED else "",
+            needs=f"nobody was {granted}" if verdict == findings.NOT_MEASURED else "",
         )
 
 
@@ -283,7 +269,8 @@ def with_supposed(
     follows = {
         gap: verdict
         for gap in gaps
-        if gap.verdict == OPEN and (verdict := _verdict(gap.supposed, epsilon)) != OPEN
+        if gap.verdict == findings.OPEN
+        and (verdict := _verdict(gap.supposed, epsilon)) != findings.OPEN
     }
 
     @cache
@@ -308,8 +295,8 @@ def with_supposed(
         """Return how far a verdict that follows for an open gap holds; None if none follows."""
         if gap not in follows:
             return None
-        less, weakest = next(failing(gap, LESS), (NAN, ""))
-        more, strongest = next(failing(gap, MORE), (NAN, ""))
+        less, weakest = next(failing(gap, LESS), (findings.NAN, ""))
+        more, strongest = next(failing(gap, MORE), (findings.NAN, ""))
         return {
             "follows": follows[gap],
             "less": less,
@@ -324,7 +311,7 @@ def with_supposed(
 def _verdict(gap: tuple[float, float, float], epsilon: float) -> str:
     """Return what the value and interval of a gap say of it by themselves."""
     _, lower, upper = gap
-    return side_of(*size_bounds(lower, upper), epsilon)
+    return findings.side_of(*size_bounds(lower, upper), epsilon)
 
 
 # What other thresholds would decide: who is selected, who errs, and where a constraint holds.
@@ -334,7 +321,7 @@ _FINE = 100  # thresholds of a curve, which are the candidates for a constraint,
 _SURVEYED = 20  # thresholds for weighted or clustered rows, which take longer to count
 CURVES = (selection_rate, false_positive_rate, false_negative_rate)
 _Estimate = tuple[float, float, float]  # a value with its interval
-_UNKNOWN: _Estimate = (NAN, NAN, NAN)
+_UNKNOWN: _Estimate = (findings.NAN, findings.NAN, findings.NAN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,8 +456,8 @@ def constrained_threshold(
     each = (of >= bound if name == question.RATIO else of <= bound for of in values.values())
     meets = np.all([*each], axis=0)
     nearest = int(np.where(meets, np.abs(candidates - today), np.inf).argmin())
-    threshold = float(candidates[nearest]) if meets.any() else NAN
-    changed, accuracies, judged = NAN, (_UNKNOWN, _UNKNOWN), []
+    threshold = float(candidates[nearest]) if meets.any() else findings.NAN
+    changed, accuracies, judged = findings.NAN, (_UNKNOWN, _UNKNOWN), []
     if meets.any():
         thresholds = np.array([threshold, today])
         changed = float(((others.score > threshold) != (others.score > today)).mean())
@@ -504,7 +491,7 @@ def _measured(
     labels: pd.Series,
     thresholds: Floats,
     *,
-    level: float = LEVEL,
+    level: float = findings.LEVEL,
     few: bool = True,
 ) -> Limits:
     """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits.
@@ -543,8 +530,8 @@ def _judge(
     """
     limits = _measured(name, rows, labels, thresholds)
     _, least, most = _measured(name, rows, labels, thresholds, level=1 - risk).at(0)
-    side = side_of(least, most, bound, low_is_bad=name == question.RATIO)
-    holds = {SMALL: True, LARGE: False}.get(side)
+    side = findings.side_of(least, most, bound, low_is_bad=name == question.RATIO)
+    holds = {findings.SMALL: True, findings.LARGE: False}.get(side)
     if holds and len(codes_of(labels)[1]) < len(labels.cat.categories):
         holds = None  # people of a group of whom these rows have none may differ
     value = dict(zip(("value", "lower", "upper"), limits.at(0), strict=True))
@@ -736,7 +723,10 @@ def _budget(table: AuditTable, options: Options, questions: int) -> ErrorBudget:
     if options.constraint:
         questions += len(options.group)
     has_question = table.sampling is not None or isinstance(options, GatedOptions)
-    return ErrorBudget(questions, ERROR_RATE - QUESTION_RATE if has_question else ERROR_RATE)
+    return ErrorBudget(
+        questions,
+        findings.ERROR_RATE - findings.QUESTION_RATE if has_question else findings.ERROR_RATE,
+    )
 
 
 class Basis(Enum):

@@ -51,23 +51,9 @@ from fairbench.audits.report import OF_POPULATION, Audit, counted_by, on_labels
 from fairbench.audits.table import AuditTable, of_part, read_audit_table
 from fairbench.core.arrays import Floats
 from fairbench.core.text import count, interval, listed, number, probability
+from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import Row
-from fairbench.evaluation.findings import (
-    COMPARISON,
-    CONSTRAINT,
-    GAP,
-    LARGE,
-    LEVEL,
-    NOT_MEASURED,
-    OPEN,
-    RATIO,
-    SMALL,
-    ErrorBudget,
-    Finding,
-    answer_difference,
-    one_sided_level,
-    too_few_of,
-)
+from fairbench.evaluation.findings import ErrorBudget, Finding
 from fairbench.evaluation.table import records
 from fairbench.inference.gaps import cells_of, difference, gap_change, rates_of
 from fairbench.inference.rates import Limits
@@ -145,7 +131,7 @@ def notes_on(assessment: Assessment) -> Iterator[str]:
             )
     yield from _on_calibration(assessment)
     for attribute, gaps in by_attribute.items():
-        if of_several := [gap for gap in gaps if gap.verdict == OPEN and not gap.signed]:
+        if of_several := [gap for gap in gaps if gap.verdict == findings.OPEN and not gap.signed]:
             noise = ", ".join(f"{number(gap.noise)} in {gap.rate_name}" for gap in of_several)
             yield (
                 f"{attribute}: the largest gap among more than two groups is never 0; if every "
@@ -203,7 +189,7 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
 
 def _on_stress(gap: Gap, stress: Row, epsilon: float) -> str:
     """Return what follows for a gap from scores calibrated alike, and when it no longer does."""
-    side = "under" if stress["follows"] == SMALL else "over"
+    side = "under" if stress["follows"] == findings.SMALL else "over"
     exceptions = " or ".join(
         f"the scores of {group} {_as_much(factor)}"
         for factor, group in (
@@ -249,7 +235,7 @@ def sure_of(assessment: Assessment) -> Iterator[str]:
             f"Without outcomes, only who is {assessment.table.direction.granted} is known. "
             "Everything else assumes that the scores are right."
         )
-    elif any(gap.tipping for gap in assessment.gaps if gap.verdict == LARGE):
+    elif any(gap.tipping for gap in assessment.gaps if gap.verdict == findings.LARGE):
         yield (
             "How many wrong labels would undo each finding is in the full report, under “Can be "
             "concluded”."
@@ -308,7 +294,7 @@ def todo_after(assessment: Assessment) -> Iterator[str]:
             "These rows are too few for what is open: audit a larger sample. “fairbench audit "
             "plan” says how large."
         )
-    if {gap.verdict for gap in assessment.gaps} <= {SMALL}:
+    if {gap.verdict for gap in assessment.gaps} <= {findings.SMALL}:
         yield "Repeat the audit when the model changes, or the people that it is used on."
 
 
@@ -357,7 +343,7 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     constraint: list[Finding] = []
     if constrained is not None:
         constraint = list(_constraint_findings(constrained, table.direction))
-    findings = [
+    found = [
         *_gap_findings(assessment),
         *(finding for gap in assessment.within for finding in gap.conclude()),
         *constraint,
@@ -371,17 +357,17 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         # Groups of two attributes together are described only: their intervals are not made again.
         everyone = table.everyone or table
         singles = replace(everyone, groups={name: everyone.groups[name] for name in options.group})
-        wider = impact_ratios(singles, level=one_sided_level(risk))
-        findings += impact_findings(
+        wider = impact_ratios(singles, level=findings.one_sided_level(risk))
+        found += impact_findings(
             ratios, wider, everyone.granted, attributes_with_small_groups(ratios)
         )
-        findings += excess_findings(scores, risk)
+        found += excess_findings(scores, risk)
     part = of_part(table, options)
     return [
         replace(finding, scope=", ".join(filter(None, [part, finding.scope])))
-        if finding.about != RATIO  # which is of everyone
+        if finding.about != findings.RATIO  # which is of everyone
         else finding
-        for finding in findings
+        for finding in found
     ]
 
 
@@ -396,7 +382,9 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             yield from pairs
     if assessment.of_decisions:
         bound = assessment.bounds.epsilon
-        unknown = Finding(GAP, "", "", NOT_MEASURED, bound=bound, needs="there are no labels")
+        unknown = Finding(
+            findings.GAP, "", "", findings.NOT_MEASURED, bound=bound, needs="there are no labels"
+        )
         for attribute in assessment.table.groups:
             for metric, name in assessment.table.direction.rate_names.items():
                 if metric != NEEDS_NO_LABELS:
@@ -405,9 +393,9 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
 
 def _needs(gap: Gap, kind: str) -> str:
     """Return what would settle a gap, and who keeps it open; or why it is not measured."""
-    if gap.verdict == NOT_MEASURED:
+    if gap.verdict == findings.NOT_MEASURED:
         return gap.asked.needs
-    few = too_few_of(gap.few) if gap.verdict == OPEN else ""
+    few = findings.too_few_of(gap.few) if gap.verdict == findings.OPEN else ""
     return "; ".join(filter(None, [few, needed_in_words(gap.needed, kind)]))
 
 
@@ -415,10 +403,10 @@ def _constraint_findings(constrained: Row, direction: Direction) -> Iterator[Fin
     """Yield whether each attribute's groups keep a constraint, at the threshold it was set on."""
     for judged in constrained["judged"]:
         yield Finding(
-            CONSTRAINT,
+            findings.CONSTRAINT,
             judged["attribute"],
             asked_of_threshold(constrained, direction),
-            {True: SMALL, False: LARGE, None: OPEN}[judged["holds"]],
+            {True: findings.SMALL, False: findings.LARGE, None: findings.OPEN}[judged["holds"]],
             value=judged["value"],
             lower=judged["lower"],
             upper=judged["upper"],
@@ -473,7 +461,9 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
             {
                 **_fields(gap, *_GAP_FIELDS),
                 "alike": gap.noise,
-                "verdict": verdict_text(gap) if gap.verdict == NOT_MEASURED else gap.verdict,
+                "verdict": verdict_text(gap)
+                if gap.verdict == findings.NOT_MEASURED
+                else gap.verdict,
                 **dict(zip(("low", "high"), gap.named[::-1] or ("", ""), strict=True)),
                 "pairs": gap.pairs,
             }
@@ -530,8 +520,8 @@ def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
     """Compare the classifier of the column ``score=`` with that of the column ``against=``."""
     table = read_audit_table(options, frame=frame)
     other = read_audit_table(replace(options, score=options.against), frame=frame)
-    findings = compare_tables(table, other, options)
-    figures = [_figures(finding, table.direction.rate_names) for finding in findings]
+    found = compare_tables(table, other, options)
+    figures = [_figures(finding, table.direction.rate_names) for finding in found]
     rows = len(table)
     labels = len(table.known)
     title = f"{options.against} against {options.score}"
@@ -539,7 +529,7 @@ def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
         options,
         rows,
         labels,
-        findings,
+        found,
         [
             *table.read_as,
             f"{title} on the {count(rows)} rows of {options.path.name}, {count(labels)} of them "
@@ -550,7 +540,7 @@ def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
         [
             Section(
                 "Gaps between groups, of both",
-                [_table(findings, options, table.direction.rate_names)],
+                [_table(found, options, table.direction.rate_names)],
             )
         ],
         {"comparison": figures},
@@ -559,8 +549,8 @@ def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
             *(
                 f"{finding.attribute}: whose gap in {finding.measure} is smaller is open, as "
                 f"{finding.needs}."
-                for finding in findings
-                if finding.verdict == OPEN and finding.needs
+                for finding in found
+                if finding.verdict == findings.OPEN and finding.needs
             ),
         ],
         todo_if_open="Label more rows for what stays open and matters most.",
@@ -580,9 +570,11 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
     """
     risk = ErrorBudget(1 + len(first.groups) * len(RATE_OF)).risk
     names = options.score, options.against
-    accuracies = Finding(COMPARISON, "", ACCURACY, NOT_MEASURED, names, bound=options.epsilon)
+    accuracies = Finding(
+        findings.COMPARISON, "", ACCURACY, findings.NOT_MEASURED, names, bound=options.epsilon
+    )
     everyone = _cells(first, second, np.zeros(len(first), np.intp), needs_labels=True)
-    findings = [_compare(accuracies, accuracy, everyone, risk)]
+    found = [_compare(accuracies, accuracy, everyone, risk)]
     fixed = {name: why for name, why in first.fixed.items() if name in second.fixed}
     for attribute, groups in first.groups.items():
         codes = groups.cat.codes.to_numpy(np.intp)
@@ -591,11 +583,11 @@ def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> l
                 accuracies, attribute=attribute, measure=first.direction.rate_names[metric]
             )
             if metric in fixed:
-                findings.append(replace(gaps, needs=fixed[metric]))
+                found.append(replace(gaps, needs=fixed[metric]))
                 continue
             cells = _cells(first, second, codes, needs_labels=metric != NEEDS_NO_LABELS)
-            findings.append(_compare(gaps, rate, cells, risk, groups.cat.categories))
-    return findings
+            found.append(_compare(gaps, rate, cells, risk, groups.cat.categories))
+    return found
 
 
 def _cells(
@@ -627,7 +619,7 @@ def _compare(
     is_gap = bool(template.attribute)
     if not template.n:
         return replace(template, needs=NO_LABELS)
-    limits_of_both = rates_of(cells, rate, level=LEVEL)
+    limits_of_both = rates_of(cells, rate, level=findings.LEVEL)
     has_rate = np.isfinite(limits_of_both[0].value + limits_of_both[1].value)
     if has_rate.sum() < (2 if is_gap else 1):
         return replace(template, needs=_FEW_GROUPS)
@@ -638,12 +630,12 @@ def _compare(
         return difference(cells, rate, level=level).take(0)
 
     few = list(compress(groups, ~has_rate))
-    verdict = OPEN if few else answer_difference(at_level, template.bound, risk)
+    verdict = findings.OPEN if few else findings.answer_difference(at_level, template.bound, risk)
     values = tuple(
         float(np.ptp(limits.value[has_rate]) if is_gap else limits.value[0])
         for limits in limits_of_both
     )
-    value, lower, upper = map(float, at_level(LEVEL))
+    value, lower, upper = map(float, at_level(findings.LEVEL))
     return replace(
         template,
         verdict=verdict,
@@ -651,14 +643,14 @@ def _compare(
         lower=lower,
         upper=upper,
         values=values,
-        needs=too_few_of(few),
+        needs=findings.too_few_of(few),
     )
 
 
 def verdict_cell(finding: Finding) -> TableCell:
     """Return the verdict on the second classifier in a word; accuracies are no gaps."""
-    text = "alike" if finding.verdict == SMALL else finding.verdict
-    if finding.verdict == LARGE:
+    text = "alike" if finding.verdict == findings.SMALL else finding.verdict
+    if finding.verdict == findings.LARGE:
         ways = ("smaller", "larger") if finding.attribute else ("lower", "higher")
         text = ways[finding.value > 0]
     return TableCell(text, mark=finding.verdict)
@@ -682,10 +674,10 @@ def _figures(finding: Finding, names: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _table(findings: Sequence[Finding], options: Options, names: Mapping[str, str]) -> Table:
+def _table(found: Sequence[Finding], options: Options, names: Mapping[str, str]) -> Table:
     """Return the table of both classifiers' accuracies and gaps, and of their differences."""
-    intervals = [(finding.lower, finding.value, finding.upper) for finding in findings]
-    with_bar = zip(findings, bars(intervals, options.epsilon), strict=True)
+    intervals = [(finding.lower, finding.value, finding.upper) for finding in found]
+    with_bar = zip(found, bars(intervals, options.epsilon), strict=True)
     return table_of(
         ({**_figures(finding, names), "finding": finding, "bar": bar} for finding, bar in with_bar),
         [

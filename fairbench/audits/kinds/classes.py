@@ -27,6 +27,7 @@ from fairbench.data.columns import (
 )
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tables import read_costs
+from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import (
     counts_of,
     estimates_by_group,
@@ -34,18 +35,7 @@ from fairbench.evaluation.by_group import (
     reliability_bins,
 )
 from fairbench.evaluation.by_group import estimates_in_long_form as in_long_form
-from fairbench.evaluation.findings import (
-    GAP,
-    LARGE,
-    LEVEL,
-    LOWEST,
-    NOT_MEASURED,
-    OPEN,
-    ErrorBudget,
-    Finding,
-    Measure,
-    lowest_of,
-)
+from fairbench.evaluation.findings import ErrorBudget, Finding, Measure
 from fairbench.inference.gaps import GroupLimits
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
@@ -99,7 +89,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         labels, cells = read_groups(frame, file, options.group, options.reference)
     _check_labels(scores, cells, options)
     costs = read_costs(options.cost, scores.classes) if options.cost else None
-    findings = findings_of(scores, labels, options)
+    found = findings_of(scores, labels, options)
     parts_of = partial(
         estimates_by_group,
         scores,
@@ -117,7 +107,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         options,
         len(scores),
         len(scores.labelled),
-        findings,
+        found,
         list(_basis(scores, everyone["accuracy"])),
         [
             Section("Calibration", [_diagram(bins, everyone)]),
@@ -154,11 +144,11 @@ def findings_of(
     groups : attribute, or combination of two -> (n,) categorical labels.
     """
     risk = ErrorBudget(len(groups) + 1).risk
-    findings = []
+    found = []
     for attribute, labels in groups.items():
-        findings += _compare_accuracies(scores, options, attribute, labels, risk)
+        found += _compare_accuracies(scores, options, attribute, labels, risk)
     by_class = _compare_accuracies(scores, options, CLASSES, _predicted_classes(scores), risk)
-    return [*findings, *(finding for finding in by_class if finding.about == LOWEST)]
+    return [*found, *(finding for finding in by_class if finding.about == findings.LOWEST)]
 
 
 def _compare_accuracies(
@@ -168,9 +158,11 @@ def _compare_accuracies(
     counts = counts_of(scores, groups)
     names = counts.index.astype(str).tolist()
     labels = int(counts["labels"].sum())
-    gap = Finding(GAP, attribute, ACCURACY, NOT_MEASURED, bound=options.epsilon, n=labels)
+    gap = Finding(
+        findings.GAP, attribute, ACCURACY, findings.NOT_MEASURED, bound=options.epsilon, n=labels
+    )
     gap = replace(gap, needs=TOO_FEW)
-    lowest = replace(gap, about=LOWEST)
+    lowest = replace(gap, about=findings.LOWEST)
     if (counts["labels"] > 0).sum() < 2:
         return [gap, lowest]
 
@@ -180,16 +172,16 @@ def _compare_accuracies(
     few = counts["labels"].between(1, FEWEST_LABELS - 1).any()
     may_be_small = len(scores.labelled) == len(scores) or not few
     measure = Measure.of_limits(gap, names, at_level, may_be_small=may_be_small).answered(risk)
-    findings = measure.conclude()
+    found = measure.conclude()
     if len(names) == 2:
-        return findings
-    candidates = lowest_of(names, measure.answer)
-    rates = at_level(LEVEL).pointwise
-    lowest = replace(lowest, verdict=OPEN, groups=tuple(candidates), needs="")
+        return found
+    candidates = findings.lowest_of(names, measure.answer)
+    rates = at_level(findings.LEVEL).pointwise
+    lowest = replace(lowest, verdict=findings.OPEN, groups=tuple(candidates), needs="")
     if len(candidates) == 1:
         value, lower, upper = rates.at(int(rates.value.argmin()))
-        lowest = replace(lowest, verdict=LARGE, value=value, lower=lower, upper=upper)
-    return [*findings, lowest]
+        lowest = replace(lowest, verdict=findings.LARGE, value=value, lower=lower, upper=upper)
+    return [*found, lowest]
 
 
 def _check_labels(scores: MulticlassScores, cells: pd.Series, options: Options) -> None:

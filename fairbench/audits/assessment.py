@@ -24,6 +24,7 @@ from fairbench.audits.gaps import (
     StandardisedGap,
     asked_within,
     gaps_of,
+    metrics_of_decisions,
     standardised_gaps,
     with_tipping,
     within_metrics,
@@ -51,7 +52,6 @@ from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import ErrorBudget, Finding
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
-from fairbench.inference.few_labels.assisted import needs_no_label
 from fairbench.inference.few_labels.calibration import SIGNED, calibration_p_values
 from fairbench.inference.few_labels.pool import (
     CalibrationPosterior,
@@ -64,11 +64,9 @@ from fairbench.inference.partial import size_bounds
 from fairbench.inference.posterior import DIRICHLET
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import (
-    BINARY,
     accuracy,
     false_negative_rate,
     false_positive_rate,
-    metrics_of,
     selection_rate,
 )
 
@@ -629,8 +627,13 @@ def assess(
     fixed = table.fixed
     metrics_within = asked_within(table, [name for name in gap_metrics if name not in fixed])
     questions = len(counts) * len(gap_metrics) + len(options.group) * len(metrics_within) + others
-    budget = _budget(table, options, questions)
-    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
+    if options.constraint:
+        questions += len(options.group)
+    # An audit that also asks how rows are to be labelled, or whether conditions hold, leaves a part
+    # of the error rate to that question.
+    has_question = table.sampling is not None or isinstance(options, GatedOptions)
+    rate = findings.ERROR_RATE - findings.QUESTION_RATE * has_question
+    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, ErrorBudget(questions, rate))
     gaps = gaps_of(
         counts,
         bounds,
@@ -646,6 +649,7 @@ def assess(
         for gap in gaps
     ]
     metrics_if_alike = None
+    scores: Sequence[GroupScores] = []
     if not only_findings:
         metrics_if_alike, gaps = _with_robustness(
             gaps, table, rows, counts, evaluator, bounds, seed
@@ -653,6 +657,9 @@ def assess(
         if metrics_within:
             within = within_metrics(table, options, evaluator)
             metrics = pd.concat([metrics, within], ignore_index=True)
+        if table.score is not None:
+            groups = {name: table.groups[name] for name in options.group}
+            scores = score_distributions(table.score, groups, table.design)
     needs_thresholds = options.constraint or not only_findings
     compared_attributes = () if only_findings else options.group
     return Assessment(
@@ -670,7 +677,7 @@ def assess(
         thresholds=(
             other_thresholds(table, options, bounds.risk) if needs_thresholds else Thresholds()
         ),
-        scores=[] if only_findings else _score_distributions(table, options),
+        scores=scores,
         within=standardised_gaps(table, options, bounds, metrics_within),
     )
 
@@ -693,7 +700,9 @@ def _with_robustness(
     """
     basis = Basis.of(table)
     metrics_if_alike = None
-    completion = _calibrated_alike(rows, basis, evaluator, seed)
+    completion = None
+    if basis is Basis.SOME_LABELS and evaluator.interval != DIRICHLET:
+        completion = rows.completion(seed, SIGNED).calibrated
     if completion is not None:
         metrics_if_alike, counts_if_alike = rows.evaluate(
             evaluator, seed, Completion(completion.counts, completion)
@@ -704,29 +713,6 @@ def _with_robustness(
     if not (basis is Basis.DECISIONS or table.design or table.sampling or is_posterior):
         gaps = with_needed(gaps, rows, counts, bounds, seed)
     return metrics_if_alike, gaps
-
-
-def _score_distributions(table: AuditTable, options: Options) -> list[GroupScores]:
-    """Return how the scores of each attribute's groups are distributed; nothing without scores."""
-    if table.score is None:
-        return []
-    groups = {name: table.groups[name] for name in options.group}
-    return score_distributions(table.score, groups, table.design)
-
-
-def _budget(table: AuditTable, options: Options, questions: int) -> ErrorBudget:
-    """Return the error budget of so many questions, and of a constraint on each attribute.
-
-    An audit that also asks how rows are to be labelled, or whether conditions hold, leaves a part
-    of the error rate to that question.
-    """
-    if options.constraint:
-        questions += len(options.group)
-    has_question = table.sampling is not None or isinstance(options, GatedOptions)
-    return ErrorBudget(
-        questions,
-        findings.ERROR_RATE - findings.QUESTION_RATE if has_question else findings.ERROR_RATE,
-    )
 
 
 class Basis(Enum):
@@ -754,45 +740,21 @@ def _evaluate(
     intervals are the papers', which need a label in every row. What needs no label is counted where
     there are none, as if all decisions were right.
     """
-    if basis is Basis.DECISIONS:
-        metrics, decided = _evaluate_decisions(rows, evaluator, seed, counts_alone=counts_alone)
-        return metrics, decided, decided
     completion = None
     if basis is Basis.SCORES or (basis is Basis.SOME_LABELS and evaluator.interval == DIRICHLET):
         completion = rows.completion(seed)
-    metrics, counts = rows.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
-    if basis is not Basis.SCORES or evaluator.interval == DIRICHLET:
-        return metrics, counts, counts
-    counted, decided = _evaluate_decisions(rows, evaluator, seed, counts_alone=counts_alone)
-    completed = metrics[~metrics["metric"].isin(_of_decisions())]
-    return pd.concat([counted, completed], ignore_index=True), counts, decided
-
-
-def _evaluate_decisions(
-    rows: SomeLabels, evaluator: Evaluator, seed: int, *, counts_alone: bool
-) -> tuple[pd.DataFrame, list[GroupCounts]]:
-    """Return what is known without labels: the metrics of decisions, and counts that have them."""
+    if basis is not Basis.DECISIONS:
+        metrics, counts = rows.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
+        if basis is not Basis.SCORES or evaluator.interval == DIRICHLET:
+            return metrics, counts, counts
     as_if_right = replace(rows, label=rows.prediction.astype(float))
-    metrics, counts = as_if_right.evaluate(evaluator, seed, counts_alone=counts_alone)
-    return metrics[metrics["metric"].isin(_of_decisions())].reset_index(drop=True), counts
-
-
-def _of_decisions() -> list[str]:
-    """Return the metrics that need no label."""
-    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
-    return [metric.name for metric in metrics if all(map(needs_no_label, metric.rates))]
-
-
-def _calibrated_alike(
-    rows: SomeLabels, basis: Basis, evaluator: Evaluator, seed: int
-) -> CalibrationPosterior | None:
-    """Return labels completed as if all groups' scores were calibrated equally.
-
-    None if all rows or none have a label, or if intervals are those of the posterior.
-    """
-    if basis is not Basis.SOME_LABELS or evaluator.interval == DIRICHLET:
-        return None
-    return rows.completion(seed, SIGNED).calibrated
+    counted, decided = as_if_right.evaluate(evaluator, seed, counts_alone=counts_alone)
+    need_no_label = metrics_of_decisions()
+    counted = counted[counted["metric"].isin(need_no_label)].reset_index(drop=True)
+    if basis is Basis.DECISIONS:
+        return counted, decided, decided
+    completed = metrics[~metrics["metric"].isin(need_no_label)]
+    return pd.concat([counted, completed], ignore_index=True), counts, decided
 
 
 def check_design(table: AuditTable) -> None:

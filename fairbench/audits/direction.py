@@ -371,21 +371,6 @@ def runs_against(score: Floats, label: Floats, times: NDArray[np.int64] | None =
     return bool(area + _SURE * error < 0.5)
 
 
-def check_runs_with(score: Floats, label: Floats, names: tuple[str, str], column: str) -> None:
-    """Ask which label a score foretells, where it is lower for label 1.
-
-    Raises
-    ------
-    UserError : the score is lower for label 1; the message shows what either answer means.
-    """
-    if runs_against(score, label):
-        negative, positive = names
-        raise UserError(
-            f"labels are {quoted(negative, 30)} and {quoted(positive, 30)}; "
-            f"{which_foretold(score, label, names, column)}"
-        )
-
-
 def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column: str) -> str:
     """Return the question which of two labels a score stands for, with both readings."""
     first, second = (shortened(name, 30) for name in names)

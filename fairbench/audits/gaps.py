@@ -36,6 +36,7 @@ from fairbench.evaluation.intervals import CountIntervals, GapInterval, Labelled
 from fairbench.evaluation.predictions import Groups, Labelled
 from fairbench.evaluation.stratified import Stratified, evaluate_within
 from fairbench.evaluation.table import MetricTable
+from fairbench.inference.few_labels.assisted import needs_no_label
 from fairbench.inference.gaps import (
     GroupLimits,
     largest_gap,
@@ -595,17 +596,19 @@ def shared_traits(options: Options) -> str:
     return listed([f"band of {name}" if name in banded else name for name in options.within])
 
 
+def metrics_of_decisions() -> set[str]:
+    """Return the metrics that need no label."""
+    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
+    return {metric.name for metric in metrics if all(map(needs_no_label, metric.rates))}
+
+
 def within_metrics(table: AuditTable, options: Options, evaluator: Evaluator) -> pd.DataFrame:
     """Return the metrics within strata of single attributes, as :func:`fairbench.evaluate` does.
 
     A metric that needs labels counts only rows that have one; decisions are known of all rows.
     """
     metrics = MetricTable(evaluator.level, minimum=evaluator.minimum_group_size)
-    of_decisions = {
-        name
-        for name, metric in metrics_of(BINARY, "rate", "difference", "ratio", "widest").items()
-        if {*metric.rates} == {RATE_OF[NEEDS_NO_LABELS]}
-    }
+    of_decisions = metrics_of_decisions()
     complete = len(table.known) == len(table)
     rows_and_filters = [(np.arange(len(table)), lambda name: complete or name in of_decisions)]
     if not complete and len(table.known):

@@ -20,7 +20,6 @@ from fairbench.audits.direction import (
     PROBABILITY_OF,
     RATE_OF,
     Direction,
-    check_runs_with,
     check_said,
     direction_of,
     on_purpose,
@@ -316,8 +315,12 @@ def read_audit_table(
     prediction = read_decisions(frame, options, direction, score)
     if score is not None:
         columns.check_score(label, score, file, options.score)
-        if not (options.positive or labelling):
-            check_runs_with(score, label, direction.names, options.score)
+        if not (options.positive or labelling) and runs_against(score, label):
+            negative, positive = direction.names
+            raise UserError(
+                f"labels are {quoted(negative, 30)} and {quoted(positive, 30)}; "
+                f"{which_foretold(score, label, direction.names, options.score)}"
+            )
     groups, cells = {}, pd.Series(pd.Categorical(["everyone"] * len(frame)))
     if not options.proxy:
         groups, cells = read_groups(frame, file, options.group, options.reference, many=many)

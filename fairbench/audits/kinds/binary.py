@@ -64,15 +64,6 @@ from fairbench.reporting.group_tables import all_metrics, bars, table_of
 _MOST = 3  # groups of too few rows that a summary names
 
 
-def warning_of(assessment: Assessment) -> Iterator[str]:
-    """Yield the warning that is due where there are scores and no labels."""
-    if not (assessment.labels or assessment.of_decisions):
-        yield (
-            "There are no labels. Figures that need labels assume that the scores are right: if "
-            "they are not, these figures are wrong, and nothing here would show it."
-        )
-
-
 def basis_of(assessment: Assessment) -> Iterator[str]:
     """Yield what the figures rest on: how the file was read, its rows and its labels."""
     table = assessment.table
@@ -116,7 +107,15 @@ def basis_of(assessment: Assessment) -> Iterator[str]:
 
 def notes_on(assessment: Assessment) -> Iterator[str]:
     """Yield what a reader has to know of the groups, the labels and the calibration of scores."""
-    yield from _on_labelling(assessment)
+    sampling = assessment.table.sampling
+    if sampling is not None:
+        yield from sampling.notes
+        missing = sampling.unlabelled(assessment.table.known)
+        if missing and assessment.labels:
+            yield (
+                f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these "
+                "rows out, and other figures infer them from other groups."
+            )
     labels = {(row["attribute"], row["group"]): row["labels"] for row in assessment.sizes}
     by_attribute = {
         attribute: list(gaps)
@@ -144,20 +143,6 @@ def notes_on(assessment: Assessment) -> Iterator[str]:
                 f"{listed(few)}."
             )
     yield from notes_within(assessment.within)
-
-
-def _on_labelling(assessment: Assessment) -> Iterator[str]:
-    """Yield how rows were chosen for labelling."""
-    sampling = assessment.table.sampling
-    if sampling is None:
-        return
-    yield from sampling.notes
-    missing = sampling.unlabelled(assessment.table.known)
-    if missing and assessment.labels:
-        yield (
-            f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these rows "
-            "out, and other figures infer them from other groups."
-        )
 
 
 def _on_calibration(assessment: Assessment) -> Iterator[str]:
@@ -304,6 +289,15 @@ def todo_after(assessment: Assessment) -> Iterator[str]:
 def audit_of(assessment: Assessment) -> Audit:
     """Return the audit of decisions about two classes, with the labels and scores there are."""
     options, table = assessment.options, assessment.table
+    direction = table.direction
+    warnings = [*table.warnings]
+    if not (assessment.labels or assessment.of_decisions):
+        warnings.append(
+            "There are no labels. Figures that need labels assume that the scores are right: if "
+            "they are not, these figures are wrong, and nothing here would show it."
+        )
+    # Looked at first where it was said what is good for a person.
+    is_said = direction.favourable is not None
     return Audit(
         options,
         len(table),
@@ -312,24 +306,17 @@ def audit_of(assessment: Assessment) -> Audit:
         list(basis_of(assessment)),
         list(_sections(assessment)),
         _data(assessment),
-        warning=" ".join([*table.warnings, *warning_of(assessment)]),
+        warning=" ".join(warnings),
         notes=[*table.notes, *notes_on(assessment)],
         pictures=pictures(assessment),
         sure=list(sure_of(assessment)),
         unseen=list(unseen_of(assessment)),
         todo=list(todo_after(assessment)),
-        headlines=_headlines(table.direction),
+        headlines=[direction.rate_names[direction.wrongly_refused]] if is_said else [],
         audited=table.read_as,
-        rates="" if assessment.of_decisions else table.direction.rates_explained,
+        rates="" if assessment.of_decisions else direction.rates_explained,
         label_names=table.labels,
     )
-
-
-def _headlines(direction: Direction) -> list[str]:
-    """Return the measures that are looked at first, where it was said what is good for a person."""
-    if direction.favourable is None:
-        return []
-    return [direction.rate_names[direction.wrongly_refused]]
 
 
 def findings_of(assessment: Assessment) -> list[Finding]:
@@ -375,9 +362,9 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
     kind = kind_of_labels(assessment.labels, len(assessment.table))
     for gap in assessment.gaps:
-        needs = _needs(gap, kind)
-        found, *pairs = gap.conclude(needs=needs, unless=tipping_clause(gap.tipping))
-        yield found
+        found, *pairs = gap.conclude(unless=tipping_clause(gap.tipping))
+        needs = filter(None, [found.needs, needed_in_words(gap.needed, kind)])
+        yield replace(found, needs="; ".join(needs))
         if not gap.assumed:
             yield from pairs
     if assessment.of_decisions:
@@ -389,14 +376,6 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
             for metric, name in assessment.table.direction.rate_names.items():
                 if metric != NEEDS_NO_LABELS:
                     yield replace(unknown, attribute=attribute, measure=name)
-
-
-def _needs(gap: Gap, kind: str) -> str:
-    """Return what would settle a gap, and who keeps it open; or why it is not measured."""
-    if gap.verdict == findings.NOT_MEASURED:
-        return gap.asked.needs
-    few = findings.too_few_of(gap.few) if gap.verdict == findings.OPEN else ""
-    return "; ".join(filter(None, [few, needed_in_words(gap.needed, kind)]))
 
 
 def _constraint_findings(constrained: Row, direction: Direction) -> Iterator[Finding]:

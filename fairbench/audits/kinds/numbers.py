@@ -178,6 +178,22 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     needs = dict.fromkeys(finding.needs for finding in findings if finding.verdict != NOT_MEASURED)
     notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
     errors = ["mae", COVERAGE] if options.bounds else ["mae"]
+    gaps = table_of(
+        findings,
+        [
+            ("attribute", Column("groups")),
+            ("measure", Column("gap in")),
+            ("value", Column("size", "number")),
+            ("interval", Column("95 % interval", "interval")),
+            ("bound", Column("matters from", "number", left_out=1)),
+            (lambda gap: TableCell(gap.verdict, mark=gap.verdict), Column("verdict")),
+        ],
+        caption=(
+            "size: the largest difference between two groups; residual: by how much a target "
+            "exceeds its prediction, so that above 0 too little is predicted; MAE: the mean of the "
+            "residuals' sizes"
+        ),
+    )
     return Audit(
         options,
         len(data),
@@ -185,7 +201,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         findings,
         list(_basis(options, data, len(frame) - len(data))),
         [
-            Section("Gaps between groups", [_gaps(findings)]),
+            Section("Gaps between groups", [gaps]),
             Section("Errors by group", [_errors(metrics, name, options) for name in errors]),
             *(
                 Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
@@ -229,26 +245,6 @@ def _difference_that_matters(options: Options, data: Labelled) -> str:
     return (
         f"A difference under {number(options.epsilon * unit_of(data))} makes no practical "
         f"difference: epsilon={options.epsilon:g} of the standard deviation of '{options.target}'."
-    )
-
-
-def _gaps(findings: Sequence[Finding]) -> Table:
-    """Return the table of gaps in each mean."""
-    return table_of(
-        findings,
-        [
-            ("attribute", Column("groups")),
-            ("measure", Column("gap in")),
-            ("value", Column("size", "number")),
-            ("interval", Column("95 % interval", "interval")),
-            ("bound", Column("matters from", "number", left_out=1)),
-            (lambda gap: TableCell(gap.verdict, mark=gap.verdict), Column("verdict")),
-        ],
-        caption=(
-            "size: the largest difference between two groups; residual: by how much a target "
-            "exceeds its prediction, so that above 0 too little is predicted; MAE: the mean of the "
-            "residuals' sizes"
-        ),
     )
 
 

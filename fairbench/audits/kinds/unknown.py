@@ -85,18 +85,16 @@ def bounded_gap(
     compared = ends.bounded_groups
     few = [name for group, name in enumerate(names) if group not in compared]
     names, ends = [names[group] for group in compared], ends.take(compared)
-    measure = Measure(template, names)
-    bounds = _NO_BOUNDS
-    if len(names) > 1:
-        bounds = gap_bounds(ends)
-        measure = Measure(
-            template,
-            names,
-            lambda level: GapInterval(*partial.gap_size(ends, level)),
-            estimate=(np.nan, *bounds["interval"]),
-            few=few,
-            may_be_small=not few,
-        )
+    are_compared = len(names) > 1
+    bounds = gap_bounds(ends) if are_compared else _NO_BOUNDS
+    measure = Measure(
+        template,
+        names,
+        (lambda level: GapInterval(*partial.gap_size(ends, level))) if are_compared else None,
+        estimate=(np.nan, *bounds["interval"]),
+        few=few,
+        may_be_small=not few,
+    )
     finding = measure.answered(risk).conclude()[0]
     verdict = finding.verdict
     if verdict == OPEN and not few:
@@ -110,9 +108,16 @@ def bounded_gap(
     return finding, {**row, "verdict": verdict}
 
 
-def _not_measured(name: str, options: Options) -> Finding:
-    """Return the finding of a gap that is not measured; `name` is that of its rate."""
-    return Finding(GAP, "", name, NOT_MEASURED, bound=options.epsilon, needs=TOO_FEW)
+def _asked(
+    table: AuditTable, options: Options, scope: str, attribute: str = ""
+) -> dict[str, Finding]:
+    """Return, for each gap, the finding that it is not measured, and why."""
+    fixed = table.fixed
+    asked = Finding(GAP, attribute, "", NOT_MEASURED, bound=options.epsilon, scope=scope)
+    return {
+        metric: replace(asked, measure=name, needs=fixed.get(metric, TOO_FEW))
+        for metric, name in table.direction.rate_names.items()
+    }
 
 
 def _verdict(name: str) -> Callable[[Row], TableCell]:
@@ -194,14 +199,9 @@ def bound_everyone(
         labels = SelectedLabels.of(
             table.label, table.prediction, codes, len(names), selected=selected, score=table.score
         )
-        for metric in RATE_OF:
-            template = replace(
-                _not_measured(table.direction.rate_names[metric], options),
-                attribute=attribute,
-                scope=EVERYONE,
-            )
+        for metric, template in _asked(table, options, EVERYONE, attribute).items():
             if metric in fixed:
-                findings.append(replace(template, needs=fixed[metric]))
+                findings.append(template)
                 continue
             finding, row = _gap(template, RATE_OF[metric], names, labels, options, risk)
             findings.append(finding)
@@ -333,13 +333,12 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     risk = ErrorBudget(len(RATE_OF)).risk
     findings = []
     gaps = []
-    for metric, rate in RATE_OF.items():
-        name = table.direction.rate_names[metric]
-        template = replace(_not_measured(name, options), scope=WHOEVER)
-        if metric in table.fixed:
-            findings.append(replace(template, needs=table.fixed[metric]))
+    fixed = table.fixed
+    for metric, template in _asked(table, options, WHOEVER).items():
+        if metric in fixed:
+            findings.append(template)
             continue
-        finding, gap = bounded_gap(template, names, ends[rate], risk)
+        finding, gap = bounded_gap(template, names, ends[RATE_OF[metric]], risk)
         findings.append(finding)
         gaps.append(gap)
     every_rate = pd.concat(rates, ignore_index=True)

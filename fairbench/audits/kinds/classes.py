@@ -87,7 +87,18 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     if options.group:
         file = options.path.name
         labels, cells = read_groups(frame, file, options.group, options.reference)
-    _check_labels(scores, cells, options)
+    score = f"'{options.score}'" if options.score else "the score of the predicted class"
+    check_labels_at_random(
+        options.path.name,
+        scores.target != UNKNOWN,
+        cells,
+        advice=(
+            "Label rows that are chosen at random. If they were chosen by predicted class, name "
+            "the column of predicted classes in group=, too"
+        ),
+        classes=Classes(scores.prediction, [f"predicted '{name}'" for name in scores.classes]),
+        values={score: scores.confidence},
+    )
     costs = read_costs(options.cost, scores.classes) if options.cost else None
     found = findings_of(scores, labels, options)
     parts_of = partial(
@@ -182,22 +193,6 @@ def _compare_accuracies(
         value, lower, upper = rates.at(int(rates.value.argmin()))
         lowest = replace(lowest, verdict=findings.LARGE, value=value, lower=lower, upper=upper)
     return [*found, lowest]
-
-
-def _check_labels(scores: MulticlassScores, cells: pd.Series, options: Options) -> None:
-    """Refuse labels that were surely not given to rows chosen at random within groups."""
-    score = f"'{options.score}'" if options.score else "the score of the predicted class"
-    check_labels_at_random(
-        options.path.name,
-        scores.target != UNKNOWN,
-        cells,
-        advice=(
-            "Label rows that are chosen at random. If they were chosen by predicted class, name "
-            "the column of predicted classes in group=, too"
-        ),
-        classes=Classes(scores.prediction, [f"predicted '{name}'" for name in scores.classes]),
-        values={score: scores.confidence},
-    )
 
 
 def _all_rows(scores: MulticlassScores) -> pd.Series:

@@ -288,6 +288,7 @@ def _template_values(findings: Sequence[Finding], brief: bool) -> dict[str, str]
         bound = f"{100 * first.bound:.3g} percentage points"
     size = number(abs(first.value))
     ends = interval(*first.interval)
+    nearest, farthest = sorted(map(abs, first.interval))
     between = f"{size}, 95 % interval {ends}" if ends else size
     with_groups = [finding for finding in findings if finding.groups]
     names = [finding.groups[0] for finding in with_groups]
@@ -311,7 +312,7 @@ def _template_values(findings: Sequence[Finding], brief: bool) -> dict[str, str]
         # The value, its interval, and its values before.
         "size": size,
         "ends": ends,
-        "ends_of_size": interval(*sorted(map(abs, first.interval))),
+        "ends_of_size": interval(nearest, farthest),
         "between": between,
         "difference": _difference(first, between),
         "measured": f" ({number(first.value)}, 95 % interval {ends})" if ends else "",

@@ -321,7 +321,8 @@ def read_audit_table(
                 f"labels are {quoted(negative, 30)} and {quoted(positive, 30)}; "
                 f"{which_foretold(score, label, direction.names, options.score)}"
             )
-    groups, cells = {}, pd.Series(pd.Categorical(["everyone"] * len(frame)))
+    groups: Mapping[str, pd.Series] = {}
+    cells = pd.Series(pd.Categorical(["everyone"] * len(frame)))
     if not options.proxy:
         groups, cells = read_groups(frame, file, options.group, options.reference, many=many)
     times = columns.times_of(frame)

@@ -19,7 +19,8 @@ from benchmarks.measure import exact_interval, show
 from benchmarks.statements.simulate import EPSILON
 from benchmarks.statements.two_classes import Cell, People, Rows, several
 from fairbench.audits.assessment import rows_of
-from fairbench.audits.gaps import RATE_OF, Bounds, Gap, gaps_of
+from fairbench.audits.direction import RATE_OF
+from fairbench.audits.gaps import Bounds, Gap, gaps_of
 from fairbench.audits.labels_needed import ALIKE, with_needed
 from fairbench.evaluation.evaluator import Evaluator
 from fairbench.evaluation.findings import LARGE, SMALL, ErrorBudget

@@ -27,7 +27,7 @@ from benchmarks.coverage.labels import (
 from benchmarks.coverage.simulate import Sample
 from benchmarks.measure import show
 from fairbench.audits.assessment import ALARMS
-from fairbench.audits.gaps import RATE_OF
+from fairbench.audits.direction import RATE_OF
 from fairbench.core.arrays import Floats, Mask
 from fairbench.evaluation.findings import ErrorBudget
 from fairbench.inference.few_labels.calibration import calibration_p_values

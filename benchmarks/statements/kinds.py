@@ -23,8 +23,9 @@ from benchmarks.statements.two_classes import (
     names,
     parts,
 )
-from fairbench.audits.gaps import RATE_NAMES, RATE_OF, Gap
-from fairbench.audits.kinds import classes, numbers, ranking, survival, unknown
+from fairbench.audits.direction import RATE_NAMES, RATE_OF
+from fairbench.audits.gaps import Gap
+from fairbench.audits.kinds import classes, numbers, unknown
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_frame
 from fairbench.core.arrays import Floats
@@ -430,7 +431,7 @@ class Ranked:
 
     def truth(self) -> Truth:
         """Return what groups get of the places over their shares: 1 of all where they are alike."""
-        first = ranking.first_places(self.top, of_each=self.lists > 1)
+        first = numbers.first_places(self.top, of_each=self.lists > 1)
         kinds = {f"the {first}": "top", "the exposure": "exposure"}
         groups = len(self.shares)
         values: dict[Question, Mapping[str, float]] = {}
@@ -464,9 +465,9 @@ def drawn_ranking(people: Ranked, generator: np.random.Generator) -> Sample:
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         single = pd.Series(by_size(group, names(groups)))
         lists = of if people.lists > 1 else None
-        first = ranking.first_places(people.top, of_each=people.lists > 1)
+        first = numbers.first_places(people.top, of_each=people.lists > 1)
         shares = shares_of_places(score, {"sex": single}, lists, people.top)
-        return ranking.findings_of(shares, first), []
+        return numbers.places_findings(shares, first), []
 
     def frame() -> pd.DataFrame:
         lists = [f"L{which}" for which in of]
@@ -546,8 +547,8 @@ class Observed:
         """Return concordances, of large samples, and Brier scores."""
         pairs = list(zip(self.noise.tolist(), self.observed.tolist(), strict=True))
         columns = {
-            survival.CONCORDANCE: [_concordance(*pair) for pair in pairs],
-            survival.BRIER: [_brier(noise) for noise, _ in pairs],
+            numbers.CONCORDANCE: [_concordance(*pair) for pair in pairs],
+            numbers.BRIER: [_brier(noise) for noise, _ in pairs],
         }
         values: dict[Question, Mapping[str, float]] = {
             (GAP, "sex", measure, ""): by_name(column) for measure, column in columns.items()
@@ -571,8 +572,8 @@ def _concordance(noise: float, observed: float) -> float:
     generator, shares = np.random.default_rng(5), []
     for _ in range(_SAMPLES):
         time, end, risk = times(np.full(_LARGE, noise), np.full(_LARGE, observed), generator)
-        rows = survival.Survival(np.minimum(time, end), time <= end, risk)
-        shares.append(survival.concordance(rows)[0])
+        rows = numbers.Survival(np.minimum(time, end), time <= end, risk)
+        shares.append(numbers.concordance(rows)[0])
     return float(np.mean(shares))
 
 
@@ -602,7 +603,7 @@ def drawn_survival(people: Observed, generator: np.random.Generator) -> Sample:
     )
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        return survival.audit_survival(options, table).findings, []
+        return numbers.audit_survival(options, table).findings, []
 
     return Sample(options, findings, lambda: table)
 

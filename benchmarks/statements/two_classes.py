@@ -15,9 +15,9 @@ from scipy import special
 
 from benchmarks.statements.simulate import EPSILON, PART, Population, Question, Sample, Truth
 from fairbench.audits.assessment import assess
-from fairbench.audits.direction import Direction
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Gap
-from fairbench.audits.kinds import binary, many_groups, pair, unknown
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF, Direction
+from fairbench.audits.gaps import Gap
+from fairbench.audits.kinds import binary, unknown
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.core.arrays import Floats
@@ -609,7 +609,7 @@ def compared(drawing: Drawing, generator: np.random.Generator) -> Sample:
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
         first, second = rows.table(), rows.table(score=rows.other)
-        return pair.compare_tables(first, second, options), []
+        return binary.compare_tables(first, second, options), []
 
     return Sample(options, findings, rows.frame)
 
@@ -619,7 +619,7 @@ def of_many(drawing: Drawing, generator: np.random.Generator) -> Sample:
     rows, options, _ = drawing.draw(generator)
 
     def findings() -> tuple[Sequence[Finding], Sequence[Gap]]:
-        return many_groups.audit_many(rows.table(many=True), options).findings, []
+        return unknown.audit_many(rows.table(many=True), options).findings, []
 
     return Sample(options, findings, rows.frame)
 

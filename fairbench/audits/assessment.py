@@ -6,7 +6,7 @@ Begin with :func:`assess`, which computes all of it from a table of predictions.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from itertools import product
@@ -14,20 +14,34 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Bounds, Gap, gaps_of, with_tipping
+from fairbench.audits import question
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
+from fairbench.audits.gaps import (
+    Bounds,
+    Gap,
+    StandardisedGap,
+    asked_within,
+    gaps_of,
+    metrics_of_decisions,
+    standardised_gaps,
+    with_tipping,
+    within_metrics,
+)
 from fairbench.audits.labels_needed import with_needed
-from fairbench.audits.question import GatedOptions, Options
+from fairbench.audits.question import CONSTRAINED, GatedOptions, Options, constraint_of
 from fairbench.audits.table import AuditTable
-from fairbench.audits.thresholds import Thresholds, other_thresholds
-from fairbench.audits.within import StandardisedGap, asked_within, standardised_gaps, within_metrics
-from fairbench.core.arrays import rng
+from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.data.columns import tally
+from fairbench.data.groups import codes_of
+from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import (
     LARGE_ENOUGH,
     GroupScores,
     Row,
+    ScoredRows,
     group_calibrations,
     impact_ratios_of,
     is_given_reference,
@@ -35,19 +49,7 @@ from fairbench.evaluation.by_group import (
     score_distributions,
 )
 from fairbench.evaluation.evaluator import Evaluator
-from fairbench.evaluation.findings import (
-    ERROR_RATE,
-    EXCESS,
-    NAN,
-    NOT_MEASURED,
-    OPEN,
-    QUESTION_RATE,
-    RATIO,
-    ErrorBudget,
-    Finding,
-    answer_difference,
-    side_of,
-)
+from fairbench.evaluation.findings import ErrorBudget, Finding
 from fairbench.evaluation.groups import GroupCounts
 from fairbench.evaluation.some_labels import SomeLabels
 from fairbench.inference.few_labels.calibration import SIGNED, calibration_p_values
@@ -57,11 +59,16 @@ from fairbench.inference.few_labels.pool import (
     population_draws,
     union,
 )
-from fairbench.inference.gaps import FOUR_FIFTHS
+from fairbench.inference.gaps import FOUR_FIFTHS, GroupLimits, largest_gap, smallest_ratio
+from fairbench.inference.partial import size_bounds
 from fairbench.inference.posterior import DIRICHLET
 from fairbench.inference.rates import Limits
-from fairbench.inference.survey import needs_no_label
-from fairbench.metrics.registry import BINARY, metrics_of
+from fairbench.metrics.registry import (
+    accuracy,
+    false_negative_rate,
+    false_positive_rate,
+    selection_rate,
+)
 
 ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
 
@@ -133,10 +140,10 @@ def excess_findings(found: Sequence[Row], risk: float) -> Iterator[Finding]:
             return Limits(row["excess"], *row["at"](level))
 
         yield Finding(
-            EXCESS,
+            findings.EXCESS,
             row["attribute"],
             "mean score less share of label 1",
-            answer_difference(limits, 0.0, risk) if measured else NOT_MEASURED,
+            findings.answer_difference(limits, 0.0, risk) if measured else findings.NOT_MEASURED,
             (row["group"],),
             value=row["excess"],
             lower=row["lower"],
@@ -202,12 +209,12 @@ def impact_findings(
     for ratio, judged in zip(ratios, wider, strict=True):
         if is_given_reference(ratio):
             continue
-        verdict = side_of(judged["lower"], judged["upper"], FOUR_FIFTHS, low_is_bad=True)
-        if verdict == OPEN and np.isnan(ratio["ratio"]):
-            verdict = NOT_MEASURED
+        verdict = findings.side_of(judged["lower"], judged["upper"], FOUR_FIFTHS, low_is_bad=True)
+        if verdict == findings.OPEN and np.isnan(ratio["ratio"]):
+            verdict = findings.NOT_MEASURED
         of_large = ratio["attribute"] in with_small_groups and not ratio["given"]
         yield Finding(
-            RATIO,
+            findings.RATIO,
             ratio["attribute"],
             "impact ratio",
             verdict,
@@ -219,7 +226,7 @@ def impact_findings(
             n=ratio["rows"],
             scope=f"of the groups {LARGE_ENOUGH}" if of_large else "",
             decided=granted,
-            needs=f"nobody was {granted}" if verdict == NOT_MEASURED else "",
+            needs=f"nobody was {granted}" if verdict == findings.NOT_MEASURED else "",
         )
 
 
@@ -260,7 +267,8 @@ def with_supposed(
     follows = {
         gap: verdict
         for gap in gaps
-        if gap.verdict == OPEN and (verdict := _verdict(gap.supposed, epsilon)) != OPEN
+        if gap.verdict == findings.OPEN
+        and (verdict := _verdict(gap.supposed, epsilon)) != findings.OPEN
     }
 
     @cache
@@ -285,8 +293,8 @@ def with_supposed(
         """Return how far a verdict that follows for an open gap holds; None if none follows."""
         if gap not in follows:
             return None
-        less, weakest = next(failing(gap, LESS), (NAN, ""))
-        more, strongest = next(failing(gap, MORE), (NAN, ""))
+        less, weakest = next(failing(gap, LESS), (findings.NAN, ""))
+        more, strongest = next(failing(gap, MORE), (findings.NAN, ""))
         return {
             "follows": follows[gap],
             "less": less,
@@ -301,7 +309,240 @@ def with_supposed(
 def _verdict(gap: tuple[float, float, float], epsilon: float) -> str:
     """Return what the value and interval of a gap say of it by themselves."""
     _, lower, upper = gap
-    return side_of(max(0.0, lower, -upper), max(abs(lower), abs(upper)), epsilon)
+    return findings.side_of(*size_bounds(lower, upper), epsilon)
+
+
+# What other thresholds would decide: who is selected, who errs, and where a constraint holds.
+
+STEPS = 9  # thresholds that select 90, 80 ... 10 % of everyone
+_FINE = 100  # thresholds of a curve, which are the candidates for a constraint, too
+_SURVEYED = 20  # thresholds for weighted or clustered rows, which take longer to count
+CURVES = (selection_rate, false_positive_rate, false_negative_rate)
+_Estimate = tuple[float, float, float]  # a value with its interval
+_UNKNOWN: _Estimate = (findings.NAN, findings.NAN, findings.NAN)
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdCurves:
+    """Rates of the groups of one attribute at K thresholds.
+
+    Attributes
+    ----------
+    thresholds : (K,) the thresholds, ascending.
+    rates : name of a rate -> (K, G) its values, with the interval of each by itself.
+    """
+
+    attribute: str
+    groups: Sequence[str]
+    thresholds: Floats
+    rates: Mapping[str, Limits]
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """What other thresholds would decide.
+
+    Attributes
+    ----------
+    curves : the rates of each attribute's groups at many thresholds.
+    table : a row for each attribute and threshold, with the columns ``selected``, the share of
+        everyone; ``ratio``, the smallest selection rate of a group over the largest; ``gap``, the
+        largest difference of two selection rates; both with ``_lower`` and ``_upper``; and
+        ``current``, whether decisions are made by this threshold today.
+    constrained : the threshold that a constraint asks for, if there is one; see
+        :func:`constrained_threshold`.
+    """
+
+    curves: Sequence[ThresholdCurves] = ()
+    table: pd.DataFrame = field(default_factory=pd.DataFrame)
+    constrained: Row | None = None
+
+
+def other_thresholds(table: AuditTable, options: Options, risk: float) -> Thresholds:
+    """Return what other thresholds would decide; nothing without scores.
+
+    Parameters
+    ----------
+    risk : the error rate of the statement that a constraint holds, or does not hold.
+
+    Raises
+    ------
+    UserError : a constraint that needs what the table does not have.
+    """
+    if table.score is None or not options.group:
+        if options.constraint:
+            raise UserError("constraint= looks for a threshold of scores: name score= and group=")
+        return Thresholds()
+    label = table.label if len(table.known) == len(table) else None
+    low_is_selected = table.direction.good == 0
+    rows = ScoredRows(table.score, label, table.design, low_is_selected=low_is_selected)
+    n_fine = _FINE if rows.design is None else _SURVEYED
+    fine = np.unique(np.quantile(rows.score, np.linspace(0, 1, n_fine + 1), method="nearest"))
+    deciles = np.arange(1, STEPS + 1) / 10
+    steps = np.unique(np.quantile(rows.score, deciles, method="nearest"))
+    current = np.array([] if options.prediction else [options.threshold])
+    steps = np.union1d(steps, current)
+    thresholds = np.union1d(fine, steps)
+    groups = {name: table.groups[name] for name in options.group}
+    curves: list[ThresholdCurves] = []
+    tables = [pd.DataFrame()]
+    for attribute, labels in groups.items():
+        codes, names = codes_of(labels)
+        curve_rates = CURVES[:1] if label is None else CURVES
+        limits = rows.limits(curve_rates, codes, thresholds)
+        rates = {rate.name: of_rate for rate, of_rate in zip(curve_rates, limits, strict=True)}
+        pointwise = {name: of_rate.pointwise for name, of_rate in rates.items()}
+        curves.append(ThresholdCurves(attribute, names, thresholds, pointwise))
+        if len(names) > 1:
+            selected = rates[selection_rate.name]
+            size = np.bincount(codes, None if rows.design is None else rows.design.weight)
+            compared = _large_enough(selected, codes)
+            columns = {
+                "attribute": attribute,
+                "threshold": thresholds,
+                "selected": selected.pointwise.value @ (size / size.sum()),
+                **_columns("ratio", smallest_ratio(compared)),
+                **_columns("gap", largest_gap(compared)),
+                "current": np.isin(thresholds, current),
+            }
+            tables.append(pd.DataFrame(columns)[np.isin(thresholds, steps)])
+    constrained = None
+    if options.constraint:
+        constrained = constrained_threshold(rows, groups, fine, options, risk)
+    return Thresholds(curves, pd.concat(tables, ignore_index=True), constrained)
+
+
+def _columns(name: str, limits: Limits) -> dict[str, Floats]:
+    """Return an estimate and both its limits as columns."""
+    return {name: limits.value, f"{name}_lower": limits.lower, f"{name}_upper": limits.upper}
+
+
+def _large_enough(rates: GroupLimits, codes: NDArray[np.intp]) -> GroupLimits:
+    """Return the limits of the groups that have enough rows to be compared."""
+    return rates.take(may_be_compared_with(np.bincount(codes)))
+
+
+def constrained_threshold(
+    rows: ScoredRows, groups: Mapping[str, pd.Series], fine: Floats, options: Options, risk: float
+) -> Row:
+    """Choose the threshold nearest to today's on half of the rows, and judge it on the others.
+
+    Returns
+    -------
+    constraint and bound : what is asked for.
+    rows : how many rows the threshold is chosen on, and how many others it is judged on.
+    threshold : the one nearest to today's that meets the constraint among the groups of every
+        attribute, on the rows it is chosen on; NaN if none does.
+    changed : the share of the other rows whose decision differs from today's.
+    accuracy, accuracy_before : the accuracy on the other rows at this threshold and at today's,
+        with intervals; NaN without labels.
+    judged : for each attribute, whether its groups meet the constraint on the other rows; see
+        :func:`_judge`.
+    """
+    name, bound = constraint_of(options.constraint)
+    today = options.threshold
+    if CONSTRAINED[name] is not selection_rate and rows.label is None:
+        raise UserError(f"constraint={options.constraint} needs a label in every row")
+    half = _half(rows, options.seed)
+    choosing, others = rows.subset(half), rows.subset(~half)
+    candidates = np.union1d(fine, [today])
+    values = {
+        attribute: _measured(name, choosing, labels[half], candidates, few=False).value
+        for attribute, labels in groups.items()
+    }
+    # NaN meets no constraint.
+    each = (of >= bound if name == question.RATIO else of <= bound for of in values.values())
+    meets = np.all([*each], axis=0)
+    nearest = int(np.where(meets, np.abs(candidates - today), np.inf).argmin())
+    threshold = float(candidates[nearest]) if meets.any() else findings.NAN
+    changed, accuracies, judged = findings.NAN, (_UNKNOWN, _UNKNOWN), []
+    if meets.any():
+        thresholds = np.array([threshold, today])
+        changed = float(((others.score > threshold) != (others.score > today)).mean())
+        judged = [
+            {
+                "attribute": attribute,
+                "chosen": float(values[attribute][nearest]),
+                **_judge(name, bound, others, labels[~half], thresholds, risk),
+            }
+            for attribute, labels in groups.items()
+        ]
+        if others.label is not None:
+            everyone = np.zeros(len(others.score), np.intp)
+            (limits,) = others.limits([accuracy], everyone, thresholds)
+            of_everyone = limits.pointwise.take(0)
+            accuracies = of_everyone.at(0), of_everyone.at(1)
+    return {
+        "constraint": name,
+        "bound": bound,
+        "rows": (int(half.sum()), int((~half).sum())),
+        "threshold": threshold,
+        "changed": changed,
+        **dict(zip(("accuracy", "accuracy_before"), accuracies, strict=True)),
+        "judged": judged,
+    }
+
+
+def _measured(
+    name: str,
+    rows: ScoredRows,
+    labels: pd.Series,
+    thresholds: Floats,
+    *,
+    level: float = findings.LEVEL,
+    few: bool = True,
+) -> Limits:
+    """Return the ratio or gap of some rows' groups at thresholds (K,), with its limits.
+
+    Parameters
+    ----------
+    name : the constraint: a smallest ratio, or a largest gap in a rate.
+    few : whether groups of few rows count; they say too little to choose by.
+    """
+    codes, _ = codes_of(labels)
+    (limits,) = rows.limits([CONSTRAINED[name]], codes, thresholds, level=level)
+    if not few:
+        limits = _large_enough(limits, codes)
+    return smallest_ratio(limits) if name == question.RATIO else largest_gap(limits)
+
+
+def _judge(
+    name: str,
+    bound: float,
+    rows: ScoredRows,
+    labels: pd.Series,
+    thresholds: Floats,
+    risk: float,
+) -> Row:
+    """Return whether an attribute's groups meet a constraint, in rows that did not choose it.
+
+    Returns
+    -------
+    value, lower and upper, that on these rows with its 95 % interval; before, the value there at
+    today's threshold; and holds: True or False where the rows settle it at the error rate `risk`,
+    otherwise None.
+
+    Parameters
+    ----------
+    thresholds : the one that was chosen, and today's.
+    """
+    limits = _measured(name, rows, labels, thresholds)
+    _, least, most = _measured(name, rows, labels, thresholds, level=1 - risk).at(0)
+    side = findings.side_of(least, most, bound, low_is_bad=name == question.RATIO)
+    holds = {findings.SMALL: True, findings.LARGE: False}.get(side)
+    if holds and len(codes_of(labels)[1]) < len(labels.cat.categories):
+        holds = None  # people of a group of whom these rows have none may differ
+    value = dict(zip(("value", "lower", "upper"), limits.at(0), strict=True))
+    return {**value, "before": float(limits.value[1]), "holds": holds}
+
+
+def _half(rows: ScoredRows, seed: int) -> NDArray[np.bool_]:
+    """Return a random half of the rows; those of one cluster stay together."""
+    generator = rng(seed, "constraint")
+    if rows.design is None:
+        return generator.permutation(len(rows.score)) < len(rows.score) / 2
+    half: NDArray[np.bool_] = generator.permutation(rows.design.units) < rows.design.units / 2
+    return half[rows.design.unit]
 
 
 # Everything an audit computes from a table of predictions.
@@ -386,8 +627,13 @@ def assess(
     fixed = table.fixed
     metrics_within = asked_within(table, [name for name in gap_metrics if name not in fixed])
     questions = len(counts) * len(gap_metrics) + len(options.group) * len(metrics_within) + others
-    budget = _budget(table, options, questions)
-    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, budget)
+    if options.constraint:
+        questions += len(options.group)
+    # An audit that also asks how rows are to be labelled, or whether conditions hold, leaves a part
+    # of the error rate to that question.
+    has_question = table.sampling is not None or isinstance(options, GatedOptions)
+    rate = findings.ERROR_RATE - findings.QUESTION_RATE * has_question
+    bounds = Bounds(options.epsilon, evaluator.minimum_group_size, ErrorBudget(questions, rate))
     gaps = gaps_of(
         counts,
         bounds,
@@ -403,6 +649,7 @@ def assess(
         for gap in gaps
     ]
     metrics_if_alike = None
+    scores: Sequence[GroupScores] = []
     if not only_findings:
         metrics_if_alike, gaps = _with_robustness(
             gaps, table, rows, counts, evaluator, bounds, seed
@@ -410,6 +657,9 @@ def assess(
         if metrics_within:
             within = within_metrics(table, options, evaluator)
             metrics = pd.concat([metrics, within], ignore_index=True)
+        if table.score is not None:
+            groups = {name: table.groups[name] for name in options.group}
+            scores = score_distributions(table.score, groups, table.design)
     needs_thresholds = options.constraint or not only_findings
     compared_attributes = () if only_findings else options.group
     return Assessment(
@@ -427,7 +677,7 @@ def assess(
         thresholds=(
             other_thresholds(table, options, bounds.risk) if needs_thresholds else Thresholds()
         ),
-        scores=[] if only_findings else _score_distributions(table, options),
+        scores=scores,
         within=standardised_gaps(table, options, bounds, metrics_within),
     )
 
@@ -450,7 +700,9 @@ def _with_robustness(
     """
     basis = Basis.of(table)
     metrics_if_alike = None
-    completion = _calibrated_alike(rows, basis, evaluator, seed)
+    completion = None
+    if basis is Basis.SOME_LABELS and evaluator.interval != DIRICHLET:
+        completion = rows.completion(seed, SIGNED).calibrated
     if completion is not None:
         metrics_if_alike, counts_if_alike = rows.evaluate(
             evaluator, seed, Completion(completion.counts, completion)
@@ -461,26 +713,6 @@ def _with_robustness(
     if not (basis is Basis.DECISIONS or table.design or table.sampling or is_posterior):
         gaps = with_needed(gaps, rows, counts, bounds, seed)
     return metrics_if_alike, gaps
-
-
-def _score_distributions(table: AuditTable, options: Options) -> list[GroupScores]:
-    """Return how the scores of each attribute's groups are distributed; nothing without scores."""
-    if table.score is None:
-        return []
-    groups = {name: table.groups[name] for name in options.group}
-    return score_distributions(table.score, groups, table.design)
-
-
-def _budget(table: AuditTable, options: Options, questions: int) -> ErrorBudget:
-    """Return the error budget of so many questions, and of a constraint on each attribute.
-
-    An audit that also asks how rows are to be labelled, or whether conditions hold, leaves a part
-    of the error rate to that question.
-    """
-    if options.constraint:
-        questions += len(options.group)
-    has_question = table.sampling is not None or isinstance(options, GatedOptions)
-    return ErrorBudget(questions, ERROR_RATE - QUESTION_RATE if has_question else ERROR_RATE)
 
 
 class Basis(Enum):
@@ -508,45 +740,21 @@ def _evaluate(
     intervals are the papers', which need a label in every row. What needs no label is counted where
     there are none, as if all decisions were right.
     """
-    if basis is Basis.DECISIONS:
-        metrics, decided = _evaluate_decisions(rows, evaluator, seed, counts_alone=counts_alone)
-        return metrics, decided, decided
     completion = None
     if basis is Basis.SCORES or (basis is Basis.SOME_LABELS and evaluator.interval == DIRICHLET):
         completion = rows.completion(seed)
-    metrics, counts = rows.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
-    if basis is not Basis.SCORES or evaluator.interval == DIRICHLET:
-        return metrics, counts, counts
-    counted, decided = _evaluate_decisions(rows, evaluator, seed, counts_alone=counts_alone)
-    completed = metrics[~metrics["metric"].isin(_of_decisions())]
-    return pd.concat([counted, completed], ignore_index=True), counts, decided
-
-
-def _evaluate_decisions(
-    rows: SomeLabels, evaluator: Evaluator, seed: int, *, counts_alone: bool
-) -> tuple[pd.DataFrame, list[GroupCounts]]:
-    """Return what is known without labels: the metrics of decisions, and counts that have them."""
+    if basis is not Basis.DECISIONS:
+        metrics, counts = rows.evaluate(evaluator, seed, completion, counts_alone=counts_alone)
+        if basis is not Basis.SCORES or evaluator.interval == DIRICHLET:
+            return metrics, counts, counts
     as_if_right = replace(rows, label=rows.prediction.astype(float))
-    metrics, counts = as_if_right.evaluate(evaluator, seed, counts_alone=counts_alone)
-    return metrics[metrics["metric"].isin(_of_decisions())].reset_index(drop=True), counts
-
-
-def _of_decisions() -> list[str]:
-    """Return the metrics that need no label."""
-    metrics = metrics_of(BINARY, "rate", "difference", "ratio", "widest").values()
-    return [metric.name for metric in metrics if all(map(needs_no_label, metric.rates))]
-
-
-def _calibrated_alike(
-    rows: SomeLabels, basis: Basis, evaluator: Evaluator, seed: int
-) -> CalibrationPosterior | None:
-    """Return labels completed as if all groups' scores were calibrated equally.
-
-    None if all rows or none have a label, or if intervals are those of the posterior.
-    """
-    if basis is not Basis.SOME_LABELS or evaluator.interval == DIRICHLET:
-        return None
-    return rows.completion(seed, SIGNED).calibrated
+    counted, decided = as_if_right.evaluate(evaluator, seed, counts_alone=counts_alone)
+    need_no_label = metrics_of_decisions()
+    counted = counted[counted["metric"].isin(need_no_label)].reset_index(drop=True)
+    if basis is Basis.DECISIONS:
+        return counted, decided, decided
+    completed = metrics[~metrics["metric"].isin(need_no_label)]
+    return pd.concat([counted, completed], ignore_index=True), counts, decided
 
 
 def check_design(table: AuditTable) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.audits.assessment import check_design, rows_of
-from fairbench.audits.gaps import RATE_NAMES
+from fairbench.audits.direction import RATE_NAMES
 from fairbench.audits.kinds import document_of, kind_of
 from fairbench.audits.question import GatedOptions, Options, options_with
 from fairbench.audits.table import AuditTable, read_audit_table, read_frame

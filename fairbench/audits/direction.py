@@ -9,7 +9,7 @@ says of its groups; from then on decisions have the names that their users give 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -17,14 +17,27 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
+from fairbench.audits.question import Options
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.text import count, number, quoted, shortened
 from fairbench.data.columns import tally
 from fairbench.data.groups import codes_of
-from fairbench.metrics.registry import label
+from fairbench.metrics.registry import BINARY, Rate, label, metrics_of
 
+NEEDS_NO_LABELS = "statistical_parity"  # decisions, and their gap, are known without any
+# The gaps that conclusions are drawn on, with the rate each is the gap of.
+RATE_OF: Mapping[str, Rate] = MappingProxyType(
+    {
+        name: metric.rates[0]
+        for name, metric in metrics_of(BINARY, "widest").items()
+        if metric.is_gap and len(metric.rates) == 1
+    }
+)
+# What the rate of each is called.
+RATE_NAMES: Mapping[str, str] = MappingProxyType(
+    {name: label(rate.name) for name, rate in RATE_OF.items()}
+)
 EQUAL_OPPORTUNITY, FALSE_POSITIVES = "equal_opportunity", "false_positive_rate_gap"
 PRECISION, ACCURACY = "predictive_parity", "accuracy_gap"
 SELECTED = "selected"  # what somebody is with a decision that has no name, for a good label
@@ -208,28 +221,17 @@ def sounds_adverse(text: str) -> bool:
     return any(word in _ADVERSE_WORDS or word.startswith(_ADVERSE_STEMS) for word in words)
 
 
-@dataclass(frozen=True)
-class Purpose:
-    """What decisions are for.
-
-    Attributes
-    ----------
-    hurts : whom an error hurts, where somebody is refused.
-    counts_granted : whether it matters who is granted at all, whatever the labels say.
-    """
-
-    hurts: str
-    counts_granted: bool = False
-
-
-PURPOSE_OF: Mapping[str, Purpose] = MappingProxyType(
+# What decisions are for -> whom an error hurts, where somebody is refused.
+HURTS: Mapping[str, str] = MappingProxyType(
     {
-        "lending": Purpose("somebody who would have paid back", counts_granted=True),
-        "hiring": Purpose("somebody who would have done well", counts_granted=True),
-        "care": Purpose("somebody who needs care"),
-        "justice": Purpose("somebody who would not have done what is feared"),
+        "lending": "somebody who would have paid back",
+        "hiring": "somebody who would have done well",
+        "care": "somebody who needs care",
+        "justice": "somebody who would not have done what is feared",
     }
 )
+# Where it matters who is granted at all, whatever the labels say.
+_COUNTS_GRANTED = ("lending", "hiring")
 
 
 def on_purpose(direction: Direction, purpose: str) -> Iterator[str]:
@@ -239,9 +241,9 @@ def on_purpose(direction: Direction, purpose: str) -> Iterator[str]:
     name = direction.rate_names[direction.wrongly_refused]
     hurt = f"somebody with '{direction.names[direction.good]}'"
     if purpose:
-        hurt = f"{PURPOSE_OF[purpose].hurts} ('{direction.names[direction.good]}')"
+        hurt = f"{HURTS[purpose]} ('{direction.names[direction.good]}')"
     on_granted = ""
-    if purpose and PURPOSE_OF[purpose].counts_granted:
+    if purpose in _COUNTS_GRANTED:
         on_granted = (
             f" In {purpose}, how often each group is {direction.granted} comes first as well."
         )
@@ -251,77 +253,79 @@ def on_purpose(direction: Direction, purpose: str) -> Iterator[str]:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Decided:
-    """What the rows of a table say of either reading, for the question which is right.
-
-    Attributes
-    ----------
-    file : what messages call the table.
-    groups : (n,) the groups of the first attribute; None without attributes.
-    predicted : (n,) decisions, 1 for label 1.
-    times : (n,) how often each row comes; once by default.
-    """
-
-    file: str
-    groups: pd.Series | None
-    predicted: NDArray[np.int64]
-    times: NDArray[np.int64] | None = None
-
-    def granted(self, label: int, word: str) -> str:
-        """Return how often decisions for a label are made, for the groups of the most and least."""
-        granted = self.predicted == label
-        everyone = f"{_percent(share_of(granted, self.times))} of the rows as {word}"
-        if self.groups is None:
-            return everyone
-        codes, names = codes_of(self.groups)
-        has_group = codes >= 0
-        times = self.times
-
-        def group_sizes(rows: NDArray[np.bool_]) -> NDArray[np.int64]:
-            times_of_rows = None if times is None else times[rows]
-            return tally(codes[rows], times_of_rows, least=len(names))
-
-        sizes, granted_sizes = group_sizes(has_group), group_sizes(has_group & granted)
-        total = len(granted) if times is None else times.sum()
-        is_large = sizes >= max(10, 0.02 * total)
-        shares = pd.Series(granted_sizes / np.maximum(sizes, 1), names)[is_large]
-        if len(shares) < 2:
-            return everyone
-        most, least = shares.idxmax(), shares.idxmin()
-        return (
-            f"{_percent(shares[most])} of {quoted(most, 20)[1:-1]} and "
-            f"{_percent(shares[least])} of {quoted(least, 20)[1:-1]} as {word}"
-        )
-
-
 def check_said(
-    direction: Direction, named: Sequence[str], rows: Decided, side: str, purpose: str = ""
+    direction: Direction,
+    options: Options,
+    groups: pd.Series | None,
+    predicted: NDArray[np.int64],
+    *,
+    times: NDArray[np.int64] | None = None,
+    side: str = "",
 ) -> None:
     """Ask which decision is good for a person, where the names of a file leave it open.
 
+    That is where a column or label 1 sounds adverse, or where decisions have names, or a purpose,
+    which takes one that is good.
+
     Parameters
     ----------
-    named : what the columns of scores, labels and decisions, and label 1, are called.
-    side : what a decision for label 1 is, such as ``PD above 0.5``; empty without scores.
-    purpose : what decisions are for, where that was said: it takes one that is good.
+    groups : (n,) the groups of the first attribute; None without attributes.
+    predicted : (n,) decisions, 1 for label 1.
+    times : (n,) how often each row comes; once by default.
+    side : what a decision for label 1 is; by default a score above the threshold.
 
     Raises
     ------
     UserError : it was not said; the message shows what either answer means for the rows.
     """
-    adverse = [name for name in named if sounds_adverse(name)]
-    if direction.favourable is not None or not (adverse or direction.decisions or purpose):
+    columns = (options.score, options.target, options.prediction, direction.names[1])
+    adverse = [name for name in columns if sounds_adverse(name)]
+    if direction.favourable is not None or not (adverse or direction.decisions or options.purpose):
         return
+    if not (side or options.prediction):
+        side = f"{options.score} above {options.threshold:g}"
     negative, positive = direction.names
     good = direction.decisions[0] if direction.decisions else "granted"
-    why = "decision= is given" if direction.decisions else f"the decisions are for {purpose}"
+    why = f"the decisions are for {options.purpose}"
     if adverse:
         why = f"{quoted(adverse[0], 30)} may be bad for a person"
+    elif direction.decisions:
+        why = "decision= is given"
+    of_negative, of_positive = (
+        _granted(groups, predicted == label, times, good) for label in (0, 1)
+    )
     raise UserError(
-        f"{rows.file}: {why}, and which label is good is not said. favourable={negative} reads "
-        f"{rows.granted(0, good)}; favourable={positive} turns it round: {rows.granted(1, good)}"
+        f"{options.path.name}: {why}, and which label is good is not said. favourable={negative} "
+        f"reads {of_negative}; favourable={positive} turns it round: {of_positive}"
         f"{f' ({side})' if side else ''}. Give the one that is right."
+    )
+
+
+def _granted(
+    groups: pd.Series | None,
+    granted: NDArray[np.bool_],
+    times: NDArray[np.int64] | None,
+    word: str,
+) -> str:
+    """Return how often decisions are the good one, for the groups of the most and least."""
+    everyone = f"{percent_of(share_of(granted, times))} of the rows as {word}"
+    if groups is None:
+        return everyone
+    codes, names = codes_of(groups)
+    has_group = codes >= 0
+    sizes, granted_sizes = (
+        tally(codes[rows], None if times is None else times[rows], least=len(names))
+        for rows in (has_group, has_group & granted)
+    )
+    total = len(granted) if times is None else times.sum()
+    is_large = sizes >= max(10, 0.02 * total)
+    shares = pd.Series(granted_sizes / np.maximum(sizes, 1), names)[is_large]
+    if len(shares) < 2:
+        return everyone
+    most, least = shares.idxmax(), shares.idxmin()
+    return (
+        f"{percent_of(shares[most])} of {quoted(most, 20)[1:-1]} and "
+        f"{percent_of(shares[least])} of {quoted(least, 20)[1:-1]} as {word}"
     )
 
 
@@ -367,21 +371,6 @@ def runs_against(score: Floats, label: Floats, times: NDArray[np.int64] | None =
     return bool(area + _SURE * error < 0.5)
 
 
-def check_runs_with(score: Floats, label: Floats, names: tuple[str, str], column: str) -> None:
-    """Ask which label a score foretells, where it is lower for label 1.
-
-    Raises
-    ------
-    UserError : the score is lower for label 1; the message shows what either answer means.
-    """
-    if runs_against(score, label):
-        negative, positive = names
-        raise UserError(
-            f"labels are {quoted(negative, 30)} and {quoted(positive, 30)}; "
-            f"{which_foretold(score, label, names, column)}"
-        )
-
-
 def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column: str) -> str:
     """Return the question which of two labels a score stands for, with both readings."""
     first, second = (shortened(name, 30) for name in names)
@@ -392,8 +381,8 @@ def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column:
     area, _ = score_area(score, label)
     as_second = as_first = ""
     if not np.isnan(area):
-        as_second = f" puts {_percent(area)} of pairs in the right order"
-        as_first = f" {_percent(1 - area)}"
+        as_second = f" puts {percent_of(area)} of pairs in the right order"
+        as_first = f" {percent_of(1 - area)}"
     return (
         f"it is unclear which of them '{shortened(column, 30)}' stands for. Its mean is "
         f"{second_mean} for '{second}' and {first_mean} for '{first}': "
@@ -429,7 +418,7 @@ def reading(
     who += f"'{decided}' says so" if decided else side
     if granted is not None:
         rows = count(len(granted) if times is None else times.sum())
-        who += f" ({_percent(share_of(granted, times))} of {rows} rows)"
+        who += f" ({percent_of(share_of(granted, times))} of {rows} rows)"
     foretells = f"'{score}' is read as {means} '{positive}'"
     if direction.favourable is None:
         start = f"{foretells}. " if score else ""
@@ -442,17 +431,7 @@ def reading(
     yield f"{foretells}, and a {good}. {who}." if score else f"A {good}. {who}."
 
 
-def on_extremes(direction: Direction, share: float, threshold: float) -> Iterator[str]:
-    """Yield what to say first of a threshold that grants, or refuses, hardly anybody."""
-    if not EXTREME <= share <= 1 - EXTREME:
-        yield (
-            f"At the threshold {threshold:g}, {_percent(share)} of the rows are "
-            f"{direction.granted}. If decisions are made at another threshold, name it by "
-            "threshold=."
-        )
-
-
-def _percent(share: float) -> str:
+def percent_of(share: float) -> str:
     """Return a share in percent; 0 % and 100 % are written only where the share is exactly that."""
     text = f"{100 * share:.1f}".removesuffix(".0")
     if text == "0" and share > 0:

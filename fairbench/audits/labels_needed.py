@@ -21,7 +21,8 @@ from functools import partial
 import numpy as np
 from scipy import special
 
-from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, RATE_OF, Bounds, Gap
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF
+from fairbench.audits.gaps import FEWEST_LABELS, Bounds, Gap
 from fairbench.audits.question import PlanOptions
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.text import count, two_digits

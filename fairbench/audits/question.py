@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -41,6 +41,11 @@ OF_SCORES = (*OF_TWO, CLASSES, RANKING, SURVIVAL)
 
 # What decisions are for; fairbench.audits.direction says whom their errors hurt.
 PURPOSES = ("lending", "hiring", "care", "justice")
+# Options that name columns, in the order in which these are read.
+_COLUMNS = (
+    *("target", "score_columns", "prediction", "labelled", "selected", "weight", "cluster", "id"),
+    *("event", "group", "proxy", "within", "bounds", "lists", "total", "rates"),
+)
 # Options whose column must not be that of the labels.
 _COMPARED = ("against", "prediction", "labelled", "selected", "weight")
 PROBABILITY, PERCENT, RATING = "probability", "percent", "rating"
@@ -335,35 +340,13 @@ class Options(JudgedOptions):
     )
 
     def __post_init__(self) -> None:
-        """Refuse options that no file could satisfy. The first fault in this order is reported."""
+        """Refuse options that no file could satisfy. The first fault is reported."""
         self._separate_bands()
-        self._check_columns()
-        self._check_exclusive()
-        self._check_target()
-        self._check_within()
-        self._check_constraint()
-        self._check_ranking()
-        if self.bounds and len(self.bounds) != 2:
-            raise UserError("bounds= names two columns: bounds=[LOWER,UPPER]")
-        self._check_threshold()
-        check_declared(self)
-
-    def _check_threshold(self) -> None:
-        """Refuse a threshold that scores cannot have, and a rating without one or with others."""
+        for fault in self._faults():
+            raise UserError(fault)
         if self.scale != RATING:
             check_share("threshold", self.threshold, zero=True)
-            return
-        others = [name for name in _NO_RATING if getattr(self, name)]
-        if others or not self.score:
-            raise UserError(
-                f"scale=rating is of scores and labels or groups alone: "
-                f"{f'leave {others[0]}= out' if others else 'name score='}"
-            )
-        if self.threshold == Options.threshold:
-            raise UserError(
-                "scale=rating: name the rating above which a decision is positive, such as "
-                "threshold=5"
-            )
+        check_declared(self)
 
     def _separate_bands(self) -> None:
         """Move the bands written in group= and within=, such as age:25,40,62, to `cuts`."""
@@ -377,86 +360,88 @@ class Options(JudgedOptions):
             if cut.rpartition(":")[0] not in (*self.group, *self.within):
                 raise UserError(f"bands {shortened(cut)} are of no column of group= or within=")
 
-    def _check_columns(self) -> None:
-        """Refuse a question without scores or decisions, and columns that are named twice."""
+    def _faults(self) -> Iterator[str]:
+        """Yield what is wrong with options that need or exclude others, or name a column twice."""
+        of_counts = "; of a table of counts name total="
         if self.rates and not self.total:
-            raise UserError("rates= is given without total=: name the column of how many people")
+            yield "rates= is given without total=: name the column of how many people"
         if not (self.score or self.scores or self.prediction or self.total):
-            counts = "; of a table of counts name total=" if self.selected else ""
-            raise UserError(
-                f"neither score= nor prediction= is given: name a column of either{counts}"
-            )
+            counts = of_counts if self.selected else ""
+            yield f"neither score= nor prediction= is given: name a column of either{counts}"
         for name in ("group", "proxy", "within"):
             columns = getattr(self, name)
             if len(set(columns)) < len(columns):
-                raise UserError(f"{name}=[{','.join(columns)}] names a column twice")
-
-    def _check_exclusive(self) -> None:
-        """Refuse options about groups, scores and intervals that exclude each other."""
+                yield f"{name}=[{','.join(columns)}] names a column twice"
         if self.proxy and self.group:
-            raise UserError("proxy= stands for group=: leave one of them out")
+            yield "proxy= stands for group=: leave one of them out"
         if self.against and (self.prediction or not self.score):
-            raise UserError("against= compares two scores by one threshold: give score= alone")
+            yield "against= compares two scores by one threshold: give score= alone"
         if (self.weight or self.cluster) and self.interval != FREQUENTIST:
-            raise UserError(
+            yield (
                 f"interval={self.interval} takes neither weights nor clusters: leave one of them "
                 "out"
             )
-
-    def _check_constraint(self) -> None:
-        """Refuse a constraint that cannot be read, or without a threshold that it could move."""
+        if self.labelled and not self.target:
+            yield "labelled= is given without target=: name the column of labels"
+        if self.selected and not (self.target or self.total):
+            yield f"selected= is given without target=: name the column of labels{of_counts}"
+        yield from self._names_twice()
+        for name in ("weight", "cluster"):
+            if self.within and getattr(self, name):
+                yield f"within= takes no {name}=: leave one of them out"
+        if self.within and self.interval != FREQUENTIST:
+            yield f"within= takes no interval={self.interval}: leave one of them out"
         if self.constraint:
             constraint_of(self.constraint)
             if self.prediction or not self.score:
-                raise UserError(
+                yield (
                     "constraint= looks for a threshold of scores: name score= without prediction="
                 )
-
-    def _check_ranking(self) -> None:
-        """Refuse a `top` that is neither a number of rows nor a share, and lists without it."""
         if self.top < 0 or (self.top > 1 and self.top != int(self.top)):
-            raise UserError(f"top is {self.top:g}; it must be a whole number, or a share under 1")
+            yield f"top is {self.top:g}; it must be a whole number, or a share under 1"
         if self.lists and not self.top:
-            raise UserError("lists= is of rankings: say how many are the first by top=")
-
-    def _check_target(self) -> None:
-        """Refuse another role for the column of labels, and options that need one without it."""
-        if not self.target and (self.labelled or (self.selected and not self.total)):
-            name = "labelled" if self.labelled else "selected"
-            counts = "; of a table of counts name total=" if name == "selected" else ""
-            raise UserError(f"{name}= is given without target=: name the column of labels{counts}")
-        roles: dict[str, Sequence[str]] = {name: [getattr(self, name)] for name in _COMPARED}
-        roles |= {"score": (self.score, *self.scores), "group": self.group, "proxy": self.proxy}
-        for name, columns in roles.items():
-            if self.target and self.target in columns:
-                raise UserError(
-                    f"{name}= names '{self.target}', which is the column of labels (target=): an "
-                    "audit compares labels with something else; name another column"
+            yield "lists= is of rankings: say how many are the first by top="
+        if self.bounds and len(self.bounds) != 2:
+            yield "bounds= names two columns: bounds=[LOWER,UPPER]"
+        if self.scale == RATING:
+            others = [name for name in _NO_RATING if getattr(self, name)]
+            if others or not self.score:
+                mend = f"leave {others[0]}= out" if others else "name score="
+                yield f"scale=rating is of scores and labels or groups alone: {mend}"
+            if self.threshold == Options.threshold:
+                yield (
+                    "scale=rating: name the rating above which a decision is positive, such as "
+                    "threshold=5"
                 )
 
-    def _check_within(self) -> None:
-        """Refuse strata by a column that has another role, and options that strata do not support.
+    def _names_twice(self) -> Iterator[str]:
+        """Yield which columns of labels have another role, and which of strata have one.
 
         Strata of equal scores or decisions would condition on what is audited.
         """
-        roles = {
-            "group": self.group,
-            "target": (self.target,),
-            "score": self.score_columns,
-            "prediction": (self.prediction,),
-        }
-        for role, columns in roles.items():
+        for name in (*_COMPARED, "score", "group", "proxy"):
+            more = ("scores",) if name == "score" else ()
+            if self.target and self.target in self._named(name, *more):
+                yield (
+                    f"{name}= names '{self.target}', which is the column of labels (target=): an "
+                    "audit compares labels with something else; name another column"
+                )
+        for role in ("group", "target", "score", "prediction"):
+            of_role = self._named("score_columns" if role == "score" else role)
             for name in self.within:
-                if name in columns:
-                    raise UserError(
+                if name in of_role:
+                    yield (
                         f"within= names '{name}', which {role}= names: groups are compared among "
                         "people who have something else in common; name another column"
                     )
-        for name in ("weight", "cluster"):
-            if self.within and getattr(self, name):
-                raise UserError(f"within= takes no {name}=: leave one of them out")
-        if self.within and self.interval != FREQUENTIST:
-            raise UserError(f"within= takes no interval={self.interval}: leave one of them out")
+
+    def _named(self, *options: str) -> list[str]:
+        """Return the columns that options name, each once."""
+        names: list[str] = []
+        for name in options:
+            value = getattr(self, name)
+            names += [value] if isinstance(value, str) else value
+        return [name for name in dict.fromkeys(names) if name]
 
     @property
     def counts_alone(self) -> bool:
@@ -474,35 +459,17 @@ class Options(JudgedOptions):
     @property
     def score_columns(self) -> tuple[str, ...]:
         """The columns of scores that are named."""
-        return tuple(name for name in (self.score, self.against, *self.scores) if name)
+        return tuple(self._named("score", "against", "scores"))
 
     @property
     def numeric_columns(self) -> list[str]:
         """The columns in which a comma is a decimal comma, besides labels, decisions and bands."""
-        return [name for name in (*self.score_columns, *self.proxy, self.weight) if name]
+        return self._named("score_columns", "proxy", "weight")
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
-        names = (
-            self.target,
-            *self.score_columns,
-            self.prediction,
-            self.labelled,
-            self.selected,
-            self.weight,
-            self.cluster,
-            self.id,
-            self.event,
-            *self.group,
-            *self.proxy,
-            *self.within,
-            *self.bounds,
-            self.lists,
-            self.total,
-            self.rates,
-        )
-        return [name for name in dict.fromkeys(names) if name]
+        return self._named(*_COLUMNS)
 
 
 def check_unchanged(

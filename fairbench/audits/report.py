@@ -126,6 +126,7 @@ class Audit:
     sure : sentences on how sure the findings are.
     unseen : sentences on what was not looked at.
     todo : sentences on what to do next.
+    todo_if_open : what to do next where a question is open.
     headlines : the measures that are looked at first; the first page shows the gap in the first of
         them, or else the widest.
     title : what it is called; after the file without one.
@@ -150,6 +151,7 @@ class Audit:
     sure: Sequence[str] = ()
     unseen: Sequence[str] = ()
     todo: Sequence[str] = ()
+    todo_if_open: str = ""
     headlines: Sequence[str] = ()
     title: str = ""
     label_names: Sequence[str] = ()
@@ -207,13 +209,16 @@ def _summary(audit: Audit) -> ExecutiveSummary:
     if any(finding.verdict == OPEN for finding in findings):
         sure.append(_said("open"))
     unseen = list(audit.unseen)
+    todo = [*to_do(findings, audit.headlines), *audit.todo]
+    if any(finding.verdict == OPEN for finding in findings):
+        todo += filter(None, [audit.todo_if_open])
     if groups := listed(list(attributes or audit.options.proxy)):
         unseen = [_said("compared", groups=groups), *unseen]
     return ExecutiveSummary(
         in_short(findings, audit.headlines),
         sure,
         unseen,
-        [*to_do(findings, audit.headlines), *audit.todo],
+        todo,
         still_open=left_open(findings, audit.headlines),
         audited=list(_audited(audit)),
         key_figures=key_figures(findings, attributes, headline),

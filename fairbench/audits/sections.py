@@ -13,15 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from fairbench.audits.assessment import Assessment, attributes_with_small_groups
-from fairbench.audits.direction import Direction
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, Gap
+from fairbench.audits.assessment import Assessment, ThresholdCurves, attributes_with_small_groups
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
+from fairbench.audits.gaps import Gap, StandardisedGap, shared_traits
 from fairbench.audits.labels_needed import kind_of_labels
 from fairbench.audits.question import RATIO
 from fairbench.audits.report import compared_with
 from fairbench.audits.sentences import STRICTER
-from fairbench.audits.thresholds import ThresholdCurves
-from fairbench.audits.within import StandardisedGap, shared_traits
 from fairbench.core.text import count, interval, number, signed, two_digits
 from fairbench.evaluation.by_group import COMPARED_WITH, LARGE_ENOUGH, Row, is_given_reference
 from fairbench.evaluation.findings import NOT_MEASURED, OPEN

@@ -279,19 +279,6 @@ def _sentence(findings: Sequence[Finding], brief: bool) -> str:
 def _template_values(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
     """Return the values of the names that templates have in braces, except the first finding."""
     first = findings[0]
-    return {
-        **_bound_and_scope(findings, brief),
-        **_sizes(first),
-        **_groups(findings, brief),
-        **_counts_and_sides(findings),
-        "measures": _measures(findings),
-        "details": _measures(findings) if brief else _details(findings),
-    }
-
-
-def _bound_and_scope(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
-    """Return the parts of a finding's sentence: attribute, bound, scope, tipping clause."""
-    first = findings[0]
     attributes = listed([finding.attribute for finding in findings], _MOST_NAMED)
     by = f"by {attributes}" if attributes else ""
     if first.about == COMPARISON and not attributes:
@@ -299,6 +286,22 @@ def _bound_and_scope(findings: Sequence[Finding], brief: bool) -> dict[str, str]
     bound = f"{first.bound:g}" if first.is_share else number(first.bound)
     if brief and first.is_share and first.about == GAP:
         bound = f"{100 * first.bound:.3g} percentage points"
+    size = number(abs(first.value))
+    ends = interval(*first.interval)
+    nearest, farthest = sorted(map(abs, first.interval))
+    between = f"{size}, 95 % interval {ends}" if ends else size
+    with_groups = [finding for finding in findings if finding.groups]
+    names = [finding.groups[0] for finding in with_groups]
+    ratios = [f"{finding.groups[0]} (ratio {finding.value:.2f})" for finding in with_groups]
+    rates = [f"{finding.groups[0]} ({number(finding.value)})" for finding in with_groups]
+    percents = zip(first.groups, first.values, strict=False)
+    two = first.values if len(first.values) == 2 else (np.nan, np.nan)
+    reference = ", ".join(filter(None, [f"the group {first.decided} most often", first.scope]))
+    if len(first.groups) > 1:
+        reference = first.groups[1]
+    total = count(len(findings))
+    is_gap, is_single = bool(first.attribute), len(findings) == 1
+    less, more = ("smaller", "larger") if is_gap else ("lower", "higher")
     return {
         "by": "".join(f"{part}, " for part in (by, first.given) if part),
         "bound": bound,
@@ -306,16 +309,7 @@ def _bound_and_scope(findings: Sequence[Finding], brief: bool) -> dict[str, str]
         "scope": f", {first.scope}" if first.scope else "",
         "cannot_tell": ": these rows cannot tell" if brief and not first.scope else "",
         "unless": f". This holds unless {first.unless}" if first.unless else "",
-    }
-
-
-def _sizes(first: Finding) -> dict[str, str]:
-    """Return the value of a finding and its interval, in the forms that templates name."""
-    size = number(abs(first.value))
-    ends = interval(*first.interval)
-    nearest, farthest = sorted(map(abs, first.interval))
-    between = f"{size}, 95 % interval {ends}" if ends else size
-    return {
+        # The value, its interval, and its values before.
         "size": size,
         "ends": ends,
         "ends_of_size": interval(nearest, farthest),
@@ -325,26 +319,11 @@ def _sizes(first: Finding) -> dict[str, str]:
         "times": f"{number(first.value, 2)} times as much (95 % interval "
         f"{interval(*first.interval, 2)})",
         "before": f"; {' to '.join(map(signed, first.values))} before" if first.values else "",
-    }
-
-
-def _groups(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
-    """Return the groups of findings, with their rates and ratios, as templates name them."""
-    first = findings[0]
-    with_groups = [finding for finding in findings if finding.groups]
-    names = [finding.groups[0] for finding in with_groups]
-    ratios = [f"{finding.groups[0]} (ratio {finding.value:.2f})" for finding in with_groups]
-    rates = [f"{finding.groups[0]} ({number(finding.value)})" for finding in with_groups]
-    percents = zip(first.groups, first.values, strict=False)
-    places, of_rows = first.values if first.about == SHARE else (np.nan, np.nan)
-    reference = ", ".join(filter(None, [f"the group {first.decided} most often", first.scope]))
-    if len(first.groups) > 1:
-        reference = first.groups[1]
-    return {
+        # The groups, with their rates and ratios.
         "percents": " and ".join(f"{100 * rate:.1f} % for {group}" for group, rate in percents),
-        "apart": _distance_text(first),
-        "places": f"{100 * places:.1f} %",
-        "of_rows": f"{100 * of_rows:.1f} %",
+        "apart": f"{100 * abs(two[0] - two[1]):.1f}",
+        "places": f"{100 * two[0]:.1f} %",
+        "of_rows": f"{100 * two[1]:.1f} %",
         "pairs": _pairs(findings, in_percent=brief) if first.about == PAIR else "",
         "candidates": listed(first.groups, _MOST_NAMED),
         "named": listed(names, _MOST_NAMED),
@@ -353,17 +332,7 @@ def _groups(findings: Sequence[Finding], brief: bool) -> dict[str, str]:
         "are": "is" if len(ratios) == 1 else "are",
         "reference": reference,
         "rates": listed(rates, 3 if brief else 8),
-    }
-
-
-def _counts_and_sides(findings: Sequence[Finding]) -> dict[str, str]:
-    """Return how many findings there are, and whether the first is about more or less."""
-    first = findings[0]
-    total = count(len(findings))
-    is_gap = bool(first.attribute)
-    is_single = len(findings) == 1
-    less, more = ("smaller", "larger") if is_gap else ("lower", "higher")
-    return {
+        # How many findings there are, and whether the first is about more or less.
         "side": _side(first),
         "how": less if first.value < 0 else more,
         "less_or_more": "less" if first.value < 1 else "more",
@@ -372,13 +341,9 @@ def _counts_and_sides(findings: Sequence[Finding]) -> dict[str, str]:
         "gap_in": "gap in " if is_gap else "",
         "the_gap_in": "the gap in " if is_gap else "",
         "which_of_two": "whose gap is smaller in" if is_gap else "which has the higher",
+        "measures": listed([finding.measure for finding in findings]),
+        "details": _details(findings, brief),
     }
-
-
-def _distance_text(gap: Finding) -> str:
-    """Return how many percentage points lie between the groups that a gap names."""
-    high, low = gap.values if len(gap.values) == 2 else (np.nan, np.nan)
-    return f"{100 * abs(high - low):.1f}"
 
 
 def _difference(gap: Finding, between: str) -> str:
@@ -394,13 +359,10 @@ def _difference(gap: Finding, between: str) -> str:
     return f" ({high} and {low}; the largest difference of any two groups is {between})"
 
 
-def _measures(findings: Sequence[Finding]) -> str:
-    """Return the measures of findings, listed."""
-    return listed([finding.measure for finding in findings])
-
-
-def _details(findings: Sequence[Finding]) -> str:
-    """Return the measures of gaps that are not large, and what has to be added."""
+def _details(findings: Sequence[Finding], brief: bool) -> str:
+    """Return the measures of gaps that are not large, and what has to be added unless briefly."""
+    if brief:
+        return listed([finding.measure for finding in findings])
     is_small = findings[0].verdict == SMALL
     details = []
     for gap in findings:

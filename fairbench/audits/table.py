@@ -16,43 +16,25 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.audits.direction import (
+    EXTREME,
     PROBABILITY_OF,
-    Decided,
+    RATE_OF,
     Direction,
-    check_runs_with,
     check_said,
     direction_of,
-    on_extremes,
     on_purpose,
+    percent_of,
     reading,
     runs_against,
     which_foretold,
 )
-from fairbench.audits.gaps import RATE_OF
 from fairbench.audits.labels import Classes, GroupSampling, check_labels_at_random
 from fairbench.audits.question import PERCENT, RATING, Options
 from fairbench.core.arrays import Floats
 from fairbench.core.errors import UserError
 from fairbench.core.text import quoted
-from fairbench.data.columns import (
-    ColumnRef,
-    check_ids,
-    check_score,
-    clusters_of,
-    decisions_of,
-    each_value,
-    labels_of,
-    marks_of,
-    notes_on_decisions,
-    notes_on_labels,
-    numbers_of,
-    plain_pair,
-    scores_of,
-    shares_of,
-    spelled,
-    times_of,
-    weights_of,
-)
+from fairbench.data import columns, in_memory, tables
+from fairbench.data.columns import ColumnRef
 from fairbench.data.groups import (
     groups_of,
     notes_on_groups,
@@ -62,31 +44,10 @@ from fairbench.data.groups import (
     with_rare_pooled,
     without_groups,
 )
-from fairbench.data.in_memory import (
-    Table,
-    check_exact,
-    frame_of,
-    is_table,
-    names_of_table,
-    texts_of_table,
-)
-from fairbench.data.tables import (
-    TablePart,
-    check_columns,
-    read_any_table,
-    say_guessed,
-    with_decimal_points,
-)
+from fairbench.data.in_memory import Table
+from fairbench.data.tables import TablePart
 from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.survey import Design, design_of
-
-
-def _has_some_labels(frame: pd.DataFrame, target: str) -> bool:
-    """Say whether some rows have a label and others none, so that each row counts by itself."""
-    if not target:
-        return False
-    _, values = each_value(frame[target], spelled)
-    return "" in values and len(set(values)) > 1
 
 
 def read_frame(
@@ -117,48 +78,50 @@ def read_frame(
     UserError : if the file or a column is missing or cannot be read, or there are no rows.
     """
     file = options.path.name
-    columns = options.columns
+    names = options.columns
     banded = [cut.rpartition(":")[0] for cut in options.cuts]
     numeric = [*options.numeric_columns, *banded]
     numbers = (*numeric, options.target, options.prediction)
     if source is None:
         # Labels that differ in blanks are different groups.
         read = partial(
-            read_any_table,
+            tables.read_any_table,
             options.path,
-            columns,
+            names,
             every=every,
             exact=(*options.group, *options.within),
             numeric=numbers,
             part=TablePart(options.rows or ":" * bool(options.total), options.sheet),
         )
         frame = read(distinct=distinct and options.counts_alone)
-        if times_of(frame) is not None and _has_some_labels(frame, options.target):
-            frame = read()
+        if columns.times_of(frame) is not None and options.target:
+            # Where some rows have a label and others none, each row counts by itself.
+            values = set(columns.each_value(frame[options.target], columns.spelled)[1])
+            if "" in values and len(values) > 1:
+                frame = read()
     elif options.rows or options.sheet:
         name = "rows" if options.rows else "sheet"
         raise UserError(f"{name}= is of files: of a table in memory give the rows that are meant")
     else:
-        if is_table(source):
-            check_columns(file, columns, names_of_table(source))
-            source = frame_of(source)
+        if in_memory.is_table(source):
+            tables.check_columns(file, names, in_memory.names_of_table(source))
+            source = in_memory.frame_of(source)
             for name, column in source.items():
                 if str(name) in (*options.group, *options.within):
-                    check_exact(column, f"{file}: column {quoted(str(name))}")
-        only = None if every else columns
-        frame = texts_of_table(source, file, only=only, numeric=numeric)
+                    in_memory.check_exact(column, f"{file}: column {quoted(str(name))}")
+        only = None if every else names
+        frame = in_memory.texts_of_table(source, file, only=only, numeric=numeric)
         written = [name for name in numbers if name in frame]
-        frame, commas = with_decimal_points(frame, written, file)
-        say_guessed(options.path, commas)
+        frame, commas = tables.with_decimal_points(frame, written, file)
+        tables.say_guessed(options.path, commas)
     if not len(frame):
         raise UserError(f"{file}: no rows below the header")
     if options.id:
-        check_ids(frame[options.id], ColumnRef(file, options.id))
+        columns.check_ids(frame[options.id], ColumnRef(file, options.id))
     frame = with_bands(frame, options.cuts, file)
     if options.scale == PERCENT:
-        frame = frame.assign(**{
-            name: shares_of(frame[name], ColumnRef(file, name)) for name in options.score_columns
-        })  # fmt: skip
+        for name in options.score_columns:
+            frame = frame.assign(**{name: columns.shares_of(frame[name], ColumnRef(file, name))})
     frame, left_out = without_groups(frame, options.leave_out, options.group)
     frame, pooled = with_rare_pooled(frame, options.group, options.rare)
     if notes := [*left_out, *pooled]:
@@ -337,19 +300,32 @@ def read_audit_table(
     score = None
     if options.score:
         place = ColumnRef(file, options.score)
-        are_ratings = options.scale == RATING
-        score = numbers_of(frame, place) if are_ratings else scores_of(frame, place, ratings=True)
+        if options.scale == RATING:
+            score = columns.numbers_of(frame, place)
+        else:
+            score = columns.scores_of(frame, place, ratings=True)
     label, direction = _labels(frame, options, score)
-    selected = _selected(frame, options)
-    if selected is not None:
+    selected = None
+    if options.selected:
+        place = ColumnRef(file, options.selected)
+        selected = columns.marks_of(frame[options.selected], place)
+        if not selected.any():
+            raise place.fault("is true in no row: nobody was selected, and no label can be known")
         label = np.where(selected, label, np.nan)
     prediction = read_decisions(frame, options, direction, score)
     if score is not None:
-        check_score(label, score, file, options.score)
-        if not (options.positive or labelling):
-            check_runs_with(score, label, direction.names, options.score)
-    groups, cells = _groups(frame, options, many=many)
-    times = times_of(frame)
+        columns.check_score(label, score, file, options.score)
+        if not (options.positive or labelling) and runs_against(score, label):
+            negative, positive = direction.names
+            raise UserError(
+                f"labels are {quoted(negative, 30)} and {quoted(positive, 30)}; "
+                f"{which_foretold(score, label, direction.names, options.score)}"
+            )
+    groups: Mapping[str, pd.Series] = {}
+    cells = pd.Series(pd.Categorical(["everyone"] * len(frame)))
+    if not options.proxy:
+        groups, cells = read_groups(frame, file, options.group, options.reference, many=many)
+    times = columns.times_of(frame)
     if selected is None and not (labelling or decisions_alone):
         check_labels_at_random(
             file,
@@ -360,9 +336,17 @@ def read_audit_table(
             values={} if score is None else {f"'{options.score}'": score},
             times=times,
         )
-    _check_direction(direction, options, Decided(file, _first(groups, options), prediction, times))
+    first = groups[options.group[0]] if groups and options.group else None
+    check_said(direction, options, first, prediction, times=times)
     if selected is not None:
         direction = direction.as_predictions()
+    strata = None
+    if options.within:
+        of_columns = {
+            name: groups_of(frame[name], ColumnRef(file, name), option="within")
+            for name in options.within
+        }
+        strata = strata_of(of_columns, file)
     table = AuditTable(
         None if options.scale == RATING else score,  # of which no probability is asked
         prediction,
@@ -373,7 +357,7 @@ def read_audit_table(
         design=design_of_options(frame, options),
         selected=selected,
         references=_references(groups, options),
-        strata=_strata(frame, options),
+        strata=strata,
         times=times,
     )
     read_as = list(_read_as(table, options))
@@ -387,17 +371,6 @@ def read_audit_table(
     )
 
 
-def _selected(frame: pd.DataFrame, options: Options) -> NDArray[np.bool_] | None:
-    """Return who was selected (n,); None where no column says so."""
-    if not options.selected:
-        return None
-    place = ColumnRef(options.path.name, options.selected)
-    selected = marks_of(frame[options.selected], place)
-    if not selected.any():
-        raise place.fault("is true in no row: nobody was selected, and no label can be known")
-    return selected
-
-
 def _on_other_labels(options: Options, *, many: bool) -> str:
     """Return what to do where rows were not chosen for labelling at random."""
     if options.against or options.proxy or many:
@@ -407,23 +380,6 @@ def _on_other_labels(options: Options, *, many: bool) -> str:
         "(docs/unknown.md). If rows were drawn by their decision or score, keep the labelled ones "
         "and weight them with weight=COLUMN"
     )
-
-
-def _groups(
-    frame: pd.DataFrame, options: Options, *, many: bool
-) -> tuple[Mapping[str, pd.Series], pd.Series]:
-    """Return the groups of each attribute, and the combinations of all attributes.
-
-    Where groups are only estimated from a proxy, there are none, and one combination of everyone.
-    """
-    if options.proxy:
-        return {}, pd.Series(pd.Categorical(["everyone"] * len(frame)))
-    return read_groups(frame, options.path.name, options.group, options.reference, many=many)
-
-
-def _first(groups: Mapping[str, pd.Series], options: Options) -> pd.Series | None:
-    """Return the groups of the first attribute that the user named; None where there are none."""
-    return groups[options.group[0]] if groups and options.group else None
 
 
 def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, str]:
@@ -442,17 +398,10 @@ def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, 
     }
 
 
-def _check_direction(direction: Direction, options: Options, decided: Decided) -> None:
-    """Refuse a file for which the user has to say which decision is good for a person."""
-    columns = [name for name in (options.score, options.target, options.prediction) if name]
-    side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
-    check_said(direction, [*columns, direction.names[1]], decided, side, options.purpose)
-
-
 def _notes(table: AuditTable, frame: pd.DataFrame, options: Options) -> Iterator[str]:
     """Yield what a reader should know about labels, decisions and groups."""
     names = table.direction.names
-    yield from notes_on_labels(
+    yield from columns.notes_on_labels(
         table.label,
         table.score,
         table.prediction,
@@ -462,22 +411,10 @@ def _notes(table: AuditTable, frame: pd.DataFrame, options: Options) -> Iterator
     )
     if options.prediction:
         decisions = frame[options.prediction]
-        yield from notes_on_decisions(
+        yield from columns.notes_on_decisions(
             decisions, options.prediction, names, table.direction.decisions
         )
     yield from notes_on_groups(frame, options.group)
-
-
-def _strata(frame: pd.DataFrame, options: Options) -> pd.Series | None:
-    """Return the strata that groups are compared within (n,); None where no one asks for them."""
-    if not options.within:
-        return None
-    file = options.path.name
-    columns = {
-        name: groups_of(frame[name], ColumnRef(file, name), option="within")
-        for name in options.within
-    }
-    return strata_of(columns, file)
 
 
 def _read_as(table: AuditTable, options: Options) -> Iterator[str]:
@@ -508,7 +445,12 @@ def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
         )
     if options.score and not options.prediction:
         share = float((table.prediction == direction.good).mean())
-        yield from on_extremes(direction, share, options.threshold)
+        if not EXTREME <= share <= 1 - EXTREME:
+            yield (
+                f"At the threshold {options.threshold:g}, {percent_of(share)} of the rows are "
+                f"{direction.granted}. If decisions are made at another threshold, name it by "
+                "threshold=."
+            )
     if table.score is None:
         return
     if runs_against(table.score, table.label):
@@ -533,27 +475,27 @@ def _labels(
     if options.target:
         text = frame[options.target].astype(str)
     if options.labelled:
-        has_label = marks_of(frame[options.labelled], replace(place, name=options.labelled))
+        has_label = columns.marks_of(frame[options.labelled], replace(place, name=options.labelled))
     unlabelled = bool((text == "").all())
     positive = options.positive
     if unlabelled and options.prediction:  # decisions have the labels' names
         text = frame[options.prediction]
         place = replace(place, name=options.prediction)
         if not positive and (two_names := _two_names(text)):
-            good = spelled(options.decision.partition("/")[0])
-            positive = good if good in two_names else spelled(options.favourable)
+            good = columns.spelled(options.decision.partition("/")[0])
+            positive = good if good in two_names else columns.spelled(options.favourable)
             if not positive:
                 _ask_decision(two_names, place)
     elif not positive and (two_names := _two_names(text)):
         if score is None:
-            positive = spelled(options.favourable)
+            positive = columns.spelled(options.favourable)
             if not positive:
                 _ask_favourable(two_names, place)
         else:
             _ask_positive(text, two_names, score, place, options.score)
-    label, names = labels_of(text, place, positive)
+    label, names = columns.labels_of(text, place, positive)
     nameless = unlabelled and not options.prediction and options.favourable not in names
-    good = "" if nameless else spelled(options.favourable)
+    good = "" if nameless else columns.spelled(options.favourable)
     direction = direction_of(names, good, options.decision)
     if unlabelled:
         return np.full(len(frame), np.nan), direction
@@ -565,9 +507,9 @@ def _labels(
 
 def _two_names(text: pd.Series) -> tuple[str, ...]:
     """Return the two values of a column, in order, if it has two that do not tell which is 1."""
-    _, values = each_value(text, spelled)
+    _, values = columns.each_value(text, columns.spelled)
     present = tuple(sorted({value for value in values if value}))
-    return present if len(present) == 2 and not plain_pair(present) else ()
+    return present if len(present) == 2 and not columns.plain_pair(present) else ()
 
 
 def _ask_positive(
@@ -575,7 +517,7 @@ def _ask_positive(
 ) -> NoReturn:
     """Ask which of two labels the scores foretell."""
     first, second = names
-    codes, values = each_value(text, spelled)
+    codes, values = columns.each_value(text, columns.spelled)
     meaning = {first: 0.0, second: 1.0}
     label = np.array([meaning.get(value, np.nan) for value in values])[codes]
     question = which_foretold(score, label, (first, second), column)
@@ -613,38 +555,34 @@ def read_decisions(
     place = ColumnRef(options.path.name, options.prediction)
     label_of: dict[str, int] = {}
     if options.prediction:
-        codes, values = each_value(frame[options.prediction], spelled)
+        codes, values = columns.each_value(frame[options.prediction], columns.spelled)
         present = sorted({value for value in values if value})
         are_named = {*present} == {*direction.decisions}
         # Where decisions are 0 and 1 and labels are not, 1 may be the good decision or the positive
         # label, which differ if the positive label is bad for a person.
-        is_open = not plain_pair(present) or direction.favourable == 0
+        is_open = not columns.plain_pair(present) or direction.favourable == 0
         if are_named or (len(present) == 2 and not {*present} & {*direction.names} and is_open):
-            label_of = _named_decisions(present, direction, place)
-    return decisions_of(frame, place, direction.names, score, options.threshold, others=label_of)
-
-
-def _named_decisions(
-    present: Sequence[str], direction: Direction, place: ColumnRef
-) -> dict[str, int]:
-    """Return decision -> the label that it stands for, 0 or 1."""
-    zero, positive = direction.names
-    if {*present} != {*direction.decisions}:
-        _ask_decision(present, place)
-    if direction.favourable is None:
-        good, bad = direction.decisions
-        raise UserError(
-            f"{place.file}: which label somebody should have to be {quoted(good, 30)[1:-1]} is not "
-            f"said. Give favourable={zero} or favourable={positive}."
-        )
-    return dict(zip(direction.decisions, (direction.good, 1 - direction.good), strict=True))
+            if not are_named:
+                _ask_decision(present, place)
+            if direction.favourable is None:
+                zero, positive = direction.names
+                raise UserError(
+                    f"{place.file}: which label somebody should have to be "
+                    f"{quoted(direction.decisions[0], 30)[1:-1]} is not said. Give "
+                    f"favourable={zero} or favourable={positive}."
+                )
+            good = direction.good
+            label_of = dict(zip(direction.decisions, (good, 1 - good), strict=True))
+    return columns.decisions_of(
+        frame, place, direction.names, score, options.threshold, others=label_of
+    )
 
 
 def design_of_options(frame: pd.DataFrame, options: Options) -> Design | None:
     """Return how rows were sampled; None where nothing is said of it."""
     weight = clusters = None
     if options.weight:
-        weight = weights_of(frame, ColumnRef(options.path.name, options.weight))
+        weight = columns.weights_of(frame, ColumnRef(options.path.name, options.weight))
     if options.cluster:
-        clusters = clusters_of(frame, ColumnRef(options.path.name, options.cluster))
+        clusters = columns.clusters_of(frame, ColumnRef(options.path.name, options.cluster))
     return design_of(len(frame), weight, clusters)

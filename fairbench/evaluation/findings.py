@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -189,6 +189,7 @@ class Measure:
     is_whole : whether the interval is of everyone, `few` included.
     may_be_small : whether there are enough labels to call the gap small.
     noise : of more than two groups, how large noise alone would make the gap; NaN otherwise.
+    answer : what :meth:`answered` found, with groups as positions in `names`.
     """
 
     asked: Finding
@@ -201,6 +202,7 @@ class Measure:
     is_whole: bool = True
     may_be_small: bool = True
     noise: float = NAN
+    answer: GapAnswer = GapAnswer(NOT_MEASURED)
 
     @classmethod
     def of_limits(
@@ -238,6 +240,16 @@ class Measure:
         return self.asked.attribute
 
     @property
+    def rate_name(self) -> str:
+        """What is measured of each group, in words."""
+        return self.asked.measure
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on the gap."""
+        return self.answer.verdict
+
+    @property
     def value(self) -> float:
         """The gap."""
         return self.estimate[0]
@@ -252,20 +264,22 @@ class Measure:
         """The upper limit of its interval."""
         return self.estimate[2]
 
-    def answered(self, risk: float) -> GapAnswer:
-        """Return the answer that is wrong with a probability of at most `risk`."""
+    def answered(self, risk: float) -> Self:
+        """Return the question with the answer that is wrong with a probability of up to `risk`."""
         if self.gap is None:
-            return GapAnswer(NOT_MEASURED)
+            return self
         may_be_small = self.may_be_small and (self.is_whole or not self.few)
-        return answer_gap(self.gap, self.asked.bound, risk, may_be_small=may_be_small)
+        answer = answer_gap(self.gap, self.asked.bound, risk, may_be_small=may_be_small)
+        return replace(self, answer=answer)
 
-    def conclude(self, answer: GapAnswer, **more: Any) -> list[Finding]:
+    def conclude(self, **more: Any) -> list[Finding]:
         """Return the finding of the gap, and those of the further pairs that surely differ.
 
         Parameters
         ----------
         more : further fields of the first, such as ``needs``.
         """
+        answer = self.answer
         named = answer.named
         if answer.verdict == LARGE and not named and len(self.names) == 2:
             named = (0, 1) if self.rates[0] > self.rates[1] else (1, 0)

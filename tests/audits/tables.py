@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from fairbench.audits.gaps import RATE_OF, Bounds
+from fairbench.audits.direction import RATE_OF
+from fairbench.audits.gaps import Bounds
 from fairbench.audits.kinds.binary import audit_of as binary_audit
 from fairbench.audits.question import Options
 from fairbench.audits.report import document_of

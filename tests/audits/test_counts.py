@@ -154,7 +154,7 @@ def test_of_nobody_there_is_no_rate(tmp_path, cell, option, of_a, of_b):
     path = written(tmp_path, f"r,n,s\na,100,{of_a}\nb,100,{of_b}\nc,0,{cell}\n")
     options = Options(path=path, total="n", group=("r",), **{option: "s"})
     table = read_counts(options, read_frame(options))
-    assert {row.group: row.selected for row in table.categories["r"]} == {"a": 40, "b": 30}
+    assert {row["group"]: row["selected"] for row in table.categories["r"]} == {"a": 40, "b": 30}
     assert table.notes == ["Left out, as nobody was in them: r: c."]
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.kinds.many_groups import estimate_groups
+from fairbench.audits.kinds.unknown import estimate_groups
 from fairbench.audits.table import read_audit_table
 from fairbench.core.errors import UserError
 from fairbench.data.groups import codes_of

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from fairbench.audits.assessment import assess
-from fairbench.audits.gaps import RATE_OF, _percent, draws_at, gaps_of, with_tipping
+from fairbench.audits.direction import RATE_OF
+from fairbench.audits.gaps import _percent, draws_at, gaps_of, with_tipping
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table

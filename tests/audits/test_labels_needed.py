@@ -7,7 +7,8 @@ import pytest
 
 from benchmarks.plans import LEAST, MOST, MOST_OF_SEVERAL, populations, study
 from fairbench.audits.assessment import assess
-from fairbench.audits.gaps import RATE_OF, draws_at
+from fairbench.audits.direction import RATE_OF
+from fairbench.audits.gaps import draws_at
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.labels_needed import ALIKE, AuditPlan, needed_in_words
 from fairbench.audits.question import PlanOptions

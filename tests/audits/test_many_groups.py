@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from fairbench.audits.direction import Direction
-from fairbench.audits.kinds.many_groups import audit_many
+from fairbench.audits.kinds.unknown import audit_many
 from fairbench.audits.question import Options
 from fairbench.audits.table import AuditTable
 from fairbench.cli.main import main

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.kinds.pair import compare_tables, verdict_cell
+from fairbench.audits.kinds.binary import compare_tables, verdict_cell
 from fairbench.audits.table import read_audit_table
 from fairbench.cli.main import main
 from fairbench.evaluation.findings import LARGE, OPEN, SMALL

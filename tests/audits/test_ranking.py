@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.kinds.ranking import audit_ranking
+from fairbench.audits.kinds.numbers import audit_ranking
 from fairbench.audits.sentences import can_be_concluded
 from fairbench.audits.table import read_frame
 from fairbench.core.errors import UserError

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import fairbench
-from fairbench.audits.kinds.survival import Survival, brier_losses, concordance
+from fairbench.audits.kinds.numbers import Survival, brier_losses, concordance
 from fairbench.core.errors import UserError
 
 WORDS = {"target": "months", "score": "risk", "event": "died", "horizon": 6.0}

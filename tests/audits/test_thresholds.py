@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.assessment import impact_ratios
+from fairbench.audits.assessment import STEPS, impact_ratios, other_thresholds
 from fairbench.audits.table import read_audit_table
-from fairbench.audits.thresholds import STEPS, other_thresholds
 from fairbench.core.errors import UserError
 from fairbench.metrics.registry import binary_confusion, false_negative_rate, selection_rate
 from tests.audits.tables import audit, parse, predictions, written

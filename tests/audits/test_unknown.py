@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbench.audits.categories import says_nothing
-from fairbench.audits.gaps import RATE_NAMES, RATE_OF
+from fairbench.audits.direction import RATE_NAMES, RATE_OF
+from fairbench.audits.kinds.counts import says_nothing
 from fairbench.audits.kinds.unknown import CANNOT, RATES, bound_everyone, bounded_gap
 from fairbench.audits.table import read_audit_table, read_frame
 from fairbench.evaluation.findings import (

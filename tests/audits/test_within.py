@@ -9,7 +9,7 @@ import pytest
 
 import fairbench
 from fairbench.audits.assessment import assess
-from fairbench.audits.gaps import RATE_OF
+from fairbench.audits.direction import RATE_OF
 from fairbench.audits.kinds.binary import findings_of
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table

@@ -33,7 +33,7 @@ LOCAL = {
 }
 # Texts to repeat that are worse than those made from a pattern.
 WORST = {
-    "fairbench.audits.categories": [
+    "fairbench.audits.kinds.counts": [
         "decline race ", "race decline ", "decline race ethnicity ", "decline to state race or ",
         "prefer not to say not known none given ", "n a na ", "i do not wish to say this ",
     ],

@@ -27,8 +27,8 @@ from typing import Any
 import pandas as pd
 
 from fairbench.audits.assessment import Assessment, assess
-from fairbench.audits.categories import says_nothing
 from fairbench.audits.kinds.binary import audit_of
+from fairbench.audits.kinds.counts import says_nothing
 from fairbench.audits.question import Options
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table

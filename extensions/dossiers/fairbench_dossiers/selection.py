@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, combinations
 from typing import Any
@@ -17,15 +17,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fairbench.audits.categories import (
-    Category,
+from fairbench.audits.direction import check_said, direction_of
+from fairbench.audits.kinds.counts import (
     plain_answer,
     says_nothing,
     section_of,
     tied_groups_text,
     with_rules_ratio,
 )
-from fairbench.audits.direction import Decided, check_said, direction_of
 from fairbench.audits.question import Options
 from fairbench.audits.table import read_audit_table
 from fairbench.core.arrays import Mask
@@ -34,7 +33,7 @@ from fairbench.core.text import MISSING, count, number, quoted
 from fairbench.data.columns import ColumnRef, numbers_of
 from fairbench.data.dataset import combine
 from fairbench.data.groups import CROSSED, groups_of
-from fairbench.evaluation.by_group import FEWEST_ROWS, impact_ratios_of
+from fairbench.evaluation.by_group import FEWEST_ROWS, SMALLEST_SHARE, Row, impact_ratios_of
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.reporting.document.model import Column, Document, ExecutiveSummary, Section
 from fairbench.reporting.group_tables import table_of
@@ -98,10 +97,10 @@ def ll144(
     both = f"{sex}{CROSSED}{race}"
     labels[both] = combine([labels[sex], labels[race]])
     categories = _categories(labels, selected, known, nobody=nobody)
-    small = [category for each in categories.values() for category in each if category.is_small]
-    excluded = [] if keep_small else sorted(small, key=lambda category: -category.rows)
+    small = [c for each in categories.values() for c in each if c["share"] < SMALLEST_SHARE]
+    excluded = [] if keep_small else sorted(small, key=lambda category: -category["rows"])
     if excluded:
-        few = {name: [c.group for c in small if c.attribute == name] for name in known}
+        few = {name: [c["group"] for c in small if c["attribute"] == name] for name in known}
         kept = {
             name: rows & ~labels[name].isin(few[name]).to_numpy() for name, rows in known.items()
         }
@@ -138,7 +137,7 @@ def ll144(
             "unknown": unknown_people,
             "unknown_answers": answered.answers,
             "keep_small": keep_small,
-            "categories": [each.plain() for each in chain.from_iterable(categories.values())],
+            "categories": [*chain.from_iterable(categories.values())],
             "left_out": left_out,
         },
     )
@@ -179,14 +178,14 @@ def _beyond_median(options: Options, frame: pd.DataFrame) -> tuple[Mask, float, 
     above = score > median
     direction = direction_of(("0", "1"), options.favourable, "")
     sex = groups_of(frame[options.group[0]], ColumnRef(options.path.name, options.group[0]))
-    rows = Decided(options.path.name, sex, above.astype(np.int64))
-    check_said(direction, [options.score], rows, f"{options.score} above the median {median:g}")
+    side = f"{options.score} above the median {median:g}"
+    check_said(direction, replace(options, target=""), sex, above.astype(np.int64), side=side)
     low = score < median, "below", "low"
     selected, side, good = (above, "above", "high") if direction.good else low
     return selected, median, f"Counted: {options.score} {side} its median; {good} scores are good."
 
 
-def _small_categories(small: Sequence[Category], people: int, *, kept: bool) -> str:
+def _small_categories(small: Sequence[Row], people: int, *, kept: bool) -> str:
     """Return which categories are under 2 %, of how many people, and what was done with them."""
     if not small:
         return f"none is under 2 % of the {count(people)} people of the file"
@@ -195,20 +194,20 @@ def _small_categories(small: Sequence[Category], people: int, *, kept: bool) -> 
     return f"{done}: {names}; of the {count(people)} people of the file, unknown ones too"
 
 
-def _name_and_size(category: Category) -> str:
-    return f"{category.attribute}: {category.group} ({count(category.rows)})"
+def _name_and_size(category: Row) -> str:
+    return f"{category['attribute']}: {category['group']} ({count(category['rows'])})"
 
 
-def _plain_left_out(category: Category) -> dict[str, Any]:
+def _plain_left_out(category: Row) -> dict[str, Any]:
     """Return a category that has no ratio in plain values, for the JSON."""
     return {
-        "attribute": category.attribute,
-        "category": category.group,
-        "people": category.rows,
-        "selected": category.selected,
-        "rate": category.rate,
-        "lower": category.stable["rate_lower"],
-        "upper": category.stable["rate_upper"],
+        "attribute": category["attribute"],
+        "category": category["group"],
+        "people": category["rows"],
+        "selected": category["selected"],
+        "rate": category["rate"],
+        "lower": category["ours"]["rate_lower"],
+        "upper": category["ours"]["rate_upper"],
     }
 
 
@@ -304,7 +303,7 @@ def _categories(
     *,
     references: Mapping[str, str] | None = None,
     nobody: str = "nobody was selected",
-) -> dict[str, list[Category]]:
+) -> dict[str, list[Row]]:
     """Return the categories of each attribute, the largest first as the labels have them.
 
     Parameters
@@ -336,7 +335,7 @@ def _categories(
     return categories
 
 
-def _smallest_ratio(categories: Sequence[Category], rate: str) -> str:
+def _smallest_ratio(categories: Sequence[Row], rate: str) -> str:
     """Return in a sentence the smallest ratio of an attribute, and ours of the same category.
 
     Parameters
@@ -344,31 +343,33 @@ def _smallest_ratio(categories: Sequence[Category], rate: str) -> str:
     rate : what the rate is called, such as ``selection rate``.
     """
     first = categories[0]
-    if first.reason:
-        return f"By {first.attribute}, no category has an impact ratio: {first.reason}."
-    lowest = min(categories, key=lambda category: category.ratio)
-    most = tied_groups_text(first.most_selected)
-    if lowest.ratio == 1:
-        return f"By {first.attribute}, every {rate} is {number(lowest.rate)}: all ratios are 1."
-    top = next(category for category in categories if category.is_most_selected)
-    ours = lowest.stable
+    if first["reason"]:
+        return f"By {first['attribute']}, no category has an impact ratio: {first['reason']}."
+    lowest = min(categories, key=lambda category: category["ratio"])
+    most = tied_groups_text(first["most_selected"])
+    if lowest["ratio"] == 1:
+        return (
+            f"By {first['attribute']}, every {rate} is {number(lowest['rate'])}: all ratios are 1."
+        )
+    top = next(row for row in categories if row["group"] in first["most_selected"])
+    ours = lowest["ours"]
     interval = f"{number(ours['lower'], 2)} to {number(ours['upper'], 2)}"
     ours_text = f"our 95 % interval is {interval}"
-    if ours["reference"] not in first.most_selected:
+    if ours["reference"] not in first["most_selected"]:
         ours_text = (
             f"ours, over {ours['reference']}, is {number(ours['ratio'], 2)} "
             f"(95 % interval {interval})"
         )
     return (
-        f"By {first.attribute}, the smallest impact ratio is {number(lowest.ratio, 2)}: "
-        f"{lowest.group} ({_selected_of_all(lowest)}) over {most} ({_selected_of_all(top)}); "
+        f"By {first['attribute']}, the smallest impact ratio is {number(lowest['ratio'], 2)}: "
+        f"{lowest['group']} ({_selected_of_all(lowest)}) over {most} ({_selected_of_all(top)}); "
         f"{ours_text}."
     )
 
 
-def _selected_of_all(category: Category) -> str:
+def _selected_of_all(category: Row) -> str:
     """Return how many of a category's people are selected, as "3 of 10"."""
-    return f"{count(category.selected)} of {count(category.rows)}"
+    return f"{count(category['selected'])} of {count(category['rows'])}"
 
 
 def four_fifths(
@@ -393,7 +394,9 @@ def four_fifths(
     answered, known = _known({name: table.groups[name] for name in options.group}, unknown)
     categories = _categories(table.groups, table.favoured, known, references=table.references)
     in_order = list(chain.from_iterable(categories.values()))
-    differences = [_difference(category, categories[category.attribute]) for category in in_order]
+    differences = [
+        _difference(category, categories[category["attribute"]]) for category in in_order
+    ]
     sections = [
         section_of(
             of_attribute,
@@ -413,18 +416,18 @@ def four_fifths(
             "people": len(frame),
             "unknown": {name: int((~rows).sum()) for name, rows in known.items()},
             "unknown_answers": answered.answers,
-            "groups": [category.plain() for category in in_order],
+            "groups": in_order,
             "differences": differences,
         },
     )
     under = [row for row in differences if row["under"]]
     most_selected = (
-        f"{name}: {tied_groups_text(each[0].most_selected)}" for name, each in categories.items()
+        f"{name}: {tied_groups_text(each[0]['most_selected'])}" for name, each in categories.items()
     )
     small = _or_none(
         _name_and_size(category)
         for category in in_order
-        if category.rows < FEWEST_ROWS or category.is_small
+        if category["rows"] < FEWEST_ROWS or category["share"] < SMALLEST_SHARE
     )
     answers = {
         "rates": f"{len(in_order)} groups, in the tables",
@@ -443,23 +446,26 @@ def _or_none(names: Iterable[str]) -> str:
     return "; ".join(names) or "none"
 
 
-def _difference(category: Category, every: Sequence[Category]) -> dict[str, Any]:
+def _difference(category: Row, every: Sequence[Row]) -> dict[str, Any]:
     """Compare a group with the group of the highest rate, the largest of several, as the rule does.
 
     ``share`` is of all people; ``deviations`` and ``chance`` are those of `difference_by_chance`;
     ``turned_by`` and ``reversed_by`` those of `selections_that_turn`.
     """
-    highest = max(every, key=lambda each: (each.is_most_selected, each.rows))
-    selected = round(category.selected), round(highest.selected)  # people, who are counted here
-    rows = category.rows, highest.rows
+    highest = max(every, key=lambda row: (row["group"] in row["most_selected"], row["rows"]))
+    selected = (
+        round(category["selected"]),
+        round(highest["selected"]),
+    )  # people, who are counted here
+    rows = category["rows"], highest["rows"]
     deviations, chance = difference_by_chance(selected, rows)
     turned_by, reversed_by = selections_that_turn(selected, rows)
     return {
-        "attribute": category.attribute,
-        "group": category.group,
-        "reference": highest.group,
-        "share": category.share,
-        "under": highest.selected > 0 and is_under(selected, rows),
+        "attribute": category["attribute"],
+        "group": category["group"],
+        "reference": highest["group"],
+        "share": category["share"],
+        "under": highest["selected"] > 0 and is_under(selected, rows),
         "deviations": deviations,
         "chance": chance,
         "turned_by": turned_by,

@@ -27,8 +27,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fairbench.audits.direction import Decided, check_said, direction_of
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, check_said, direction_of
 from fairbench.audits.question import check_unchanged
 from fairbench.audits.table import read_decisions, read_frame
 from fairbench.core.arrays import Floats
@@ -112,10 +111,7 @@ def read_watched(options: WatchOptions, names: tuple[str, ...]) -> WatchedRows:
             check_score(label, score, file, options.score)
         direction = direction_of(label_names, spelled(options.favourable), options.decision)
         decision = read_decisions(frame, audit_options, direction, score)
-    decided = Decided(file, cross_groups(frame, options.group[0]), decision)
-    columns = [name for name in (options.score, options.target, options.prediction) if name]
-    side = "" if options.prediction else f"{options.score} above {options.threshold:g}"
-    check_said(direction, [*columns, label_names[1]], decided, side)
+    check_said(direction, audit_options, cross_groups(frame, options.group[0]), decision)
     if column := options.prediction:
         for sentence in notes_on_decisions(frame[column], column, label_names, direction.decisions):
             note(sentence)

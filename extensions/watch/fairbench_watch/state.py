@@ -12,8 +12,13 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from fairbench.audits.direction import Direction, decisions_named
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_NAMES, RATE_OF
+from fairbench.audits.direction import (
+    NEEDS_NO_LABELS,
+    RATE_NAMES,
+    RATE_OF,
+    Direction,
+    decisions_named,
+)
 from fairbench.audits.question import PERCENT, PROBABILITY, Options, column
 from fairbench.core.errors import UserError, check_choice
 from fairbench.core.files import sha256

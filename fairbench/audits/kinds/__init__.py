@@ -6,6 +6,10 @@ What is found is worded by :mod:`fairbench.audits.sentences`, and put on a page 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+
 import pandas as pd
 
 from fairbench.audits import question, report
@@ -14,6 +18,20 @@ from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.data.columns import are_classes, are_numbers, name_rows_in_errors
 from fairbench.data.groups import has_many_groups
 from fairbench.reporting.document.model import Document
+
+# The module and the function that audit the rows of each kind that is not of one classifier of two
+# classes and its groups. Only that module is imported.
+_AUDITS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        question.PAIR: ("binary", "audit_pair"),
+        question.PROXY: ("unknown", "audit_proxy"),
+        question.RANKING: ("numbers", "audit_ranking"),
+        question.SURVIVAL: ("numbers", "audit_survival"),
+        question.COUNTS: ("counts", "audit_counts"),
+        question.NUMBERS: ("numbers", "audit_numbers"),
+        question.CLASSES: ("classes", "audit_classes"),
+    }
+)
 
 
 def document_of(options: Options, frame: pd.DataFrame) -> Document:
@@ -24,36 +42,17 @@ def document_of(options: Options, frame: pd.DataFrame) -> Document:
     UserError : if the kind of audit does not take an option, or a value is invalid.
     """
     with name_rows_in_errors(frame, options.id):
-        return _document_of(options, frame)
-
-
-def _document_of(options: Options, frame: pd.DataFrame) -> Document:
-    """Return the report of a table, by the audit of its kind."""
-    kind = kind_of(options, frame)
-    if kind in (question.PAIR, question.MANY, question.SELECTED, question.BINARY):
+        kind = kind_of(options, frame)
+        if kind in _AUDITS:
+            module, audit = _AUDITS[kind]
+            audited = getattr(import_module(f"{__name__}.{module}"), audit)(options, frame)
+            return report.document_of(audited)
         table = read_audit_table(options, frame=frame, many=kind == question.MANY)
-        if kind == question.PAIR:
-            from fairbench.audits.kinds.pair import audit_pair
-
-            return report.document_of(audit_pair(table, frame, options))
         if kind == question.MANY:
-            from fairbench.audits.kinds.many_groups import audit_many
+            from fairbench.audits.kinds.unknown import audit_many
 
             return report.document_of(audit_many(table, options))
         return document_of_table(options, table)
-    if kind == question.RANKING:
-        from fairbench.audits.kinds.ranking import audit_ranking as audit
-    elif kind == question.SURVIVAL:
-        from fairbench.audits.kinds.survival import audit_survival as audit
-    elif kind == question.COUNTS:
-        from fairbench.audits.kinds.counts import audit_counts as audit
-    elif kind == question.NUMBERS:
-        from fairbench.audits.kinds.numbers import audit_numbers as audit
-    elif kind == question.CLASSES:
-        from fairbench.audits.kinds.classes import audit_classes as audit
-    else:
-        from fairbench.audits.kinds.unknown import audit_proxy as audit
-    return report.document_of(audit(options, frame))
 
 
 def document_of_table(options: Options, table: AuditTable) -> Document:

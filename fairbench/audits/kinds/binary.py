@@ -1,15 +1,20 @@
-"""The audit of two classes: its findings, and what its report says around them.
+"""The audits of two classes: of one classifier, and of two on the same rows.
 
-What is found of people is worded by :mod:`fairbench.audits.sentences`.
+What is found of people is worded by :mod:`fairbench.audits.sentences`; here is what a report says
+around it. Of two classifiers a report says whose gaps between groups are smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import compress, groupby
 from math import isnan
 from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from fairbench.audits.assessment import (
     Assessment,
@@ -19,39 +24,32 @@ from fairbench.audits.assessment import (
     impact_ratios,
     least_alike,
 )
-from fairbench.audits.direction import Direction
-from fairbench.audits.gaps import FEWEST_LABELS, NEEDS_NO_LABELS, Gap, tipping_clause
-from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
-from fairbench.audits.report import OF_POPULATION, Audit, counted_by
-from fairbench.audits.sections import asked_of_threshold, pictures, sections_of, verdict_text
-from fairbench.audits.table import of_part
-from fairbench.audits.within import notes_within, plain_within
-from fairbench.core.text import count, interval, listed, number, probability
-from fairbench.evaluation.by_group import Row
-from fairbench.evaluation.findings import (
-    CONSTRAINT,
-    GAP,
-    LARGE,
-    NOT_MEASURED,
-    OPEN,
-    RATIO,
-    SMALL,
-    Finding,
-    one_sided_level,
-    too_few_of,
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
+from fairbench.audits.gaps import (
+    FEWEST_LABELS,
+    Gap,
+    notes_within,
+    plain_within,
+    tipping_clause,
 )
+from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
+from fairbench.audits.question import Options
+from fairbench.audits.report import OF_POPULATION, Audit, counted_by, on_labels
+from fairbench.audits.sections import asked_of_threshold, pictures, sections_of, verdict_text
+from fairbench.audits.table import AuditTable, of_part, read_audit_table
+from fairbench.core.arrays import Floats
+from fairbench.core.text import count, interval, listed, number, probability
+from fairbench.evaluation import findings
+from fairbench.evaluation.by_group import Row
+from fairbench.evaluation.findings import ErrorBudget, Finding
 from fairbench.evaluation.table import records
+from fairbench.inference.gaps import cells_of, difference, gap_change, rates_of
+from fairbench.inference.rates import Limits
+from fairbench.metrics.registry import Rate, accuracy
+from fairbench.reporting.document.model import Column, Section, Table, TableCell
+from fairbench.reporting.group_tables import bars, table_of
 
 _MOST = 3  # groups of too few rows that a summary names
-
-
-def warning_of(assessment: Assessment) -> Iterator[str]:
-    """Yield the warning that is due where there are scores and no labels."""
-    if not (assessment.labels or assessment.of_decisions):
-        yield (
-            "There are no labels. Figures that need labels assume that the scores are right: if "
-            "they are not, these figures are wrong, and nothing here would show it."
-        )
 
 
 def basis_of(assessment: Assessment) -> Iterator[str]:
@@ -97,7 +95,15 @@ def basis_of(assessment: Assessment) -> Iterator[str]:
 
 def notes_on(assessment: Assessment) -> Iterator[str]:
     """Yield what a reader has to know of the groups, the labels and the calibration of scores."""
-    yield from _on_labelling(assessment)
+    sampling = assessment.table.sampling
+    if sampling is not None:
+        yield from sampling.notes
+        missing = sampling.unlabelled(assessment.table.known)
+        if missing and assessment.labels:
+            yield (
+                f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these "
+                "rows out, and other figures infer them from other groups."
+            )
     labels = {(row["attribute"], row["group"]): row["labels"] for row in assessment.sizes}
     by_attribute = {
         attribute: list(gaps)
@@ -112,7 +118,7 @@ def notes_on(assessment: Assessment) -> Iterator[str]:
             )
     yield from _on_calibration(assessment)
     for attribute, gaps in by_attribute.items():
-        if of_several := [gap for gap in gaps if gap.verdict == OPEN and not gap.signed]:
+        if of_several := [gap for gap in gaps if gap.verdict == findings.OPEN and not gap.signed]:
             noise = ", ".join(f"{number(gap.noise)} in {gap.rate_name}" for gap in of_several)
             yield (
                 f"{attribute}: the largest gap among more than two groups is never 0; if every "
@@ -125,20 +131,6 @@ def notes_on(assessment: Assessment) -> Iterator[str]:
                 f"{listed(few)}."
             )
     yield from notes_within(assessment.within)
-
-
-def _on_labelling(assessment: Assessment) -> Iterator[str]:
-    """Yield how rows were chosen for labelling."""
-    sampling = assessment.table.sampling
-    if sampling is None:
-        return
-    yield from sampling.notes
-    missing = sampling.unlabelled(assessment.table.known)
-    if missing and assessment.labels:
-        yield (
-            f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these rows "
-            "out, and other figures infer them from other groups."
-        )
 
 
 def _on_calibration(assessment: Assessment) -> Iterator[str]:
@@ -170,7 +162,7 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
 
 def _on_stress(gap: Gap, stress: Row, epsilon: float) -> str:
     """Return what follows for a gap from scores calibrated alike, and when it no longer does."""
-    side = "under" if stress["follows"] == SMALL else "over"
+    side = "under" if stress["follows"] == findings.SMALL else "over"
     exceptions = " or ".join(
         f"the scores of {group} {_as_much(factor)}"
         for factor, group in (
@@ -216,7 +208,7 @@ def sure_of(assessment: Assessment) -> Iterator[str]:
             f"Without outcomes, only who is {assessment.table.direction.granted} is known. "
             "Everything else assumes that the scores are right."
         )
-    elif any(gap.tipping for gap in assessment.gaps if gap.verdict == LARGE):
+    elif any(gap.tipping for gap in assessment.gaps if gap.verdict == findings.LARGE):
         yield (
             "How many wrong labels would undo each finding is in the full report, under “Can be "
             "concluded”."
@@ -275,7 +267,7 @@ def todo_after(assessment: Assessment) -> Iterator[str]:
             "These rows are too few for what is open: audit a larger sample. “fairbench audit "
             "plan” says how large."
         )
-    if {gap.verdict for gap in assessment.gaps} <= {SMALL}:
+    if {gap.verdict for gap in assessment.gaps} <= {findings.SMALL}:
         yield "Repeat the audit when the model changes, or the people that it is used on."
 
 
@@ -285,6 +277,15 @@ def todo_after(assessment: Assessment) -> Iterator[str]:
 def audit_of(assessment: Assessment) -> Audit:
     """Return the audit of decisions about two classes, with the labels and scores there are."""
     options, table = assessment.options, assessment.table
+    direction = table.direction
+    warnings = [*table.warnings]
+    if not (assessment.labels or assessment.of_decisions):
+        warnings.append(
+            "There are no labels. Figures that need labels assume that the scores are right: if "
+            "they are not, these figures are wrong, and nothing here would show it."
+        )
+    # Looked at first where it was said what is good for a person.
+    is_said = direction.favourable is not None
     return Audit(
         options,
         len(table),
@@ -293,24 +294,17 @@ def audit_of(assessment: Assessment) -> Audit:
         list(basis_of(assessment)),
         list(sections_of(assessment)),
         _data(assessment),
-        warning=" ".join([*table.warnings, *warning_of(assessment)]),
+        warning=" ".join(warnings),
         notes=[*table.notes, *notes_on(assessment)],
         pictures=pictures(assessment),
         sure=list(sure_of(assessment)),
         unseen=list(unseen_of(assessment)),
         todo=list(todo_after(assessment)),
-        headlines=_headlines(table.direction),
+        headlines=[direction.rate_names[direction.wrongly_refused]] if is_said else [],
         audited=table.read_as,
-        rates="" if assessment.of_decisions else table.direction.rates_explained,
+        rates="" if assessment.of_decisions else direction.rates_explained,
         label_names=table.labels,
     )
-
-
-def _headlines(direction: Direction) -> list[str]:
-    """Return the measures that are looked at first, where it was said what is good for a person."""
-    if direction.favourable is None:
-        return []
-    return [direction.rate_names[direction.wrongly_refused]]
 
 
 def findings_of(assessment: Assessment) -> list[Finding]:
@@ -324,9 +318,9 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     constraint: list[Finding] = []
     if constrained is not None:
         constraint = list(_constraint_findings(constrained, table.direction))
-    findings = [
+    found = [
         *_gap_findings(assessment),
-        *(finding for gap in assessment.within for finding in gap.conclude(gap.answer)),
+        *(finding for gap in assessment.within for finding in gap.conclude()),
         *constraint,
     ]
     ratios = [ratio for ratio in assessment.impact if ratio["attribute"] in options.group]
@@ -338,17 +332,17 @@ def findings_of(assessment: Assessment) -> list[Finding]:
         # Groups of two attributes together are described only: their intervals are not made again.
         everyone = table.everyone or table
         singles = replace(everyone, groups={name: everyone.groups[name] for name in options.group})
-        wider = impact_ratios(singles, level=one_sided_level(risk))
-        findings += impact_findings(
+        wider = impact_ratios(singles, level=findings.one_sided_level(risk))
+        found += impact_findings(
             ratios, wider, everyone.granted, attributes_with_small_groups(ratios)
         )
-        findings += excess_findings(scores, risk)
+        found += excess_findings(scores, risk)
     part = of_part(table, options)
     return [
         replace(finding, scope=", ".join(filter(None, [part, finding.scope])))
-        if finding.about != RATIO  # which is of everyone
+        if finding.about != findings.RATIO  # which is of everyone
         else finding
-        for finding in findings
+        for finding in found
     ]
 
 
@@ -356,36 +350,30 @@ def _gap_findings(assessment: Assessment) -> Iterator[Finding]:
     """Yield what gaps say of the people that the rows are a sample of, and of pairs of groups."""
     kind = kind_of_labels(assessment.labels, len(assessment.table))
     for gap in assessment.gaps:
-        needs = _needs(gap, kind)
-        found, *pairs = gap.conclude(gap.answer, needs=needs, unless=tipping_clause(gap.tipping))
-        yield found
+        found, *pairs = gap.conclude(unless=tipping_clause(gap.tipping))
+        needs = filter(None, [found.needs, needed_in_words(gap.needed, kind)])
+        yield replace(found, needs="; ".join(needs))
         if not gap.assumed:
             yield from pairs
     if assessment.of_decisions:
         bound = assessment.bounds.epsilon
-        unknown = Finding(GAP, "", "", NOT_MEASURED, bound=bound, needs="there are no labels")
+        unknown = Finding(
+            findings.GAP, "", "", findings.NOT_MEASURED, bound=bound, needs="there are no labels"
+        )
         for attribute in assessment.table.groups:
             for metric, name in assessment.table.direction.rate_names.items():
                 if metric != NEEDS_NO_LABELS:
                     yield replace(unknown, attribute=attribute, measure=name)
 
 
-def _needs(gap: Gap, kind: str) -> str:
-    """Return what would settle a gap, and who keeps it open; or why it is not measured."""
-    if gap.verdict == NOT_MEASURED:
-        return gap.asked.needs
-    few = too_few_of(gap.few) if gap.verdict == OPEN else ""
-    return "; ".join(filter(None, [few, needed_in_words(gap.needed, kind)]))
-
-
 def _constraint_findings(constrained: Row, direction: Direction) -> Iterator[Finding]:
     """Yield whether each attribute's groups keep a constraint, at the threshold it was set on."""
     for judged in constrained["judged"]:
         yield Finding(
-            CONSTRAINT,
+            findings.CONSTRAINT,
             judged["attribute"],
             asked_of_threshold(constrained, direction),
-            {True: SMALL, False: LARGE, None: OPEN}[judged["holds"]],
+            {True: findings.SMALL, False: findings.LARGE, None: findings.OPEN}[judged["holds"]],
             value=judged["value"],
             lower=judged["lower"],
             upper=judged["upper"],
@@ -411,7 +399,9 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
             {
                 **_fields(gap, *_GAP_FIELDS),
                 "alike": gap.noise,
-                "verdict": verdict_text(gap) if gap.verdict == NOT_MEASURED else gap.verdict,
+                "verdict": verdict_text(gap)
+                if gap.verdict == findings.NOT_MEASURED
+                else gap.verdict,
                 **dict(zip(("low", "high"), gap.named[::-1] or ("", ""), strict=True)),
                 "pairs": gap.pairs,
             }
@@ -454,3 +444,194 @@ def _data(assessment: Assessment) -> Mapping[str, Any]:
 def _fields(row: object, *names: str) -> dict[str, Any]:
     """Return these attributes of an object by name."""
     return {name: getattr(row, name) for name in names}
+
+
+# Two classifiers on the same rows: whose gaps between groups are smaller.
+
+ACCURACY = "accuracy"
+NO_LABELS = "there are no labels"
+_ONLY_DECISIONS = "Without labels, only decisions are compared; nothing is said of errors."
+_FEW_GROUPS = "there are not two groups of enough rows"
+
+
+def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
+    """Compare the classifier of the column ``score=`` with that of the column ``against=``."""
+    table = read_audit_table(options, frame=frame)
+    other = read_audit_table(replace(options, score=options.against), frame=frame)
+    found = compare_tables(table, other, options)
+    figures = [_figures(finding, table.direction.rate_names) for finding in found]
+    rows = len(table)
+    labels = len(table.known)
+    title = f"{options.against} against {options.score}"
+    return Audit(
+        options,
+        rows,
+        labels,
+        found,
+        [
+            *table.read_as,
+            f"{title} on the {count(rows)} rows of {options.path.name}, {count(labels)} of them "
+            f"with a label ({labels / rows:.2%}).",
+            OF_POPULATION,
+            *on_labels(rows, labels, _ONLY_DECISIONS),
+        ],
+        [
+            Section(
+                "Gaps between groups, of both",
+                [_table(found, options, table.direction.rate_names)],
+            )
+        ],
+        {"comparison": figures},
+        notes=[
+            *table.notes,
+            *(
+                f"{finding.attribute}: whose gap in {finding.measure} is smaller is open, as "
+                f"{finding.needs}."
+                for finding in found
+                if finding.verdict == findings.OPEN and finding.needs
+            ),
+        ],
+        todo_if_open="Label more rows for what stays open and matters most.",
+        title=title,
+        warning=" ".join(table.warnings),
+        audited=table.read_as,
+        label_names=table.labels,
+        figures=figures,
+    )
+
+
+def compare_tables(first: AuditTable, second: AuditTable, options: Options) -> list[Finding]:
+    """Return the findings on the accuracies, and on the gaps of every attribute.
+
+    The value of each is the second classifier's less the first's. It is `SMALL` if they differ by
+    less than epsilon, and `LARGE` if one of them is surely the larger.
+    """
+    risk = ErrorBudget(1 + len(first.groups) * len(RATE_OF)).risk
+    names = options.score, options.against
+    accuracies = Finding(
+        findings.COMPARISON, "", ACCURACY, findings.NOT_MEASURED, names, bound=options.epsilon
+    )
+    everyone = _cells(first, second, np.zeros(len(first), np.intp), needs_labels=True)
+    found = [_compare(accuracies, accuracy, everyone, risk)]
+    fixed = {name: why for name, why in first.fixed.items() if name in second.fixed}
+    for attribute, groups in first.groups.items():
+        codes = groups.cat.codes.to_numpy(np.intp)
+        for metric, rate in RATE_OF.items():
+            gaps = replace(
+                accuracies, attribute=attribute, measure=first.direction.rate_names[metric]
+            )
+            if metric in fixed:
+                found.append(replace(gaps, needs=fixed[metric]))
+                continue
+            cells = _cells(first, second, codes, needs_labels=metric != NEEDS_NO_LABELS)
+            found.append(_compare(gaps, rate, cells, risk, groups.cat.categories))
+    return found
+
+
+def _cells(
+    first: AuditTable, second: AuditTable, codes: NDArray[np.intp], *, needs_labels: bool
+) -> Floats:
+    """Return the cells (G, 8) of groups with codes (n,)."""
+    rows = np.flatnonzero(~(needs_labels & np.isnan(first.label)))
+    label = first.label[rows] if needs_labels else np.zeros(len(rows))
+    groups = int(codes.max(initial=-1)) + 1
+    return cells_of(
+        label, first.prediction[rows], second.prediction[rows], codes[rows], groups=groups
+    )
+
+
+def _compare(
+    template: Finding, rate: Rate, cells: Floats, risk: float, groups: Sequence[str] = ()
+) -> Finding:
+    """Compare a rate, or its gaps, between both classifiers.
+
+    Parameters
+    ----------
+    template : the finding to fill in.
+    cells : (G, 8) the counts of the groups, or (1, 8) those of everyone.
+    risk : the error rate of the answer.
+    groups : (G,) their names. Where one has people and no rows of the rate, which may differ by
+        anything, it is open whose gap is smaller.
+    """
+    template = replace(template, n=int(cells.sum()))
+    is_gap = bool(template.attribute)
+    if not template.n:
+        return replace(template, needs=NO_LABELS)
+    limits_of_both = rates_of(cells, rate, level=findings.LEVEL)
+    has_rate = np.isfinite(limits_of_both[0].value + limits_of_both[1].value)
+    if has_rate.sum() < (2 if is_gap else 1):
+        return replace(template, needs=_FEW_GROUPS)
+
+    def at_level(level: float) -> Limits:
+        if is_gap:
+            return gap_change(cells[has_rate], rate, level=level)
+        return difference(cells, rate, level=level).take(0)
+
+    few = list(compress(groups, ~has_rate))
+    verdict = findings.OPEN if few else findings.answer_difference(at_level, template.bound, risk)
+    values = tuple(
+        float(np.ptp(limits.value[has_rate]) if is_gap else limits.value[0])
+        for limits in limits_of_both
+    )
+    value, lower, upper = map(float, at_level(findings.LEVEL))
+    return replace(
+        template,
+        verdict=verdict,
+        value=value,
+        lower=lower,
+        upper=upper,
+        values=values,
+        needs=findings.too_few_of(few),
+    )
+
+
+def verdict_cell(finding: Finding) -> TableCell:
+    """Return the verdict on the second classifier in a word; accuracies are no gaps."""
+    text = "alike" if finding.verdict == findings.SMALL else finding.verdict
+    if finding.verdict == findings.LARGE:
+        ways = ("smaller", "larger") if finding.attribute else ("lower", "higher")
+        text = ways[finding.value > 0]
+    return TableCell(text, mark=finding.verdict)
+
+
+def _figures(finding: Finding, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return what is measured, in plain columns."""
+    metrics = {measure: metric for metric, measure in names.items()}
+    first, second = finding.values or (np.nan, np.nan)
+    return {
+        "attribute": finding.attribute,
+        "metric": metrics[finding.measure] if finding.attribute else finding.measure,
+        "first": first,
+        "second": second,
+        "difference": finding.value,
+        "lower": finding.lower,
+        "upper": finding.upper,
+        "rows": finding.n,
+        "verdict": finding.verdict,
+        "needs": finding.needs,
+    }
+
+
+def _table(found: Sequence[Finding], options: Options, names: Mapping[str, str]) -> Table:
+    """Return the table of both classifiers' accuracies and gaps, and of their differences."""
+    intervals = [(finding.lower, finding.value, finding.upper) for finding in found]
+    with_bar = zip(found, bars(intervals, options.epsilon), strict=True)
+    return table_of(
+        ({**_figures(finding, names), "finding": finding, "bar": bar} for finding, bar in with_bar),
+        [
+            (lambda row: row["attribute"] or "everyone", Column("groups")),
+            (lambda row: row["finding"].measure, Column("gap in")),
+            ("first", Column(options.score, "number")),
+            ("second", Column(options.against, "number")),
+            ("difference", Column("difference", "signed")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            ("bar", Column("", "bar", narrow=True)),
+            (lambda row: verdict_cell(row["finding"]), Column("verdict")),
+        ],
+        caption=f"Difference: {options.against} less {options.score}.",
+        reading=(
+            "Sizes of the largest difference between two groups. Shaded: less than "
+            f"{options.epsilon:g} either way. Verdict: on {options.against}, under the error rate "
+            f"of the page; alike where the difference is surely under {options.epsilon:g}."
+        ),
+    )

@@ -27,6 +27,7 @@ from fairbench.data.columns import (
 )
 from fairbench.data.groups import notes_on_groups, read_groups
 from fairbench.data.tables import read_costs
+from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import (
     counts_of,
     estimates_by_group,
@@ -34,18 +35,7 @@ from fairbench.evaluation.by_group import (
     reliability_bins,
 )
 from fairbench.evaluation.by_group import estimates_in_long_form as in_long_form
-from fairbench.evaluation.findings import (
-    GAP,
-    LARGE,
-    LEVEL,
-    LOWEST,
-    NOT_MEASURED,
-    OPEN,
-    ErrorBudget,
-    Finding,
-    Measure,
-    lowest_of,
-)
+from fairbench.evaluation.findings import ErrorBudget, Finding, Measure
 from fairbench.inference.gaps import GroupLimits
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
@@ -97,9 +87,20 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     if options.group:
         file = options.path.name
         labels, cells = read_groups(frame, file, options.group, options.reference)
-    _check_labels(scores, cells, options)
+    score = f"'{options.score}'" if options.score else "the score of the predicted class"
+    check_labels_at_random(
+        options.path.name,
+        scores.target != UNKNOWN,
+        cells,
+        advice=(
+            "Label rows that are chosen at random. If they were chosen by predicted class, name "
+            "the column of predicted classes in group=, too"
+        ),
+        classes=Classes(scores.prediction, [f"predicted '{name}'" for name in scores.classes]),
+        values={score: scores.confidence},
+    )
     costs = read_costs(options.cost, scores.classes) if options.cost else None
-    findings = findings_of(scores, labels, options)
+    found = findings_of(scores, labels, options)
     parts_of = partial(
         estimates_by_group,
         scores,
@@ -113,12 +114,11 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
     groups = {attribute: parts_of(column) for attribute, column in labels.items()}
     bins = reliability_bins(scores, options.strength)
     mistakes = frequent_mistakes(scores)
-    is_open = any(finding.verdict == OPEN for finding in findings)
     return Audit(
         options,
         len(scores),
         len(scores.labelled),
-        findings,
+        found,
         list(_basis(scores, everyone["accuracy"])),
         [
             Section("Calibration", [_diagram(bins, everyone)]),
@@ -139,7 +139,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         else "There are no labels: everything here is what was assumed before any was seen.",
         notes=[*notes_on_groups(frame, options.group), *_notes(scores, options, classes, groups)],
         unseen=["Of groups only the accuracy was compared, not which classes they are given."],
-        todo=["Label more rows for what stays open and matters most."] if is_open else [],
+        todo_if_open="Label more rows for what stays open and matters most.",
         figures=list(in_long_form({"": [everyone], **groups, CLASSES: classes})),
     )
 
@@ -155,11 +155,11 @@ def findings_of(
     groups : attribute, or combination of two -> (n,) categorical labels.
     """
     risk = ErrorBudget(len(groups) + 1).risk
-    findings = []
+    found = []
     for attribute, labels in groups.items():
-        findings += _compare_accuracies(scores, options, attribute, labels, risk)
+        found += _compare_accuracies(scores, options, attribute, labels, risk)
     by_class = _compare_accuracies(scores, options, CLASSES, _predicted_classes(scores), risk)
-    return [*findings, *(finding for finding in by_class if finding.about == LOWEST)]
+    return [*found, *(finding for finding in by_class if finding.about == findings.LOWEST)]
 
 
 def _compare_accuracies(
@@ -169,9 +169,11 @@ def _compare_accuracies(
     counts = counts_of(scores, groups)
     names = counts.index.astype(str).tolist()
     labels = int(counts["labels"].sum())
-    gap = Finding(GAP, attribute, ACCURACY, NOT_MEASURED, bound=options.epsilon, n=labels)
+    gap = Finding(
+        findings.GAP, attribute, ACCURACY, findings.NOT_MEASURED, bound=options.epsilon, n=labels
+    )
     gap = replace(gap, needs=TOO_FEW)
-    lowest = replace(gap, about=LOWEST)
+    lowest = replace(gap, about=findings.LOWEST)
     if (counts["labels"] > 0).sum() < 2:
         return [gap, lowest]
 
@@ -180,34 +182,17 @@ def _compare_accuracies(
 
     few = counts["labels"].between(1, FEWEST_LABELS - 1).any()
     may_be_small = len(scores.labelled) == len(scores) or not few
-    measure = Measure.of_limits(gap, names, at_level, may_be_small=may_be_small)
-    answer = measure.answered(risk)
-    findings = measure.conclude(answer)
+    measure = Measure.of_limits(gap, names, at_level, may_be_small=may_be_small).answered(risk)
+    found = measure.conclude()
     if len(names) == 2:
-        return findings
-    candidates = lowest_of(names, answer)
-    rates = at_level(LEVEL).pointwise
-    lowest = replace(lowest, verdict=OPEN, groups=tuple(candidates), needs="")
+        return found
+    candidates = findings.lowest_of(names, measure.answer)
+    rates = at_level(findings.LEVEL).pointwise
+    lowest = replace(lowest, verdict=findings.OPEN, groups=tuple(candidates), needs="")
     if len(candidates) == 1:
         value, lower, upper = rates.at(int(rates.value.argmin()))
-        lowest = replace(lowest, verdict=LARGE, value=value, lower=lower, upper=upper)
-    return [*findings, lowest]
-
-
-def _check_labels(scores: MulticlassScores, cells: pd.Series, options: Options) -> None:
-    """Refuse labels that were surely not given to rows chosen at random within groups."""
-    score = f"'{options.score}'" if options.score else "the score of the predicted class"
-    check_labels_at_random(
-        options.path.name,
-        scores.target != UNKNOWN,
-        cells,
-        advice=(
-            "Label rows that are chosen at random. If they were chosen by predicted class, name "
-            "the column of predicted classes in group=, too"
-        ),
-        classes=Classes(scores.prediction, [f"predicted '{name}'" for name in scores.classes]),
-        values={score: scores.confidence},
-    )
+        lowest = replace(lowest, verdict=findings.LARGE, value=value, lower=lower, upper=upper)
+    return [*found, lowest]
 
 
 def _all_rows(scores: MulticlassScores) -> pd.Series:

@@ -3,23 +3,27 @@
 Of each category the table says how many people there were, and how many were selected, or which
 share. Where rows name several attributes, a row with a blank or "Total" in one of them is of all
 its levels. Rates that were rounded are taken as anything that rounds to them.
+
+Categories are compared as rules compare them: the rate of each over the highest of all. Beside the
+ratio of a rule stands a stable one, with an interval, which is ours: over the highest rate of the
+categories that are large enough that one person more or less does not decide it. Whose category is
+not known (:func:`says_nothing`) is counted, and compared with nobody: who declines to state a race
+is no race.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import compress
-from typing import Any
+from itertools import chain, compress
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fairbench.audits.assessment import attributes_with_small_groups, impact_findings
-from fairbench.audits.categories import Category, says_nothing, section_of, with_rules_ratio
 from fairbench.audits.question import PERCENT, Options
 from fairbench.audits.report import OF_POPULATION, Audit
 from fairbench.core.errors import UserError
@@ -33,14 +37,17 @@ from fairbench.evaluation.by_group import (
     is_given_reference,
     may_be_compared_with,
 )
-from fairbench.evaluation.findings import LEVEL, OPEN, ErrorBudget, Finding, one_sided_level
+from fairbench.evaluation.findings import LEVEL, NAN, ErrorBudget, Finding, one_sided_level
 from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
-from fairbench.reporting.document.model import Column, Section
+from fairbench.reporting.charts import forest
+from fairbench.reporting.document.model import Column, Figure, Section, Table
 from fairbench.reporting.group_tables import MOST_ROWS, OF_GROUP, table_of
 
 SELECTED = "selected"
 _RULES = "Local Law 144 and the Uniform Guidelines"
+# What the JSON has of our ratio.
+_OURS = ("rate_lower", "rate_upper", "reference", "given", "ratio", "lower", "upper", "below")
 # What stands in a column whose levels are not told apart in a row.
 _ALL = frozenset({"", "all", "total", "totals", "overall", "any", "both", "everyone", "-", "*"})
 _WHOLE = re.compile(r"(\d{1,15}|[1-9]\d{0,2}([,' \u00a0\u202f\u2019]\d{3}){1,4})(\.0+)?")
@@ -56,25 +63,171 @@ _UNSEEN = (
 _TODO = "Counts of more people would settle what is open: ask for those of a longer time."
 
 
-@dataclass(frozen=True)
-class CountedCategory:
-    """What a table says of a category.
+# Whose category is not known.
 
-    Attributes
-    ----------
-    people : how many people are in the category.
-    selected : how many of them were selected; not a whole number where only the rate is known.
-    fewest, most : the limits of `selected`, equal to it where the number itself is known.
-    row : the row of the file, from 1; 0 for a sum of several rows.
+# Matched with a whole label in lower case, whose signs other than letters are blanks: "Decline To
+# Self-Identify" is "decline to self identify", and "N/A" is "n a". A word that was read is never
+# read in another way (*+ and ?> keep it), as some labels could be read in millions of ways.
+_ASKED = r"(race( or| and)? ethnicity|race|ethnicity|sex|gender|identity|information|info|question)"
+_STATES = (
+    r"(unknown|unspecified|undisclosed|undeclared|undetermined|unidentified|unreported|unanswered|"
+    r"unavailable|blank|missing|withheld|null|nan|na|n a|nil|(i )?(don t|do not) know|"
+    r"not (known|specified|stated|disclosed|declared|identified|provided|reported|recorded|given|"
+    r"available|answered|applicable|collected|asked|obtained|indicated|self identified)|"
+    r"none( given| specified| provided)?|"
+    r"no (answer|response|data|information|record|selection)( given| provided)?|"
+    r"(did|does) not (answer|respond|state|specify|disclose|self identify))"
+)
+_DECLINES = (
+    r"(i )?(d |have |would |do )?(rather not|"
+    r"(prefer(s|red)?|choose(s)?|chose(n)?|elect(s|ed)?|opt(s|ed)?|wish(es)?|want(s)?) not|"
+    r"((do|does|did) not|don t|doesn t|didn t) (wish|want|care)|"
+    r"(decline|refuse)(s|d)?)( to)?"
+    r"( (say|state|answer|disclose|identify|respond|specify|share|provide|report|declare|indicate|"
+    r"tell|reveal|self (id|identify|disclose|report)))?"
+    rf"( (this|the|that|my|your|his|her|their|any|at this time|{_ASKED})\b)*+"
+)
+_NOTHING = rf"(?>({_ASKED} |(applicant|candidate|employee|person) )?({_STATES}|{_DECLINES})\b)"
+_SAYS_NOTHING = re.compile(rf"({_NOTHING}( (or )?{_NOTHING})*+)?")
+
+
+def says_nothing(label: str) -> bool:
+    """Return whether an answer says that the category is not known.
+
+    Examples
+    --------
+    >>> [says_nothing(label) for label in ("Decline To Self-Identify", "N/A", "Other")]
+    [True, True, False]
     """
+    return _SAYS_NOTHING.fullmatch(plain_answer(label)) is not None
 
-    attribute: str
-    group: str
-    people: int
-    selected: float
-    fewest: float
-    most: float
-    row: int = 0
+
+def plain_answer(label: str) -> str:
+    """Return an answer in lower case, with blanks for all signs that are no letters or digits."""
+    return " ".join(re.findall(r"[^\W_]+", label.casefold()))
+
+
+# The rate of each category over the highest.
+
+
+def with_rules_ratio(
+    stable: Sequence[Row],
+    selected: Sequence[float],
+    people: int,
+    *,
+    nobody: str = "nobody was selected",
+) -> list[Row]:
+    """Return the categories of one attribute, of which our ratios are known.
+
+    Parameters
+    ----------
+    stable : our ratio of each category.
+    selected : how many people of each are selected; not whole where only the rate is known.
+    people : how many people there are in all.
+    nobody : why there is no ratio, where the highest rate is 0.
+
+    Returns
+    -------
+    Of each category: attribute, group and rows, how many people are in it; selected, how many of
+    them are; share, that of the category of all people, those of unknown category included; rate,
+    the share selected; ratio, its rate over the highest, NaN if that is 0, for which reason says
+    why; most_selected, the categories of the highest rate, several where they tie; and ours, our
+    ratio and its interval.
+    """
+    rates = [of / ours["rows"] for ours, of in zip(stable, selected, strict=True)]
+    highest = max(rates)
+    groups = [ours["group"] for ours in stable]
+    return [
+        {
+            "attribute": ours["attribute"],
+            "group": ours["group"],
+            "rows": ours["rows"],
+            "selected": n_selected,
+            "share": ours["rows"] / people,
+            "rate": rate,
+            "ratio": rate / highest if highest > 0 else NAN,
+            "most_selected": [*compress(groups, (other == highest for other in rates))],
+            "reason": "" if highest > 0 else f"{nobody}, and 0 over 0 is no number",
+            "ours": {name: ours[name] for name in _OURS},
+        }
+        for ours, n_selected, rate in zip(stable, selected, rates, strict=True)
+    ]
+
+
+def tied_groups_text(groups: Sequence[str], most: int = 3) -> str:
+    """Return groups that tie as a sentence lists them; of many, the first, and how many more."""
+    rest = len(groups) - most
+    names = [*groups[:most], f"{rest} more"] if rest > 1 else groups
+    return " and ".join(names)
+
+
+def section_of(
+    categories: Sequence[Row], rate: str, by: str, *, mark: float = NAN, more: str = ""
+) -> Section:
+    """Return the table of an attribute's categories, and a figure of our ratios.
+
+    Parameters
+    ----------
+    rate : what the rate is called.
+    by : the rule that defines the ratio.
+    mark : the bound of the rule, drawn as a dashed line; NaN if it has none, and then the
+        probability that a ratio is under it is left out too.
+    more : what else the caption says.
+    """
+    first = categories[0]
+    ours = [row["ours"] for row in categories]
+    references = list(dict.fromkeys(ratio["reference"] for ratio in ours))
+    highest = max((ratio["upper"] for ratio in ours if ratio["upper"] < np.inf), default=1.0)
+    estimates = ((ratio["ratio"], ratio["lower"], ratio["upper"]) for ratio in ours)
+    figure = Figure(
+        f"impact ratios by {first['attribute']}",
+        svg=forest(
+            "impact ratio, ours",
+            [[(row["group"], *of) for row, of in zip(categories, estimates, strict=True)]],
+            span=(0.0, float(max(1.2, np.ceil(2 * highest) / 2))),  # most ratios are at most 1
+            mark=mark,
+        ),
+        caption=f"Our ratios, to {references[0]}, with 95 % intervals"
+        f"{'' if np.isnan(mark) else '; dashed: four fifths'}.",
+    )
+    return Section(f"By {first['attribute']}", [_table(categories, rate, by, mark, more), figure])
+
+
+def _table(categories: Sequence[Row], rate: str, by: str, mark: float, more: str) -> Table:
+    """Return the table of categories with the rule's ratio, and ours with its interval."""
+    first = categories[0]
+    ours = first["ours"]
+    most = tied_groups_text(first["most_selected"])
+    reason = f"the highest of those with {FEWEST_ROWS} people and 2 % or more"
+    if ours["given"]:
+        reason = "as reference= says"
+    caption = (
+        f"impact ratio: by {by}, the {rate} of a category over that of the category where it is "
+        f"highest ({first['reason'] or most}); our ratio: over {ours['reference']}, {reason}; its "
+        f"interval allows for another truly being the highest{more}"
+    )
+    columns: list[tuple[Any, Column]] = [
+        ("group", Column(first["attribute"])),
+        ("rows", Column("people", "count")),
+        ("selected", Column(SELECTED if rate == "selection rate" else "above", "count")),
+        ("rate", Column(rate, "number")),
+        (
+            ("ours.rate_lower", "ours.rate_upper"),
+            Column("95 % interval", "interval", left_out=2),
+        ),
+        ("ratio", Column("impact ratio", "number", decimals=2)),
+        ("ours.ratio", Column("our ratio", "number", decimals=2, left_out=1)),
+        (
+            ("ours.lower", "ours.upper"),
+            Column("its 95 % interval", "interval", decimals=2, left_out=1),
+        ),
+    ]
+    if not np.isnan(mark):
+        columns.append(("ours.below", Column("P(<0.8)", "probability", left_out=1)))
+    return table_of(categories, columns, by="", caption=caption)
+
+
+# A table of counts, read.
 
 
 @dataclass(frozen=True)
@@ -83,172 +236,28 @@ class CountTable:
 
     Attributes
     ----------
+    categories : attribute -> what the table says of each category: attribute and group; people, how
+        many are in it; selected, how many of them were, not a whole number where only the rate is
+        known; fewest and most, the limits of that, equal to it where the number itself is known;
+        and row, that of the file, from 1, or 0 for a sum of several rows.
     unknown : attribute -> how many people have an unknown category.
     notes : what a reader has to know of the rows.
     """
 
-    categories: Mapping[str, Sequence[CountedCategory]]
+    categories: Mapping[str, Sequence[Row]]
     unknown: Mapping[str, int]
     notes: Sequence[str] = ()
-
-    @property
-    def plain(self) -> list[dict[str, Any]]:
-        """The categories in plain values, for the JSON."""
-        return [
-            asdict(category) for categories in self.categories.values() for category in categories
-        ]
 
     @property
     def people(self) -> dict[str, int]:
         """The number of people in each attribute's table, including those of unknown category."""
         return {
-            name: sum(category.people for category in categories) + self.unknown.get(name, 0)
-            for name, categories in self.categories.items()
+            name: sum(row["people"] for row in rows) + self.unknown.get(name, 0)
+            for name, rows in self.categories.items()
         }
 
 
-@dataclass
-class _Reader:
-    """Reads the rows of a table, one after the other.
-
-    Attributes
-    ----------
-    decimals : how many decimals the most precise rate of the table has.
-    rows : attribute -> group -> its category.
-    unknown : attribute -> how many people have an unknown category.
-    totals : the numbers of the rows that are totals.
-    empty : names of the categories without people.
-    impossible_rates : the rows whose rate no whole number of people has.
-    """
-
-    options: Options
-    frame: pd.DataFrame
-    decimals: int = 0
-    rows: dict[str, dict[str, CountedCategory]] = field(default_factory=dict)
-    unknown: dict[str, int] = field(default_factory=dict)
-    totals: list[int] = field(default_factory=list)
-    empty: list[str] = field(default_factory=list)
-    impossible_rates: list[str] = field(default_factory=list)
-
-    def fault(self, column: str, row: int, sentence: str) -> UserError:
-        return UserError(f"{self.options.path.name}: column '{column}', row {row}: {sentence}")
-
-    def read(self) -> None:
-        """Read every row into a category of its attribute."""
-        names = self.options.group
-        if self.options.rates:
-            text = self.frame[self.options.rates].astype(str)
-            self.decimals = max((_decimals(value) for value in text), default=0)
-        columns = [self.frame[name].astype(str) for name in names]
-        for row, levels in enumerate(zip(*columns, strict=True)):
-            level_of = {
-                name: level.strip()
-                for name, level in zip(names, levels, strict=True)
-                if level.strip().casefold() not in _ALL
-            }
-            if level_of:
-                self._add(row, CROSSED.join(level_of), list(level_of.values()))
-            elif len(names) == 1 and not levels[0].strip():
-                raise self.fault(
-                    names[0], row + 1, "there is no category: name it, or delete the row"
-                )
-            else:
-                self.totals.append(row + 1)
-
-    def _add(self, row: int, attribute: str, levels: Sequence[str]) -> None:
-        """Add a row to the categories of its attribute, or of a combination of attributes."""
-        people = self._people(row)
-        if any(map(says_nothing, levels)):
-            self.unknown[attribute] = self.unknown.get(attribute, 0) + people
-            return
-        group = CROSSED.join(levels)
-        categories = self.rows.setdefault(attribute, {})
-        if group in categories:
-            raise self.fault(
-                self.options.group[0],
-                row + 1,
-                f"{quoted(group, 40)} has row {categories[group].row} as well: keep one row a "
-                "category",
-            )
-        of_whom = str(self.frame[self.options.rates or self.options.selected].iloc[row])
-        if people or spelled(of_whom):  # of nobody there is no rate, and it may be blank
-            selected, fewest, most = self._selected(row, people)
-        if people:
-            categories[group] = CountedCategory(
-                attribute, group, people, selected, fewest, most, row=row + 1
-            )
-        else:
-            self.empty.append(f"{attribute}: {group}")
-
-    def _people(self, row: int) -> int:
-        column = self.options.total
-        text = str(self.frame[column].iloc[row]).strip()
-        return self._whole(column, row, text)
-
-    def _whole(self, column: str, row: int, text: str) -> int:
-        """Return a number of people; refuse a text that is none."""
-        if not text:
-            raise self.fault(
-                column, row + 1, "it is blank: fill in the number of people, or delete the row"
-            )
-        if not _WHOLE.fullmatch(text):
-            share = _SHARE.fullmatch(text)
-            if share and (share[2] or float(share[1].replace(",", ".")) <= 1):
-                raise self.fault(
-                    column, row + 1,
-                    f"{quoted(text)} is a share, not a number of people: name a column of shares "
-                    "by rates= instead of selected=",
-                )  # fmt: skip
-            if share:
-                raise self.fault(column, row + 1, f"{quoted(text)} is no whole number of people")
-            below = "; it is below 0" if re.fullmatch(r"[-\u2212]\s*\d.*", text) else ""
-            raise self.fault(column, row + 1, f"{quoted(text)} is no number of people{below}")
-        return int(re.sub(r"\D", "", re.sub(r"\.0+$", "", text)))
-
-    def _selected(self, row: int, people: int) -> tuple[float, float, float]:
-        """Return how many people were selected, and how many at least and at most."""
-        if self.options.rates:
-            return self._selected_by_rate(row, people)
-        column = self.options.selected
-        selected = self._whole(column, row, str(self.frame[column].iloc[row]).strip())
-        if selected > people:
-            raise self.fault(
-                column, row + 1, f"{count(selected)} were selected of {count(people)} people"
-            )
-        return selected, selected, selected
-
-    def _selected_by_rate(self, row: int, people: int) -> tuple[float, float, float]:
-        """Return how many people a rounded rate stands for, and how many at least and at most.
-
-        Where no whole number of people has the rate, these need not be whole either.
-        """
-        column = self.options.rates
-        text = str(self.frame[column].iloc[row]).strip()
-        share = _SHARE.fullmatch(text)
-        if not share:
-            fault = "it is blank: fill in the rate" if not text else f"{quoted(text)} is no rate"
-            raise self.fault(column, row + 1, fault)
-        percent = bool(share[2]) or self.options.scale == PERCENT
-        scale = 100.0 if percent else 1.0
-        rate = float(share[1].replace(",", ".")) / scale
-        if rate > 1:
-            hint = "" if percent else "; of percents give scale=percent"
-            raise self.fault(column, row + 1, f"{quoted(text)} is no rate from 0 to 1{hint}")
-        rounding = 0.5 * 10.0**-self.decimals / scale + 1e-12  # the most that rounding changes
-        fewest = max(float(np.ceil((rate - rounding) * people)), 0.0)
-        most = min(float(np.floor((rate + rounding) * people)), float(people))
-        if fewest > most:
-            self.impossible_rates.append(f"row {row + 1} ({text} of {count(people)})")
-            fewest = max((rate - rounding) * people, 0.0)
-            most = min((rate + rounding) * people, float(people))
-            return rate * people, fewest, most
-        return min(max(rate * people, fewest), most), fewest, most
-
-
-def _decimals(text: str) -> int:
-    """Return how many decimals a number is written with."""
-    digits = text.strip().rstrip("% ").replace(",", ".").partition(".")[2]
-    return len(digits) if digits.isdigit() else 0
+Fault: TypeAlias = Callable[[str], UserError]
 
 
 def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
@@ -267,10 +276,9 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
         )
     if options.rare:
         raise UserError("rare= pools rows, and a row of counts is a category: leave it out")
-    reader = _Reader(options, frame)
-    reader.read()
-    notes = list(_notes(reader))
-    categories = {name: list(by_group.values()) for name, by_group in reader.rows.items()}
+    table = _read_rows(options, frame)
+    notes = list(table.notes)
+    categories = dict(table.categories)
     for name in options.group:
         if name not in categories:
             combinations = (other for other in categories if name in other.split(CROSSED))
@@ -280,63 +288,157 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
             categories[name] = _sum_over_others(categories[crossed], name)
             notes.append(f"The categories of {name} are the sums of those of {crossed}.")
     in_order = sorted(
-        categories, key=lambda name: (name.count(CROSSED), _option_index(name, options))
+        categories,
+        key=lambda name: (name.count(CROSSED), options.group.index(name.split(CROSSED)[0])),
     )
     for name in in_order:
         if len(categories[name]) < 2:
-            only = "".join(f" ({category.group})" for category in categories[name])
+            only = "".join(f" ({row['group']})" for row in categories[name])
             raise UserError(
                 f"{options.path.name}: {name} has {len(categories[name]) or 'no'} category{only} "
                 "with people; a comparison takes two"
             )
-    table = CountTable({name: categories[name] for name in in_order}, reader.unknown, notes)
-    people_of = {name: people for name, people in table.people.items() if name in reader.rows}
+    people_of = {name: table.people[name] for name in in_order if name in table.categories}
     if len(set(people_of.values())) > 1:
         numbers = "; ".join(f"{name} {count(people)}" for name, people in people_of.items())
         notes.append(
             f"The tables are of different numbers of people, those unknown included: {numbers}."
         )
-    return table
+    return CountTable({name: categories[name] for name in in_order}, table.unknown, notes)
 
 
-def _option_index(name: str, options: Options) -> int:
-    """Return the index of an attribute, or of the first of a combination, in ``group=``."""
-    return options.group.index(name.split(CROSSED)[0])
+def _read_rows(options: Options, frame: pd.DataFrame) -> CountTable:
+    """Return the categories that rows name, with notes on rows left out and impossible rates."""
+    names, of_whom = options.group, options.rates or options.selected
+    texts = frame[[*names, options.total, of_whom]].astype(str)
+    decimals = max(map(_decimals, frame[of_whom].astype(str)), default=0)
+    categories: dict[str, dict[str, Row]] = {}
+    unknown: dict[str, int] = {}
+    totals, empty, impossible = [], [], []
+    for row, (*levels, total, part) in enumerate(texts.to_numpy(), start=1):
+        total, part = total.strip(), part.strip()
+        fault = partial(_fault, options.path.name, row)
+        level_of = {
+            name: level.strip()
+            for name, level in zip(names, levels, strict=True)
+            if level.strip().casefold() not in _ALL
+        }
+        if not level_of:
+            if len(names) == 1 and not levels[0].strip():
+                raise fault(names[0], "there is no category: name it, or delete the row")
+            totals.append(count(row))
+            continue
+        attribute, group = map(CROSSED.join, (level_of, level_of.values()))
+        people = _whole(total, partial(fault, options.total))
+        if any(map(says_nothing, level_of.values())):
+            unknown[attribute] = unknown.get(attribute, 0) + people
+            continue
+        of_attribute = categories.setdefault(attribute, {})
+        if group in of_attribute:
+            other = of_attribute[group]["row"]
+            raise fault(
+                names[0], f"{quoted(group, 40)} has row {other} as well: keep one row a category"
+            )
+        number = {}
+        if people or spelled(part):  # of nobody there is no rate, and it may be blank
+            number = _number_selected(part, people, options, decimals, partial(fault, of_whom))
+            if np.ceil(number["fewest"]) > np.floor(number["most"]):
+                impossible.append(f"row {row} ({part} of {count(people)})")
+        if people:
+            about = {"attribute": attribute, "group": group, "people": people}
+            of_attribute[group] = {**about, **number, "row": row}
+        else:
+            empty.append(f"{attribute}: {group}")
+    notes = [
+        f"{attribute}: {count(people)} people of unknown category are in no comparison."
+        for attribute, people in unknown.items()
+    ]
+    if totals:
+        rows = "rows" if len(totals) > 1 else "row"
+        notes.append(f"Left out as totals: {rows} {listed(totals)}.")
+    if empty:
+        notes.append(f"Left out, as nobody was in them: {listed(empty)}.")
+    if impossible:
+        notes.append(
+            f"No whole number of people gives the published rate in {listed(impossible, 5)}: the "
+            "rate or the number of people is not right, or people were weighted."
+        )
+    by_name = {name: list(by_group.values()) for name, by_group in categories.items()}
+    return CountTable(by_name, unknown, notes)
 
 
-def _sum_over_others(crossed: Sequence[CountedCategory], name: str) -> list[CountedCategory]:
+def _fault(file: str, row: int, column: str, sentence: str) -> UserError:
+    return UserError(f"{file}: column '{column}', row {row}: {sentence}")
+
+
+def _whole(text: str, fault: Fault) -> int:
+    """Return a number of people; refuse a text that is none."""
+    if not text:
+        raise fault("it is blank: fill in the number of people, or delete the row")
+    if not _WHOLE.fullmatch(text):
+        share = _SHARE.fullmatch(text)
+        if share and (share[2] or float(share[1].replace(",", ".")) <= 1):
+            raise fault(
+                f"{quoted(text)} is a share, not a number of people: name a column of shares by "
+                "rates= instead of selected="
+            )
+        if share:
+            raise fault(f"{quoted(text)} is no whole number of people")
+        below = "; it is below 0" if re.fullmatch(r"[-\u2212]\s*\d.*", text) else ""
+        raise fault(f"{quoted(text)} is no number of people{below}")
+    return int(re.sub(r"\D", "", re.sub(r"\.0+$", "", text)))
+
+
+def _number_selected(
+    text: str, people: int, options: Options, decimals: int, fault: Fault
+) -> dict[str, float]:
+    """Return how many people were selected, or a rounded rate stands for: and the limits of that.
+
+    Where no whole number of people has the rate, these need not be whole either.
+
+    Parameters
+    ----------
+    decimals : how many decimals the most precise rate of the table has.
+    """
+    if not options.rates:
+        selected = _whole(text, fault)
+        if selected > people:
+            raise fault(f"{count(selected)} were selected of {count(people)} people")
+        return dict.fromkeys(("selected", "fewest", "most"), selected)
+    share = _SHARE.fullmatch(text)
+    if not share:
+        raise fault(f"{quoted(text)} is no rate" if text else "it is blank: fill in the rate")
+    percent = bool(share[2]) or options.scale == PERCENT
+    scale = 100.0 if percent else 1.0
+    rate = float(share[1].replace(",", ".")) / scale
+    if rate > 1:
+        hint = "" if percent else "; of percents give scale=percent"
+        raise fault(f"{quoted(text)} is no rate from 0 to 1{hint}")
+    rounding = 0.5 * 10.0**-decimals / scale + 1e-12  # the most that rounding changes
+    least, largest = (rate - rounding) * people, (rate + rounding) * people
+    fewest = max(float(np.ceil(least)), 0.0)
+    most = min(float(np.floor(largest)), float(people))
+    value = min(max(rate * people, fewest), most)
+    if fewest > most:
+        value, fewest, most = rate * people, max(least, 0.0), min(largest, float(people))
+    return {"selected": value, "fewest": fewest, "most": most}
+
+
+def _decimals(text: str) -> int:
+    """Return how many decimals a number is written with."""
+    digits = text.strip().rstrip("% ").replace(",", ".").partition(".")[2]
+    return len(digits) if digits.isdigit() else 0
+
+
+def _sum_over_others(crossed: Sequence[Row], name: str) -> list[Row]:
     """Return the categories of one attribute as sums over the others."""
-    index = crossed[0].attribute.split(CROSSED).index(name)
-    sums: dict[str, CountedCategory] = {}
-    for cell in crossed:
-        group = cell.group.split(CROSSED)[index]
-        subtotal = sums.get(group, CountedCategory(name, group, 0, 0, 0, 0))
-        sums[group] = CountedCategory(
-            name,
-            group,
-            subtotal.people + cell.people,
-            subtotal.selected + cell.selected,
-            subtotal.fewest + cell.fewest,
-            subtotal.most + cell.most,
-        )
-    return list(sums.values())
-
-
-def _notes(reader: _Reader) -> Iterator[str]:
-    """Yield what was left out of the table, and which rates cannot be right."""
-    for attribute, people in reader.unknown.items():
-        yield f"{attribute}: {count(people)} people of unknown category are in no comparison."
-    if reader.totals:
-        rows = listed([count(row) for row in reader.totals])
-        yield f"Left out as totals: {'rows' if len(reader.totals) > 1 else 'row'} {rows}."
-    if reader.empty:
-        yield f"Left out, as nobody was in them: {listed(reader.empty)}."
-    if reader.impossible_rates:
-        rows = listed(reader.impossible_rates, 5)
-        yield (
-            f"No whole number of people gives the published rate in {rows}: the rate or the number "
-            "of people is not right, or people were weighted."
-        )
+    rows = pd.DataFrame(crossed)
+    index = crossed[0]["attribute"].split(CROSSED).index(name)
+    groups = rows["group"].str.split(CROSSED, regex=False).str[index]
+    sums = rows[["people", "selected", "fewest", "most"]].groupby(groups, sort=False).sum()
+    table = sums.reset_index().assign(row=0)
+    table.insert(0, "attribute", name)
+    return list(table.to_dict("records"))
 
 
 def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
@@ -352,26 +454,24 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
     categories = {
         name: with_rules_ratio(
             [ratio for ratio in ratios if ratio["attribute"] == name],
-            [category.selected for category in of_name],
+            [row["selected"] for row in rows],
             table.people[name],
         )
-        for name, of_name in table.categories.items()
+        for name, rows in table.categories.items()
     }
-    in_order = [category for of_name in categories.values() for category in of_name]
+    in_order = [*chain.from_iterable(categories.values())]
     findings = _findings(options, table, references, ratios)
     people = max(table.people.values())
     counted = f"{count(people)} people in {len(ratios)} categories"
     columns = f"'{options.selected}' of '{options.total}'"
     sections = [
-        section_of(of_name, "selection rate", _RULES, mark=FOUR_FIFTHS)
-        for of_name in categories.values()
+        section_of(rows, "selection rate", _RULES, mark=FOUR_FIFTHS) for rows in categories.values()
     ]
     if options.rates:
         columns = (
             f"'{options.rates}' of '{options.total}', rounded: intervals allow for the rounding"
         )
         sections.append(_rounded(table))
-    is_open = any(finding.verdict == OPEN for finding in findings)
     return Audit(
         options,
         people,
@@ -380,15 +480,18 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
         [f"{counted}: {columns}.", OF_POPULATION],
         sections,
         {
-            "counts": table.plain,
+            "counts": [*chain.from_iterable(table.categories.values())],
             "unknown": dict(table.unknown),
-            "impact": [category.plain() for category in in_order],
+            "impact": in_order,
         },
         notes=[*table.notes, *_notes_on_small(categories, ratios)],
         sure=[_SURE],
         unseen=[_UNSEEN],
-        todo=[_TODO] if is_open else [],
-        figures=[{**category.stable, "over_highest": category.ratio} for category in in_order],
+        todo_if_open=_TODO,
+        figures=[
+            {**ours, "over_highest": row["ratio"]}
+            for ours, row in zip(ratios, in_order, strict=True)
+        ],
         audited=[f"Counts: {columns}."],
         counted=counted,
     )
@@ -415,19 +518,13 @@ def _findings(
 
 
 def _notes_on_small(
-    categories: Mapping[str, Sequence[Category]], ratios: Sequence[Row]
+    categories: Mapping[str, Sequence[Row]], ratios: Sequence[Row]
 ) -> Iterator[str]:
     """Yield which categories are too small to be compared with, or to conclude anything of."""
-    small = _ratio_names(
-        category.stable
-        for of_name in categories.values()
-        for category, is_large_enough in zip(
-            of_name,
-            may_be_compared_with(np.array([category.rows for category in of_name])),
-            strict=True,
-        )
-        if not is_large_enough
-    )
+    small: list[str] = []
+    for rows in categories.values():
+        is_large = may_be_compared_with(np.array([row["rows"] for row in rows]))
+        small += _ratio_names(compress(rows, ~is_large))
     if small:
         yield (
             f"Under {FEWEST_ROWS} people, or under 2 % of them: {listed(small)}. Our ratios are to "
@@ -445,7 +542,7 @@ def _ratio_names(ratios: Iterable[Row]) -> list[str]:
 def _references(options: Options, table: CountTable) -> dict[str, str]:
     """Return attribute -> the category that somebody named to compare the others with."""
     groups = {
-        name: pd.Series(pd.Categorical([category.group for category in table.categories[name]]))
+        name: pd.Series(pd.Categorical([row["group"] for row in table.categories[name]]))
         for name in options.group
     }
     references = references_of(groups, options.reference)
@@ -459,27 +556,22 @@ def _references(options: Options, table: CountTable) -> dict[str, str]:
 def _ratios(table: CountTable, references: Mapping[str, str], level: float) -> list[Row]:
     """Return the impact ratios of all categories, with intervals at a level."""
     ratios = []
-    for attribute, categories in table.categories.items():
-        people = np.array([category.people for category in categories])
+    for attribute, rows in table.categories.items():
+        columns = pd.DataFrame(rows)
         ratios += impact_ratios_at(
             attribute,
-            [category.group for category in categories],
-            people,
-            partial(_rate_limits, categories, people),
+            columns["group"].tolist(),
+            columns["people"].to_numpy(),
+            partial(_rate_limits, columns),
             reference=references.get(attribute, ""),
             level=level,
         )
     return ratios
 
 
-def _rate_limits(
-    categories: Sequence[CountedCategory], people: NDArray[np.int64], level: float
-) -> Limits:
+def _rate_limits(rows: pd.DataFrame, level: float) -> Limits:
     """Return the selection rates of categories, with intervals that allow for the rounding."""
-    selected, fewest, most = (
-        np.array([getattr(category, name) for category in categories])
-        for name in ("selected", "fewest", "most")
-    )
+    people, selected, fewest, most = rows[["people", "selected", "fewest", "most"]].to_numpy().T
     lower = rate_limits(fewest, people, level=level).lower
     upper = rate_limits(most, people, level=level).upper
     return Limits(selected / people, lower, upper)
@@ -488,18 +580,18 @@ def _rate_limits(
 def _rounded(table: CountTable) -> Section:
     """Return the section of the numbers of people that round to the published rates."""
 
-    def selected(category: CountedCategory) -> str:
-        fewest, most = np.ceil(category.fewest), np.floor(category.most)
+    def selected(row: Row) -> str:
+        fewest, most = np.ceil(row["fewest"]), np.floor(row["most"])
         if fewest > most:
             return "no whole number"
         return count(most) if fewest == most else f"{count(fewest)} to {count(most)}"
 
     people_by_rate = table_of(
-        [category for categories in table.categories.values() for category in categories],
+        chain.from_iterable(table.categories.values()),
         [
             *OF_GROUP,
             ("people", Column("people", "count")),
-            (lambda row: row.selected / row.people, Column("rate", "number")),
+            (lambda row: row["selected"] / row["people"], Column("rate", "number")),
             (selected, Column(SELECTED, right=True)),
         ],
         caption="selected: the numbers of people that round to the published rate",

@@ -1,30 +1,42 @@
-"""The audit of predicted numbers: who is predicted too little, and whose errors are larger."""
+"""The audits of numbers: predicted numbers, rankings by scores, and times until an event.
+
+Of predicted numbers: who is predicted too little, and whose errors are larger. Of a ranking: who is
+among the first, and who gets the exposure. Of times until an event, of which some are censored:
+whose risks are ordered worse.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cache, partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
+from scipy import special, stats
 
 from fairbench.audits.labels import check_labels_at_random
 from fairbench.audits.question import Options
 from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.table import design_of_options
+from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.text import count, number
-from fairbench.data.columns import ColumnRef, is_given, marks_of, numbers_of
+from fairbench.data.columns import ColumnRef, is_given, marks_of, numbers_of, scores_of
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, cross_columns, notes_on_groups, read_groups
-from fairbench.evaluation.by_group import GroupScores, group_means, score_distributions
+from fairbench.evaluation import by_group
+from fairbench.evaluation.by_group import GroupScores
 from fairbench.evaluation.findings import (
+    ERROR_RATE,
     GAP,
+    LARGE,
     LEVEL,
     NOT_MEASURED,
     OPEN,
+    SHARE,
     ErrorBudget,
     Finding,
     Measure,
@@ -33,10 +45,11 @@ from fairbench.evaluation.intervals import GapInterval
 from fairbench.evaluation.predictions import Labelled
 from fairbench.evaluation.regression import evaluate_regression
 from fairbench.evaluation.table import MetricTable, records, values_of
-from fairbench.inference.gaps import gap_of_noise
-from fairbench.inference.rates import Limits
+from fairbench.inference.gaps import GroupLimits, gap_of_noise, simultaneous_level
+from fairbench.inference.means import Moments, loss_limits
+from fairbench.inference.rates import Limits, quantile
 from fairbench.metrics.registry import label
-from fairbench.reporting.charts import Panel, chart
+from fairbench.reporting.charts import COLOURS, Panel, Series, chart
 from fairbench.reporting.document.model import Column, Figure, Section, Table, TableCell
 from fairbench.reporting.group_tables import (
     MOST_LINES,
@@ -147,7 +160,7 @@ def gap_findings(data: Labelled, options: Options) -> list[Finding]:
             may_be_small=gap["status"] == "ok",
             noise=gap_of_noise(Limits(*groups.to_numpy().T)),
         )
-        findings += measure.conclude(measure.answered(risk), needs=gap["reason"])
+        findings += measure.answered(risk).conclude(needs=gap["reason"])
     return findings
 
 
@@ -159,13 +172,28 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     singles = {name: data.groups[name] for name in options.group}
     prediction = data.column("prediction")
     distributions = {
-        what: score_distributions(values, singles, data.design)
+        what: by_group.score_distributions(values, singles, data.design)
         for what, values in (("residual", data.target - prediction), ("prediction", prediction))
     }
     needs = dict.fromkeys(finding.needs for finding in findings if finding.verdict != NOT_MEASURED)
     notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
     errors = ["mae", COVERAGE] if options.bounds else ["mae"]
-    is_open = any(finding.verdict == OPEN for finding in findings)
+    gaps = table_of(
+        findings,
+        [
+            ("attribute", Column("groups")),
+            ("measure", Column("gap in")),
+            ("value", Column("size", "number")),
+            ("interval", Column("95 % interval", "interval")),
+            ("bound", Column("matters from", "number", left_out=1)),
+            (lambda gap: TableCell(gap.verdict, mark=gap.verdict), Column("verdict")),
+        ],
+        caption=(
+            "size: the largest difference between two groups; residual: by how much a target "
+            "exceeds its prediction, so that above 0 too little is predicted; MAE: the mean of the "
+            "residuals' sizes"
+        ),
+    )
     return Audit(
         options,
         len(data),
@@ -173,7 +201,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
         findings,
         list(_basis(options, data, len(frame) - len(data))),
         [
-            Section("Gaps between groups", [_gaps(findings)]),
+            Section("Gaps between groups", [gaps]),
             Section("Errors by group", [_errors(metrics, name, options) for name in errors]),
             *(
                 Section(f"{what.capitalize()}s by group", [score_table(scores, what)])
@@ -195,9 +223,7 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             Section("Residuals by group", [_figure(name, data, distributions)]) for name in singles
         ],
         unseen=["Whether the true numbers are right was not looked at. Nor was why groups differ."],
-        todo=["Read what stays open, and collect more rows for what matters most."]
-        if is_open
-        else [],
+        todo_if_open="Read what stays open, and collect more rows for what matters most.",
     )
 
 
@@ -219,26 +245,6 @@ def _difference_that_matters(options: Options, data: Labelled) -> str:
     return (
         f"A difference under {number(options.epsilon * unit_of(data))} makes no practical "
         f"difference: epsilon={options.epsilon:g} of the standard deviation of '{options.target}'."
-    )
-
-
-def _gaps(findings: Sequence[Finding]) -> Table:
-    """Return the table of gaps in each mean."""
-    return table_of(
-        findings,
-        [
-            ("attribute", Column("groups")),
-            ("measure", Column("gap in")),
-            ("value", Column("size", "number")),
-            ("interval", Column("95 % interval", "interval")),
-            ("bound", Column("matters from", "number", left_out=1)),
-            (lambda gap: TableCell(gap.verdict, mark=gap.verdict), Column("verdict")),
-        ],
-        caption=(
-            "size: the largest difference between two groups; residual: by how much a target "
-            "exceeds its prediction, so that above 0 too little is predicted; MAE: the mean of the "
-            "residuals' sizes"
-        ),
     )
 
 
@@ -275,7 +281,7 @@ def _figure(
     bins = np.searchsorted(bin_limits, prediction, side="left")
     cells = pd.Series(pd.Categorical(codes * _BINS + bins))
     across, up = (
-        group_means(values, cells, data.design)[0]
+        by_group.group_means(values, cells, data.design)[0]
         for values in (prediction, data.target - prediction)
     )
     group = cells.cat.categories.to_numpy() // _BINS
@@ -299,3 +305,323 @@ def _figure(
         "95 % intervals (shaded; 0 is right on average), and how residuals and predictions are "
         "distributed",
     )
+
+
+# Rankings by scores.
+
+
+def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
+    """Audit the ranking of a table by its scores.
+
+    Raises
+    ------
+    UserError : no scores, or a value that is none.
+    """
+    if not options.score:
+        raise UserError("top= is of a ranking by scores: name their column by score=")
+    file = options.path.name
+    score = numbers_of(frame, ColumnRef(file, options.score))
+    groups = read_groups(frame, file, options.group, options.reference)[0]
+    singles = {name: groups[name] for name in options.group}
+    lists = None
+    in_lists = ""
+    what = "people"
+    if options.lists:
+        lists = pd.factorize(frame[options.lists])[0].astype(np.intp)
+        if lists.max() == 0:
+            raise UserError(f"'{options.lists}' has one mark in all rows: leave out lists=")
+        in_lists = f", in {count(lists.max() + 1)} lists"
+        what = "lists"
+    shares = by_group.shares_of_places(score, groups, lists, options.top, error_rate=ERROR_RATE)
+    scores = by_group.score_distributions(score, singles)
+    first = first_places(options.top, of_each=lists is not None)
+    curves = [_curve(score, name, labels, lists, scores) for name, labels in singles.items()]
+    return Audit(
+        options,
+        len(score),
+        0,
+        places_findings(shares, first),
+        [
+            f"{count(len(score))} rows ranked by '{options.score}', the highest first{in_lists}.",
+            "Exposure: a place counts 1 / log2(1 + place), so that the first is seen most; rows of "
+            "the same score share their places.",
+            f"Intervals say how far off it may be if other {what} like these were ranked.",
+        ],
+        [
+            Section(f"Among the {first}", [_places_table(shares, by_group.TOP, "first places")]),
+            Section("Exposure", [_places_table(shares, by_group.EXPOSURE, "exposure")]),
+            Section("Scores by group", [score_table(scores, "score")]),
+        ],
+        {
+            "lists": 1 if lists is None else int(lists.max()) + 1,
+            "ranking": shares.to_dict("records"),
+            "scores": [asdict(distribution) for distribution in scores],
+        },
+        notes=notes_on_groups(frame, options.group),
+        pictures=[Section("Who is first", curves)],
+        unseen=["Whether scores are right was not looked at, only who stands where."],
+        todo_if_open="Read what stays open, and rank more rows for what matters most.",
+        figures=by_group.in_long_form(shares).to_dict("records"),
+    )
+
+
+def first_places(top: float, *, of_each: bool) -> str:
+    """Return which places are the first, of each list where there are several, in words."""
+    return f"first {f'{100 * top:g} %' if top < 1 else f'{top:g}'}{' of each list' * of_each}"
+
+
+def places_findings(shares: pd.DataFrame, first: str) -> list[Finding]:
+    """Return which groups get more or less of the places than their share of the rows.
+
+    Parameters
+    ----------
+    first : which places are the first, in words.
+    """
+    return [
+        Finding(
+            SHARE,
+            row.attribute,
+            f"the {first}" if row.kind == by_group.TOP else "the exposure",
+            LARGE if row.surely else OPEN,
+            (row.group,),
+            row.ratio,
+            row.ratio_lower,
+            row.ratio_upper,
+            values=(row.share, row.of_rows),
+            bound=1.0,
+            n=row.rows,
+        )
+        for row in shares.itertuples()
+    ]
+
+
+def _places_table(shares: pd.DataFrame, kind: str, places: str) -> Table:
+    """Return the table of each group's share of the places, or of other things of one kind."""
+    return table_of(
+        shares[shares["kind"] == kind].to_dict("records"),
+        [
+            ("attribute", Column("of", left_out=1)),
+            ("group", Column("group")),
+            ("rows", Column("rows", "count", left_out=2)),
+            ("of_rows", Column("of rows", "number")),
+            (("share", "share_lower", "share_upper"), Column("share", "estimate")),
+            ("ratio", Column("ratio", "number", decimals=2)),
+            (("ratio_lower", "ratio_upper"), Column("95 % interval", "interval", decimals=2)),
+            ("below", Column("P(<0.8)", "probability")),
+        ],
+        caption=(
+            f"of rows: the group's share of all rows; share: of the {places}; ratio: of the two, 1 "
+            "where a group gets as much as its share; P(<0.8): how sure it is that this is under "
+            "four fifths"
+        ),
+        most=MOST_ROWS,
+    )
+
+
+def _curve(
+    score: Floats,
+    attribute: str,
+    labels: pd.Series,
+    lists: Codes | None,
+    scores: Sequence[GroupScores],
+) -> Figure:
+    """Return the groups' shares of the first places, at so many lengths of the top."""
+    codes, names = codes_of(labels)
+    lengths, shares = by_group.shares_by_length(score, codes, len(names), lists)
+    row_shares = np.bincount(codes) / len(codes)
+    log_lengths = np.log10(lengths)
+    lines = []
+    level_lines = []
+    for index, name in enumerate(names[:MOST_LINES]):
+        lines.append(group_line(name, index, log_lengths, shares.take(index)))
+        colour = COLOURS[index % len(COLOURS)]
+        level_lines.append(
+            Series("", log_lengths[[0, -1]], row_shares[[index, index]], colour, marked=False)
+        )
+    title = "log10 of how many places are the first"
+    panels = [
+        Panel([*lines, *level_lines], title, "share of the first places", from_zero="y"),
+        density_panel([score for score in scores if score.attribute == attribute], "score"),
+    ]
+    drawing, *more = chart(panels, key=lines)
+    return Figure(
+        f"who is first, by {attribute}",
+        svg=drawing,
+        more=more,
+        caption=f"{attribute}: shares of the first places, however many these are, with 95 % "
+        "intervals (shaded); level lines are the shares of all rows",
+    )
+
+
+# Times until an event, or the end of observation.
+
+LimitsAt: TypeAlias = Callable[[float], GroupLimits]
+CONCORDANCE, BRIER = "concordance", "Brier score at the horizon"
+FEWEST_EVENTS = 20  # of a group whose concordance has an interval
+_FEW_EVENTS = "there are too few rows or events of all but one of them"
+_BLOCK = 1000  # rows that are compared with all others at once
+
+
+class Survival(NamedTuple):
+    """Times until an event or the end of observation, and predicted risks of the event.
+
+    Attributes
+    ----------
+    time : (n,) the time of the event, or until which the row was observed.
+    risk : (n,) the predicted risk.
+    event : (n,) whether the event was seen; otherwise the row is censored at its time.
+    """
+
+    time: Floats
+    event: Mask
+    risk: Floats
+
+
+def concordance(rows: Survival) -> tuple[float, float]:
+    """Return Harrell's concordance of risks with times, and its standard error.
+
+    It is the share of comparable pairs, those whose earlier time is that of an event, of which the
+    earlier has the higher risk; equal risks count half (Harrell, Lee and Mark 1996). The standard
+    error is that of the infinitesimal jackknife: each row's part in the pairs that it is in.
+
+    Notes
+    -----
+    Let p_i be the number of comparable pairs that row i is in, and w_i the number of them that are
+    in the right order. With P = sum p_i / 2 pairs, the concordance is C = sum w_i / 2 / P, and its
+    standard error sqrt(sum (w_i - C p_i)^2) / P.
+    """
+    right = np.zeros(len(rows.time))  # w_i
+    pairs = np.zeros(len(rows.time))  # p_i
+    for start in range(0, len(rows.time), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        time, event, risk = (column[block, None] for column in rows)
+        later = (rows.time > time) | ((rows.time == time) & ~rows.event)
+        comparable = event & later
+        wins = comparable * ((risk > rows.risk) + 0.5 * (risk == rows.risk))
+        for total, counted in ((right, wins), (pairs, comparable)):
+            total[block] += counted.sum(axis=1)
+            total += counted.sum(axis=0)
+    n_pairs = pairs.sum() / 2
+    if not n_pairs:
+        return float("nan"), float("nan")
+    share = float(right.sum() / 2 / n_pairs)
+    return share, float(np.sqrt(((right - share * pairs) ** 2).sum()) / n_pairs)
+
+
+def brier_losses(rows: Survival, horizon: float) -> Floats:
+    """Return each row's part (n,) in the Brier score of the risk of an event by a horizon.
+
+    Rows that are censored before it count through those that were observed as long, by the inverse
+    probability of not being censored (Graf et al. 1999). NaN where no row is observed that long.
+    """
+    event = rows.event & (rows.time <= horizon)
+    control = rows.time > horizon
+    observed = uncensored(rows, np.minimum(rows.time, horizon))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        losses: Floats = np.where(event | control, (event - rows.risk) ** 2 / observed, 0.0)
+    return losses
+
+
+def uncensored(rows: Survival, times: Floats) -> Floats:
+    """Return the probability of not being censored up to times (k,), by Kaplan and Meier.
+
+    At equal times events come first.
+    """
+    if rows.event.all():
+        return np.ones(len(times))
+    events = np.nextafter(rows.time[rows.event], -np.inf)
+    sample = stats.CensoredData(rows.time[~rows.event], right=events)
+    return np.asarray(stats.ecdf(sample).sf.evaluate(times), float)
+
+
+def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
+    """Audit predicted risks of an event by group.
+
+    Raises
+    ------
+    UserError : if a time is under 0, a risk is no probability, or no horizon is given.
+    """
+    if not options.horizon:
+        raise UserError("event= needs horizon=: by which time the score is the risk of an event")
+    file = options.path.name
+    time_column = ColumnRef(file, options.target)
+    time = numbers_of(frame, time_column)
+    time_column.refuse(frame[options.target], time < 0, "a time of 0 or more")
+    event = marks_of(frame[options.event], ColumnRef(file, options.event))
+    rows = Survival(time, event, scores_of(frame, ColumnRef(file, options.score)))
+    groups = read_groups(frame, file, options.group, options.reference)[0]
+    risk = ErrorBudget(2 * len(groups)).risk
+    findings: list[Finding] = []
+    measured: list[pd.DataFrame] = []
+    for attribute, labels in groups.items():
+        codes, names = codes_of(labels)
+        for name, at in _measures(rows, codes, len(names), options.horizon).items():
+            asked = Finding(GAP, attribute, name, NOT_MEASURED, n=len(time), needs=_FEW_EVENTS)
+            measure = Measure.of_limits(replace(asked, bound=options.epsilon), names, at)
+            findings += measure.answered(risk).conclude()
+            about = {"metric": name, "attribute": attribute, "group": names}
+            limits = at(LEVEL).pointwise._asdict()
+            measured.append(pd.DataFrame({**about, **limits, "n": np.bincount(codes)}))
+    figures = pd.concat(measured).to_dict("records")
+    by_group_table = table_of(
+        figures,
+        [
+            ("metric", Column("measure")),
+            ("attribute", Column("of")),
+            ("group", Column("group")),
+            ("n", Column("rows", "count")),
+            ("value", Column("value", "number")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+        ],
+        by="",
+        caption=(
+            "concordance: of two people of a group, how often the one with the earlier event has "
+            "the higher score; Brier score: the mean squared distance of scores from who had the "
+            "event by the horizon"
+        ),
+    )
+    return Audit(
+        options,
+        len(time),
+        len(time),
+        findings,
+        [
+            f"{count(len(time))} rows, of which {count(rows.event.sum())} had the event; the "
+            "others were observed up to their time, and are censored there.",
+            "This assumes that who is censored when does not depend, within a group, on the risk.",
+        ],
+        [Section("By group", [by_group_table])],
+        {},
+        notes=notes_on_groups(frame, options.group),
+        figures=figures,
+    )
+
+
+def _measures(rows: Survival, codes: Codes, groups: int, horizon: float) -> Mapping[str, LimitsAt]:
+    """Return measure -> the function of a level that makes the limits of its groups."""
+    each = [Survival(*(column[codes == group] for column in rows)) for group in range(groups)]
+    shares, errors = np.transpose([concordance(of_group) for of_group in each])
+    errors[[of_group.event.sum() < FEWEST_EVENTS for of_group in each]] = np.nan
+    losses = np.empty(len(codes))
+    for group, of_group in enumerate(each):
+        losses[codes == group] = brier_losses(of_group, horizon)
+    moments = Moments.of_groups(losses, codes, groups)
+
+    def concordance_limits(level: float) -> Limits:
+        """Return the concordances with intervals that are symmetric on the scale of log odds."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = quantile(level) * errors / (shares * (1 - shares))
+            limits = (special.expit(special.logit(shares) + side * reach) for side in (-1, 1))
+            return Limits(shares, *(np.where(np.isfinite(reach), end, np.nan) for end in limits))
+
+    def brier_limits(level: float) -> Limits:
+        return loss_limits(moments, level=level, least=0.0)
+
+    def single_and_joint(make: Callable[[float], Limits]) -> LimitsAt:
+        """Return a function of a level that makes limits by group, and for all groups together."""
+        return lambda level: GroupLimits(make(level), make(simultaneous_level(level, groups)))
+
+    return {
+        CONCORDANCE: single_and_joint(concordance_limits),
+        BRIER: single_and_joint(brier_limits),
+    }

@@ -1,49 +1,52 @@
-"""What cannot be known: of everyone, where the selected alone have labels; of unrecorded groups.
+"""Two classes where not all is known: of everyone, or of each group by itself.
 
-The rows give bounds of every rate. Statements about a gap hold for all rates between these bounds.
+Where the selected alone have labels, or nobody's group is recorded, the rows give bounds of every
+rate; statements about a gap hold for all rates between these bounds. So many groups that each has
+few rows are estimated together, and not compared pair by pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from itertools import compress
 from math import floor
-from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fairbench.audits.assessment import Assessment, assess
-from fairbench.audits.direction import Direction
-from fairbench.audits.gaps import NEEDS_NO_LABELS, RATE_OF, TOO_FEW
-from fairbench.audits.kinds import binary
+from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
+from fairbench.audits.gaps import TOO_FEW
+from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.question import Options
-from fairbench.audits.report import Audit
+from fairbench.audits.report import Audit, on_labels
 from fairbench.audits.table import AuditTable, read_audit_table
-from fairbench.core.arrays import rng
-from fairbench.core.text import count, interval
+from fairbench.core.arrays import Floats, rng
+from fairbench.core.text import count, csv_text, interval
 from fairbench.data.columns import read_group_shares
+from fairbench.data.groups import codes_of
+from fairbench.evaluation import many_groups
+from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.findings import (
     GAP,
     LARGE,
+    LEVEL,
     NOT_MEASURED,
     OPEN,
     SMALL,
+    UNLIKE,
     ErrorBudget,
     Finding,
     Measure,
 )
 from fairbench.evaluation.intervals import GapInterval
-from fairbench.inference.partial import (
-    NOTHING,
-    ProxyRows,
-    RateBounds,
-    SelectedLabels,
-    gap_bounds,
-    gap_size,
-    largest_factor,
-    size_bounds,
-)
+from fairbench.inference import partial
+from fairbench.inference.gaps import GroupLimits, gap_of_noise, surest_gap
+from fairbench.inference.partial import ProxyRows, RateBounds, SelectedLabels, gap_bounds
+from fairbench.inference.rates import Limits, rate_limits
 from fairbench.metrics.registry import Rate, base_rate
 from fairbench.reporting.document.model import (
     Block,
@@ -54,9 +57,7 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.group_tables import table_of
-
-Row: TypeAlias = Mapping[str, Any]
+from fairbench.reporting.group_tables import bars, table_of
 
 CANNOT = "cannot be known"  # however many rows and labels there are
 RATES: tuple[Rate, ...] = (*RATE_OF.values(), base_rate)
@@ -84,22 +85,20 @@ def bounded_gap(
     compared = ends.bounded_groups
     few = [name for group, name in enumerate(names) if group not in compared]
     names, ends = [names[group] for group in compared], ends.take(compared)
-    measure = Measure(template, names)
-    bounds = _NO_BOUNDS
-    if len(names) > 1:
-        bounds = gap_bounds(ends)
-        measure = Measure(
-            template,
-            names,
-            lambda level: GapInterval(*gap_size(ends, level)),
-            estimate=(np.nan, *bounds["interval"]),
-            few=few,
-            may_be_small=not few,
-        )
-    finding = measure.conclude(measure.answered(risk))[0]
+    are_compared = len(names) > 1
+    bounds = gap_bounds(ends) if are_compared else _NO_BOUNDS
+    measure = Measure(
+        template,
+        names,
+        (lambda level: GapInterval(*partial.gap_size(ends, level))) if are_compared else None,
+        estimate=(np.nan, *bounds["interval"]),
+        few=few,
+        may_be_small=not few,
+    )
+    finding = measure.answered(risk).conclude()[0]
     verdict = finding.verdict
     if verdict == OPEN and not few:
-        least, most = size_bounds(bounds["lower"], bounds["upper"])
+        least, most = partial.size_bounds(bounds["lower"], bounds["upper"])
         needs = "more rows may settle it"
         if least <= template.bound <= most:
             verdict = CANNOT
@@ -109,9 +108,16 @@ def bounded_gap(
     return finding, {**row, "verdict": verdict}
 
 
-def _not_measured(name: str, options: Options) -> Finding:
-    """Return the finding of a gap that is not measured; `name` is that of its rate."""
-    return Finding(GAP, "", name, NOT_MEASURED, bound=options.epsilon, needs=TOO_FEW)
+def _asked(
+    table: AuditTable, options: Options, scope: str, attribute: str = ""
+) -> dict[str, Finding]:
+    """Return, for each gap, the finding that it is not measured, and why."""
+    fixed = table.fixed
+    asked = Finding(GAP, attribute, "", NOT_MEASURED, bound=options.epsilon, scope=scope)
+    return {
+        metric: replace(asked, measure=name, needs=fixed.get(metric, TOO_FEW))
+        for metric, name in table.direction.rate_names.items()
+    }
 
 
 def _verdict(name: str) -> Callable[[Row], TableCell]:
@@ -123,7 +129,7 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
     """Audit those who were selected, and say what follows for everyone."""
     assessment = assess_selected(table, options)
     findings, gaps, rates = bound_everyone(table, options, assessment.bounds.risk)
-    audit = binary.audit_of(assessment)
+    audit = audit_of(assessment)
     first, *others = audit.sections
     people = f"{count(len(table))} people"
     on_selected = (
@@ -193,14 +199,9 @@ def bound_everyone(
         labels = SelectedLabels.of(
             table.label, table.prediction, codes, len(names), selected=selected, score=table.score
         )
-        for metric in RATE_OF:
-            template = replace(
-                _not_measured(table.direction.rate_names[metric], options),
-                attribute=attribute,
-                scope=EVERYONE,
-            )
+        for metric, template in _asked(table, options, EVERYONE, attribute).items():
             if metric in fixed:
-                findings.append(replace(template, needs=fixed[metric]))
+                findings.append(template)
                 continue
             finding, row = _gap(template, RATE_OF[metric], names, labels, options, risk)
             findings.append(finding)
@@ -238,17 +239,19 @@ def _gap(
     def verdict(odds: float) -> str:
         return str(at_odds(odds)[1]["verdict"])
 
-    finding, row = at_odds(NOTHING)
+    finding, row = at_odds(partial.NOTHING)
     _, assumed = at_odds(options.odds)
     alike = verdict(1.0)
-    can_change = alike in (SMALL, LARGE) and row["verdict"] != alike
+    factor = None
+    if alike in (SMALL, LARGE) and row["verdict"] != alike:
+        factor = partial.largest_factor(lambda odds: verdict(odds) == alike)
     return finding, {
         **row,
         "groups": [names[group] for group in compared],
         "assumed": assumed["interval"],
         "assumed_verdict": assumed["verdict"],
         "alike": alike,
-        "factor": largest_factor(lambda odds: verdict(odds) == alike) if can_change else None,
+        "factor": factor,
     }
 
 
@@ -330,13 +333,12 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     risk = ErrorBudget(len(RATE_OF)).risk
     findings = []
     gaps = []
-    for metric, rate in RATE_OF.items():
-        name = table.direction.rate_names[metric]
-        template = replace(_not_measured(name, options), scope=WHOEVER)
-        if metric in table.fixed:
-            findings.append(replace(template, needs=table.fixed[metric]))
+    fixed = table.fixed
+    for metric, template in _asked(table, options, WHOEVER).items():
+        if metric in fixed:
+            findings.append(template)
             continue
-        finding, gap = bounded_gap(template, names, ends[rate], risk)
+        finding, gap = bounded_gap(template, names, ends[RATE_OF[metric]], risk)
         findings.append(finding)
         gaps.append(gap)
     every_rate = pd.concat(rates, ignore_index=True)
@@ -420,4 +422,257 @@ def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str], direction: Direct
             "weighted: the rate with everyone counted by their probability; it is right only if, "
             "among people of equal probabilities, labels and decisions do not depend on the group."
         ),
+    )
+
+
+# Many groups, estimated together.
+
+FEWEST_ROWS = 10  # of a group that gaps are taken between
+_MOST, _MOST_PRINTED, _MOST_UNKNOWN = 40, 16, 10
+_TABLE = "groups.csv"
+_NEARNESS = (many_groups.WITHIN, many_groups.BEYOND, many_groups.UNSURE)
+_NO_LABELS = "Without labels nothing is said of errors: scores are not taken at their word here."
+
+
+def audit_many(table: AuditTable, options: Options) -> Audit:
+    """Audit so many groups that they are estimated together; all of them are in a file."""
+    codes, groups = codes_of(table.cells)
+    sizes = np.bincount(codes)
+    rows = len(table)
+    labels = len(table.known)
+    frame, rates, findings = estimate_groups(table, options, codes, groups)
+    return Audit(
+        options,
+        rows,
+        labels,
+        findings,
+        [
+            *table.read_as,
+            f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%}).",
+            f"{count(len(sizes))} groups of {' x '.join(options.group)}, half of them with "
+            f"{count(int(np.median(sizes)))} rows or fewer: they are estimated together. A group "
+            "is drawn towards what the others, and those that share a value with it, lead one to "
+            "expect, the more the fewer its rows.",
+            *on_labels(rows, labels, _NO_LABELS),
+        ],
+        _sections(frame, rates, table.direction, options.epsilon),
+        {"rates": rates},
+        notes=[*table.notes, *_notes(frame, sizes)],
+        todo=["Name fewer columns, or coarser groups, to compare each two of them."],
+        warning=" ".join(table.warnings),
+        audited=table.read_as,
+        label_names=table.labels,
+        files={_TABLE: csv_text(frame)},
+        figures=frame.to_dict("records"),
+    )
+
+
+def estimate_groups(
+    table: AuditTable, options: Options, codes: NDArray[np.intp], groups: Sequence[str]
+) -> tuple[pd.DataFrame, list[Row], list[Finding]]:
+    """Estimate the rates of groups together, and find those that stand out.
+
+    Half of the error rate is for which groups are unlike everyone else, half for the largest gaps.
+
+    Parameters
+    ----------
+    codes : (n,) the position of each row's group in `groups`.
+    groups : the names of the groups.
+
+    Returns
+    -------
+    groups : a row for each rate and group: counts, its raw rate, the pooled estimate, and what is
+        sure.
+    rates : a row for each rate: that of everyone, how many groups are flagged, which share of the
+        groups is surely within epsilon of everyone, beyond it, or neither, and the largest gap.
+    findings : which groups are unlike everyone else, and the largest gap of each rate.
+    """
+    attribute = " x ".join(options.group)
+    names, successes, sizes = many_groups.counts_of_rates(table.label, table.prediction, codes)
+    frame = many_groups.estimates_of_rates(
+        names,
+        successes,
+        sizes,
+        attribute,
+        groups,
+        generator=rng(options.seed, "posterior"),
+        epsilon=options.epsilon,
+    )
+    half = ErrorBudget(2).risk  # one half for the tests of single groups, one for the gaps
+    test_risk, gap_risk = (ErrorBudget(n, half).risk for n in (len(frame), len(names)))
+    fixed = {RATE_OF[metric].name: why for metric, why in table.fixed.items()}
+    rates: list[Row] = []
+    findings: list[Finding] = []
+    for index, name in enumerate(names):
+        rate_rows = frame[frame["rate"] == name]
+        total = int(sizes[index].sum())
+        template = Finding(GAP, attribute, table.direction.rate_name(name), NOT_MEASURED, n=total)
+        if name not in fixed:
+            findings += _unlike(rate_rows, test_risk, template)
+        template = replace(template, bound=options.epsilon, needs=fixed.get(name, TOO_FEW))
+        surest, gaps = (
+            ([], [template])
+            if name in fixed
+            else _surest_gap(successes[index], sizes[index], groups, template, gap_risk)
+        )
+        verdicts = rate_rows["verdict"].value_counts(normalize=True)
+        rates.append(
+            {
+                "rate": name,
+                "everyone": tuple(map(float, rate_limits(successes[index].sum(), total))),
+                "flagged": int(rate_rows["unlike_everyone"].sum()),
+                **{name: float(verdicts.get(name, 0.0)) for name in _NEARNESS},
+                "gap": gaps[0].value,
+                "interval": gaps[0].interval,
+                "surest_pair": surest,
+            }
+        )
+        findings += gaps
+    return frame, rates, findings
+
+
+def _unlike(frame: pd.DataFrame, risk: float, template: Finding) -> Iterator[Finding]:
+    """Yield which groups are unlike everyone else, the surest first."""
+    template = replace(template, about=UNLIKE, bound=float(frame["everyone"].iloc[0]))
+    surely = frame[frame["p_value"] <= risk].sort_values("p_value", kind="stable")
+    if surely.empty:
+        yield replace(template, verdict=OPEN)
+    for row in surely.itertuples():
+        unlike = replace(template, verdict=LARGE, groups=(row.group,), n=row.rows)
+        yield replace(unlike, value=row.pooled, lower=row.lower, upper=row.upper)
+
+
+def _surest_gap(
+    successes: Floats, sizes: Floats, groups: Sequence[str], template: Finding, risk: float
+) -> tuple[list[str], list[Finding]]:
+    """Return the finding on the two large enough groups that differ most surely."""
+    large_enough = np.flatnonzero(sizes >= FEWEST_ROWS)
+    if len(large_enough) < 2:
+        return [], [template]
+
+    @cache
+    def at_level(level: float) -> tuple[Limits, int, int]:
+        return surest_gap(GroupLimits.of(successes[large_enough], sizes[large_enough], level=level))
+
+    def of_surest(level: float) -> GapInterval:
+        """Return the interval with the lead of these two only: all pairs would be too many."""
+        gap = at_level(level)[0]
+        return GapInterval(gap.lower, gap.upper, np.array([[0, gap.lower], [0, 0]]))
+
+    low, high = large_enough[list(at_level(1 - risk)[1:])]
+    names = [groups[high], groups[low]]
+    few = list(compress(groups, sizes < FEWEST_ROWS))
+    value, lower, upper = map(float, at_level(LEVEL)[0])
+    measure = Measure(
+        template,
+        names,
+        of_surest,
+        [successes[group] / sizes[group] for group in (high, low)],
+        (value, lower, upper),
+        few=few,
+        may_be_small=not few,
+        noise=gap_of_noise(rate_limits(successes[large_enough], sizes[large_enough])),
+    )
+    return names, measure.answered(risk).conclude()
+
+
+def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:
+    """Yield how so many groups were compared, and which of them are to be read with care."""
+    groups = len(sizes)
+    pairs = groups * (groups - 1) // 2
+    yield (
+        f"Gaps between every two groups are not shown: {count(groups)} groups make {count(pairs)} "
+        f"pairs, of which {count(round(0.05 * pairs))} would seem to differ by chance alone. For "
+        "gaps between a few groups name fewer columns, or coarser groups."
+    )
+    yield (
+        "Groups are flagged in the table (unlike_everyone) by an exact test of each rate and "
+        f"group, so chosen from all {count(len(frame))} tests that one in ten of the "
+        "flagged is wrong on average. Those named as unlike everyone else are surer than that."
+    )
+    exceptions = int(frame["exception"].sum())
+    if exceptions:
+        yield (
+            "Of groups whose rate is surprising among the others, the raw rate is the one to read: "
+            f"{count(exceptions)} of all (exception in the table)."
+        )
+    small = int((sizes < FEWEST_ROWS).sum())
+    if small:
+        yield (
+            f"Groups of fewer than {FEWEST_ROWS} rows ({count(small)}) are left out of the widest "
+            "gap, and their estimates rest on the other groups."
+        )
+
+
+def _sections(
+    frame: pd.DataFrame, rates: Sequence[Row], direction: Direction, epsilon: float
+) -> list[Section]:
+    """Return the sections on everyone, on groups that stand out, and on those least is known of."""
+    from_everyone = frame[["lower", "pooled", "upper"]].sub(frame["everyone"], axis=0)
+    differences = frame.assign(**from_everyone)
+    flagged = differences[frame["unlike_everyone"]]
+    flagged = flagged.iloc[np.lexsort([-flagged["pooled"].abs(), flagged["adjusted"]])]
+    least_known = differences.iloc[np.argsort(frame["lower"] - frame["upper"], kind="stable")]
+    title = f"{count(len(flagged))} rates of groups"
+    if len(flagged) > _MOST:
+        title += f"; the {count(_MOST)} surest are shown"
+    stand_out: Block = Paragraph("No group is flagged as unlike everyone else in any rate.")
+    if len(flagged):
+        stand_out = _groups(flagged.head(_MOST), direction, epsilon, title)
+    unknown = _groups(least_known.head(_MOST_UNKNOWN), direction, epsilon, "")
+    note = Paragraph(f"Every group and rate, {count(len(frame))} rows: {_TABLE}.", "note")
+    return [
+        Section("Everyone, and how far groups are from it", [_everyone(rates, direction, epsilon)]),
+        Section("Groups that stand out", [stand_out]),
+        Section("Groups of which least is known", [unknown]),
+        Section("", [note]),
+    ]
+
+
+def _everyone(rates: Sequence[Row], direction: Direction, epsilon: float) -> Table:
+    """Return the table of everyone's rates, and of how many groups are near to them or far away."""
+    return table_of(
+        rates,
+        [
+            (lambda row: direction.rate_name(row["rate"]), Column("rate")),
+            ("everyone", Column("everyone", "estimate")),
+            ("flagged", Column("flagged", "count")),
+            (many_groups.WITHIN, Column(f"within {epsilon:g}", "percent")),
+            (many_groups.BEYOND, Column("beyond", "percent")),
+            (many_groups.UNSURE, Column("open", "percent")),
+            ("gap", Column("widest gap", "number", left_out=1)),
+            ("interval", Column("95 % interval", "interval")),
+        ],
+        by="",
+        caption=(
+            f"within, beyond: share of the groups that are less than {epsilon:g} from everyone, or "
+            "further, with a probability of 95 % or more by the posterior of all groups; widest "
+            f"gap: of the counts, between two groups of {FEWEST_ROWS} rows or more, from the "
+            "largest proven to the largest possible difference"
+        ),
+    )
+
+
+def _groups(rows: pd.DataFrame, direction: Direction, epsilon: float, title: str) -> Table:
+    """Return the table of some groups, with their pooled intervals drawn on one scale."""
+    intervals = list(zip(rows["lower"], rows["pooled"], rows["upper"], strict=True))
+    return table_of(
+        rows.assign(bar=list(bars(intervals, epsilon))).to_dict("records"),
+        [
+            (lambda row: direction.rate_name(row["rate"]), Column("rate")),
+            ("group", Column("group")),
+            ("rows", Column("rows", "count")),
+            ("raw", Column("raw", "number")),
+            ("everyone", Column("everyone", "number", left_out=1)),
+            ("pooled", Column("pooled less everyone", "signed")),
+            (("lower", "upper"), Column("95 % interval", "interval")),
+            ("bar", Column("", "bar")),
+        ],
+        by="",
+        title=title,
+        reading=(
+            "Drawn: the pooled estimate of each group less the rate of everyone, with its 95 % "
+            f"interval. Shaded: less than {epsilon:g} either way."
+        ),
+        most=_MOST_PRINTED,
     )

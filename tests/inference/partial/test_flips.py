@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbench.audits.gaps import RATE_OF
+from fairbench.audits.direction import RATE_OF
 from fairbench.inference.partial import correct_counts, tipping_point
 from fairbench.metrics.registry import FN, FP, TN, TP, base_rate
 from tests.inference.partial.linear import extremes

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 from benchmarks.coverage.bounds import Proxies, proxy_rows, proxy_truth
-from fairbench.audits.gaps import RATE_OF
+from fairbench.audits.direction import RATE_OF
 from fairbench.inference.partial import (
     ProxyRows,
     cells_of_equal_probability,

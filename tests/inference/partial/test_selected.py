@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage.bounds import Selection, draw_selection
-from fairbench.audits.gaps import RATE_OF
+from fairbench.audits.direction import RATE_OF
 from fairbench.inference.partial import NOTHING, RateBounds, SelectedLabels, gap_bounds
 from fairbench.inference.rates import rate_limits
 from fairbench.metrics.registry import base_rate

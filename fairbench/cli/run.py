@@ -78,9 +78,6 @@ def set_up_workers() -> str:
 
 def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> int:
     """Carry out what the words ask for (help, a run, a sweep, tuning); return the status."""
-    from fairbench.cli.command import options_of_run
-    from fairbench.cli.command_line import choices_in_brackets, command_lines, hydra_of
-
     check_address_space()
     source_date()
     options = [word for word in arguments if word.startswith("-")]
@@ -91,6 +88,9 @@ def _run(arguments: Sequence[str], conf: Path, carry_out: CarryOut | None) -> in
         return 0
     if set(options) & set(_HYDRA_SHOWS):
         return _show(arguments, conf)
+    from fairbench.cli.command import options_of_run
+    from fairbench.cli.command_line import choices_in_brackets, command_lines, hydra_of
+
     several = bool(set(options) & {"-m", "--multirun"})
     if unknown := set(options) - {"-m", "--multirun"}:
         name = min(unknown).lstrip("-").partition("=")[0].replace("-", "_")

@@ -4,6 +4,7 @@ The changelog names commands of its time and is not read.
 """
 
 import ast
+import inspect
 import itertools
 import re
 import shlex
@@ -107,7 +108,7 @@ def _of_help() -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "fairbench/cli/run_help.py", tuple(shlex.split(line))
     for verb in verbs():
         module = module_of(verb)
-        file = _name(Path(str(module.__file__)))
+        file = _name(Path(inspect.getfile(module)))
         whole = getattr(module, "COMMAND", None)
         parts = getattr(module, "COMMANDS", {"": whole} if whole else {})
         yield file, ("fairbench", verb, "--help")

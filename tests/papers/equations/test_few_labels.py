@@ -62,7 +62,10 @@ def test_a_groups_accuracy_is_of_labels_where_known_and_of_z_elsewhere():
     """Equation 4.3, with scores that are calibrated: a = b = 1, c = 0."""
     table = PartlyLabelled.of([0.9, 0.8, 0.3, 0.6], list("aaaa"), [0, 1, 0, 1])
     family = PosteriorFamily.of(table, np.random.default_rng(0), draws=128, pool_noise=False)
-    counts = family.counts(np.array([0, 1]), np.array([[1.0, 1.0, 0.0]]), np.random.default_rng(0))
+    shown = family.shown(np.array([0, 1]))
+    counts = family.counts(
+        np.array([0, 1]), shown, np.array([[1.0, 1.0, 0.0]]), np.random.default_rng(0)
+    )
     expected = (0 + 1 + (1 - 0.3) + 0.6) / 4  # labelled: one wrong, one right; then z of the others
     assert accuracy(counts)[0, 0] == pytest.approx(expected)
 

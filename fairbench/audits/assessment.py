@@ -161,8 +161,7 @@ def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[Row]:
 
     Of a table of the selected they are of everyone, of whom these were selected.
     """
-    if table.everyone is not None:
-        return impact_ratios(table.everyone, level=level)
+    table = table.whole
     return [
         ratio
         for name, groups in table.groups.items()

@@ -41,6 +41,7 @@ from fairbench.inference.gaps import (
     surest_gap,
 )
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
+from fairbench.reporting.group_tables import sentence_of
 
 _LEAST = 0.02  # times the labels there are: fewer more are not planned
 ALIKE = "all groups are alike"
@@ -235,16 +236,7 @@ class AuditPlan:
         ]
         columns = [Column("to conclude that"), Column("labels chosen")]
         columns += [Column(f"labels, for {chance}", right=True) for chance in ("20 %", "80 %")]
-        text = (
-            f"How many labels an audit takes for groups of {sizes}, a rate of {options.rate:g} and "
-            f"a gap of {options.gap:g}. With the first number of labels, the audit reaches the "
-            "conclusion in 20 % of simulations; with the second, in 80 %. An audit concludes only "
-            "what is sure: the chance of any wrong conclusion on its page is at most 5 %."
-        )
-        assumed = (
-            "If scores predict labels well, fewer labels do; how many fewer shows once there are "
-            "some. If people belong together, such as households, it takes more labels."
-        )
-        lead = [Paragraph(text), Paragraph(assumed, "note")]
+        text = sentence_of("plan", "text", sizes=sizes, options=options)
+        lead = [Paragraph(text), Paragraph(sentence_of("plan", "assumed"), "note")]
         sections = [Section("", [Table(columns, rows)])]
         return Document("Labels that an audit will take", sections, lead=lead)

@@ -254,6 +254,11 @@ def counted_by(options: Options) -> Iterator[str]:
         yield f"Rows with the same '{options.cluster}' belong together, and intervals know it."
 
 
+def counted_rows(rows: int, labels: int, of: str = "") -> str:
+    """Return how many rows there are, of a file if it is named, and how many have a label."""
+    return _said("counted", rows=rows, labels=labels, share=labels / rows, of=of)
+
+
 def on_labels(rows: int, labels: int, without: str) -> list[str]:
     """Return what figures that need labels assume, where not all rows have one.
 

@@ -305,7 +305,7 @@ _LARGEST = 2.0  # of the ratios that a bar has room for
 def _impact(assessment: Assessment) -> Table:
     """Return the impact ratios of every group, with whom they compare."""
     ratios = assessment.impact
-    granted = (assessment.table.everyone or assessment.table).granted
+    granted = assessment.table.whole.granted
     highest = f"the group {granted} most often"
     are_given = {ratio["given"] for ratio in ratios}
     allowance = ""
@@ -545,8 +545,7 @@ def _impact_picture(assessment: Assessment) -> Iterator[Figure]:
     ]
     if rows:
         highest = np.nanmax([row[-1] for row in rows])
-        everyone = assessment.table.everyone or assessment.table
-        meaning = _said("ratio_picture", granted=everyone.granted)
+        meaning = _said("ratio_picture", granted=assessment.table.whole.granted)
         span = (0.0, float(np.clip(np.ceil(10 * highest) / 10, 1.2, _WIDEST)))
         yield _forest("impact ratio", meaning, rows, span, FOUR_FIFTHS)
 

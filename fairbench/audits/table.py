@@ -176,6 +176,11 @@ class AuditTable:
     strata: pd.Series | None = None
     times: NDArray[np.int64] | None = None
 
+    @property
+    def whole(self) -> AuditTable:
+        """The table of all rows, also where this is that of the selected ones."""
+        return self.everyone or self
+
     def of_selected(self) -> AuditTable:
         """Return the rows of those who were selected."""
         if self.selected is None:

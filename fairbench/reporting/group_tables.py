@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.arrays import Floats
-from fairbench.core.text import count, interval, number, percent, probability, signed
+from fairbench.core.text import count, interval, listed, number, percent, probability, signed
 from fairbench.evaluation.by_group import GroupScores
 from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
@@ -26,6 +26,7 @@ _SHOWN: Mapping[str, Callable[[Any], str]] = {
     "number": number,
     "signed": signed,
     "count": count,
+    "listed": listed,
     "percent": percent,
     "probability": probability,
     "interval": lambda ends: interval(*ends),

@@ -809,7 +809,7 @@ def report_document(session: Session) -> model.Document:
     sampling = table.sampling
     assert sampling is not None
     basis = [
-        _said("counted", rows=n_rows, labels=n_labels, share=n_labels / n_rows),
+        report.counted_rows(n_rows, n_labels),
         _said("chosen", by=sampling.by),
         sampling.stopping,
         *sampling.notes,

@@ -18,7 +18,6 @@ from typing import Any
 
 from fairbench.audits.question import Options
 from fairbench.audits.sentences import (
-    STRICTER,
     can_be_concluded,
     cannot_be_concluded,
     in_short,
@@ -331,7 +330,7 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
         "key_beyond": any(map(_is_open_beyond, shown)),
         "key_share": any(finding.about == SHARE for finding in shown),
     }
-    values = {"mark": _BEYOND, "stricter": STRICTER}
+    values = {"mark": _BEYOND, "stricter": _said("stricter")}
     yield from (_said(name, **values) for name, applies in holds.items() if applies)
     ratios = [finding for finding in shown if finding.about == RATIO]
     for word in dict.fromkeys(ratio.decided for ratio in ratios):

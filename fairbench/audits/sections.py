@@ -19,7 +19,6 @@ from fairbench.audits.gaps import Gap, StandardisedGap, shared_traits
 from fairbench.audits.labels_needed import kind_of_labels
 from fairbench.audits.question import RATIO
 from fairbench.audits.report import compared_with
-from fairbench.audits.sentences import STRICTER
 from fairbench.core.text import count, interval, number, signed, two_digits
 from fairbench.evaluation.by_group import COMPARED_WITH, LARGE_ENOUGH, Row, is_given_reference
 from fairbench.evaluation.findings import NOT_MEASURED, OPEN
@@ -123,7 +122,9 @@ def _gaps(assessment: Assessment) -> Table:
         "gap_beyond": any(gap.verdict == OPEN for gap in gaps),
         "alike": is_alike,
     }
-    caption = [_said(name, stricter=STRICTER) for name, applies in holds.items() if applies]
+    caption = [
+        _said(name, stricter=_said("stricter")) for name, applies in holds.items() if applies
+    ]
     reading = [_said("gaps_read", epsilon=epsilon), *([_said("alike")] if is_alike else [])]
 
     def small(gap: Gap) -> float | None:

@@ -50,9 +50,14 @@ def _sentences() -> dict[str, dict[str, str]]:
     return tomllib.loads(text)
 
 
+def template_of(page: str, name: str) -> str:
+    """Return a sentence or a caption of a page, of ``sentences.toml``, with its braces."""
+    return _sentences()[page][name]
+
+
 def sentence_of(page: str, name: str, /, **values: object) -> str:
     """Return a sentence or a caption of a page, of ``sentences.toml``, with its values."""
-    return _Formatter().vformat(_sentences()[page][name], (), values)
+    return _Formatter().vformat(template_of(page, name), (), values)
 
 
 def sentences_of(page: str, said: Mapping[str, object], /, **values: object) -> list[str]:

@@ -285,13 +285,10 @@ def check_said(
         why = f"{quoted(adverse[0], 30)} may be bad for a person"
     elif direction.decisions:
         why = "decision= is given"
-    of_negative, of_positive = (
-        _granted(groups, predicted == label, times, good) for label in (0, 1)
-    )
-    values = {"of_negative": of_negative, "of_positive": of_positive}
+    ways = [_granted(groups, predicted == label, times, good) for label in (0, 1)]
     side = f" ({side})" if side else ""
-    about = {"file": options.path.name, "why": why, "names": direction.names}
-    raise UserError(_said("not_said", **about, **values, side=side))
+    file, names = options.path.name, direction.names
+    raise UserError(_said("not_said", file=file, why=why, names=names, ways=ways, side=side))
 
 
 def _granted(
@@ -315,11 +312,9 @@ def _granted(
     shares = pd.Series(granted_sizes / np.maximum(sizes, 1), names)[is_large]
     if len(shares) < 2:
         return everyone
-    ends = [
-        f"{percent_of(shares[of])} of {quoted(of, 20)[1:-1]}"
-        for of in (shares.idxmax(), shares.idxmin())
-    ]
-    return f"{' and '.join(ends)} as {word}"
+    ends = shares[[shares.idxmax(), shares.idxmin()]].items()
+    text = " and ".join(f"{percent_of(share)} of {quoted(of, 20)[1:-1]}" for of, share in ends)
+    return f"{text} as {word}"
 
 
 def share_of(rows: NDArray[np.bool_], times: NDArray[np.int64] | None = None) -> float:
@@ -371,13 +366,12 @@ def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column:
         for value in (0, 1)
     ]
     area, _ = score_area(score, label)
-    as_second = as_first = ""
+    ways = ["", ""]
     if not np.isnan(area):
-        as_second = f" puts {percent_of(area)} of pairs in the right order"
-        as_first = f" {percent_of(1 - area)}"
-    readings = {"as_first": as_first, "as_second": as_second}
+        of_second = f" puts {percent_of(area)} of pairs in the right order"
+        ways = [f" {percent_of(1 - area)}", of_second]
     column, *short = (shortened(name, 30) for name in (column, *names))
-    return _said("unclear", column=column, means=means, names=short, **readings)
+    return _said("unclear", column=column, means=means, names=short, ways=ways)
 
 
 PROBABILITY_OF = "the probability of"

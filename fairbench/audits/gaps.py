@@ -645,6 +645,5 @@ def notes_within(gaps: Sequence[StandardisedGap]) -> Iterator[str]:
         if alone:
             least = min(alone, key=lambda gap: gap.covered)
             strata = dict.fromkeys(name for gap in alone for name in gap.alone)
-            covered = {"least": least, "percent": 100 * least.covered}
-            values = {"within": within, "strata": listed([*strata], 3), **covered}
-            yield _said("alone", attribute=attribute, **values)
+            shown = listed([*strata], 3)
+            yield _said("alone", least=least, strata=shown, percent=100 * least.covered)

@@ -181,9 +181,9 @@ def _unlike_classes(rows: _Rows, classes: Classes, tests: int) -> str:
         of_others = table.sum(axis=1) - of_class
         if stats.fisher_exact([of_class, of_others]).pvalue * tests < _LEVEL:
             other = f"rows {classes.names[1 - code]}" if questions == 1 else "other rows"
-            labelled_rows = _labelled_of(of_class, f"rows {classes.names[code]}")
-            parts = {"labelled": labelled_rows, "others": _labelled_of(of_others, other)}
-            return _said("classes", group=rows.names[cell], **parts)
+            found = _labelled_of(of_class, f"rows {classes.names[code]}")
+            not_found = _labelled_of(of_others, other)
+            return _said("classes", group=rows.names[cell], labelled=found, others=not_found)
     what = [f"rows {name}" for name in classes.names]
     return _unlike_over_groups(labelled, others, what[:questions], tests)
 

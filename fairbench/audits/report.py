@@ -331,7 +331,7 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
         "key_share": any(finding.about == SHARE for finding in shown),
     }
     values = {"mark": _BEYOND, "stricter": _said("stricter")}
-    yield from (_said(name, **values) for name, applies in holds.items() if applies)
+    yield from group_tables.sentences_of("audit", holds, **values)
     ratios = [finding for finding in shown if finding.about == RATIO]
     for word in dict.fromkeys(ratio.decided for ratio in ratios):
         of_word = [ratio for ratio in ratios if ratio.decided == word]

@@ -122,9 +122,7 @@ def _gaps(assessment: Assessment) -> Table:
         "gap_beyond": any(gap.verdict == OPEN for gap in gaps),
         "alike": is_alike,
     }
-    caption = [
-        _said(name, stricter=_said("stricter")) for name, applies in holds.items() if applies
-    ]
+    caption = tables.sentences_of("audit", holds, stricter=_said("stricter"))
     reading = [_said("gaps_read", epsilon=epsilon), *([_said("alike")] if is_alike else [])]
 
     def small(gap: Gap) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from fairbench.evaluation.findings import (
 )
 from fairbench.reporting import group_tables
 
+_said = partial(group_tables.sentence_of, "todo")
 _MOST_NAMED = 5  # groups in a sentence
 
 
@@ -152,14 +154,13 @@ def to_do(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> Iterato
     if named:
         first = min(named, key=lambda gap: _importance(gap, headlines))
         high, low = first.groups
-        yield group_tables.sentence_of("todo", "why", high=high, low=low, first=first)
+        yield _said("why", high=high, low=low, first=first)
     elif any(finding.about in (GAP, PAIR, RATIO, SHARE, UNLIKE) for finding in settled):
-        yield group_tables.sentence_of("todo", "why_any")
+        yield _said("why_any")
     off = [finding for finding in findings if finding.about == EXCESS and finding.is_settled]
     if off:
         worst = max(off, key=lambda excess: abs(excess.value))
-        values = {"side": _side(worst), "size": abs(worst.value)}
-        yield group_tables.sentence_of("todo", "calibrate", worst=worst, **values)
+        yield _said("calibrate", worst=worst, side=_side(worst), size=abs(worst.value))
 
 
 def _sentence_key(finding: Finding) -> tuple[Hashable, ...]:

@@ -540,9 +540,10 @@ def read_decisions(
             if not are_named:
                 raise _unsaid("which_decision", present, place)
             if direction.favourable is None:
-                about = {"file": place.file, "names": direction.names}
                 decision = quoted(direction.decisions[0], 30)[1:-1]
-                raise UserError(_said("label_of_decision", **about, decision=decision))
+                raise UserError(
+                    _said("label_of_decision", place=place, decision=decision, direction=direction)
+                )
             good = direction.good
             label_of = dict(zip(direction.decisions, (good, 1 - good), strict=True))
     return columns.decisions_of(

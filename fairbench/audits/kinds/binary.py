@@ -95,8 +95,7 @@ def notes_on(assessment: Assessment) -> Iterator[str]:
     for attribute, gaps in by_attribute.items():
         if short := dict.fromkeys(name for gap in gaps for name in gap.short_of_labels):
             groups = [f"{name} ({count(labels[attribute, name])})" for name in short]
-            about = {"attribute": attribute, "enough": FEWEST_LABELS}
-            yield _said("short_of_labels", **about, groups=groups)
+            yield _said("short_of_labels", attribute=attribute, enough=FEWEST_LABELS, groups=groups)
     yield from _on_calibration(assessment)
     for attribute, gaps in by_attribute.items():
         if of_several := [gap for gap in gaps if gap.verdict == findings.OPEN and not gap.signed]:
@@ -115,13 +114,13 @@ def _on_calibration(assessment: Assessment) -> Iterator[str]:
     for attribute, of_attribute in groupby(least, lambda row: row["attribute"]):
         unlike = list(of_attribute)
         groups = " and ".join(row["group"] for row in unlike)
-        values = {"groups": groups, "fit": unlike[0]["fit"], "advice": advice}
-        yield _said("least_alike", attribute=attribute, **values)
+        fit = unlike[0]["fit"]
+        yield _said("least_alike", attribute=attribute, groups=groups, fit=fit, advice=advice)
     for gap in assessment.gaps:
         _, lower, upper = gap.supposed
         if lower > gap.upper or upper < gap.lower:
-            ends = (lower, upper), (gap.lower, gap.upper)
-            yield _said("apart", gap=gap, supposed=ends[0], measured=ends[1])
+            measured = gap.lower, gap.upper
+            yield _said("apart", gap=gap, supposed=(lower, upper), measured=measured)
     for gap in assessment.gaps:
         if gap.stress is not None:
             yield _on_stress(gap, gap.stress, assessment.bounds.epsilon)

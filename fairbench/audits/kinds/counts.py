@@ -198,9 +198,8 @@ def _table(categories: Sequence[Row], rate: str, by: str, mark: float, more: str
     reason = f"the highest of those with {FEWEST_ROWS} people and 2 % or more"
     if ours["given"]:
         reason = "as reference= says"
-    compared = {"reference": ours["reference"], "reason": reason}
     most = first["reason"] or tied_groups_text(first["most_selected"])
-    caption = _said("caption", by=by, rate=rate, most=most, **compared, more=more)
+    caption = _said("caption", by=by, rate=rate, most=most, ours=ours, reason=reason, more=more)
     columns: list[tuple[Any, Column]] = [
         ("group", Column(first["attribute"])),
         ("rows", Column("people", "count")),

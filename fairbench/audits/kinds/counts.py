@@ -264,10 +264,7 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
     if not options.group:
         raise UserError("no categories to compare: name their columns, such as group=[sex,race]")
     if bool(options.selected) == bool(options.rates):
-        raise UserError(
-            "total= is of a table of counts: name who were selected, either by selected= (numbers "
-            "of people) or by rates= (shares)"
-        )
+        raise UserError(_said("no_part"))
     if options.rare:
         raise UserError("rare= pools rows, and a row of counts is a category: leave it out")
     table = _read_rows(options, frame)

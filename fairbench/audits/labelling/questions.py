@@ -301,10 +301,7 @@ class _Worst(Question):
         """Whether the lowest value is looked for, rather than the highest."""
         metric = self.about.metric
         if metric.better not in ("higher", "lower"):
-            raise UserError(
-                f"question=worst needs a metric of which more is better or worse, and "
-                f"{metric.name} is neither: ask question=gap or question=each"
-            )
+            raise UserError(_said("not_worst", metric=metric.name))
         return metric.better == "higher"
 
     def reward(self) -> active.Reward:
@@ -380,11 +377,7 @@ class _Calibration(_Worst):
         UserError : there are no scores, or the metric is no rate.
         """
         if not isinstance(self.about, some_labels.LabelledRates):
-            raise UserError(
-                f"question=calibration compares a rate with the scores, and "
-                f"{self.about.metric.name} is none: ask about a rate, or question=worst, gap or "
-                "each"
-            )
+            raise UserError(_said("no_rate", metric=self.about.metric.name))
         if self.session.table.score is None:
             raise UserError("question=calibration needs scores: name their column, score=...")
         return self.about.expected
@@ -679,10 +672,7 @@ def _with_question(session: Session, asked: Mapping[str, Any]) -> Session:
 def _check_stop(stop: int, state: State) -> None:
     """Refuse a change of stop=, the number of labels to stop at, after the first label."""
     if stop != state.stop and state.labels:
-        raise UserError(
-            f"stop={stop} comes too late: at how many labels to stop is said before the first "
-            f"one, and there are {len(state.labels)}"
-        )
+        raise UserError(_said("stop_late", stop=stop, labels=len(state.labels)))
 
 
 def _by(names: Sequence[str], options: Options) -> str:

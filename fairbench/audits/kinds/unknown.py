@@ -109,16 +109,31 @@ def bounded_gap(
     return finding, {**row, "verdict": verdict}
 
 
-def _asked(
-    table: AuditTable, options: Options, scope: str, attribute: str = ""
-) -> dict[str, Finding]:
-    """Return, for each gap, the finding that it is not measured, and why."""
+def _answered(
+    table: AuditTable,
+    options: Options,
+    scope: str,
+    bounded: Callable[[Finding, Rate], tuple[Finding, Row]],
+    attribute: str = "",
+) -> tuple[list[Finding], list[Row]]:
+    """Return the findings on all gaps, and the figures of those that are not the same by design.
+
+    Parameters
+    ----------
+    bounded : a function of the finding that a gap is not measured, and why, and of the rate, that
+        returns what is found of it, and its figures.
+    """
     fixed = table.fixed
     asked = Finding(GAP, attribute, "", NOT_MEASURED, bound=options.epsilon, scope=scope)
-    return {
-        metric: replace(asked, measure=name, needs=fixed.get(metric, TOO_FEW))
-        for metric, name in table.direction.rate_names.items()
-    }
+    findings: list[Finding] = []
+    gaps: list[Row] = []
+    for metric, name in table.direction.rate_names.items():
+        finding = replace(asked, measure=name, needs=fixed.get(metric, TOO_FEW))
+        if metric not in fixed:
+            finding, row = bounded(finding, RATE_OF[metric])
+            gaps.append(row)
+        findings.append(finding)
+    return findings, gaps
 
 
 def _verdict(name: str) -> Callable[[Row], TableCell]:
@@ -181,20 +196,16 @@ def bound_everyone(
     findings: list[Finding] = []
     gaps: list[Row] = []
     rates: list[Row] = []
-    fixed = table.fixed
     for attribute, groups in table.groups.items():
         names = list(map(str, groups.cat.categories))
         codes = groups.cat.codes.to_numpy(np.int64)
         labels = SelectedLabels.of(
             table.label, table.prediction, codes, len(names), selected=selected, score=table.score
         )
-        for metric, template in _asked(table, options, EVERYONE, attribute).items():
-            if metric in fixed:
-                findings.append(template)
-                continue
-            finding, row = _gap(template, RATE_OF[metric], names, labels, options, risk)
-            findings.append(finding)
-            gaps.append(row)
+        bounded = functools.partial(_gap, names=names, labels=labels, options=options, risk=risk)
+        answered = _answered(table, options, EVERYONE, bounded, attribute)
+        findings += answered[0]
+        gaps += answered[1]
         size = np.bincount(codes, minlength=len(names))
         people = {"rows": size, "others": labels.others.sum(axis=(1, 2)).astype(int)}
         for rate in RATES:
@@ -316,16 +327,9 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         columns = {**ends[rate].columns(), **about, "weighted": counted.weighted(rate)}
         rates.append(pd.DataFrame(columns))
     risk = ErrorBudget(len(RATE_OF)).risk
-    findings = []
-    gaps = []
-    fixed = table.fixed
-    for metric, template in _asked(table, options, WHOEVER).items():
-        if metric in fixed:
-            findings.append(template)
-            continue
-        finding, gap = bounded_gap(template, names, ends[RATE_OF[metric]], risk)
-        findings.append(finding)
-        gaps.append(gap)
+    findings, gaps = _answered(
+        table, options, WHOEVER, lambda asked, rate: bounded_gap(asked, names, ends[rate], risk)
+    )
     every_rate = pd.concat(rates, ignore_index=True)
     return Audit(
         options,

@@ -218,21 +218,19 @@ class Question(ABC):
 
     Attributes
     ----------
-    of_accuracy, of_metric : the question as a sentence, in which braces stand for the metric.
     certainty : what a label changes, in short.
     """
 
     session: Session
     about: some_labels.LabelledMeasure
-    of_accuracy: ClassVar[str]
-    of_metric: ClassVar[str]
     certainty: ClassVar[str]
 
     @property
     def sentence(self) -> str:
         """The question as a sentence."""
-        right = self.about.metric.name == ACCURACY
-        return (self.of_accuracy if right else self.of_metric).format(self.about.metric.label)
+        of = ACCURACY if self.about.metric.name == ACCURACY else "metric"
+        name = f"{self.session.state.question}_of_{of}"
+        return _said(name, label=self.about.metric.label)
 
     @abstractmethod
     def reward(self) -> active.Reward:
@@ -291,8 +289,6 @@ class Question(ABC):
 class _Worst(Question):
     """In which group a metric is worst."""
 
-    of_accuracy = "In which group are predictions least often right?"
-    of_metric = "In which group is the {} worst?"
     certainty = "P(worst)"
     of_limits = ""  # a sentence on what the limits are about
 
@@ -362,8 +358,6 @@ class _Worst(Question):
 class _Calibration(_Worst):
     """In which group scores are furthest from the truth."""
 
-    of_accuracy = "In which group are scores furthest from how often predictions are right?"
-    of_metric = "In which group is the {} furthest from what scores foretell?"
     certainty = "P(furthest)"
     of_limits = "Distances are of the {} from what scores say. "
     lowest = False
@@ -400,7 +394,6 @@ class _Gap(Question):
     many groups differ is likely of any that are little known.
     """
 
-    of_accuracy = of_metric = "Does the {} of any two groups differ by more than epsilon?"
     certainty = "P(gap)"
 
     @property
@@ -473,8 +466,6 @@ _GAP_VERDICTS = {
 class _Each(Question):
     """How large a metric is in every group."""
 
-    of_accuracy = "How often are predictions right in each group?"
-    of_metric = "What is the {} of each group?"
     certainty = "±"
 
     def reward(self) -> active.Reward:

@@ -440,11 +440,10 @@ class Options(JudgedOptions):
 
         They do if only options in `_OF_COUNTS` differ from their defaults.
         """
-        allowed = {field.name for field in fields(Options) if field.name in _OF_COUNTS}
         return bool(self.prediction) and all(
             getattr(self, field.name) == field.default
             for field in fields(self)
-            if field.name not in allowed
+            if field.name not in _OF_COUNTS
         )
 
     @property

@@ -2,7 +2,7 @@
 
 Findings of the same kind stand together in one sentence, where that is shorter. A brief sentence is
 for somebody who reads nothing but the summary; the other has the interval, and what would settle
-the question.
+the question. Templates are under ``[findings]`` in ``fairbench/reporting/sentences.toml``.
 """
 
 from __future__ import annotations

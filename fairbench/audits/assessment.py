@@ -69,6 +69,7 @@ from fairbench.metrics.registry import (
     false_positive_rate,
     selection_rate,
 )
+from fairbench.reporting.group_tables import sentence_of
 
 ALARMS = 0.01  # the false alarm rate of an audit if all groups are calibrated in the same way
 
@@ -161,8 +162,7 @@ def impact_ratios(table: AuditTable, *, level: float = 0.95) -> list[Row]:
 
     Of a table of the selected they are of everyone, of whom these were selected.
     """
-    if table.everyone is not None:
-        return impact_ratios(table.everyone, level=level)
+    table = table.whole
     return [
         ratio
         for name, groups in table.groups.items()
@@ -614,10 +614,7 @@ def assess(
     """
     basis = Basis.of(table)
     if basis is Basis.DECISIONS and options.target:
-        raise UserError(
-            f"{options.path.name} has neither labels nor scores, but decisions: leave target= "
-            "out, and an audit says how often each group is selected"
-        )
+        raise UserError(sentence_of("options", "no_labels", file=options.path.name))
     check_design(table)
     evaluator = Evaluator(epsilon=options.epsilon, interval=options.interval)
     rows = rows_of(table)
@@ -765,10 +762,7 @@ def check_design(table: AuditTable) -> None:
     UserError : some rows have none, and there is something that needs them.
     """
     if table.design is not None and Basis.of(table) in (Basis.SOME_LABELS, Basis.SCORES):
-        raise UserError(
-            "weight= and cluster= need a label in every row: of some labels, an audit cannot take "
-            "them yet"
-        )
+        raise UserError(sentence_of("options", "label_in_every_row"))
 
 
 def rows_of(table: AuditTable) -> SomeLabels:

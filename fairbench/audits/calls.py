@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,10 +42,12 @@ from fairbench.evaluation.table import values_of
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.writing import DocumentReport
 from fairbench.reporting.gate_files import with_gate
+from fairbench.reporting.group_tables import sentence_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_said = partial(sentence_of, "options")
 PREDICTIONS = "predictions"
 _MOST_BYTES = 100_000  # of a policy
 # What a policy leaves to whoever gives the command.
@@ -107,10 +109,7 @@ def _entries(path: Path) -> Iterator[tuple[str, Any]]:
         why = getattr(error, "problem", None) or "it is no YAML"
         raise UserError(f"{path.name}{line} cannot be read: {why}") from None
     if not isinstance(root, yaml.MappingNode) or not root.value:
-        raise UserError(
-            f"{path.name} is no policy: it has a line for each option, such as "
-            "fail_if: impact_ratio<0.8"
-        )
+        raise UserError(_said("policy", file=path.name))
     for key, value in root.value:
         if not isinstance(key, yaml.ScalarNode):
             raise UserError(f"{path.name}, line {key.start_mark.line + 1}: a name is one word")
@@ -166,10 +165,7 @@ def gate(frame: Any = None, *, policy: str | Path = "", **options: Any) -> Gate:
     if frame is not None:
         values["path"] = Path(frame if is_file else PREDICTIONS)
     if "path" not in values:
-        raise UserError(
-            "there is nothing to judge: give a table or a file, or name one in the policy as "
-            "predictions"
-        )
+        raise UserError(_said("nothing"))
     gate_options = GatedOptions(**values)
     return gate_of(gate_options, read_frame(gate_options, source=None if is_file else frame))
 
@@ -192,10 +188,7 @@ def gate_of(options: GatedOptions, frame: pd.DataFrame) -> Gate:
             raise UserError("a gate compares groups: name their columns, such as group=[sex,race]")
         on_labels = [condition for condition in conditions if condition.needs_labels]
         if on_labels and not options.target:
-            raise UserError(
-                f"fail_if={on_labels[0]} needs labels: name their column as target=, or leave the "
-                "condition out"
-            )
+            raise UserError(_said("fail_if", condition=on_labels[0]))
         table = read_audit_table(options, frame=frame, decisions_alone=not on_labels)
         check_design(table)
     single = by_attribute(conditions, options.group, list(table.groups))
@@ -344,10 +337,7 @@ def _columns_by_name(
     if not by_value:
         return dict(options), frame
     if frame is None:
-        raise UserError(
-            f"{min(by_value)}= is given by value, and the table is a file: name the column, or "
-            "read the file into a DataFrame first"
-        )
+        raise UserError(_said("by_value", name=min(by_value)))
     if not is_table(frame):
         raise UserError(f"a {type(frame).__name__} is no table: give a DataFrame")
     table, names = with_columns(frame, name, by_value)

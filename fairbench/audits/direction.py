@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -24,7 +25,9 @@ from fairbench.core.text import count, number, quoted, shortened
 from fairbench.data.columns import tally
 from fairbench.data.groups import codes_of
 from fairbench.metrics.registry import BINARY, Rate, label, metrics_of
+from fairbench.reporting.group_tables import sentence_of
 
+_said = partial(sentence_of, "reading")
 NEEDS_NO_LABELS = "statistical_parity"  # decisions, and their gap, are known without any
 # The gaps that conclusions are drawn on, with the rate each is the gap of.
 RATE_OF: Mapping[str, Rate] = MappingProxyType(
@@ -201,10 +204,7 @@ def decisions_named(decision: str) -> tuple[str, ...]:
         return ()
     names = tuple(part.strip() for part in decision.split("/"))
     if len(names) != 2 or not all(names) or names[0] == names[1]:
-        raise UserError(
-            f"decision={decision} must name two decisions, the one that is good for a person "
-            "first, such as decision=approved/declined"
-        )
+        raise UserError(_said("two_decisions", decision=decision))
     return names
 
 
@@ -244,13 +244,8 @@ def on_purpose(direction: Direction, purpose: str) -> Iterator[str]:
         hurt = f"{HURTS[purpose]} ('{direction.names[direction.good]}')"
     on_granted = ""
     if purpose in _COUNTS_GRANTED:
-        on_granted = (
-            f" In {purpose}, how often each group is {direction.granted} comes first as well."
-        )
-    yield (
-        f"The error that hurts a person is that {hurt} is {direction.refused}: look first at the "
-        f"gap in {name}.{on_granted}"
-    )
+        on_granted = _said("on_granted", purpose=purpose, direction=direction)
+    yield _said("purpose", hurt=hurt, direction=direction, name=name, on_granted=on_granted)
 
 
 def check_said(
@@ -284,21 +279,16 @@ def check_said(
         return
     if not (side or options.prediction):
         side = f"{options.score} above {options.threshold:g}"
-    negative, positive = direction.names
     good = direction.decisions[0] if direction.decisions else "granted"
     why = f"the decisions are for {options.purpose}"
     if adverse:
         why = f"{quoted(adverse[0], 30)} may be bad for a person"
     elif direction.decisions:
         why = "decision= is given"
-    of_negative, of_positive = (
-        _granted(groups, predicted == label, times, good) for label in (0, 1)
-    )
-    raise UserError(
-        f"{options.path.name}: {why}, and which label is good is not said. favourable={negative} "
-        f"reads {of_negative}; favourable={positive} turns it round: {of_positive}"
-        f"{f' ({side})' if side else ''}. Give the one that is right."
-    )
+    ways = [_granted(groups, predicted == label, times, good) for label in (0, 1)]
+    side = f" ({side})" if side else ""
+    file, names = options.path.name, direction.names
+    raise UserError(_said("not_said", file=file, why=why, names=names, ways=ways, side=side))
 
 
 def _granted(
@@ -322,11 +312,9 @@ def _granted(
     shares = pd.Series(granted_sizes / np.maximum(sizes, 1), names)[is_large]
     if len(shares) < 2:
         return everyone
-    most, least = shares.idxmax(), shares.idxmin()
-    return (
-        f"{percent_of(shares[most])} of {quoted(most, 20)[1:-1]} and "
-        f"{percent_of(shares[least])} of {quoted(least, 20)[1:-1]} as {word}"
-    )
+    ends = shares[[shares.idxmax(), shares.idxmin()]].items()
+    text = " and ".join(f"{percent_of(share)} of {quoted(of, 20)[1:-1]}" for of, share in ends)
+    return f"{text} as {word}"
 
 
 def share_of(rows: NDArray[np.bool_], times: NDArray[np.int64] | None = None) -> float:
@@ -373,21 +361,17 @@ def runs_against(score: Floats, label: Floats, times: NDArray[np.int64] | None =
 
 def which_foretold(score: Floats, label: Floats, names: tuple[str, str], column: str) -> str:
     """Return the question which of two labels a score stands for, with both readings."""
-    first, second = (shortened(name, 30) for name in names)
-    first_mean, second_mean = (
+    means = [
         number(np.mean(scores)) if len(scores := score[label == value]) else "unknown"
         for value in (0, 1)
-    )
+    ]
     area, _ = score_area(score, label)
-    as_second = as_first = ""
+    ways = ["", ""]
     if not np.isnan(area):
-        as_second = f" puts {percent_of(area)} of pairs in the right order"
-        as_first = f" {percent_of(1 - area)}"
-    return (
-        f"it is unclear which of them '{shortened(column, 30)}' stands for. Its mean is "
-        f"{second_mean} for '{second}' and {first_mean} for '{first}': "
-        f"positive={second}{as_second}, positive={first}{as_first}. Give the one that is right"
-    )
+        of_second = f" puts {percent_of(area)} of pairs in the right order"
+        ways = [f" {percent_of(1 - area)}", of_second]
+    column, *short = (shortened(name, 30) for name in (column, *names))
+    return _said("unclear", column=column, means=means, names=short, ways=ways)
 
 
 PROBABILITY_OF = "the probability of"
@@ -412,20 +396,16 @@ def reading(
     times : (n,) how often each row comes; once by default.
     means : what a score is, up to the name of label 1.
     """
-    negative, positive = direction.names
     side = f"{score} {'above' if direction.good else 'of at most'} {threshold:g}"
     who = f"{direction.granted[:1].upper()}{direction.granted[1:]}: "
     who += f"'{decided}' says so" if decided else side
     if granted is not None:
         rows = count(len(granted) if times is None else times.sum())
         who += f" ({percent_of(share_of(granted, times))} of {rows} rows)"
-    foretells = f"'{score}' is read as {means} '{positive}'"
+    foretells = f"'{score}' is read as {means} '{direction.names[1]}'"
     if direction.favourable is None:
         start = f"{foretells}. " if score else ""
-        yield (
-            f"{start}{who}. Whether that is good for a person was not said: "
-            f"favourable={positive} or favourable={negative} says it."
-        )
+        yield _said("open", start=start, who=who, names=direction.names)
         return
     good = f"decision for '{direction.names[direction.good]}' is good for a person"
     yield f"{foretells}, and a {good}. {who}." if score else f"A {good}. {who}."

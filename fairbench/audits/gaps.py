@@ -55,7 +55,9 @@ from fairbench.inference.posterior import Beta, central_interval
 from fairbench.inference.rates import Limits, difference_limits, rate_limits
 from fairbench.inference.survey import needs_no_label
 from fairbench.metrics.registry import BINARY, Rate, metrics_of, shares_of
+from fairbench.reporting.group_tables import sentence_of
 
+_said = partial(sentence_of, "within")
 ASSUMED = "if the scores are right"
 TOO_FEW = "there are too few rows of all but one of them"
 FEWEST_LABELS = 30  # that every group must have before a gap is called small
@@ -638,16 +640,10 @@ def notes_within(gaps: Sequence[StandardisedGap]) -> Iterator[str]:
     for attribute, several in by_attribute.items():
         within = several[0].within
         if left_out := list(dict.fromkeys(name for gap in several for name in gap.few)):
-            yield (
-                f"{attribute} within {within}: left out of one gap or more for too few rows in "
-                f"strata that other groups have rows in: {listed(left_out)}."
-            )
+            yield _said("left_out", attribute=attribute, within=within, names=left_out)
         alone = [gap for gap in several if gap.alone]
         if alone:
             least = min(alone, key=lambda gap: gap.covered)
             strata = dict.fromkeys(name for gap in alone for name in gap.alone)
-            yield (
-                f"{attribute} within {within}: where a group has no rows, it is not compared "
-                f"({listed([*strata], 3)}); the gap in {least.rate_name} is so of "
-                f"{100 * least.covered:.3g} % of the people that the rate is of."
-            )
+            shown = listed([*strata], 3)
+            yield _said("alone", least=least, strata=shown, percent=100 * least.covered)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,9 @@ from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
 from fairbench.core.text import count, number
 from fairbench.data.columns import Times, tally
+from fairbench.reporting.group_tables import sentence_of
 
+_said = partial(sentence_of, "labels")
 # A refusal is wrong in at most one of a million files whose rows were labelled at random.
 _LEVEL = 1e-6
 # Where generating functions are evaluated; each point bounds a tail, and the best is within 2 % of
@@ -121,9 +124,7 @@ def check_labels_at_random(
     for name, of_name in values.items():
         sentence = sentence or _unlike_values(rows, name, of_name, tests)
     if sentence:
-        raise UserError(
-            f"{file}: rows were not chosen for labelling at random: {sentence}. {advice}"
-        )
+        raise UserError(_said("not_at_random", file=file, sentence=sentence, advice=advice))
 
 
 def _compared_rows(
@@ -180,10 +181,9 @@ def _unlike_classes(rows: _Rows, classes: Classes, tests: int) -> str:
         of_others = table.sum(axis=1) - of_class
         if stats.fisher_exact([of_class, of_others]).pvalue * tests < _LEVEL:
             other = f"rows {classes.names[1 - code]}" if questions == 1 else "other rows"
-            return (
-                f"{rows.names[cell]}{_labelled_of(of_class, f'rows {classes.names[code]}')} have "
-                f"a label, and {_labelled_of(of_others, other)}"
-            )
+            found = _labelled_of(of_class, f"rows {classes.names[code]}")
+            not_found = _labelled_of(of_others, other)
+            return _said("classes", group=rows.names[cell], labelled=found, others=not_found)
     what = [f"rows {name}" for name in classes.names]
     return _unlike_over_groups(labelled, others, what[:questions], tests)
 
@@ -218,10 +218,7 @@ def _unlike_values(rows: _Rows, name: str, values: Floats, tests: int) -> str:
             number(np.average(values[in_group], weights=row_sizes[in_group]))
             for row_sizes in (rows.labelled, rows.others)
         )
-        return (
-            f"{rows.names[worst]}{name} is distributed otherwise in rows with a label than in "
-            f"the other rows (means {' and '.join(means)})"
-        )
+        return _said("values", group=rows.names[worst], name=name, means=" and ".join(means))
     share = (counts[0] + counts[1]) / (labelled + others)[cell]
     medians = values[order[np.searchsorted(cell + share, np.arange(len(ends)) + 0.5)]]
     not_above = (values <= medians[rows.cell]).astype(np.int64)
@@ -280,10 +277,8 @@ def _unlike_over_groups(labelled: Times, others: Times, what: Sequence[str], tes
         return ""
     expected = (drawn * (of_code / size)).sum(axis=0)
     of_worst = np.array([found[worst], of_code[:, worst].sum() - found[worst]])
-    return (
-        f"over all groups, {_labelled_of(of_worst, what[worst])} have a label, where at random "
-        f"within groups about {count(round(expected[worst]))} would"
-    )
+    found_rows = _labelled_of(of_worst, what[worst])
+    return _said("over_groups", labelled=found_rows, expected=round(expected[worst]))
 
 
 def _is_refuting(log_p_value: float, tests: int) -> bool:
@@ -331,13 +326,7 @@ class GroupSampling:
     @property
     def stopping(self) -> str:
         """When labelling may stop for the figures to hold, as a sentence."""
-        if self.anytime_valid:
-            return (
-                "Intervals hold whenever one stops labelling, even because of what labels said. "
-                "They are at least half as wide again as those of a number of labels that was said "
-                "before the first one (stop=300)."
-            )
-        return "The number of labels was said before the first one; intervals are those of it."
+        return _said("whenever" if self.anytime_valid else "said_before")
 
     @property
     def codes(self) -> NDArray[np.int64]:

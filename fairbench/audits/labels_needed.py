@@ -15,7 +15,7 @@ for each question, and so for the one that takes the fewest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -41,6 +41,7 @@ from fairbench.inference.gaps import (
     surest_gap,
 )
 from fairbench.reporting.document.model import Column, Document, Paragraph, Section, Table
+from fairbench.reporting.group_tables import sentence_of
 
 _LEAST = 0.02  # times the labels there are: fewer more are not planned
 ALIKE = "all groups are alike"
@@ -149,102 +150,82 @@ def needed_in_words(needed: Mapping[str, int | None], kind: str) -> str:
 MOST = 50_000_000  # labels; more are not planned
 
 
-@dataclass(frozen=True)
-class AuditPlan:
-    """Labels that a planned audit needs.
+def other_rate(options: PlanOptions) -> float:
+    """Return the rate of the smallest group where it differs from the others'."""
+    rate, gap = options.rate, options.gap
+    return rate - gap if rate >= gap else rate + gap
+
+
+def plan_risk(options: PlanOptions) -> float:
+    """Return the error rate of one question: a page asks of each attribute, and of each two."""
+    attributes = options.attributes
+    return ErrorBudget(len(RATE_OF) * attributes * (attributes + 1) // 2).risk
+
+
+def planned_labels(
+    options: PlanOptions, *, no_difference: bool, equally: bool
+) -> tuple[int | None, int | None]:
+    """Return how many labels give the right verdict with a probability of 0.2, and of 0.8.
 
     Rates are estimated from labels alone: scores, which may help, are not known yet.
+
+    Parameters
+    ----------
+    no_difference : whether all groups have the same rate, so that the right verdict is a small
+        gap; otherwise the smallest group differs by the gap, and the right verdict is a gap.
+    equally : whether all groups get the same number of labels; otherwise people are labelled at
+        random.
+
+    Returns
+    -------
+    Both numbers; None where even `MOST` labels do not suffice.
     """
+    gap = options.gap
+    risk = plan_risk(options)
+    shares = np.array(options.groups)
+    rates = np.full(len(options.groups), options.rate)
+    label_shares = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
+    if not no_difference:
+        rates[shares.argmin()] = other_rate(options)
+    points = sobol(len(shares), WORLDS, rng(options.seed, "plan"))
+    nothing = np.zeros(len(shares))
+    added = label_shares * options.among
+    supposed = SupposedRates(
+        nothing, nothing, rates, lambda labels: labels * added, special.ndtri(points)
+    )
 
-    options: PlanOptions
+    def chance(labels: float) -> float:
+        """Return the power: the probability of the right verdict with so many labels."""
+        if no_difference:
+            return float((supposed.gap(labels, one_sided_level(risk)).upper < gap).mean())
+        # Pairs of several groups are named at half the risk.
+        level = 1 - risk / (2 if len(shares) > 2 else 1)
+        return float((supposed.gap(labels, level).lower > 0).mean())
 
-    @property
-    def other(self) -> float:
-        """The rate of the smallest group where it differs from the others'."""
-        rate = self.options.rate
-        gap = self.options.gap
-        return rate - gap if rate >= gap else rate + gap
+    few, enough = (least_number(chance, wanted, 1, MOST) for wanted in (UNLIKELY, LIKELY))
+    return few, enough
 
-    @property
-    def smallest(self) -> int:
-        """The position of the smallest group."""
-        return int(np.argmin(self.options.groups))
 
-    @property
-    def risk(self) -> float:
-        """The error rate of one question: a page asks of each attribute, and of each two."""
-        attributes = self.options.attributes
-        return ErrorBudget(len(RATE_OF) * attributes * (attributes + 1) // 2).risk
-
-    def labels(self, *, no_difference: bool, equally: bool) -> tuple[int | None, int | None]:
-        """Return how many labels give the right verdict with a probability of 0.2, and of 0.8.
-
-        Parameters
-        ----------
-        no_difference : whether all groups have the same rate, so that the right verdict is a small
-            gap; otherwise the smallest group differs by the gap, and the right verdict is a gap.
-        equally : whether all groups get the same number of labels; otherwise people are labelled at
-            random.
-
-        Returns
-        -------
-        Both numbers; None where even `MOST` labels do not suffice.
-        """
-        options = self.options
-        gap = options.gap
-        shares = np.array(options.groups)
-        rates = np.full(len(options.groups), options.rate)
-        label_shares = np.full(len(shares), 1 / len(shares)) if equally else shares / shares.sum()
-        if not no_difference:
-            rates[self.smallest] = self.other
-        points = sobol(len(shares), WORLDS, rng(options.seed, "plan"))
-        nothing = np.zeros(len(shares))
-        added = label_shares * options.among
-        supposed = SupposedRates(
-            nothing, nothing, rates, lambda labels: labels * added, special.ndtri(points)
-        )
-
-        def chance(labels: float) -> float:
-            """Return the power: the probability of the right verdict with so many labels."""
-            if no_difference:
-                return float((supposed.gap(labels, one_sided_level(self.risk)).upper < gap).mean())
-            # Pairs of several groups are named at half the risk.
-            level = 1 - self.risk / (2 if len(shares) > 2 else 1)
-            return float((supposed.gap(labels, level).lower > 0).mean())
-
-        few, enough = (least_number(chance, wanted, 1, MOST) for wanted in (UNLIKELY, LIKELY))
-        return few, enough
-
-    def document(self) -> Document:
-        """Return the numbers of labels to two digits, and what they suppose."""
-        options = self.options
-        smallest = f"{100 * options.groups[self.smallest]:g} %"
-        sizes = " : ".join(f"{100 * share:g} %" for share in options.groups)
-        claims = {
-            True: f"no two groups differ by {options.gap:g} or more, if all are alike",
-            False: f"groups differ, if the one of {smallest} has a rate of {self.other:g}",
-        }
-        rows = [
-            [claim, "as many in each group" if equally else "at random"]
-            + [
-                f"over {count(MOST)}" if labels is None else two_digits(labels)
-                for labels in self.labels(no_difference=no_difference, equally=equally)
-            ]
-            for no_difference, claim in claims.items()
-            for equally in (False, True)
+def plan_document(options: PlanOptions) -> Document:
+    """Return the numbers of labels to two digits, and what they suppose."""
+    smallest = f"{100 * min(options.groups):g} %"
+    sizes = " : ".join(f"{100 * share:g} %" for share in options.groups)
+    claims = {
+        True: f"no two groups differ by {options.gap:g} or more, if all are alike",
+        False: f"groups differ, if the one of {smallest} has a rate of {other_rate(options):g}",
+    }
+    rows = [
+        [claim, "as many in each group" if equally else "at random"]
+        + [
+            f"over {count(MOST)}" if labels is None else two_digits(labels)
+            for labels in planned_labels(options, no_difference=no_difference, equally=equally)
         ]
-        columns = [Column("to conclude that"), Column("labels chosen")]
-        columns += [Column(f"labels, for {chance}", right=True) for chance in ("20 %", "80 %")]
-        text = (
-            f"How many labels an audit takes for groups of {sizes}, a rate of {options.rate:g} and "
-            f"a gap of {options.gap:g}. With the first number of labels, the audit reaches the "
-            "conclusion in 20 % of simulations; with the second, in 80 %. An audit concludes only "
-            "what is sure: the chance of any wrong conclusion on its page is at most 5 %."
-        )
-        assumed = (
-            "If scores predict labels well, fewer labels do; how many fewer shows once there are "
-            "some. If people belong together, such as households, it takes more labels."
-        )
-        lead = [Paragraph(text), Paragraph(assumed, "note")]
-        sections = [Section("", [Table(columns, rows)])]
-        return Document("Labels that an audit will take", sections, lead=lead)
+        for no_difference, claim in claims.items()
+        for equally in (False, True)
+    ]
+    columns = [Column("to conclude that"), Column("labels chosen")]
+    columns += [Column(f"labels, for {chance}", right=True) for chance in ("20 %", "80 %")]
+    text = sentence_of("plan", "text", sizes=sizes, options=options)
+    lead = [Paragraph(text), Paragraph(sentence_of("plan", "assumed"), "note")]
+    sections = [Section("", [Table(columns, rows)])]
+    return Document("Labels that an audit will take", sections, lead=lead)

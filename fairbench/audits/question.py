@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -22,6 +23,9 @@ from fairbench.metrics.registry import (
     selection_rate,
     true_positive_rate,
 )
+from fairbench.reporting.group_tables import sentence_of, sentences_of
+
+_said = partial(sentence_of, "options")
 
 # The kinds of audits. An option that does not apply to all of them lists those it applies to.
 BINARY = "an audit of two classes"
@@ -362,57 +366,50 @@ class Options(JudgedOptions):
 
     def _faults(self) -> Iterator[str]:
         """Yield what is wrong with options that need or exclude others, or name a column twice."""
-        of_counts = "; of a table of counts name total="
-        if self.rates and not self.total:
-            yield "rates= is given without total=: name the column of how many people"
-        if not (self.score or self.scores or self.prediction or self.total):
-            counts = of_counts if self.selected else ""
-            yield f"neither score= nor prediction= is given: name a column of either{counts}"
+        refused = partial(sentences_of, "options", options=self)
+        no_scores = not (self.score or self.scores or self.prediction or self.total)
+        is_posterior = self.interval != FREQUENTIST
+        yield from refused(
+            {
+                "rates": self.rates and not self.total,
+                "no_counts": no_scores and self.selected,
+                "no_scores": no_scores,
+            }
+        )
         for name in ("group", "proxy", "within"):
             columns = getattr(self, name)
             if len(set(columns)) < len(columns):
-                yield f"{name}=[{','.join(columns)}] names a column twice"
-        if self.proxy and self.group:
-            yield "proxy= stands for group=: leave one of them out"
-        if self.against and (self.prediction or not self.score):
-            yield "against= compares two scores by one threshold: give score= alone"
-        if (self.weight or self.cluster) and self.interval != FREQUENTIST:
-            yield (
-                f"interval={self.interval} takes neither weights nor clusters: leave one of them "
-                "out"
-            )
-        if self.labelled and not self.target:
-            yield "labelled= is given without target=: name the column of labels"
-        if self.selected and not (self.target or self.total):
-            yield f"selected= is given without target=: name the column of labels{of_counts}"
+                yield _said("twice", name=name, columns=",".join(columns))
+        yield from refused(
+            {
+                "proxy": self.proxy and self.group,
+                "against": self.against and (self.prediction or not self.score),
+                "posterior": is_posterior and (self.weight or self.cluster),
+                "labelled": self.labelled and not self.target,
+                "selected": self.selected and not (self.target or self.total),
+            }
+        )
         yield from self._names_twice()
-        for name in ("weight", "cluster"):
-            if self.within and getattr(self, name):
-                yield f"within= takes no {name}=: leave one of them out"
-        if self.within and self.interval != FREQUENTIST:
-            yield f"within= takes no interval={self.interval}: leave one of them out"
+        if self.within:
+            strata = {"weight": self.weight, "cluster": self.cluster, "posterior": is_posterior}
+            yield from refused({f"within_{name}": is_given for name, is_given in strata.items()})
         if self.constraint:
             constraint_of(self.constraint)
-            if self.prediction or not self.score:
-                yield (
-                    "constraint= looks for a threshold of scores: name score= without prediction="
-                )
-        if self.top < 0 or (self.top > 1 and self.top != int(self.top)):
-            yield f"top is {self.top:g}; it must be a whole number, or a share under 1"
-        if self.lists and not self.top:
-            yield "lists= is of rankings: say how many are the first by top="
-        if self.bounds and len(self.bounds) != 2:
-            yield "bounds= names two columns: bounds=[LOWER,UPPER]"
+        yield from refused(
+            {
+                "constraint": self.constraint and (self.prediction or not self.score),
+                "top": self.top < 0 or (self.top > 1 and self.top != int(self.top)),
+                "lists": self.lists and not self.top,
+                "bounds": self.bounds and len(self.bounds) != 2,
+            }
+        )
         if self.scale == RATING:
             others = [name for name in _NO_RATING if getattr(self, name)]
             if others or not self.score:
                 mend = f"leave {others[0]}= out" if others else "name score="
                 yield f"scale=rating is of scores and labels or groups alone: {mend}"
             if self.threshold == Options.threshold:
-                yield (
-                    "scale=rating: name the rating above which a decision is positive, such as "
-                    "threshold=5"
-                )
+                yield _said("rating")
 
     def _names_twice(self) -> Iterator[str]:
         """Yield which columns of labels have another role, and which of strata have one.
@@ -422,18 +419,12 @@ class Options(JudgedOptions):
         for name in (*_COMPARED, "score", "group", "proxy"):
             more = ("scores",) if name == "score" else ()
             if self.target and self.target in self._named(name, *more):
-                yield (
-                    f"{name}= names '{self.target}', which is the column of labels (target=): an "
-                    "audit compares labels with something else; name another column"
-                )
+                yield _said("of_labels", name=name, column=self.target)
         for role in ("group", "target", "score", "prediction"):
             of_role = self._named("score_columns" if role == "score" else role)
             for name in self.within:
                 if name in of_role:
-                    yield (
-                        f"within= names '{name}', which {role}= names: groups are compared among "
-                        "people who have something else in common; name another column"
-                    )
+                    yield _said("of_strata", name=role, column=name)
 
     def _named(self, *options: str) -> list[str]:
         """Return the columns that options name, each once."""
@@ -449,11 +440,10 @@ class Options(JudgedOptions):
 
         They do if only options in `_OF_COUNTS` differ from their defaults.
         """
-        allowed = {field.name for field in fields(Options) if field.name in _OF_COUNTS}
         return bool(self.prediction) and all(
             getattr(self, field.name) == field.default
             for field in fields(self)
-            if field.name not in allowed
+            if field.name not in _OF_COUNTS
         )
 
     @property
@@ -499,10 +489,7 @@ def check_unchanged(
     options_now = type(before)(**values | {"path": before.path})
     changed = [name for name in values if getattr(options_now, name) != getattr(before, name)]
     if names := sorted({"group" if name == "cuts" else name for name in [*changed, *also]}):
-        raise UserError(
-            f"{state} was started with another {names[0]}: leave {names[0]}= out, or start "
-            "another state"
-        )
+        raise UserError(_said("unlike", state=state, name=names[0]))
 
 
 def check_applies(options: Options, kind: str) -> None:
@@ -541,10 +528,7 @@ def constraint_of(text: str) -> tuple[str, float]:
     name, _, bound = text.partition(":")
     check_choice("constraint", name, CONSTRAINED)
     if not (is_number(bound) and 0 <= float(bound) <= 1):
-        raise UserError(
-            f"constraint={text}: after the colon comes a number from 0 to 1, such as ratio:0.8 or "
-            "selection_rate:0.05"
-        )
+        raise UserError(_said("bound", text=text))
     return name, float(bound)
 
 

@@ -18,7 +18,6 @@ from typing import Any
 
 from fairbench.audits.question import Options
 from fairbench.audits.sentences import (
-    STRICTER,
     can_be_concluded,
     cannot_be_concluded,
     in_short,
@@ -254,6 +253,11 @@ def counted_by(options: Options) -> Iterator[str]:
         yield f"Rows with the same '{options.cluster}' belong together, and intervals know it."
 
 
+def counted_rows(rows: int, labels: int, of: str = "") -> str:
+    """Return how many rows there are, of a file if it is named, and how many have a label."""
+    return _said("counted", rows=rows, labels=labels, share=labels / rows, of=of)
+
+
 def on_labels(rows: int, labels: int, without: str) -> list[str]:
     """Return what figures that need labels assume, where not all rows have one.
 
@@ -326,8 +330,8 @@ def _explained(shown: Sequence[Finding]) -> Iterator[str]:
         "key_beyond": any(map(_is_open_beyond, shown)),
         "key_share": any(finding.about == SHARE for finding in shown),
     }
-    values = {"mark": _BEYOND, "stricter": STRICTER}
-    yield from (_said(name, **values) for name, applies in holds.items() if applies)
+    values = {"mark": _BEYOND, "stricter": _said("stricter")}
+    yield from group_tables.sentences_of("audit", holds, **values)
     ratios = [finding for finding in shown if finding.about == RATIO]
     for word in dict.fromkeys(ratio.decided for ratio in ratios):
         of_word = [ratio for ratio in ratios if ratio.decided == word]

@@ -19,7 +19,6 @@ from fairbench.audits.gaps import Gap, StandardisedGap, shared_traits
 from fairbench.audits.labels_needed import kind_of_labels
 from fairbench.audits.question import RATIO
 from fairbench.audits.report import compared_with
-from fairbench.audits.sentences import STRICTER
 from fairbench.core.text import count, interval, number, signed, two_digits
 from fairbench.evaluation.by_group import COMPARED_WITH, LARGE_ENOUGH, Row, is_given_reference
 from fairbench.evaluation.findings import NOT_MEASURED, OPEN
@@ -123,7 +122,7 @@ def _gaps(assessment: Assessment) -> Table:
         "gap_beyond": any(gap.verdict == OPEN for gap in gaps),
         "alike": is_alike,
     }
-    caption = [_said(name, stricter=STRICTER) for name, applies in holds.items() if applies]
+    caption = tables.sentences_of("audit", holds, stricter=_said("stricter"))
     reading = [_said("gaps_read", epsilon=epsilon), *([_said("alike")] if is_alike else [])]
 
     def small(gap: Gap) -> float | None:
@@ -305,7 +304,7 @@ _LARGEST = 2.0  # of the ratios that a bar has room for
 def _impact(assessment: Assessment) -> Table:
     """Return the impact ratios of every group, with whom they compare."""
     ratios = assessment.impact
-    granted = (assessment.table.everyone or assessment.table).granted
+    granted = assessment.table.whole.granted
     highest = f"the group {granted} most often"
     are_given = {ratio["given"] for ratio in ratios}
     allowance = ""
@@ -545,8 +544,7 @@ def _impact_picture(assessment: Assessment) -> Iterator[Figure]:
     ]
     if rows:
         highest = np.nanmax([row[-1] for row in rows])
-        everyone = assessment.table.everyone or assessment.table
-        meaning = _said("ratio_picture", granted=everyone.granted)
+        meaning = _said("ratio_picture", granted=assessment.table.whole.granted)
         span = (0.0, float(np.clip(np.ceil(10 * highest) / 10, 1.2, _WIDEST)))
         yield _forest("impact ratio", meaning, rows, span, FOUR_FIFTHS)
 

@@ -2,23 +2,22 @@
 
 Findings of the same kind stand together in one sentence, where that is shorter. A brief sentence is
 for somebody who reads nothing but the summary; the other has the interval, and what would settle
-the question.
+the question. Templates are under ``[findings]`` in ``fairbench/reporting/sentences.toml``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from fairbench.core.text import count, interval, listed, number, signed
 from fairbench.data.groups import CROSSED
 from fairbench.evaluation.findings import (
-    CHANGED,
     COMPARISON,
     CONSTRAINT,
-    DRIFTED,
     EXCESS,
     GAP,
     LARGE,
@@ -26,7 +25,6 @@ from fairbench.evaluation.findings import (
     NOT_MEASURED,
     OPEN,
     PAIR,
-    PASSED,
     RATIO,
     SHARE,
     SMALL,
@@ -34,79 +32,10 @@ from fairbench.evaluation.findings import (
     WATCHED,
     Finding,
 )
+from fairbench.reporting import group_tables
 
+_said = partial(group_tables.sentence_of, "todo")
 _MOST_NAMED = 5  # groups in a sentence
-STRICTER = (
-    "a verdict takes more certainty than one interval, because all verdicts of a page share an "
-    "error rate of 5 %."
-)
-
-# A sentence by what it is about and the verdict; `first` is the first of the findings it words.
-_TEMPLATES: Mapping[tuple[str, str], str] = {
-    (GAP, LARGE): "{by}the {first.measure} of {first.groups[0]} is higher than that of "
-    "{first.groups[1]} by more than {bound}{scope}{difference}{unless}",
-    (GAP, SMALL): "{by}no two groups differ by more than {bound} in {details}{scope}",
-    (GAP, OPEN): "{by}it is open whether groups differ by more than {bound} in {details}{scope}"
-    "{cannot_tell}",
-    (GAP, NOT_MEASURED): "{by}groups cannot be compared in {measures}{scope}: {first.needs}",
-    (PAIR, LARGE): "{by}groups differ in {first.measure}{scope}: {pairs}",
-    (LOWEST, LARGE): "The {first.attribute} of the lowest {first.measure} is {first.groups[0]} "
-    "({between})",
-    (LOWEST, OPEN): "It is open which {first.attribute} has the lowest {first.measure}: it may be "
-    "any of {candidates}",
-    (LOWEST, NOT_MEASURED): "The {first.measure} of each {first.attribute} is not known: "
-    "{first.needs}",
-    (RATIO, LARGE): "{by}{ratios} {are} {first.decided} less than four fifths as often as "
-    "{reference}",
-    (RATIO, SMALL): "{by}{ratios} {are} {first.decided} at least four fifths as often as "
-    "{reference}",
-    (RATIO, OPEN): "{by}it is open whether {ratios} {are} {first.decided} at least four fifths as "
-    "often as {reference}",
-    (RATIO, NOT_MEASURED): "{by}there is no impact ratio of {named}: {first.needs}",
-    (EXCESS, LARGE): "{by}scores of {first.groups[0]} are too {side} on average{scope} (by {size} "
-    "in these rows, 95 % interval {ends_of_size})",
-    (EXCESS, OPEN): "",  # what was measured stands in the table of calibration
-    (EXCESS, NOT_MEASURED): "",
-    (SHARE, LARGE): "{by}{first.groups[0]} gets {less_or_more} than its share: {places} of "
-    "{first.measure} with {of_rows} of the rows, {times}",
-    (SHARE, OPEN): "{by}it is open whether {all_named} get more or less of {first.measure} than "
-    "their share of the rows",
-    (UNLIKE, LARGE): "{by}{groups_are} unlike everyone else in {first.measure} "
-    "({first.bound:.3f}): {rates}",
-    (UNLIKE, OPEN): "{by}no group is shown to be unlike everyone else in {first.measure} "
-    "({first.bound:.3f})",
-    (COMPARISON, LARGE): "{by}{first.groups[1]} has a {how} {gap_in}{measures} than "
-    "{first.groups[0]} (difference {first.value:+.3f}, 95 % interval {ends})",
-    (COMPARISON, SMALL): "{by}{first.groups[0]} and {first.groups[1]} differ by less than {bound} "
-    "in {the_gap_in}{measures} (difference {first.value:+.3f}, 95 % interval {ends})",
-    (COMPARISON, OPEN): "{by}it is open {which_of_two} {measures}, {first.groups[0]} or "
-    "{first.groups[1]}",
-    (COMPARISON, NOT_MEASURED): "{by}{the_gap_in}{measures} is not compared: {first.needs}",
-    (CONSTRAINT, LARGE): "{by}{first.scope}, it does not hold that {first.measure}{measured}",
-    (CONSTRAINT, SMALL): "{by}{first.scope}, it holds that {first.measure}{measured}",
-    (CONSTRAINT, OPEN): "{by}{first.scope}, it is open whether {first.measure}{measured}",
-    (WATCHED, SMALL): "{first.groups[0]}: the gap is at most {bound} ({ends} {first.scope})",
-    (WATCHED, OPEN): "{by}it is open whether a gap is beyond {bound} in {measures} ({gaps})",
-    (PASSED, LARGE): "{first.measure}: the gap is beyond {bound} ({first.lower:+.3f} to "
-    "{first.upper:+.3f} {first.scope}{before})",
-    (CHANGED, LARGE): "{first.measure}: the gap has changed ({first.lower:+.3f} to "
-    "{first.upper:+.3f} {first.scope}{before})",
-    (DRIFTED, LARGE): "{first.measure}: they have drifted (labels less scores "
-    "{first.lower:+.3f} to {first.upper:+.3f} on average {first.scope}{before})",
-}
-_OF_NOBODY = (
-    "{by}groups differ by more than {bound} in {first.measure}{scope} (largest difference "
-    "{between})"
-)
-_IN_PERCENT = (
-    "{by}the {first.measure} is {percents}{scope}: {apart} percentage points apart, surely more "
-    "than {points}"
-)
-_PAIR_IN_PERCENT = (
-    "{by}the {first.measure} is {percents}{scope}: surely higher for {first.groups[0]}, but by how "
-    "much is open"
-)
-_PAIRS_IN_PERCENT = "{by}groups differ in {first.measure}{scope}, but by how much is open: {pairs}"
 
 
 def sentences_of(findings: Iterable[Finding], *, brief: bool = False) -> list[str]:
@@ -225,20 +154,13 @@ def to_do(findings: Sequence[Finding], headlines: Sequence[str] = ()) -> Iterato
     if named:
         first = min(named, key=lambda gap: _importance(gap, headlines))
         high, low = first.groups
-        yield (
-            f"Find out why '{high}' and '{low}' differ in {first.measure}, and decide whether that "
-            "is acceptable."
-        )
+        yield _said("why", high=high, low=low, first=first)
     elif any(finding.about in (GAP, PAIR, RATIO, SHARE, UNLIKE) for finding in settled):
-        yield "Find out why groups differ before acting on it: an audit does not tell."
+        yield _said("why_any")
     off = [finding for finding in findings if finding.about == EXCESS and finding.is_settled]
     if off:
         worst = max(off, key=lambda excess: abs(excess.value))
-        size = number(abs(worst.value))
-        yield (
-            f"Calibrate the scores anew: those of '{worst.groups[0]}' are too {_side(worst)}, by "
-            f"{size} on average."
-        )
+        yield _said("calibrate", worst=worst, side=_side(worst), size=abs(worst.value))
 
 
 def _sentence_key(finding: Finding) -> tuple[Hashable, ...]:
@@ -260,17 +182,19 @@ def _sentence_key(finding: Finding) -> tuple[Hashable, ...]:
 def _sentence(findings: Sequence[Finding], brief: bool) -> str:
     """Return the sentence that words some findings together; empty if none does."""
     first = findings[0]
-    template = _TEMPLATES[first.about, first.verdict]
+    in_percent = brief and first.is_share
+    name = f"{first.about} {first.verdict}"
     if (first.about, first.verdict) == (GAP, LARGE):
         if not first.groups:
-            template = _OF_NOBODY
-        elif brief and first.is_share and len(first.values) == 2:
-            template = _IN_PERCENT
-    elif first.about == PAIR and brief and first.is_share:
-        template = _PAIR_IN_PERCENT if len(findings) == 1 else _PAIRS_IN_PERCENT
+            name = "gap of nobody"
+        elif in_percent and len(first.values) == 2:
+            name = "gap in percent"
+    elif first.about == PAIR and in_percent:
+        name = "pair in percent" if len(findings) == 1 else "pairs in percent"
     values = _template_values(findings, brief)
-    text = template.format(first=first, **values)
+    text = group_tables.sentence_of("findings", name, first=first, **values)
     # Names of columns and groups are never changed, so only the sentence's own words are.
+    template = group_tables.template_of("findings", name)
     if values["by"] or template.removeprefix("{by}")[:1].isalpha():
         text = f"{text[:1].upper()}{text[1:]}"
     return text and f"{text}."

@@ -48,6 +48,7 @@ from fairbench.data.in_memory import Table
 from fairbench.data.tables import TablePart
 from fairbench.evaluation.stratified import strata_of
 from fairbench.inference.survey import Design, design_of
+from fairbench.reporting.group_tables import sentence_of
 
 
 def read_frame(
@@ -131,6 +132,7 @@ def read_frame(
 
 # A table of predictions, read: scores, decisions, labels and the groups of every attribute.
 
+_said = partial(sentence_of, "reading")
 SELECTED = "selected"  # the word for people whom selected= marks: decided upon before this model
 
 
@@ -175,6 +177,11 @@ class AuditTable:
     warnings: Sequence[str] = ()
     strata: pd.Series | None = None
     times: NDArray[np.int64] | None = None
+
+    @property
+    def whole(self) -> AuditTable:
+        """The table of all rows, also where this is that of the selected ones."""
+        return self.everyone or self
 
     def of_selected(self) -> AuditTable:
         """Return the rows of those who were selected."""
@@ -293,10 +300,7 @@ def read_audit_table(
     frame = read_frame(options) if frame is None else frame
     file = options.path.name
     if options.prediction and options.prediction in options.group:
-        raise UserError(
-            f"group= names '{options.prediction}', the column of decisions (prediction=): people "
-            "of one decision are decided for alike by construction; name another column"
-        )
+        raise UserError(_said("by_construction", prediction=options.prediction))
     score = None
     if options.score:
         place = ColumnRef(file, options.score)
@@ -375,11 +379,7 @@ def _on_other_labels(options: Options, *, many: bool) -> str:
     """Return what to do where rows were not chosen for labelling at random."""
     if options.against or options.proxy or many:
         return "Leave target= out to audit decisions alone"
-    return (
-        "If only people who were selected could get a label, say so with selected=COLUMN "
-        "(docs/unknown.md). If rows were drawn by their decision or score, keep the labelled ones "
-        "and weight them with weight=COLUMN"
-    )
+    return _said("of_selected")
 
 
 def _references(groups: Mapping[str, pd.Series], options: Options) -> dict[str, str]:
@@ -437,32 +437,19 @@ def _warnings(table: AuditTable, options: Options) -> Iterator[str]:
     """Yield what a reader has to know first: scores or decisions that seem the wrong way round."""
     direction = table.direction
     decision = table.prediction.astype(float)
+    of_rows = {"options": options, "name": direction.names[1]}
     if options.prediction and runs_against(decision, table.label, table.times):
-        yield (
-            f"'{options.prediction}' goes against '{options.target}': decisions for "
-            f"'{direction.names[1]}' are rarer where the label is '{direction.names[1]}'. If they "
-            "mean the opposite, say so by decision=, the good one first."
-        )
+        yield _said("against_labels", **of_rows)
     if options.score and not options.prediction:
         share = float((table.prediction == direction.good).mean())
         if not EXTREME <= share <= 1 - EXTREME:
-            yield (
-                f"At the threshold {options.threshold:g}, {percent_of(share)} of the rows are "
-                f"{direction.granted}. If decisions are made at another threshold, name it by "
-                "threshold=."
-            )
+            yield _said("extreme", **of_rows, share=percent_of(share), granted=direction.granted)
     if table.score is None:
         return
     if runs_against(table.score, table.label):
-        yield (
-            f"Scores are lower where the label is '{direction.names[1]}', of which they are said "
-            f"to be the probability (positive={direction.names[1]})."
-        )
+        yield _said("scores_against_labels", **of_rows)
     if options.prediction and runs_against(table.score, decision):
-        yield (
-            f"'{options.prediction}' goes against '{options.score}': scores are lower where the "
-            f"decision is for '{direction.names[1]}'."
-        )
+        yield _said("scores_against", **of_rows)
 
 
 def _labels(
@@ -485,12 +472,12 @@ def _labels(
             good = columns.spelled(options.decision.partition("/")[0])
             positive = good if good in two_names else columns.spelled(options.favourable)
             if not positive:
-                _ask_decision(two_names, place)
+                raise _unsaid("which_decision", two_names, place)
     elif not positive and (two_names := _two_names(text)):
         if score is None:
             positive = columns.spelled(options.favourable)
             if not positive:
-                _ask_favourable(two_names, place)
+                raise _unsaid("which_good", two_names, place)
         else:
             _ask_positive(text, two_names, score, place, options.score)
     label, names = columns.labels_of(text, place, positive)
@@ -524,23 +511,11 @@ def _ask_positive(
     raise place.fault(f"holds {quoted(first, 40)} and {quoted(second, 40)}; {question}")
 
 
-def _ask_favourable(names: Sequence[str], place: ColumnRef) -> NoReturn:
-    """Ask which of two labels is good for a person, where there are decisions and no scores."""
+def _unsaid(question: str, names: Sequence[str], place: ColumnRef) -> UserError:
+    """Return the question which of two labels or decisions is good for a person, as an error."""
     first, second = names
-    raise place.fault(
-        f"holds {quoted(first, 40)} and {quoted(second, 40)}, and which of them is good for a "
-        f"person is not said: favourable={first} or favourable={second}"
-    )
-
-
-def _ask_decision(names: Sequence[str], place: ColumnRef) -> NoReturn:
-    """Ask which of two decisions is good for a person."""
-    first, second = names
-    raise place.fault(
-        f"holds {quoted(first, 30)} and {quoted(second, 30)}. Name them by decision=, the one "
-        f"that is good for a person first: decision={first}/{second} or "
-        f"decision={second}/{first}"
-    )
+    shown = [quoted(name, 40 if question == "which_good" else 30) for name in names]
+    return place.fault(_said(question, names=shown, first=first, second=second))
 
 
 def read_decisions(
@@ -563,13 +538,11 @@ def read_decisions(
         is_open = not columns.plain_pair(present) or direction.favourable == 0
         if are_named or (len(present) == 2 and not {*present} & {*direction.names} and is_open):
             if not are_named:
-                _ask_decision(present, place)
+                raise _unsaid("which_decision", present, place)
             if direction.favourable is None:
-                zero, positive = direction.names
+                decision = quoted(direction.decisions[0], 30)[1:-1]
                 raise UserError(
-                    f"{place.file}: which label somebody should have to be "
-                    f"{quoted(direction.decisions[0], 30)[1:-1]} is not said. Give "
-                    f"favourable={zero} or favourable={positive}."
+                    _said("label_of_decision", place=place, decision=decision, direction=direction)
                 )
             good = direction.good
             label_of = dict(zip(direction.decisions, (good, 1 - good), strict=True))

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.arrays import Floats
-from fairbench.core.text import count, interval, number, percent, probability, signed
+from fairbench.core.text import count, interval, listed, number, percent, probability, signed
 from fairbench.evaluation.by_group import GroupScores
 from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
@@ -26,6 +26,7 @@ _SHOWN: Mapping[str, Callable[[Any], str]] = {
     "number": number,
     "signed": signed,
     "count": count,
+    "listed": listed,
     "percent": percent,
     "probability": probability,
     "interval": lambda ends: interval(*ends),
@@ -49,9 +50,14 @@ def _sentences() -> dict[str, dict[str, str]]:
     return tomllib.loads(text)
 
 
+def template_of(page: str, name: str) -> str:
+    """Return a sentence or a caption of a page, of ``sentences.toml``, with its braces."""
+    return _sentences()[page][name]
+
+
 def sentence_of(page: str, name: str, /, **values: object) -> str:
     """Return a sentence or a caption of a page, of ``sentences.toml``, with its values."""
-    return _Formatter().vformat(_sentences()[page][name], (), values)
+    return _Formatter().vformat(template_of(page, name), (), values)
 
 
 def sentences_of(page: str, said: Mapping[str, object], /, **values: object) -> list[str]:

@@ -10,7 +10,13 @@ from fairbench.audits.assessment import assess
 from fairbench.audits.direction import RATE_OF
 from fairbench.audits.gaps import draws_at
 from fairbench.audits.kinds.binary import audit_of
-from fairbench.audits.labels_needed import ALIKE, AuditPlan, needed_in_words
+from fairbench.audits.labels_needed import (
+    ALIKE,
+    needed_in_words,
+    other_rate,
+    plan_risk,
+    planned_labels,
+)
 from fairbench.audits.question import PlanOptions
 from fairbench.audits.report import document_of
 from fairbench.audits.table import read_audit_table
@@ -192,8 +198,9 @@ def test_the_fast_limits_settle_what_the_exact_ones_settle(size):
 RISK = ERROR_RATE / len(RATE_OF)
 
 
-def planned(**options):
-    return AuditPlan(PlanOptions(**options))
+def planned(*, no_difference, equally, **options):
+    """Return how many labels a plan with these options takes."""
+    return planned_labels(PlanOptions(**options), no_difference=no_difference, equally=equally)
 
 
 def shown(labels, shares, rates, gap=None, *, equally=False, repeats=4000):
@@ -213,11 +220,12 @@ def shown(labels, shares, rates, gap=None, *, equally=False, repeats=4000):
 @pytest.mark.parametrize("equally", [False, True])
 @pytest.mark.parametrize(("shares", "rate"), [((0.5, 0.5), 0.9), ((0.8, 0.15, 0.05), 0.3)])
 def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equally):
-    plan = planned(groups=shares, rate=rate, gap=0.05)
+    plan = {"groups": shares, "rate": rate, "gap": 0.05}
     rates = np.full(len(shares), rate)
-    other = np.where(np.arange(len(shares)) == plan.smallest, plan.other, rate)
-    few, alike = plan.labels(no_difference=True, equally=equally)
-    _, apart = plan.labels(no_difference=False, equally=equally)
+    is_smallest = np.arange(len(shares)) == np.argmin(shares)
+    other = np.where(is_smallest, other_rate(PlanOptions(**plan)), rate)
+    few, alike = planned(no_difference=True, equally=equally, **plan)
+    _, apart = planned(no_difference=False, equally=equally, **plan)
     assert few < alike
     for needed, truth, gap in ((alike, rates, 0.05), (apart, other, None)):
         fewer, more = (
@@ -229,8 +237,8 @@ def test_a_simulation_needs_as_many_labels_within_ten_percent(shares, rate, equa
 
 def test_of_a_rate_about_few_people_many_more_labels_are_needed():
     all_, some = (
-        planned(groups=(0.5, 0.5), rate=0.7, gap=0.1, among=among).labels(
-            no_difference=False, equally=False
+        planned(
+            no_difference=False, equally=False, groups=(0.5, 0.5), rate=0.7, gap=0.1, among=among
         )
         for among in (1.0, 0.2)
     )
@@ -238,24 +246,20 @@ def test_of_a_rate_about_few_people_many_more_labels_are_needed():
 
 
 def test_two_seeds_and_a_rate_near_zero_agree_with_what_can_be():
-    enough = [
-        planned(groups=(0.7, 0.3), rate=0.02, gap=0.05, seed=seed).labels(
-            no_difference=False, equally=False
-        )[1]
-        for seed in (0, 1)
-    ]
+    plan = {"groups": (0.7, 0.3), "rate": 0.02, "gap": 0.05}
+    enough = [planned(no_difference=False, equally=False, seed=seed, **plan)[1] for seed in (0, 1)]
     assert enough[0] == pytest.approx(enough[1], rel=0.05)
-    assert planned(groups=(0.7, 0.3), rate=0.02, gap=0.05).other == pytest.approx(0.07)
+    assert other_rate(PlanOptions(**plan)) == pytest.approx(0.07)
 
 
 def test_the_risk_is_that_of_every_attribute_and_every_two():
-    assert planned(attributes=1).risk == pytest.approx(RISK)
-    assert planned(attributes=3).risk == pytest.approx(RISK / 6)
+    assert plan_risk(PlanOptions(attributes=1)) == pytest.approx(RISK)
+    assert plan_risk(PlanOptions(attributes=3)) == pytest.approx(RISK / 6)
 
 
 def test_what_takes_too_many_labels_has_no_number():
-    plan = planned(groups=(0.999999, 0.000001), rate=0.5, gap=0.001)
-    assert plan.labels(no_difference=True, equally=False)[1] is None
+    plan = {"groups": (0.999999, 0.000001), "rate": 0.5, "gap": 0.001}
+    assert planned(no_difference=True, equally=False, **plan)[1] is None
 
 
 @pytest.mark.parametrize(

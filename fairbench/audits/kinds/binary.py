@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import compress, groupby
 from math import isnan
 from typing import Any
@@ -34,11 +35,11 @@ from fairbench.audits.gaps import (
 )
 from fairbench.audits.labels_needed import kind_of_labels, needed_in_words
 from fairbench.audits.question import Options
-from fairbench.audits.report import OF_POPULATION, Audit, counted_by, on_labels
+from fairbench.audits.report import OF_POPULATION, Audit, counted_by, counted_rows, on_labels
 from fairbench.audits.sections import asked_of_threshold, pictures, sections_of, verdict_text
 from fairbench.audits.table import AuditTable, of_part, read_audit_table
 from fairbench.core.arrays import Floats
-from fairbench.core.text import count, interval, listed, number, probability
+from fairbench.core.text import count, number
 from fairbench.evaluation import findings
 from fairbench.evaluation.by_group import Row
 from fairbench.evaluation.findings import ErrorBudget, Finding
@@ -47,8 +48,9 @@ from fairbench.inference.gaps import cells_of, difference, gap_change, rates_of
 from fairbench.inference.rates import Limits
 from fairbench.metrics.registry import Rate, accuracy
 from fairbench.reporting.document.model import Column, Section, Table, TableCell
-from fairbench.reporting.group_tables import bars, table_of
+from fairbench.reporting.group_tables import bars, sentence_of, table_of
 
+_said = partial(sentence_of, "binary")
 _MOST = 3  # groups of too few rows that a summary names
 
 
@@ -59,38 +61,22 @@ def basis_of(assessment: Assessment) -> Iterator[str]:
     rows = len(table)
     yield from table.read_as
     if assessment.of_decisions:
-        yield (
-            f"{count(rows)} rows with decisions, and neither labels nor scores: how often each "
-            f"group is {table.direction.granted} is known, and not how often that is right."
-        )
+        yield _said("of_decisions", rows=rows, granted=table.direction.granted)
     else:
-        yield f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%})."
+        yield counted_rows(rows, labels)
     by_group = table.sampling if labels else None
     if by_group is not None and not assessment.complete:
-        yield (
-            f"How many rows of each group of {by_group.by} were labelled was decided while "
-            "labelling; which ones, at random within the group. Figures that cross groups give "
-            "each group its share of the rows, not of the labels."
-        )
+        yield _said("chosen", by=by_group.by)
         yield by_group.stopping
     yield from counted_by(assessment.options)
     if assessment.complete or assessment.of_decisions:
         yield OF_POPULATION
     elif labels:
         predictor = "Decisions" if table.score is None else "Scores"
-        assumption = ""
-        if by_group is None:
-            assumption = " This assumes that rows were chosen for labelling at random."
-        yield (
-            f"Figures rest on the labelled rows. {predictor} make intervals narrower as far as "
-            "they have predicted the labels of each group; where they are wrong, intervals are "
-            f"wider and still hold.{assumption}"
-        )
+        assumed = "" if by_group else _said("at_random")
+        yield _said("labelled", predictor=predictor, assumed=assumed)
     if assessment.assumed is not None:
-        yield (
-            "Beside them stands what would follow if scores were as right in every group as in the "
-            "others (calibrated alike). No verdict rests on that."
-        )
+        yield _said("beside")
 
 
 def notes_on(assessment: Assessment) -> Iterator[str]:
@@ -100,10 +86,7 @@ def notes_on(assessment: Assessment) -> Iterator[str]:
         yield from sampling.notes
         missing = sampling.unlabelled(assessment.table.known)
         if missing and assessment.labels:
-            yield (
-                f"No row of {', '.join(missing)} has a label yet: metrics of scores leave these "
-                "rows out, and other figures infer them from other groups."
-            )
+            yield _said("unlabelled", groups=", ".join(missing))
     labels = {(row["attribute"], row["group"]): row["labels"] for row in assessment.sizes}
     by_attribute = {
         attribute: list(gaps)
@@ -111,50 +94,33 @@ def notes_on(assessment: Assessment) -> Iterator[str]:
     }
     for attribute, gaps in by_attribute.items():
         if short := dict.fromkeys(name for gap in gaps for name in gap.short_of_labels):
-            groups = listed([f"{name} ({count(labels[attribute, name])})" for name in short])
-            yield (
-                f"{attribute}: under {FEWEST_LABELS} labels in {groups}; no gap is called small "
-                "before every group has as many."
-            )
+            groups = [f"{name} ({count(labels[attribute, name])})" for name in short]
+            yield _said("short_of_labels", attribute=attribute, enough=FEWEST_LABELS, groups=groups)
     yield from _on_calibration(assessment)
     for attribute, gaps in by_attribute.items():
         if of_several := [gap for gap in gaps if gap.verdict == findings.OPEN and not gap.signed]:
             noise = ", ".join(f"{number(gap.noise)} in {gap.rate_name}" for gap in of_several)
-            yield (
-                f"{attribute}: the largest gap among more than two groups is never 0; if every "
-                f"group had the same rate it would be {noise}, on average, from noise alone."
-            )
+            yield _said("noise", attribute=attribute, noise=noise)
     for attribute, gaps in by_attribute.items():
         if few := [name for gap in gaps for name in gap.few]:
-            yield (
-                f"{attribute}: too few rows to show in every gap that people are alike: "
-                f"{listed(few)}."
-            )
+            yield _said("few", attribute=attribute, names=few)
     yield from notes_within(assessment.within)
 
 
 def _on_calibration(assessment: Assessment) -> Iterator[str]:
     """Yield what speaks against scores calibrated alike, and what would follow if they were."""
-    advice = ""
-    if assessment.assumed is not None:
-        advice = " Do not use the figures “if calibrated alike”."
+    advice = "" if assessment.assumed is None else _said("not_if_alike")
     least = least_alike(assessment.calibrations)
     for attribute, of_attribute in groupby(least, lambda row: row["attribute"]):
         unlike = list(of_attribute)
         groups = " and ".join(row["group"] for row in unlike)
-        yield (
-            f"{attribute}: the labels of {groups} fit least how the scores of the other groups are "
-            "calibrated. If scores were calibrated alike, labels as strange would come with a "
-            f"probability of {probability(unlike[0]['fit'])}.{advice}"
-        )
+        fit = unlike[0]["fit"]
+        yield _said("least_alike", attribute=attribute, groups=groups, fit=fit, advice=advice)
     for gap in assessment.gaps:
-        value, lower, upper = gap.supposed
+        _, lower, upper = gap.supposed
         if lower > gap.upper or upper < gap.lower:
-            yield (
-                f"{gap.attribute}: if scores were calibrated alike, the gap in {gap.rate_name} "
-                f"would be {number(value)} (95 % interval {interval(lower, upper)}). That of the "
-                f"labels, {interval(gap.lower, gap.upper)}, does not overlap with it."
-            )
+            measured = gap.lower, gap.upper
+            yield _said("apart", gap=gap, supposed=(lower, upper), measured=measured)
     for gap in assessment.gaps:
         if gap.stress is not None:
             yield _on_stress(gap, gap.stress, assessment.bounds.epsilon)
@@ -164,20 +130,14 @@ def _on_stress(gap: Gap, stress: Row, epsilon: float) -> str:
     """Return what follows for a gap from scores calibrated alike, and when it no longer does."""
     side = "under" if stress["follows"] == findings.SMALL else "over"
     exceptions = " or ".join(
-        f"the scores of {group} {_as_much(factor)}"
-        for factor, group in (
-            (stress["less"], stress["weakest"]),
-            (stress["more"], stress["strongest"]),
-        )
-        if group
+        f"the scores of {stress[group]} {_as_much(stress[factor])}"
+        for factor, group in (("less", "weakest"), ("more", "strongest"))
+        if stress[group]
     )
     holds = "It does however much or little they say"
     if exceptions:
         holds = f"It no longer does if {exceptions}"
-    return (
-        f"{gap.attribute}: if scores are calibrated alike, the 95 % interval of the gap in "
-        f"{gap.rate_name} lies {side} {epsilon:g}. {holds}."
-    )
+    return _said("stress", gap=gap, side=side, epsilon=epsilon, holds=holds)
 
 
 def _as_much(factor: float) -> str:
@@ -189,30 +149,21 @@ def _as_much(factor: float) -> str:
 
 def sure_of(assessment: Assessment) -> Iterator[str]:
     """Yield sentences on the certainty of the findings: the known outcomes, and their limits."""
-    rows = len(assessment.table)
+    table = assessment.table
+    rows = len(table)
     labels = assessment.labels
     some = count(labels) if labels else "none"
     outcomes = "all" if labels == rows else some
     there = f"There are {count(rows)} rows"
-    if assessment.table.everyone is not None:
-        of_rows = f"Of {count(len(assessment.table.everyone))} rows"
-        there = f"{of_rows}, {count(rows)} are {of_part(assessment.table, assessment.options)}"
+    if table.everyone is not None:
+        of_rows = f"Of {count(len(table.everyone))} rows"
+        there = f"{of_rows}, {count(rows)} are {of_part(table, assessment.options)}"
     yield f"{there}, {outcomes} of them with a known outcome."
-    if not labels and assessment.table.score is None:
-        yield (
-            f"Without outcomes and scores, only who is {assessment.table.direction.granted} is "
-            "known; nothing of errors is."
-        )
-    elif not labels:
-        yield (
-            f"Without outcomes, only who is {assessment.table.direction.granted} is known. "
-            "Everything else assumes that the scores are right."
-        )
+    if not labels:
+        known = "decisions_known" if table.score is None else "scores_known"
+        yield _said(known, granted=table.direction.granted)
     elif any(gap.tipping for gap in assessment.gaps if gap.verdict == findings.LARGE):
-        yield (
-            "How many wrong labels would undo each finding is in the full report, under “Can be "
-            "concluded”."
-        )
+        yield _said("tipping")
 
 
 def unseen_of(assessment: Assessment) -> Iterator[str]:
@@ -226,28 +177,20 @@ def unseen_of(assessment: Assessment) -> Iterator[str]:
             if gap.attribute in assessment.options.group:
                 rates_of.setdefault(name, []).append(gap.rate_name)
     for name, rates in list(rates_of.items())[:_MOST]:
-        yield f"{name} has too few rows to show that it is like the others in {listed(rates)}."
+        yield _said("few_rows", name=name, rates=rates)
     if len(rates_of) > _MOST:
-        yield f"Nor do {count(len(rates_of) - _MOST)} other groups in some of the rates."
+        yield _said("few_rows_more", more=len(rates_of) - _MOST)
     for why, rates in fixed.items():
-        yield f"Groups were not compared in {listed(rates)}: {why}."
-    if assessment.labels:
-        yield (
-            f"Whether the outcomes in '{assessment.options.target}' are right, and were fair in "
-            "the first place, was not looked at. Nor was why groups differ."
-        )
-    else:
-        yield "Whether decisions are right was not looked at: that takes outcomes."
+        yield _said("fixed", rates=rates, why=why)
+    outcomes = "outcomes" if assessment.labels else "no_outcomes"
+    yield _said(outcomes, target=assessment.options.target)
 
 
 def todo_after(assessment: Assessment) -> Iterator[str]:
     """Yield what to do next: collect outcomes or labels, audit more rows, or repeat the audit."""
     if not assessment.labels:
         subject = "decisions" if assessment.of_decisions else "scores"
-        yield (
-            "Collect outcomes: even 100 to 200, of rows chosen at random, show whether "
-            f"{subject} are right."
-        )
+        yield _said("collect_outcomes", subject=subject)
         return
     fewest = {
         gap: min(filter(None, gap.needed.values()), default=0)
@@ -258,17 +201,12 @@ def todo_after(assessment: Assessment) -> Iterator[str]:
         single = [gap for gap in reachable if gap.attribute in assessment.options.group]
         nearest = min(single or reachable, key=lambda gap: fewest[gap])
         kind = kind_of_labels(assessment.labels, len(assessment.table))
-        yield (
-            f"Collect {kind}. The question that takes the fewest is {nearest.rate_name} by "
-            f"{nearest.attribute}: {needed_in_words(nearest.needed, kind)}."
-        )
+        needed = needed_in_words(nearest.needed, kind)
+        yield _said("collect", kind=kind, nearest=nearest, needed=needed)
     elif fewest:
-        yield (
-            "These rows are too few for what is open: audit a larger sample. “fairbench audit "
-            "plan” says how large."
-        )
+        yield _said("too_few")
     if {gap.verdict for gap in assessment.gaps} <= {findings.SMALL}:
-        yield "Repeat the audit when the model changes, or the people that it is used on."
+        yield _said("repeat")
 
 
 # The audit of a classifier of two classes, of all labels, of some, or of none.
@@ -280,10 +218,7 @@ def audit_of(assessment: Assessment) -> Audit:
     direction = table.direction
     warnings = [*table.warnings]
     if not (assessment.labels or assessment.of_decisions):
-        warnings.append(
-            "There are no labels. Figures that need labels assume that the scores are right: if "
-            "they are not, these figures are wrong, and nothing here would show it."
-        )
+        warnings.append(_said("no_labels"))
     # Looked at first where it was said what is good for a person.
     is_said = direction.favourable is not None
     return Audit(
@@ -330,12 +265,11 @@ def findings_of(assessment: Assessment) -> list[Finding]:
     risk = assessment.bounds.budget.passed_on(freed, len(ratios) + len(scores)).risk
     if risk:
         # Groups of two attributes together are described only: their intervals are not made again.
-        everyone = table.everyone or table
-        singles = replace(everyone, groups={name: everyone.groups[name] for name in options.group})
-        wider = impact_ratios(singles, level=findings.one_sided_level(risk))
-        found += impact_findings(
-            ratios, wider, everyone.granted, attributes_with_small_groups(ratios)
-        )
+        groups = {name: table.whole.groups[name] for name in options.group}
+        level = findings.one_sided_level(risk)
+        wider = impact_ratios(replace(table.whole, groups=groups), level=level)
+        small = attributes_with_small_groups(ratios)
+        found += impact_findings(ratios, wider, table.whole.granted, small)
         found += excess_findings(scores, risk)
     part = of_part(table, options)
     return [
@@ -470,8 +404,7 @@ def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
         found,
         [
             *table.read_as,
-            f"{title} on the {count(rows)} rows of {options.path.name}, {count(labels)} of them "
-            f"with a label ({labels / rows:.2%}).",
+            f"{title} on the {counted_rows(rows, labels, f' of {options.path.name}')}",
             OF_POPULATION,
             *on_labels(rows, labels, _ONLY_DECISIONS),
         ],
@@ -485,8 +418,7 @@ def audit_pair(options: Options, frame: pd.DataFrame) -> Audit:
         notes=[
             *table.notes,
             *(
-                f"{finding.attribute}: whose gap in {finding.measure} is smaller is open, as "
-                f"{finding.needs}."
+                _said("pair_open", finding=finding)
                 for finding in found
                 if finding.verdict == findings.OPEN and finding.needs
             ),
@@ -628,10 +560,6 @@ def _table(found: Sequence[Finding], options: Options, names: Mapping[str, str])
             ("bar", Column("", "bar", narrow=True)),
             (lambda row: verdict_cell(row["finding"]), Column("verdict")),
         ],
-        caption=f"Difference: {options.against} less {options.score}.",
-        reading=(
-            "Sizes of the largest difference between two groups. Shaded: less than "
-            f"{options.epsilon:g} either way. Verdict: on {options.against}, under the error rate "
-            f"of the page; alike where the difference is surely under {options.epsilon:g}."
-        ),
+        caption=_said("pair_caption", options=options),
+        reading=_said("pair_reading", options=options),
     )

@@ -16,7 +16,7 @@ from fairbench.audits.question import Options
 from fairbench.audits.report import Audit
 from fairbench.core.arrays import rng
 from fairbench.core.errors import UserError
-from fairbench.core.text import count, interval, listed, number
+from fairbench.core.text import interval, listed, number
 from fairbench.data.columns import (
     UNKNOWN,
     ColumnRef,
@@ -40,7 +40,9 @@ from fairbench.inference.gaps import GroupLimits
 from fairbench.inference.posterior import FREQUENTIST
 from fairbench.reporting.charts import BLUE, GREY, Panel, Series, chart
 from fairbench.reporting.document.model import Bar, Column, Figure, Gallery, Section, Table
+from fairbench.reporting.group_tables import sentence_of, sentences_of
 
+_said = partial(sentence_of, "classes")
 CLASSES = "predicted class"
 ACCURACY = "accuracy"
 _MOST = 12  # rows of a table on a terminal
@@ -92,10 +94,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         options.path.name,
         scores.target != UNKNOWN,
         cells,
-        advice=(
-            "Label rows that are chosen at random. If they were chosen by predicted class, name "
-            "the column of predicted classes in group=, too"
-        ),
+        advice=_said("drawn_by"),
         classes=Classes(scores.prediction, [f"predicted '{name}'" for name in scores.classes]),
         values={score: scores.confidence},
     )
@@ -119,7 +118,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
         len(scores),
         len(scores.labelled),
         found,
-        list(_basis(scores, everyone["accuracy"])),
+        _basis(scores, everyone["accuracy"]),
         [
             Section("Calibration", [_diagram(bins, everyone)]),
             *(Section(f"By {name}", [_table(name, parts)]) for name, parts in groups.items()),
@@ -134,9 +133,7 @@ def audit_classes(options: Options, frame: pd.DataFrame) -> Audit:
             "mistakes": mistakes,
             "reliability": bins.to_dict("list"),
         },
-        warning=""
-        if everyone["labels"]
-        else "There are no labels: everything here is what was assumed before any was seen.",
+        warning="" if everyone["labels"] else _said("no_labels"),
         notes=[*notes_on_groups(frame, options.group), *_notes(scores, options, classes, groups)],
         unseen=["Of groups only the accuracy was compared, not which classes they are given."],
         todo_if_open="Label more rows for what stays open and matters most.",
@@ -203,25 +200,19 @@ def _predicted_classes(scores: MulticlassScores) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(scores.prediction, scores.classes))
 
 
-def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> Iterator[str]:
-    """Yield the notes on what the figures rest on and describe."""
-    rows = len(scores)
-    labels = len(scores.labelled)
-    labelled = f"{count(labels)} of them with a label ({labels / rows:.2%})"
-    yield f"{count(rows)} rows, {labelled}, {count(len(scores.classes))} classes."
-    if labels:
-        limits = interval(accuracy["lower"], accuracy["upper"])
-        yield f"The accuracy is {number(accuracy['value'])} (95 % interval {limits})."
-    yield (
-        "The accuracy of a predicted class is the share of right ones among the rows predicted so; "
-        "its expected calibration error (ECE) is how far scores of such rows are from that share, "
-        "over ten bins."
+def _basis(scores: MulticlassScores, accuracy: Mapping[str, float]) -> list[str]:
+    """Return the notes on what the figures rest on and describe."""
+    rows, labels = len(scores), len(scores.labelled)
+    return sentences_of(
+        "classes",
+        {"rows": True, "accuracy": labels, "means": True, "at_random": labels < rows},
+        rows=rows,
+        labels=labels,
+        share=labels / rows,
+        classes=len(scores.classes),
+        accuracy=accuracy["value"],
+        limits=(accuracy["lower"], accuracy["upper"]),
     )
-    if labels < rows:
-        yield (
-            "This assumes that rows were chosen for labelling at random among all; by class, at "
-            "random among the rows predicted as each class is enough."
-        )
 
 
 def _notes(
@@ -231,22 +222,15 @@ def _notes(
     unlabelled = [row["name"] for row in classes if not row["labels"]]
     if unlabelled and len(scores.labelled):
         names = listed(unlabelled, _MOST_NAMED)
-        yield f"{count(len(unlabelled))} predicted classes have no label at all: {names}."
+        yield _said("unlabelled", count=len(unlabelled), names=names)
     if left := len(scores.classes) - len(classes):
-        yield f"{count(left)} classes were never predicted and are left out."
+        yield _said("never", left=left)
     for attribute, rows in groups.items():
         few = [row["name"] for row in rows if row["labels"] < _FEW]
         if few and len(scores.labelled):
-            yield (
-                f"{attribute}: under {_FEW} labels in {listed(few)}, of which hardly "
-                "anything can be said."
-            )
+            yield _said("few", attribute=attribute, enough=_FEW, names=few)
     prior = {"uniform": "knows nothing", "scores": "takes the scores at their word"}
-    yield (
-        "ECE, costs and their P(highest) are of a posterior, whose prior "
-        f"{prior[options.prior]} and is worth {options.strength:g} labels; what is concluded rests "
-        "on the labels alone."
-    )
+    yield _said("prior", prior=prior[options.prior], strength=options.strength)
 
 
 def _table(kind: str, parts: Rows) -> Table:
@@ -268,10 +252,7 @@ def _table(kind: str, parts: Rows) -> Table:
         cells += [f"{accuracy['worst_rank']:.0f} to {accuracy['best_rank']:.0f}"]
         cells += [_estimate(error), error["extreme"]]
         table_rows.append([*cells, _estimate(cost), cost["extreme"]] if cost else cells)
-    caption = (
-        "rank: 1 is the least accurate; the ranks of all rows hold together in 95 % of samples"
-    )
-    return Table(columns, table_rows, caption=caption, most=_MOST)
+    return Table(columns, table_rows, caption=_said("ranks"), most=_MOST)
 
 
 def _estimate(estimate: Mapping[str, float]) -> tuple[float, float, float]:
@@ -312,6 +293,5 @@ def _diagram(bins: pd.DataFrame, everyone: Mapping[str, Any]) -> Gallery:
     caption = f"ECE {ece}, accuracy {accuracy}"
     return Gallery(
         [Figure("reliability of all rows", svg=svg, caption=caption, style="panel")],
-        "Share of right predictions among labelled rows of similar scores, with 95 % intervals; on "
-        "the dashed line scores are probabilities. Bars: where the scores of all rows lie.",
+        _said("gallery"),
     )

@@ -42,8 +42,15 @@ from fairbench.inference.gaps import FOUR_FIFTHS
 from fairbench.inference.rates import Limits, rate_limits
 from fairbench.reporting.charts import forest
 from fairbench.reporting.document.model import Column, Figure, Section, Table
-from fairbench.reporting.group_tables import MOST_ROWS, OF_GROUP, table_of
+from fairbench.reporting.group_tables import (
+    MOST_ROWS,
+    OF_GROUP,
+    sentence_of,
+    sentences_of,
+    table_of,
+)
 
+_said = partial(sentence_of, "counts")
 SELECTED = "selected"
 _RULES = "Local Law 144 and the Uniform Guidelines"
 # What the JSON has of our ratio.
@@ -52,15 +59,6 @@ _OURS = ("rate_lower", "rate_upper", "reference", "given", "ratio", "lower", "up
 _ALL = frozenset({"", "all", "total", "totals", "overall", "any", "both", "everyone", "-", "*"})
 _WHOLE = re.compile(r"(\d{1,15}|[1-9]\d{0,2}([,' \u00a0\u202f\u2019]\d{3}){1,4})(\.0+)?")
 _SHARE = re.compile(r"(\d*[.,]\d+|\d+)\s*(%?)")
-_SURE = (
-    "All that is known are numbers: intervals take the people counted as a sample of all those "
-    "that the tool may be used on, each decided upon by themself."
-)
-_UNSEEN = (
-    "Whether the counts are right, and whether a person is counted more than once, was not looked "
-    "at; nor was why groups differ, or whether decisions are right."
-)
-_TODO = "Counts of more people would settle what is open: ask for those of a longer time."
 
 
 # Whose category is not known.
@@ -197,15 +195,11 @@ def _table(categories: Sequence[Row], rate: str, by: str, mark: float, more: str
     """Return the table of categories with the rule's ratio, and ours with its interval."""
     first = categories[0]
     ours = first["ours"]
-    most = tied_groups_text(first["most_selected"])
     reason = f"the highest of those with {FEWEST_ROWS} people and 2 % or more"
     if ours["given"]:
         reason = "as reference= says"
-    caption = (
-        f"impact ratio: by {by}, the {rate} of a category over that of the category where it is "
-        f"highest ({first['reason'] or most}); our ratio: over {ours['reference']}, {reason}; its "
-        f"interval allows for another truly being the highest{more}"
-    )
+    most = first["reason"] or tied_groups_text(first["most_selected"])
+    caption = _said("caption", by=by, rate=rate, most=most, ours=ours, reason=reason, more=more)
     columns: list[tuple[Any, Column]] = [
         ("group", Column(first["attribute"])),
         ("rows", Column("people", "count")),
@@ -270,10 +264,7 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
     if not options.group:
         raise UserError("no categories to compare: name their columns, such as group=[sex,race]")
     if bool(options.selected) == bool(options.rates):
-        raise UserError(
-            "total= is of a table of counts: name who were selected, either by selected= (numbers "
-            "of people) or by rates= (shares)"
-        )
+        raise UserError(_said("no_part"))
     if options.rare:
         raise UserError("rare= pools rows, and a row of counts is a category: leave it out")
     table = _read_rows(options, frame)
@@ -286,7 +277,7 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
             if not crossed:
                 raise UserError(f"{options.path.name}: column '{name}' names no category")
             categories[name] = _sum_over_others(categories[crossed], name)
-            notes.append(f"The categories of {name} are the sums of those of {crossed}.")
+            notes.append(_said("sums", name=name, crossed=crossed))
     in_order = sorted(
         categories,
         key=lambda name: (name.count(CROSSED), options.group.index(name.split(CROSSED)[0])),
@@ -301,9 +292,7 @@ def read_counts(options: Options, frame: pd.DataFrame) -> CountTable:
     people_of = {name: table.people[name] for name in in_order if name in table.categories}
     if len(set(people_of.values())) > 1:
         numbers = "; ".join(f"{name} {count(people)}" for name, people in people_of.items())
-        notes.append(
-            f"The tables are of different numbers of people, those unknown included: {numbers}."
-        )
+        notes.append(_said("unequal", numbers=numbers))
     return CountTable({name: categories[name] for name in in_order}, table.unknown, notes)
 
 
@@ -349,20 +338,14 @@ def _read_rows(options: Options, frame: pd.DataFrame) -> CountTable:
             of_attribute[group] = {**about, **number, "row": row}
         else:
             empty.append(f"{attribute}: {group}")
-    notes = [
-        f"{attribute}: {count(people)} people of unknown category are in no comparison."
-        for attribute, people in unknown.items()
-    ]
-    if totals:
-        rows = "rows" if len(totals) > 1 else "row"
-        notes.append(f"Left out as totals: {rows} {listed(totals)}.")
-    if empty:
-        notes.append(f"Left out, as nobody was in them: {listed(empty)}.")
-    if impossible:
-        notes.append(
-            f"No whole number of people gives the published rate in {listed(impossible, 5)}: the "
-            "rate or the number of people is not right, or people were weighted."
-        )
+    notes = [_said("unknown", attribute=name, people=people) for name, people in unknown.items()]
+    notes += sentences_of(
+        "counts",
+        {"totals": totals, "empty": empty, "impossible": impossible},
+        totals=f"{'rows' if len(totals) > 1 else 'row'} {listed(totals)}",
+        names=empty,
+        rows=listed(impossible, 5),
+    )
     by_name = {name: list(by_group.values()) for name, by_group in categories.items()}
     return CountTable(by_name, unknown, notes)
 
@@ -468,9 +451,7 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
         section_of(rows, "selection rate", _RULES, mark=FOUR_FIFTHS) for rows in categories.values()
     ]
     if options.rates:
-        columns = (
-            f"'{options.rates}' of '{options.total}', rounded: intervals allow for the rounding"
-        )
+        columns = _said("rounded", columns=f"'{options.rates}' of '{options.total}'")
         sections.append(_rounded(table))
     return Audit(
         options,
@@ -485,9 +466,9 @@ def audit_counts(options: Options, frame: pd.DataFrame) -> Audit:
             "impact": in_order,
         },
         notes=[*table.notes, *_notes_on_small(categories, ratios)],
-        sure=[_SURE],
-        unseen=[_UNSEEN],
-        todo_if_open=_TODO,
+        sure=[_said("sure")],
+        unseen=[_said("unseen")],
+        todo_if_open=_said("todo"),
         figures=[
             {**ours, "over_highest": row["ratio"]}
             for ours, row in zip(ratios, in_order, strict=True)
@@ -526,13 +507,10 @@ def _notes_on_small(
         is_large = may_be_compared_with(np.array([row["rows"] for row in rows]))
         small += _ratio_names(compress(rows, ~is_large))
     if small:
-        yield (
-            f"Under {FEWEST_ROWS} people, or under 2 % of them: {listed(small)}. Our ratios are to "
-            "the highest rate of the others."
-        )
+        yield _said("small", fewest=FEWEST_ROWS, names=small)
     few = _ratio_names(ratio for ratio in ratios if ratio["rows"] < FEWEST_ROWS)
     if few:
-        yield f"Nothing is concluded of fewer than {FEWEST_ROWS} people: {listed(few)}."
+        yield _said("few", fewest=FEWEST_ROWS, names=few)
 
 
 def _ratio_names(ratios: Iterable[Row]) -> list[str]:

@@ -8,7 +8,7 @@ whose risks are ordered worse.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import NamedTuple, TypeAlias
@@ -23,7 +23,7 @@ from fairbench.audits.report import OF_POPULATION, Audit, counted_by
 from fairbench.audits.table import design_of_options
 from fairbench.core.arrays import Codes, Floats, Mask
 from fairbench.core.errors import UserError
-from fairbench.core.text import count, number
+from fairbench.core.text import count
 from fairbench.data.columns import ColumnRef, is_given, marks_of, numbers_of, scores_of
 from fairbench.data.dataset import Task
 from fairbench.data.groups import codes_of, cross_columns, notes_on_groups, read_groups
@@ -59,9 +59,12 @@ from fairbench.reporting.group_tables import (
     density_panel,
     group_line,
     score_table,
+    sentence_of,
+    sentences_of,
     table_of,
 )
 
+_said = partial(sentence_of, "numbers")
 _MINIMUM = 10  # rows of a group
 _BINS = 10
 COVERAGE = "coverage"
@@ -100,10 +103,7 @@ def read_numbers(options: Options, frame: pd.DataFrame) -> tuple[Labelled, list[
             file,
             known,
             cross_columns(frame, options.group).astype("category"),
-            advice=(
-                "If rows were drawn by their prediction, weight those with a value of "
-                f"'{options.target}' with weight=COLUMN"
-            ),
+            advice=_said("drawn_by", options=options),
             values={f"'{options.prediction}'": prediction},
             clusters=frame[options.cluster] if options.cluster else None,
         )
@@ -178,6 +178,8 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
     needs = dict.fromkeys(finding.needs for finding in findings if finding.verdict != NOT_MEASURED)
     notes += [f"Some gaps are {need}." for need in needs if need.startswith("without")]
     errors = ["mae", COVERAGE] if options.bounds else ["mae"]
+    bound = options.epsilon * unit_of(data)
+    unknown = len(frame) - len(data)
     gaps = table_of(
         findings,
         [
@@ -188,18 +190,25 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             ("bound", Column("matters from", "number", left_out=1)),
             (lambda gap: TableCell(gap.verdict, mark=gap.verdict), Column("verdict")),
         ],
-        caption=(
-            "size: the largest difference between two groups; residual: by how much a target "
-            "exceeds its prediction, so that above 0 too little is predicted; MAE: the mean of the "
-            "residuals' sizes"
-        ),
+        caption=_said("gaps"),
     )
     return Audit(
         options,
         len(data),
         len(data),
         findings,
-        list(_basis(options, data, len(frame) - len(data))),
+        [
+            *sentences_of(
+                "numbers",
+                {"rows": True, "left_out": unknown, "matters": True},
+                rows=len(data),
+                unknown=unknown,
+                bound=bound,
+                options=options,
+            ),
+            *counted_by(options),
+            OF_POPULATION,
+        ],
         [
             Section("Gaps between groups", [gaps]),
             Section("Errors by group", [_errors(metrics, name, options) for name in errors]),
@@ -214,37 +223,13 @@ def audit_numbers(options: Options, frame: pd.DataFrame) -> Audit:
             "metrics": records(metrics),
         },
         notes=notes,
-        audited=[_difference_that_matters(options, data)],
-        rates=(
-            "mean prediction, mean residual (the mean of what the prediction lacks to the true "
-            "number: above 0, too little is predicted), MAE (the mean of the residuals' sizes)"
-        ),
+        audited=[_said("matters", bound=bound, options=options)],
+        rates=_said("rates"),
         pictures=[
             Section("Residuals by group", [_figure(name, data, distributions)]) for name in singles
         ],
         unseen=["Whether the true numbers are right was not looked at. Nor was why groups differ."],
         todo_if_open="Read what stays open, and collect more rows for what matters most.",
-    )
-
-
-def _basis(options: Options, data: Labelled, unknown: int) -> Iterator[str]:
-    """Yield what the figures rest on: the rows, and which difference matters."""
-    yield f"{count(len(data))} rows with a value of '{options.target}', read as numbers."
-    if unknown:
-        yield (
-            f"{count(unknown)} rows without one are left out; this assumes that which rows have "
-            "one is a matter of chance."
-        )
-    yield _difference_that_matters(options, data)
-    yield from counted_by(options)
-    yield OF_POPULATION
-
-
-def _difference_that_matters(options: Options, data: Labelled) -> str:
-    """Return up to which difference groups are taken as alike, in the target's units."""
-    return (
-        f"A difference under {number(options.epsilon * unit_of(data))} makes no practical "
-        f"difference: epsilon={options.epsilon:g} of the standard deviation of '{options.target}'."
     )
 
 
@@ -301,9 +286,7 @@ def _figure(
         f"residuals by {attribute}",
         svg=first,
         more=more,
-        caption=f"{attribute}: the mean residual among those of similar predictions, with "
-        "95 % intervals (shaded; 0 is right on average), and how residuals and predictions are "
-        "distributed",
+        caption=_said("figure", attribute=attribute),
     )
 
 
@@ -343,8 +326,7 @@ def audit_ranking(options: Options, frame: pd.DataFrame) -> Audit:
         places_findings(shares, first),
         [
             f"{count(len(score))} rows ranked by '{options.score}', the highest first{in_lists}.",
-            "Exposure: a place counts 1 / log2(1 + place), so that the first is seen most; rows of "
-            "the same score share their places.",
+            _said("exposure"),
             f"Intervals say how far off it may be if other {what} like these were ranked.",
         ],
         [
@@ -409,11 +391,7 @@ def _places_table(shares: pd.DataFrame, kind: str, places: str) -> Table:
             (("ratio_lower", "ratio_upper"), Column("95 % interval", "interval", decimals=2)),
             ("below", Column("P(<0.8)", "probability")),
         ],
-        caption=(
-            f"of rows: the group's share of all rows; share: of the {places}; ratio: of the two, 1 "
-            "where a group gets as much as its share; P(<0.8): how sure it is that this is under "
-            "four fifths"
-        ),
+        caption=_said("places", places=places),
         most=MOST_ROWS,
     )
 
@@ -448,8 +426,7 @@ def _curve(
         f"who is first, by {attribute}",
         svg=drawing,
         more=more,
-        caption=f"{attribute}: shares of the first places, however many these are, with 95 % "
-        "intervals (shaded); level lines are the shares of all rows",
+        caption=_said("first", attribute=attribute),
     )
 
 
@@ -574,11 +551,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
             (("lower", "upper"), Column("95 % interval", "interval")),
         ],
         by="",
-        caption=(
-            "concordance: of two people of a group, how often the one with the earlier event has "
-            "the higher score; Brier score: the mean squared distance of scores from who had the "
-            "event by the horizon"
-        ),
+        caption=_said("survival"),
     )
     return Audit(
         options,
@@ -586,8 +559,7 @@ def audit_survival(options: Options, frame: pd.DataFrame) -> Audit:
         len(time),
         findings,
         [
-            f"{count(len(time))} rows, of which {count(rows.event.sum())} had the event; the "
-            "others were observed up to their time, and are censored there.",
+            _said("events", rows=len(time), events=rows.event.sum()),
             "This assumes that who is censored when does not depend, within a group, on the risk.",
         ],
         [Section("By group", [by_group_table])],

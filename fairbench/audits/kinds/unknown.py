@@ -7,9 +7,9 @@ few rows are estimated together, and not compared pair by pair.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import compress
 from math import floor
 
@@ -22,10 +22,10 @@ from fairbench.audits.direction import NEEDS_NO_LABELS, RATE_OF, Direction
 from fairbench.audits.gaps import TOO_FEW
 from fairbench.audits.kinds.binary import audit_of
 from fairbench.audits.question import Options
-from fairbench.audits.report import Audit, on_labels
+from fairbench.audits.report import Audit, counted_rows, on_labels
 from fairbench.audits.table import AuditTable, read_audit_table
 from fairbench.core.arrays import Floats, rng
-from fairbench.core.text import count, csv_text, interval
+from fairbench.core.text import count, csv_text
 from fairbench.data.columns import read_group_shares
 from fairbench.data.groups import codes_of
 from fairbench.evaluation import many_groups
@@ -57,11 +57,12 @@ from fairbench.reporting.document.model import (
     Table,
     TableCell,
 )
-from fairbench.reporting.group_tables import bars, table_of
+from fairbench.reporting.group_tables import bars, sentence_of, sentences_of, table_of
 
 CANNOT = "cannot be known"  # however many rows and labels there are
 RATES: tuple[Rate, ...] = (*RATE_OF.values(), base_rate)
 TITLE = "What cannot be known"
+_said = functools.partial(sentence_of, "unknown")
 EVERYONE = "of everyone, whatever the labels are that cannot be known"
 WHOEVER = "whoever belongs to which group"
 PROXY = "proxy"  # what groups known through probabilities are an attribute of
@@ -102,22 +103,37 @@ def bounded_gap(
         needs = "more rows may settle it"
         if least <= template.bound <= most:
             verdict = CANNOT
-            needs = f"no number of rows settles it: anything in {interval(least, most)} is possible"
+            needs = _said("any_possible", ends=(least, most))
         finding = replace(finding, needs=needs)
     row = {"attribute": template.attribute, "measure": template.measure, **bounds}
     return finding, {**row, "verdict": verdict}
 
 
-def _asked(
-    table: AuditTable, options: Options, scope: str, attribute: str = ""
-) -> dict[str, Finding]:
-    """Return, for each gap, the finding that it is not measured, and why."""
+def _answered(
+    table: AuditTable,
+    options: Options,
+    scope: str,
+    bounded: Callable[[Finding, Rate], tuple[Finding, Row]],
+    attribute: str = "",
+) -> tuple[list[Finding], list[Row]]:
+    """Return the findings on all gaps, and the figures of those that are not the same by design.
+
+    Parameters
+    ----------
+    bounded : a function of the finding that a gap is not measured, and why, and of the rate, that
+        returns what is found of it, and its figures.
+    """
     fixed = table.fixed
     asked = Finding(GAP, attribute, "", NOT_MEASURED, bound=options.epsilon, scope=scope)
-    return {
-        metric: replace(asked, measure=name, needs=fixed.get(metric, TOO_FEW))
-        for metric, name in table.direction.rate_names.items()
-    }
+    findings: list[Finding] = []
+    gaps: list[Row] = []
+    for metric, name in table.direction.rate_names.items():
+        finding = replace(asked, measure=name, needs=fixed.get(metric, TOO_FEW))
+        if metric not in fixed:
+            finding, row = bounded(finding, RATE_OF[metric])
+            gaps.append(row)
+        findings.append(finding)
+    return findings, gaps
 
 
 def _verdict(name: str) -> Callable[[Row], TableCell]:
@@ -131,24 +147,15 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
     findings, gaps, rates = bound_everyone(table, options, assessment.bounds.risk)
     audit = audit_of(assessment)
     first, *others = audit.sections
-    people = f"{count(len(table))} people"
-    on_selected = (
-        f"Of {people}, {count(audit.rows)} were selected ('{options.selected}'), and only these "
-        f"can have labels. What follows is of them; what that says of everyone stands under "
-        f"'{TITLE}', and says 'of everyone'."
-    )
-    unknown = (
-        f"{count(len(table) - audit.rows)} of {people} were not selected, and what their labels "
-        "would have been is not in any data. Under 'whatever they are' nothing is assumed. Under "
-        f"'odds within {options.odds:g}' the odds of label 1 of those who were not selected are at "
-        f"most {options.odds:g} times higher or lower than those of the selected of the same "
-        "group, decision and band of scores."
-    )
-    by_group = Details(
-        "Rates of everyone, by group",
-        [_rates_of_everyone(rates, options, table.direction)],
-    )
-    blocks: list[Block] = [Paragraph(unknown), _gaps_of_everyone(gaps, options), by_group]
+    said = functools.partial(_said, people=len(table), rows=audit.rows, options=options)
+    on_selected = said("on_selected", title=TITLE)
+    blocks: list[Block] = [
+        Paragraph(said("not_selected", others=len(table) - audit.rows)),
+        _gaps_of_everyone(gaps, options),
+        Details(
+            "Rates of everyone, by group", [_rates_of_everyone(rates, options, table.direction)]
+        ),
+    ]
     labelled = "all" if audit.labels == audit.rows else count(audit.labels)
     data = {"rows": len(table), "selected": audit.rows, "gaps": gaps, "rates": rates}
     return replace(
@@ -158,10 +165,7 @@ def audit_selected(table: AuditTable, options: Options) -> Audit:
         sections=[first, Section(TITLE, blocks), *others],
         unseen=[on_selected, *audit.unseen],
         data={**audit.data, "of_everyone": data},
-        counted=(
-            f"{count(audit.rows)} of {people}, those selected ('{options.selected}'); {labelled} "
-            "of them with a label"
-        ),
+        counted=said("counted", labelled=labelled),
     )
 
 
@@ -192,20 +196,16 @@ def bound_everyone(
     findings: list[Finding] = []
     gaps: list[Row] = []
     rates: list[Row] = []
-    fixed = table.fixed
     for attribute, groups in table.groups.items():
         names = list(map(str, groups.cat.categories))
         codes = groups.cat.codes.to_numpy(np.int64)
         labels = SelectedLabels.of(
             table.label, table.prediction, codes, len(names), selected=selected, score=table.score
         )
-        for metric, template in _asked(table, options, EVERYONE, attribute).items():
-            if metric in fixed:
-                findings.append(template)
-                continue
-            finding, row = _gap(template, RATE_OF[metric], names, labels, options, risk)
-            findings.append(finding)
-            gaps.append(row)
+        bounded = functools.partial(_gap, names=names, labels=labels, options=options, risk=risk)
+        answered = _answered(table, options, EVERYONE, bounded, attribute)
+        findings += answered[0]
+        gaps += answered[1]
         size = np.bincount(codes, minlength=len(names))
         people = {"rows": size, "others": labels.others.sum(axis=(1, 2)).astype(int)}
         for rate in RATES:
@@ -269,12 +269,7 @@ def _gaps_of_everyone(gaps: Sequence[Row], options: Options) -> Table:
             (lambda gap: _holds(gap["alike"], gap["factor"]), Column("holds up to", right=True)),
         ],
         title="Gaps of everyone, selected or not",
-        caption=(
-            "Intervals hold the gap in 95 % of samples, wherever it is between its bounds; of two "
-            "groups, the second's rate minus the first's. cannot be known: no number of rows "
-            "settles it. holds up to: the verdict that follows if missing labels are like those of "
-            "similar selected people, and the factor between their odds up to which it holds."
-        ),
+        caption=_said("gaps"),
     )
 
 
@@ -318,6 +313,7 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
     table = read_audit_table(options, frame=frame)
     names, group = read_group_shares(frame, options.path.name, options.proxy)
     people = dict(zip(names, group.sum(axis=0).tolist(), strict=True))
+    sizes = [f"{count(round(size))} of {name}" for name, size in people.items()]
     fold = rng(options.seed, PROXY).integers(0, 2, len(table))
     labels = np.nan_to_num(table.label).astype(np.int64)
     rates = []
@@ -331,23 +327,20 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         columns = {**ends[rate].columns(), **about, "weighted": counted.weighted(rate)}
         rates.append(pd.DataFrame(columns))
     risk = ErrorBudget(len(RATE_OF)).risk
-    findings = []
-    gaps = []
-    fixed = table.fixed
-    for metric, template in _asked(table, options, WHOEVER).items():
-        if metric in fixed:
-            findings.append(template)
-            continue
-        finding, gap = bounded_gap(template, names, ends[RATE_OF[metric]], risk)
-        findings.append(finding)
-        gaps.append(gap)
+    findings, gaps = _answered(
+        table, options, WHOEVER, lambda asked, rate: bounded_gap(asked, names, ends[rate], risk)
+    )
     every_rate = pd.concat(rates, ignore_index=True)
     return Audit(
         options,
         len(table),
         len(table.known),
         findings,
-        list(_basis(table, people)),
+        [
+            *table.read_as,
+            _said("proxy", rows=len(table), labels=len(table.known), sizes=", ".join(sizes)),
+            _said("proxy_bounds"),
+        ],
         [
             Section(
                 TITLE,
@@ -360,20 +353,6 @@ def audit_proxy(options: Options, frame: pd.DataFrame) -> Audit:
         notes=table.notes,
         todo=["Probabilities nearer to 0 and 1 would make bounds narrower."],
         figures=every_rate.to_dict("records"),
-    )
-
-
-def _basis(table: AuditTable, people: dict[str, float]) -> Iterator[str]:
-    """Yield what the bounds rest on."""
-    yield from table.read_as
-    sizes = ", ".join(f"{count(round(size))} of {name}" for name, size in people.items())
-    yield (
-        f"{count(len(table))} rows, {count(len(table.known))} of them with a label. Nobody's group "
-        f"is known; by the probabilities there are about {sizes}."
-    )
-    yield (
-        "Bounds hold whoever belongs to which group, as long as the probabilities are right: of "
-        "people with a probability of 0.3, three in ten belong to the group."
     )
 
 
@@ -394,10 +373,7 @@ def _gaps_by_proxy(gaps: Sequence[Row], names: Sequence[str]) -> Table:
         ],
         by="",
         title="Gaps between groups",
-        caption=(
-            f"Gaps are {size}. Bounds: no number of rows makes them narrower. The interval holds "
-            "them in 95 % of samples. cannot be known: both a small and a large gap are possible."
-        ),
+        caption=_said("proxy_gaps", size=size),
     )
 
 
@@ -418,10 +394,7 @@ def _rates_by_proxy(rates: pd.DataFrame, names: Sequence[str], direction: Direct
         ],
         by="group",
         title="Rates by group",
-        caption=(
-            "weighted: the rate with everyone counted by their probability; it is right only if, "
-            "among people of equal probabilities, labels and decisions do not depend on the group."
-        ),
+        caption=_said("proxy_rates"),
     )
 
 
@@ -431,7 +404,7 @@ FEWEST_ROWS = 10  # of a group that gaps are taken between
 _MOST, _MOST_PRINTED, _MOST_UNKNOWN = 40, 16, 10
 _TABLE = "groups.csv"
 _NEARNESS = (many_groups.WITHIN, many_groups.BEYOND, many_groups.UNSURE)
-_NO_LABELS = "Without labels nothing is said of errors: scores are not taken at their word here."
+_of_many = functools.partial(sentence_of, "many")
 
 
 def audit_many(table: AuditTable, options: Options) -> Audit:
@@ -448,12 +421,14 @@ def audit_many(table: AuditTable, options: Options) -> Audit:
         findings,
         [
             *table.read_as,
-            f"{count(rows)} rows, {count(labels)} of them with a label ({labels / rows:.2%}).",
-            f"{count(len(sizes))} groups of {' x '.join(options.group)}, half of them with "
-            f"{count(int(np.median(sizes)))} rows or fewer: they are estimated together. A group "
-            "is drawn towards what the others, and those that share a value with it, lead one to "
-            "expect, the more the fewer its rows.",
-            *on_labels(rows, labels, _NO_LABELS),
+            counted_rows(rows, labels),
+            _of_many(
+                "together",
+                groups=len(sizes),
+                attribute=" x ".join(options.group),
+                half=int(np.median(sizes)),
+            ),
+            *on_labels(rows, labels, _of_many("no_labels")),
         ],
         _sections(frame, rates, table.direction, options.epsilon),
         {"rates": rates},
@@ -550,7 +525,7 @@ def _surest_gap(
     if len(large_enough) < 2:
         return [], [template]
 
-    @cache
+    @functools.cache
     def at_level(level: float) -> tuple[Limits, int, int]:
         return surest_gap(GroupLimits.of(successes[large_enough], sizes[large_enough], level=level))
 
@@ -576,32 +551,23 @@ def _surest_gap(
     return names, measure.answered(risk).conclude()
 
 
-def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> Iterator[str]:
-    """Yield how so many groups were compared, and which of them are to be read with care."""
+def _notes(frame: pd.DataFrame, sizes: NDArray[np.int64]) -> list[str]:
+    """Return how so many groups were compared, and which of them are to be read with care."""
     groups = len(sizes)
     pairs = groups * (groups - 1) // 2
-    yield (
-        f"Gaps between every two groups are not shown: {count(groups)} groups make {count(pairs)} "
-        f"pairs, of which {count(round(0.05 * pairs))} would seem to differ by chance alone. For "
-        "gaps between a few groups name fewer columns, or coarser groups."
-    )
-    yield (
-        "Groups are flagged in the table (unlike_everyone) by an exact test of each rate and "
-        f"group, so chosen from all {count(len(frame))} tests that one in ten of the "
-        "flagged is wrong on average. Those named as unlike everyone else are surer than that."
-    )
     exceptions = int(frame["exception"].sum())
-    if exceptions:
-        yield (
-            "Of groups whose rate is surprising among the others, the raw rate is the one to read: "
-            f"{count(exceptions)} of all (exception in the table)."
-        )
     small = int((sizes < FEWEST_ROWS).sum())
-    if small:
-        yield (
-            f"Groups of fewer than {FEWEST_ROWS} rows ({count(small)}) are left out of the widest "
-            "gap, and their estimates rest on the other groups."
-        )
+    return sentences_of(
+        "many",
+        {"pairs": True, "flagged": True, "exceptions": exceptions, "small": small},
+        groups=groups,
+        pairs=pairs,
+        by_chance=round(0.05 * pairs),
+        tests=len(frame),
+        exceptions=exceptions,
+        fewest=FEWEST_ROWS,
+        small=small,
+    )
 
 
 def _sections(
@@ -644,12 +610,7 @@ def _everyone(rates: Sequence[Row], direction: Direction, epsilon: float) -> Tab
             ("interval", Column("95 % interval", "interval")),
         ],
         by="",
-        caption=(
-            f"within, beyond: share of the groups that are less than {epsilon:g} from everyone, or "
-            "further, with a probability of 95 % or more by the posterior of all groups; widest "
-            f"gap: of the counts, between two groups of {FEWEST_ROWS} rows or more, from the "
-            "largest proven to the largest possible difference"
-        ),
+        caption=_of_many("everyone", epsilon=epsilon, fewest=FEWEST_ROWS),
     )
 
 
@@ -670,9 +631,6 @@ def _groups(rows: pd.DataFrame, direction: Direction, epsilon: float, title: str
         ],
         by="",
         title=title,
-        reading=(
-            "Drawn: the pooled estimate of each group less the rate of everyone, with its 95 % "
-            f"interval. Shaded: less than {epsilon:g} either way."
-        ),
+        reading=_of_many("drawn", epsilon=epsilon),
         most=_MOST_PRINTED,
     )

@@ -218,21 +218,19 @@ class Question(ABC):
 
     Attributes
     ----------
-    of_accuracy, of_metric : the question as a sentence, in which braces stand for the metric.
     certainty : what a label changes, in short.
     """
 
     session: Session
     about: some_labels.LabelledMeasure
-    of_accuracy: ClassVar[str]
-    of_metric: ClassVar[str]
     certainty: ClassVar[str]
 
     @property
     def sentence(self) -> str:
         """The question as a sentence."""
-        right = self.about.metric.name == ACCURACY
-        return (self.of_accuracy if right else self.of_metric).format(self.about.metric.label)
+        of = ACCURACY if self.about.metric.name == ACCURACY else "metric"
+        name = f"{self.session.state.question}_of_{of}"
+        return _said(name, label=self.about.metric.label)
 
     @abstractmethod
     def reward(self) -> active.Reward:
@@ -291,8 +289,6 @@ class Question(ABC):
 class _Worst(Question):
     """In which group a metric is worst."""
 
-    of_accuracy = "In which group are predictions least often right?"
-    of_metric = "In which group is the {} worst?"
     certainty = "P(worst)"
     of_limits = ""  # a sentence on what the limits are about
 
@@ -301,10 +297,7 @@ class _Worst(Question):
         """Whether the lowest value is looked for, rather than the highest."""
         metric = self.about.metric
         if metric.better not in ("higher", "lower"):
-            raise UserError(
-                f"question=worst needs a metric of which more is better or worse, and "
-                f"{metric.name} is neither: ask question=gap or question=each"
-            )
+            raise UserError(_said("not_worst", metric=metric.name))
         return metric.better == "higher"
 
     def reward(self) -> active.Reward:
@@ -365,8 +358,6 @@ class _Worst(Question):
 class _Calibration(_Worst):
     """In which group scores are furthest from the truth."""
 
-    of_accuracy = "In which group are scores furthest from how often predictions are right?"
-    of_metric = "In which group is the {} furthest from what scores foretell?"
     certainty = "P(furthest)"
     of_limits = "Distances are of the {} from what scores say. "
     lowest = False
@@ -380,11 +371,7 @@ class _Calibration(_Worst):
         UserError : there are no scores, or the metric is no rate.
         """
         if not isinstance(self.about, some_labels.LabelledRates):
-            raise UserError(
-                f"question=calibration compares a rate with the scores, and "
-                f"{self.about.metric.name} is none: ask about a rate, or question=worst, gap or "
-                "each"
-            )
+            raise UserError(_said("no_rate", metric=self.about.metric.name))
         if self.session.table.score is None:
             raise UserError("question=calibration needs scores: name their column, score=...")
         return self.about.expected
@@ -407,7 +394,6 @@ class _Gap(Question):
     many groups differ is likely of any that are little known.
     """
 
-    of_accuracy = of_metric = "Does the {} of any two groups differ by more than epsilon?"
     certainty = "P(gap)"
 
     @property
@@ -480,8 +466,6 @@ _GAP_VERDICTS = {
 class _Each(Question):
     """How large a metric is in every group."""
 
-    of_accuracy = "How often are predictions right in each group?"
-    of_metric = "What is the {} of each group?"
     certainty = "±"
 
     def reward(self) -> active.Reward:
@@ -679,10 +663,7 @@ def _with_question(session: Session, asked: Mapping[str, Any]) -> Session:
 def _check_stop(stop: int, state: State) -> None:
     """Refuse a change of stop=, the number of labels to stop at, after the first label."""
     if stop != state.stop and state.labels:
-        raise UserError(
-            f"stop={stop} comes too late: at how many labels to stop is said before the first "
-            f"one, and there are {len(state.labels)}"
-        )
+        raise UserError(_said("stop_late", stop=stop, labels=len(state.labels)))
 
 
 def _by(names: Sequence[str], options: Options) -> str:
@@ -809,7 +790,7 @@ def report_document(session: Session) -> model.Document:
     sampling = table.sampling
     assert sampling is not None
     basis = [
-        _said("counted", rows=n_rows, labels=n_labels, share=n_labels / n_rows),
+        report.counted_rows(n_rows, n_labels),
         _said("chosen", by=sampling.by),
         sampling.stopping,
         *sampling.notes,

@@ -341,15 +341,9 @@ def open_session(state: State, frame: pd.DataFrame | None = None) -> Session:
     """
     path = state.options.path
     if frame is None and path.is_file() and file_sha256(path) != state.sha256:
-        raise UserError(
-            f"{path} has changed since this audit began, so that labels may belong to other rows: "
-            "put the old file back, or start another state"
-        )
+        raise UserError(sentence_of("labelling", "file_changed", path=path))
     if state.options.leave_out:
-        raise UserError(
-            "leave_out= changes which row is which: while you label, leave it out; a report may "
-            "have it"
-        )
+        raise UserError(sentence_of("labelling", "leave_out"))
     frame = read_frame(state.options) if frame is None else frame
     column = state.options.id
     with columns.name_rows_in_errors(frame, column):

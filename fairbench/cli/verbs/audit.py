@@ -300,10 +300,10 @@ def plan(options: PlannedOptions) -> None:
     fairbench audit plan 'groups=[0.8,0.15,0.05]' rate=0.3 gap=0.05
     fairbench audit plan 'groups=[0.5,0.5]' rate=0.7 gap=0.1 among=0.2
     """
-    from fairbench.audits.labels_needed import AuditPlan
+    from fairbench.audits.labels_needed import plan_document
     from fairbench.reporting.document.terminal import print_document
 
-    print_document(AuditPlan(options).document())
+    print_document(plan_document(options))
 
 
 COMMANDS = {

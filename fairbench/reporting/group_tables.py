@@ -155,13 +155,15 @@ def table_of(
     return Table([column for _, column in columns], cells, **about)
 
 
+def status_of(row: Mapping[str, Any]) -> str:
+    """Return the status of a row of a long table, with its reason; empty if it is ok."""
+    return "" if row["status"] == "ok" else status_text(str(row["status"]), str(row["reason"]))
+
+
 def all_metrics(metrics_of_run: pd.DataFrame, note: str = "") -> Details:
     """Return every metric in a table that is folded away."""
     metrics = metrics_of_run.assign(setting=setting_text(metrics_of_run))
     everyone = metrics["attribute"] == ""
-
-    def status(row: Mapping[str, Any]) -> str:
-        return "" if row["status"] == "ok" else status_text(row["status"], row["reason"])
 
     table = table_of(
         [*records(metrics[everyone]), *records(metrics[~everyone])],
@@ -174,7 +176,7 @@ def all_metrics(metrics_of_run: pd.DataFrame, note: str = "") -> Details:
             ("value", Column("value", "number")),
             (("lower", "upper"), Column("95 % interval", "interval")),
             ("n", Column("n", "count")),
-            (status, Column("status")),
+            (status_of, Column("status")),
         ],
         by="",
     )

@@ -24,7 +24,7 @@ from fairbench.evaluation.table import DEBIASED, POOLED, values_of
 from fairbench.metrics import registry
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.model import Column
-from fairbench.reporting.group_tables import Shown, rows_of, sentence_of, starts, table_of
+from fairbench.reporting.group_tables import Shown, rows_of, sentence_of, starts, status_of, table_of
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import GROUPS
 from fairbench.results.runs import Run
@@ -205,7 +205,7 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Ta
         chosen & summary["statistic"].isin([long_table.VALUE, POOLED, long_table.WORST])
     ]
     rows = [
-        {**row, "label": registry.label(row["metric"]), "remark": _status_of(row[POOLED])}
+        {**row, "label": registry.label(row["metric"]), "remark": status_of(row[POOLED])}
         for row in rows_of(group_rows, ["metric", "group"], named="statistic")
         if POOLED in row
     ]
@@ -226,14 +226,6 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Ta
             caption=sentence_of("run", "pooled"),
             rules=starts([row["label"] for row in rows]) - {0},
         )
-
-
-def _status_of(row: Mapping[str, Any]) -> str:
-    return (
-        ""
-        if row["status"] == "ok"
-        else long_table.status_text(str(row["status"]), str(row["reason"]))
-    )
 
 
 _MOST_UNLIKE = 8  # groups that are shown
@@ -283,7 +275,7 @@ def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str
     for row, less in zip(headlines.to_dict("records"), chance, strict=True):
         name = str(row["metric"])
         detail = row["group"] or _compared(name, groups)
-        status = _status_of(row)
+        status = status_of(row)
         if not status and np.isnan(row["lower"]):
             status = long_table.without_interval(name)
         elif not status:

@@ -358,17 +358,19 @@ class ExecutiveSummary:
 
         The others are said at length under the conclusions, to which a last sentence leads.
         """
-        findings, still_open = list(self.found), list(self.still_open)
-        if len(findings) > most:
-            findings = [*findings[:most], _MORE]
-        if len(still_open) > most:
-            remark = "More open questions are in the full report, under “Cannot be concluded”."
-            still_open = [*still_open[:most], remark]
-        return replace(self, found=findings, still_open=still_open)
+        cut = {
+            name: [*sentences[:most], f"More {what} in the full report, under “{where}”."]
+            for name, what, where in _ELSEWHERE
+            if len(sentences := getattr(self, name)) > most
+        }
+        return replace(self, **cut)
 
 
 WHAT_IS_OPEN = "What is open"
-_MORE = "More findings are in the full report, under “Can be concluded”."
+_ELSEWHERE = (
+    ("found", "findings are", "Can be concluded"),
+    ("still_open", "open questions are", "Cannot be concluded"),
+)
 NOTHING_SETTLED = "Nothing is settled by these rows."
 
 

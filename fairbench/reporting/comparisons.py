@@ -23,7 +23,7 @@ from fairbench.inference.comparing import A_BETTER, B_BETTER, PRACTICALLY_EQUAL,
 from fairbench.inference.selection import ALIKE, OPEN, WORSE, in_order
 from fairbench.metrics.registry import Metric, find, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
-from fairbench.reporting.group_tables import sentence_of, sentences_of, table_of
+from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 
 
 def pair_document(
@@ -346,15 +346,10 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
 
 def _chosen_run_table(choice: Choice) -> Table:
     """Return the table of the chosen run."""
-    columns: list[tuple[Any, Column]] = [
-        (lambda judged: _name(judged["metric"]), Column("metric")),
-        ("value", Column("value", "number")),
-        ("naive", Column(f"{choice.level:.0%} interval", "interval")),
-    ]
-    if not choice.apart:
-        columns.append(("corrected", Column("corrected for the choice", "interval")))
-    caption = sentence_of("choice", "table_apart" if choice.apart else "table_corrected")
-    return table_of(choice.judged, columns, title="the chosen run", caption=caption)
+    rows = [{**judged, "name": _name(judged["metric"])} for judged in choice.judged]
+    table, without = ("apart", ["corrected"]) if choice.apart else ("corrected", [])
+    values = {"level": choice.level, "caption": sentence_of("choice", f"table_{table}")}
+    return named_table("choice", "chosen", rows, without=without, **values)
 
 
 def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:

@@ -44,14 +44,14 @@ class _Formatter(Formatter):
 
 
 @cache
-def _sentences() -> dict[str, dict[str, str]]:
-    text = files("fairbench.reporting").joinpath("sentences.toml").read_text(encoding="utf-8")
+def _declared(file: str) -> dict[str, dict[str, Any]]:
+    text = files("fairbench.reporting").joinpath(file).read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
 def sentence_of(page: str, name: str, /, **values: object) -> str:
     """Return a sentence or a caption of a page, of ``sentences.toml``, with its values."""
-    return _Formatter().vformat(_sentences()[page][name], (), values)
+    return _Formatter().vformat(_declared("sentences.toml")[page][name], (), values)
 
 
 def sentences_of(page: str, said: Mapping[str, object], /, **values: object) -> list[str]:
@@ -155,6 +155,44 @@ def table_of(
     return Table([column for _, column in columns], cells, **about)
 
 
+def named_table(
+    page: str,
+    name: str,
+    rows: Iterable[Mapping[str, Any]],
+    /,
+    *,
+    without: Collection[str] = (),
+    rules: frozenset[int] = frozenset(),
+    **values: object,
+) -> Table:
+    """Return a table of rows as ``tables.toml`` declares it.
+
+    Parameters
+    ----------
+    without : the fields whose columns are left out.
+    rules : see :class:`Table`.
+    values : what the title, the caption and the headings name.
+    """
+    about = _filled(_declared("tables.toml")[page][name], values)
+    columns = [
+        (tuple(of) if isinstance(of, list) else of, Column(**said))
+        for said in about.pop("columns")
+        if (of := said.pop("of")) not in without
+    ]
+    return table_of(rows, columns, rules=rules, **about)
+
+
+def _filled(declared: Mapping[str, Any], values: Mapping[str, object]) -> dict[str, Any]:
+    """Return a declaration with the values that its texts name."""
+    filled = {
+        name: _Formatter().vformat(said, (), values) if name in ("title", "caption") else said
+        for name, said in declared.items()
+    }
+    if "columns" in filled:
+        filled["columns"] = [_filled(column, values) for column in filled["columns"]]
+    return filled
+
+
 def status_of(row: Mapping[str, Any]) -> str:
     """Return the status of a row of a long table, with its reason; empty if it is ok."""
     return "" if row["status"] == "ok" else status_text(str(row["status"]), str(row["reason"]))
@@ -164,22 +202,15 @@ def all_metrics(metrics_of_run: pd.DataFrame, note: str = "") -> Details:
     """Return every metric in a table that is folded away."""
     metrics = metrics_of_run.assign(setting=setting_text(metrics_of_run))
     everyone = metrics["attribute"] == ""
-
-    table = table_of(
-        [*records(metrics[everyone]), *records(metrics[~everyone])],
-        [
-            (lambda row: row["metric"].replace("_", " "), Column("metric")),
-            (lambda row: row["statistic"].replace("_", " "), Column("statistic")),
-            ("attribute", Column("of")),
-            ("group", Column("group")),
-            ("setting", Column("setting")),
-            ("value", Column("value", "number")),
-            (("lower", "upper"), Column("95 % interval", "interval")),
-            ("n", Column("n", "count")),
-            (status_of, Column("status")),
-        ],
-        by="",
-    )
+    shown = [
+        {
+            **row,
+            **{name: row[name].replace("_", " ") for name in ("metric", "statistic")},
+            "status": status_of(row),
+        }
+        for row in [*records(metrics[everyone]), *records(metrics[~everyone])]
+    ]
+    table = named_table("any", "metrics", shown)
     notes = [Paragraph(note, "note")] if note else []
     return Details(f"All metrics ({len(metrics_of_run)})", [*notes, table])
 

@@ -34,7 +34,7 @@ from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.forms import latex_table, markdown_table
 from fairbench.reporting.document.model import Column
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
-from fairbench.reporting.group_tables import sentence_of, sentences_of, table_of
+from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench.reporting.page import tables as measuring
 from fairbench.reporting.page.tables import CERTAIN, STANDINGS, RankedRuns, RunBlock
 from fairbench.results.catalogue import Catalogue
@@ -157,24 +157,12 @@ def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
 
 def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> doc.Table:
     """Return a metric's rows as a table; of a page, with bars and statuses."""
-    columns: list[tuple[Any, Column]] = [
-        ("label", Column("method")),
-        ("mean", Column("mean", "number", decimals=4)),
-        ("sd", Column("sd", "number", decimals=4)),
-        (("lower", "upper"), Column("95 % interval", "interval", decimals=4)),
-        ("bar", Column("", "bar")),
-        ("n", Column("n", "count")),
-    ]
-    if table.is_ranked:
-        columns += [(name, Column(f"P({name})", "probability")) for name in ("best", "near")]
-        columns.append(("standing", Column("standing")))
-    if on_page:
-        columns.append(("status", Column("status")))
-    caption = ""
-    if any(isfinite(row[DEBIASED]) for row in table.rows):
-        columns.insert(2, (DEBIASED, Column(DEBIASED, "number", decimals=4)))
-        caption = DEBIASED_MEANS
-    return table_of(_with_bars(table.rows), columns, caption=caption, sortable=True)
+    above_chance = any(isfinite(row[DEBIASED]) for row in table.rows)
+    without = [] if above_chance else [DEBIASED]
+    without += [] if table.is_ranked else ["best", "near", "standing"]
+    without += [] if on_page else ["status"]
+    chance = DEBIASED_MEANS if above_chance else ""
+    return named_table("runs", "metric", _with_bars(table.rows), without=without, chance=chance)
 
 
 def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isnan
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -130,25 +129,19 @@ def _outcomes(
     region : the level of the region whose probabilities are shown, too; 0 for none.
     """
     several = len(inside) > 1
-    events = everywhere.columns
-    columns: dict[Column, Iterable[Any]] = {
-        Column("outcome"): [_outcome_label(event, objectives) for event in events],
-        Column("probability", "number"): everywhere.median(),
-    }
-    if region:
-        columns[Column("inside the region", "number")] = inside[events].median()
-    if region and several:
-        ends = zip(inside[events].min(), inside[events].max(), strict=True)
-        columns[Column("over repeats", "interval")] = list(ends)
+    rows = [
+        {
+            "outcome": _outcome_label(event, objectives),
+            "probability": everywhere[event].median(),
+            "inside": inside[event].median(),
+            "ends": (inside[event].min(), inside[event].max()),
+        }
+        for event in everywhere.columns
+    ]
+    without = [] if region and several else ["ends"] if region else ["inside", "ends"]
     said = {"outcomes": True, "region": region, "medians": several}
     caption = "".join(sentences_of("pair", said, level=region, repeats=len(inside)))
-    return _table_of(columns, "How probable each outcome is", caption)
-
-
-def _table_of(columns: Mapping[Column, Iterable[Any]], title: str, caption: str) -> Table:
-    """Return a table of columns, each with its values."""
-    rows = list(map(list, zip(*columns.values(), strict=True)))
-    return Table(list(columns), rows, title, caption)
+    return named_table("pair", "outcomes", rows, without=without, caption=caption)
 
 
 def _differences(
@@ -156,16 +149,16 @@ def _differences(
 ) -> Table:
     """Return the table of both runs' values and of their differences, with intervals."""
     ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    columns: dict[Column, Iterable[Any]] = {
-        Column("metric"): list(map(label, comparison.objectives)),
-        Column("A", "number"): observed[0],
-        Column("B", "number"): observed[1],
-        Column("A ahead by", "number"): comparison.delta.mean(axis=0),
-        Column(f"{level:.0%} interval", "interval"): list(map(tuple, ends.T)),
-        Column("equal up to", "general"): comparison.rope,
+    columns = {
+        "label": list(map(label, comparison.objectives)),
+        "a": observed[0],
+        "b": observed[1],
+        "ahead": comparison.delta.mean(axis=0),
+        "ends": list(map(tuple, ends.T)),
+        "rope": comparison.rope,
+        **({"missed": comparison.reach(level)} if averaged else {}),
     }
-    if averaged:
-        columns[Column("missed below", "number")] = comparison.reach(level)
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     largest = np.array([_largest_difference(name) for name in comparison.objectives])
     said = {
         "mean_values" if averaged else "values": True,
@@ -175,8 +168,9 @@ def _differences(
         "missed": averaged,
     }
     explained = sentences_of("pair", said, directions=_directions(comparison.objectives))
-    title = "How far A is ahead of B" + ("" if averaged else ", in the typical repeat")
-    return _table_of(columns, title, "\n".join(explained))
+    where, without = ("", []) if averaged else (", in the typical repeat", ["missed"])
+    values = {"where": where, "level": level, "caption": "\n".join(explained)}
+    return named_table("pair", "differences", rows, without=without, **values)
 
 
 def _directions(objectives: Sequence[str]) -> str:

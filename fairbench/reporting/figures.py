@@ -680,8 +680,12 @@ DRAWN: Mapping[str, Callable[[pd.DataFrame], Iterator[Named]]] = {
 
 _PALE_BLUE = "#56B4E9"
 _SHARES = (0.8, 0.5)  # of the region's mass, inside the inner contours
-# The corner of an event that wins both objectives, one, the other, or none: A wins upwards.
-_CORNERS = (((0, 0), 0.97, 0.97), ((2, 2), 0.03, 0.03), ((2, 0), 0.03, 0.97), ((0, 2), 0.97, 0.03))
+# The place of an event that wins both objectives, none, one, or the other, A wins upwards; and of
+# the one that nothing matters, to which a line leads from the middle.
+_PLACES = {
+    (0, 0): (0.97, 0.97), (2, 2): (0.03, 0.03), (2, 0): (0.03, 0.97), (0, 2): (0.97, 0.03),
+    (1, 1): (0.5, 0.97),
+}  # fmt: skip
 
 
 def comparison_figure(
@@ -729,11 +733,9 @@ def _rope(axes: Axes, rope: Floats) -> None:
     """Draw the region of practical equivalence, and dotted lines at its limits."""
     x, y = rope
     style: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.2, "zorder": 1}
-    for end in (-1, 1):
-        if np.isfinite(x):
-            axes.axvline(end * x, **style)
-        if np.isfinite(y):
-            axes.axhline(end * y, **style)
+    for draw, reach in ((axes.axvline, x), (axes.axhline, y)):
+        for end in (-reach, reach) if np.isfinite(reach) else ():
+            draw(end, **style)
     if np.isfinite(rope).all():
         axes.add_patch(Rectangle((-x, -y), 2 * x, 2 * y, color=GREEN, alpha=0.35, zorder=3))
 
@@ -754,32 +756,18 @@ def _inner_thresholds(density: Density) -> list[float]:
 
 
 def _events(axes: Axes, comparison: Comparison, region: Region) -> None:
-    """Write the probability of each event into its corner of the plot."""
+    """Write the probability of each event into its place of the plot."""
     probability = comparison.events(region.inside)
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
-    for outcome, x, y in _CORNERS:
+    line = {"arrowstyle": "-", "color": "#00664B", "shrinkB": 0}
+    for outcome, (x, y) in _PLACES.items():
         name = event_name(outcome, comparison.objectives)
-        text = f"{_event_sentence(name)}\n{probability[name]:.2f}"
-        label = axes.text(x, y, text, transform=axes.transAxes, fontsize=13, bbox=box, zorder=5)
-        label.set_horizontalalignment("right" if x > 0.5 else "left")
-        label.set_verticalalignment("top" if y > 0.5 else "bottom")
-    name = event_name((1, 1), comparison.objectives)
-    axes.annotate(
-        f"{_event_sentence(name)}  {probability[name]:.2f}",
-        (0, 0),
-        (0.5, 0.97),
-        textcoords="axes fraction",
-        ha="center",
-        va="top",
-        fontsize=13,
-        color="#00664B",
-        bbox=box,
-        zorder=6,
-        arrowprops={"arrowstyle": "-", "color": "#00664B", "shrinkB": 0},
-    )
-
-
-def _event_sentence(event: str) -> str:
-    for ascii_, symbol in ((">>", "≫"), ("~", "≈")):
-        event = event.replace(ascii_, symbol)
-    return event.replace("_", " ").replace(", ", ",\n")
+        between, looks = "\n", dict[str, Any](zorder=5)
+        if outcome == (1, 1):
+            between, looks = "  ", {"zorder": 6, "color": line["color"], "arrowprops": line}
+        event = name.replace(">>", "≫").replace("~", "≈").replace("_", " ").replace(", ", ",\n")
+        axes.annotate(
+            f"{event}{between}{probability[name]:.2f}", (0, 0), (x, y), textcoords="axes fraction",
+            ha={0.03: "left", 0.5: "center", 0.97: "right"}[x],
+            va="top" if y > 0.5 else "bottom", fontsize=13, bbox=box, **looks,
+        )  # fmt: skip

@@ -243,24 +243,14 @@ def score_table(scores: Sequence[GroupScores], what: str) -> Table:
     ----------
     what : the word for a score.
     """
-    deciles = [
-        (lambda row, place=place: row.quantiles[place], Column(f"{title} %", "number", left_out=1))
-        for place, title in enumerate((10, 50, 90))
+    rows = [
+        {
+            **{name: getattr(row, name) for name in ("attribute", "group", "rows")},
+            "mean": row.mean[0],
+            "limits": row.mean[1:],
+            "difference": row.difference[1:],
+            **dict(zip(("low", "median", "high"), row.quantiles, strict=True)),
+        }
+        for row in scores
     ]
-    return table_of(
-        scores,
-        [
-            ("attribute", Column("of", left_out=2)),
-            ("group", Column("group")),
-            ("rows", Column("rows", "count", left_out=3)),
-            (lambda row: row.mean[0], Column("mean", "number")),
-            (lambda row: row.mean[1:], Column("95 % interval", "interval")),
-            (lambda row: row.difference[1:], Column("less reference's", "interval")),
-            *deciles,
-        ],
-        caption=(
-            "less reference's: 95 % interval of the mean less that of the first group; 10, 50, "
-            f"90 %: so many of the group's {what}s are at most this"
-        ),
-        most=MOST_ROWS,
-    )
+    return named_table("any", "scores", rows, what=what)

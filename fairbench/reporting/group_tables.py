@@ -14,24 +14,18 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.arrays import Floats
-from fairbench.core.text import count, interval, number, percent, probability, signed
+from fairbench.core.text import interval, signed
 from fairbench.evaluation.by_group import GroupScores
 from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
-from fairbench.reporting.document.model import Bar, Column, Details, Paragraph, Table
+from fairbench.reporting.document.model import FORMATS, Bar, Column, Details, Paragraph, Table
 
-# How sentences show a value, by the name after its colon.
-_SHOWN: Mapping[str, Callable[[Any], str]] = {
-    "number": number,
-    "signed": signed,
-    "count": count,
-    "percent": percent,
-    "probability": probability,
-    "interval": lambda ends: interval(*ends),
-    "estimate": lambda estimate: f"{number(estimate[0])} ({interval(*estimate[1:])})",
-    "change": lambda estimate: f"{signed(estimate[0])} ({interval(*estimate[1:])})",
-    "Upper": lambda text: f"{text[:1].upper()}{text[1:]}",
+# How sentences show a value, by the name after its colon: as a column of this kind, and two more.
+_SHOWN: Mapping[str, Callable[[Any, int], str]] = {
+    **FORMATS,
+    "change": lambda estimate, _: f"{signed(estimate[0])} ({interval(*estimate[1:])})",
+    "Upper": lambda text, _: f"{text[:1].upper()}{text[1:]}",
 }
 
 
@@ -40,7 +34,10 @@ class _Formatter(Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         shown = _SHOWN.get(format_spec)
-        return shown(value) if shown else str(super().format_field(value, format_spec))
+        return shown(value, _DECIMALS) if shown else str(super().format_field(value, format_spec))
+
+
+_DECIMALS = 3  # of numbers in sentences
 
 
 @cache

@@ -566,7 +566,8 @@ def _estimate(parts: tuple[float, float, float], decimals: int) -> str:
     return formats.number(value, decimals) + (f" ({ends})" if ends else "")
 
 
-_FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
+# How a value is shown, by the kind of its column, with so many decimals.
+FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
     {
         "text": lambda value, _: plain(value) if isinstance(value, tuple) else str(value),
         "number": formats.number,
@@ -588,7 +589,7 @@ def value_text(value: Any, column: Column) -> str:
     """Return a value of a column as text; empty for a missing value, and for a bar."""
     if value is None or column.kind == "bar":
         return ""
-    return _FORMATS[column.kind](value, column.decimals)
+    return FORMATS[column.kind](value, column.decimals)
 
 
 def cell_text(value: Any, column: Column) -> str:

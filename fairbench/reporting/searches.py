@@ -22,7 +22,6 @@ from fairbench.experiments.tuning import Search
 from fairbench.inference.comparing import is_dominated
 from fairbench.inference.selection import BETTER, OPEN, verdict_of
 from fairbench.reporting.document import model as doc
-from fairbench.reporting.document.model import Column
 from fairbench.reporting.group_tables import named_table, sentence_of
 
 SOURCE = (
@@ -171,7 +170,7 @@ def _both_models_table(answer: Alternative) -> doc.Table:
         caption += "; the difference is of the same people"
     else:
         title, titles, rows = "the model in use", titles[:1], [row[:2] for row in rows]
-    shown = [Column("on the test rows"), *(Column(of, "estimate") for of in titles)]
+    shown = [doc.Column("on the test rows"), *(doc.Column(of, "estimate") for of in titles)]
     return doc.Table(shown, rows, title, caption)
 
 
@@ -214,11 +213,11 @@ def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
         for family in search.families
         for name, text in family.stated.items()
     }
-    columns = [Column(title) for title in ("component", "option", "is drawn from")]
+    columns = [doc.Column(title) for title in ("component", "option", "is drawn from")]
     caption = sentence_of("alternative", "options_caption")
     yield doc.Table(columns, list(options), "options", caption)
     if search.left_out:
-        columns = [Column("combination"), Column("why it is not drawn")]
+        columns = [doc.Column("combination"), doc.Column("why it is not drawn")]
         yield doc.Table(columns, list(search.left_out.items()), "what is not drawn")
 
 
@@ -356,9 +355,9 @@ def _gain_tables(answer: TuningResult) -> Iterator[doc.Table]:
 def _trials(answer: TuningResult, search: Search) -> doc.Table:
     """Return the table of the trials, the best first."""
     names = [dimension.name for dimension in search.space]
-    columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
-    columns += [Column(goal.label, "number") for goal in search.goals]
-    columns += [Column("repeats", "count"), Column("standing")]
+    columns = [doc.Column("trial")] + [doc.Column(name.rpartition(".")[2]) for name in names]
+    columns += [doc.Column(goal.label, "number") for goal in search.goals]
+    columns += [doc.Column("repeats", "count"), doc.Column("standing")]
     estimates = {
         n: trial.estimates(search.goals) for n, trial in enumerate(answer.trials) if not trial.error
     }

@@ -23,14 +23,8 @@ from fairbench.comparison.runs import RunPredictions, Settings, every_pair, load
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.core.text import digest, file_name, natural, percent, told_apart
+from fairbench.evaluation import table as long_table
 from fairbench.evaluation.summary import debiased_gaps, summarise
-from fairbench.evaluation.table import (
-    DEBIASED,
-    setting_text,
-    status_text,
-    values_of,
-    without_classes,
-)
 from fairbench.inference import selection
 from fairbench.inference.comparing import frontier, objective, point_table, points
 from fairbench.inference.selection import ALIKE, OPEN, WORSE
@@ -38,7 +32,6 @@ from fairbench.metrics.registry import FN, FP, Metric, declared, find, label
 from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, tradeoff_chart
 from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document import model as doc
-from fairbench.reporting.document.model import Column
 from fairbench.reporting.group_tables import sentence_of
 from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import Catalogue, add_differing_options
@@ -155,9 +148,9 @@ def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[RunBlock]]:
 def _read(batch: Sequence[RunBlock]) -> list[RunBlock]:
     """Read the metrics of some blocks: numbers as floats, which are quick to select."""
     every_row = read_metrics([run for block in batch for run in block.runs.values()])
-    metrics = values_of(every_row)
+    metrics = long_table.values_of(every_row)
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
-    debiased = every_row[(every_row["statistic"] == DEBIASED).to_numpy(bool)]
+    debiased = every_row[(every_row["statistic"] == long_table.DEBIASED).to_numpy(bool)]
 
     def of(rows: pd.DataFrame, block: RunBlock) -> pd.DataFrame:
         return rows[rows["run"].isin(list(block.runs))].reset_index(drop=True)
@@ -204,7 +197,7 @@ _CLASS_GAPS = ("statistical_parity", "equal_opportunity")
 _SPLIT_METRICS = ("base_rate", "mean_prediction", "error_rate", "rmse", "fit_seconds")
 _KEYS = ["metric", "attribute", "group", "setting"]
 _CHANCE_KEYS = ("run", "variant", "metric", "attribute", "group", "outcome", "statistic")
-_SHOWN = ["run", "mean", DEBIASED, "sd", "lower", "upper", "n", "repeats"]
+_SHOWN = ["run", "mean", long_table.DEBIASED, "sd", "lower", "upper", "n", "repeats"]
 _DRAWS = 10000  # of the posterior of expected values
 
 
@@ -271,16 +264,16 @@ def _tables(batch: Sequence[RunBlock], protect: str) -> Iterator[list[RankedRuns
         ["", protect]
     )
     metrics = metrics[chosen].reset_index(drop=True)
-    metrics = metrics.assign(setting=setting_text(metrics))
+    metrics = metrics.assign(setting=long_table.setting_text(metrics))
     summary = summarise(metrics, per=["run"])
     summaries = pd.concat([headline(summary, protect), _class_gaps(summary, protect)])
     summaries = summaries.assign(
-        setting=setting_text(summaries),
-        status=list(map(status_text, summaries["status"], summaries["reason"])),
+        setting=long_table.setting_text(summaries),
+        status=list(map(long_table.status_text, summaries["status"], summaries["reason"])),
     )
     debiased = pd.concat([block.debiased for block in batch])
     means = debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
-    summaries[DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
+    summaries[long_table.DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
     values, is_present = _values_by_split(metrics, summaries)
     rows = summaries[[*_SHOWN, "status"]].to_dict("records")
     keys = list(zip(*(summaries[name].astype(str).tolist() for name in _KEYS), strict=True))
@@ -588,12 +581,12 @@ def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Table
     order = selection.in_order(ranks, pairs.outperforms).tolist()
     verdicts = pairs.verdicts(CERTAIN)
     columns = [
-        Column("rank", right=True),
-        Column("", "count", heads=True),
-        Column("run"),
-        Column("accuracy", "number"),
-        Column(label(compared.gap), "number"),
-        *(Column(str(place), "percent") for place in range(1, len(order) + 1)),
+        doc.Column("rank", right=True),
+        doc.Column("", "count", heads=True),
+        doc.Column("run"),
+        doc.Column("accuracy", "number"),
+        doc.Column(label(compared.gap), "number"),
+        *(doc.Column(str(place), "percent") for place in range(1, len(order) + 1)),
     ]
     rows = [
         [
@@ -764,7 +757,7 @@ def _with_labels(block: RunBlock) -> pd.DataFrame:
     """Return the metrics of a block, with its name and the names of its runs as categories."""
     names = list(dict.fromkeys(block.names.values()))
     method = pd.Categorical(block.metrics["run"].map(block.names), names)
-    return without_classes(block.metrics.assign(dataset=block.dataset, method=method))
+    return long_table.without_classes(block.metrics.assign(dataset=block.dataset, method=method))
 
 
 def _plain(block: RunBlock) -> list[str]:

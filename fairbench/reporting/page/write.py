@@ -32,7 +32,6 @@ from fairbench.inference.selection import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.forms import latex_table, markdown_table
-from fairbench.reporting.document.model import Column
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench.reporting.page import tables as measuring
@@ -143,7 +142,7 @@ def _at_a_glance(page: PageBlock) -> Iterator[doc.Block]:
     tables = [ranked[name] for name in _GLANCE if name in ranked and ranked[name].is_ranked]
     if not tables:
         return
-    columns = [Column(metric_label(table.metric), "spread") for table in tables]
+    columns = [doc.Column(metric_label(table.metric), "spread") for table in tables]
     caption = sentence_of("runs", "glance", certain=CERTAIN)
     table = _side_by_side(tables, columns, _standing_cell, caption)
     yield doc.Section("At a glance", [table, source_details(page.origin())])
@@ -239,7 +238,7 @@ def _groups(page: PageBlock) -> Iterator[doc.Details]:
     group_tables = [table for table in page.tables if table.group]
     for metric in dict.fromkeys(table.metric for table in group_tables):
         tables = [table for table in group_tables if table.metric == metric]
-        columns = [Column(table.group, "spread", decimals=4) for table in tables]
+        columns = [doc.Column(table.group, "spread", decimals=4) for table in tables]
         caption = "mean (sd over repeats), and the 95 % interval of the mean"
         table = _side_by_side(tables, columns, _group_cell, caption)
         yield doc.Details(
@@ -259,7 +258,7 @@ def _group_cell(row: Mapping[str, Any]) -> doc.TableCell:
 
 def _side_by_side(
     tables: Sequence[RankedRuns],
-    columns: Sequence[Column],
+    columns: Sequence[doc.Column],
     cell: Callable[[Mapping[str, Any]], doc.TableCell],
     caption: str,
 ) -> doc.Table:
@@ -270,7 +269,7 @@ def _side_by_side(
         [label, *(cell(rows[label]) if label in rows else None for rows in row_of)]
         for label in labels
     ]
-    return doc.Table([Column("method"), *columns], cells, caption=caption, sortable=True)
+    return doc.Table([doc.Column("method"), *columns], cells, caption=caption, sortable=True)
 
 
 def _runs(block: RunBlock) -> doc.Section:
@@ -288,7 +287,7 @@ def _runs(block: RunBlock) -> doc.Section:
                 _links({text: f"../runs/{run.id}/{name}" for text, name in files.items()}),
             ]
         )
-    columns = [Column(title) for title in ("run", "method", "commit", "processor", "files")]
+    columns = [doc.Column(title) for title in ("run", "method", "commit", "processor", "files")]
     return doc.Section("Runs", [doc.Table(columns, rows, sortable=True)])
 
 
@@ -366,8 +365,8 @@ def _first_names(names: Sequence[str]) -> str:
 def _runs_table(pages: Sequence[PageBlock]) -> doc.Table:
     """Return the table of what was run, with a row for each block."""
     groups = ("learner", "intervention", "method")
-    columns = [Column("data set"), Column("runs", "count"), Column("repeats", "count")]
-    columns += [Column(f"{group}s") for group in groups]
+    columns = [doc.Column("data set"), doc.Column("runs", "count"), doc.Column("repeats", "count")]
+    columns += [doc.Column(f"{group}s") for group in groups]
     rows = []
     for page in pages:
         title = doc.TableCell(page.block.title, link=f"#{page.block.name}")

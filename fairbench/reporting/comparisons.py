@@ -14,13 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.comparison.choice import Bound, Choice
-from fairbench.core import text as formats
 from fairbench.core.arrays import Floats
-from fairbench.core.text import interval, listed, number
+from fairbench.core.text import interval, listed, number, percent
 from fairbench.evaluation.summary import estimate
-from fairbench.inference.comparing import A_BETTER, B_BETTER, PRACTICALLY_EQUAL, Comparison
+from fairbench.inference import comparing
+from fairbench.inference.comparing import Comparison
 from fairbench.inference.selection import ALIKE, OPEN, WORSE, in_order
-from fairbench.metrics.registry import Metric, find, label
+from fairbench.metrics.registry import Metric, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
 from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 
@@ -57,7 +57,7 @@ def pair_document(
     answer = _answer(probabilities, shown.objectives)
     if tested and float(probabilities.max()) < _SURE:
         missed = [
-            f"less than {formats.number(limit, 3)} in {_in_a_sentence(name)}"
+            f"less than {number(limit, 3)} in {_in_a_sentence(name)}"
             if limit < _largest_difference(name)
             else f"any size in {_in_a_sentence(name)}"
             for name, limit in zip(shown.objectives, shown.reach(level), strict=True)
@@ -87,9 +87,9 @@ def _answer(probabilities: pd.Series, objectives: Sequence[str]) -> str:
 
 def _outcome_label(event: str, objectives: Sequence[str]) -> str:
     """Return an event of :meth:`Comparison.events` in plain words."""
-    if event == PRACTICALLY_EQUAL:
+    if event == comparing.PRACTICALLY_EQUAL:
         return "no difference that matters in practice"
-    if event in (A_BETTER, B_BETTER):
+    if event in (comparing.A_BETTER, comparing.B_BETTER):
         several = " in at least one metric and worse in none" if len(objectives) > 1 else ""
         return f"{event[0]} is better{several}"
     wins: dict[str, list[str]] = {}
@@ -100,23 +100,15 @@ def _outcome_label(event: str, objectives: Sequence[str]) -> str:
     return f"{first} is better in {listed(its_metrics)}, {second} in {listed(other_metrics)}"
 
 
-def _metric(objective: str) -> Metric:
-    """Return the metric that an objective is made of."""
-    metric = find(objective)
-    if metric is None:
-        raise ValueError(f"the objective {objective} is no metric")
-    return metric
-
-
-def _in_a_sentence(objective: str) -> str:
+def _in_a_sentence(name: str) -> str:
     """Return the label of an objective's metric with the article that a sentence needs."""
-    between_groups = _metric(objective).interval in ("widest", "difference")
-    return f"the {label(objective)}" if between_groups else label(objective)
+    between_groups = comparing.objective(name).metric.interval in ("widest", "difference")
+    return f"the {label(name)}" if between_groups else label(name)
 
 
-def _largest_difference(objective: str) -> float:
+def _largest_difference(name: str) -> float:
     """Return the largest difference that two runs can have: of shares 1, of signed ones 2."""
-    return 2.0 if _metric(objective).interval == "difference" else 1.0
+    return 2.0 if comparing.objective(name).metric.interval == "difference" else 1.0
 
 
 def _outcomes(
@@ -175,13 +167,14 @@ def _differences(
 
 def _directions(objectives: Sequence[str]) -> str:
     """Say how a lead is computed from both runs' values, and when it is positive."""
+    metrics = [comparing.objective(name).metric for name in objectives]
     ways = [
-        f"{'B - A' if _metric(name).better == 'lower' else 'A - B'} in {_in_a_sentence(name)} "
-        f"({_metric(name).direction or 'larger counts as better, whichever group it favours'})"
-        for name in objectives
+        f"{'B - A' if metric.better == 'lower' else 'A - B'} in {_in_a_sentence(metric.name)} "
+        f"({metric.direction or 'larger counts as better, whichever group it favours'})"
+        for metric in metrics
     ]
     text = f"{listed(ways)}; positive if A is better."
-    is_ratio = any(isinstance(_metric(name).better, float) for name in objectives)
+    is_ratio = any(isinstance(metric.better, float) for metric in metrics)
     return f"{text} Of a ratio above 1, its inverse is taken." if is_ratio else text
 
 
@@ -235,8 +228,7 @@ def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
     first, second = order[:2]
     pair = (outperforms[first, second], outperforms[second, first])
     first_text, second_text = (
-        formats.percent(value).replace("<", "less than ").replace(">", "more than ")
-        for value in pair
+        percent(value).replace("<", "less than ").replace(">", "more than ") for value in pair
     )
     caption = sentence_of("ranking", "matrix", first=first_text, second=second_text)
     return Table(columns, rows, title=MATRIX, caption=caption, repeated=1)

@@ -342,16 +342,13 @@ class ExecutiveSummary:
         Parts without any sentence are left out; but where questions are open, that nothing was
         found is said.
         """
-        findings_title, sure_title, unseen_title, todo_title = self.titles
-        settled = self.found or ([NOTHING_SETTLED] if self.still_open else [])
-        parts: dict[str, tuple[str, Sequence[str]]] = {
-            "found": (findings_title, settled),
-            "still_open": (WHAT_IS_OPEN, self.still_open),
-            "sure": (sure_title, self.sure),
-            "unseen": (unseen_title, self.unseen),
-            "todo": (todo_title, self.todo),
-        }
-        return {name: part for name, part in parts.items() if part[1]}
+        names = ("found", "still_open", "sure", "unseen", "todo")
+        titles = [*self.titles[:1], WHAT_IS_OPEN, *self.titles[1:]]
+        said = {name: getattr(self, name) for name in names}
+        if self.still_open:
+            said["found"] = self.found or [NOTHING_SETTLED]
+        parts = zip(names, titles, strict=True)
+        return {name: (title, said[name]) for name, title in parts if said[name]}
 
     def shortened(self, most: int = 3) -> ExecutiveSummary:
         """Return the summary with a limited number of findings and open questions.

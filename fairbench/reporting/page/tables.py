@@ -632,19 +632,15 @@ _KEPT = (
     "abstention_equalized_odds",
     "mean_feature_shift",
 )
-_NEEDED = {  # the metric without which there is nothing to draw
-    "consistency": "consistency_sd",
-    "spread": "spread_predicted",
-    "abstention": "abstention_error_rate",
-    "parity": "uncertainty_aware_statistical_parity",
-}
-_TITLES = {
-    "consistency": "How far each individual's uncertainty moves across variants",
-    "spread": "Residuals against predicted uncertainty",
-    "abstention": "Abstaining on the most uncertain",
-    "parity": "Uncertainty-aware parity",
-    "tradeoff": "Error against fairness",
-}
+# The titles of figures, and the metrics without which there is nothing to draw.
+_FIGURES = {
+    "consistency": (
+        "How far each individual's uncertainty moves across variants", "consistency_sd",
+    ),
+    "spread": ("Residuals against predicted uncertainty", "spread_predicted"),
+    "abstention": ("Abstaining on the most uncertain", "abstention_error_rate"),
+    "parity": ("Uncertainty-aware parity", "uncertainty_aware_statistical_parity"),
+}  # fmt: skip
 
 
 def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
@@ -655,16 +651,16 @@ def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
     metrics = _with_labels(block)
     if drawings := tradeoff(block, metrics):
         note = sentence_of("runs", "tradeoff", points=POINTS)
-        title = f"{_TITLES['tradeoff']}, {block.dataset} by {block.protect}"
-        yield _figure(title, note, drawings)
+        yield _figure(f"Error against fairness, {block.dataset} by {block.protect}", note, drawings)
     plain = _plain(block)
     metrics = metrics[metrics["run"].isin(plain[:MOST_DRAWN])]
     undrawn = len(plain) - MOST_DRAWN
     note = f"{undrawn} further methods are in the tables alone" if undrawn > 0 else ""
     defined = set(metrics["metric"][metrics["value"].notna()])
     for name, draw in (("spread", _spread_charts), ("abstention", _abstention_charts)):
-        if _NEEDED[name] in defined:
-            yield _figure(_TITLES[name], note, draw(metrics))
+        title, needed = _FIGURES[name]
+        if needed in defined:
+            yield _figure(title, note, draw(metrics))
     for title, figure in _drawings(metrics, defined):
         yield _figure(title, note, png=_png(figure))
 
@@ -677,7 +673,7 @@ def _figure(title: str, note: str, drawings: Sequence[str] = ("",), png: bytes =
 
 def _drawings(metrics: pd.DataFrame, defined: set[str]) -> Iterator[tuple[str, Drawing]]:
     """Yield the figures that matplotlib draws: consistency boxes, parity, and feature shifts."""
-    names = [name for name in ("consistency", "parity") if _NEEDED[name] in defined]
+    names = [name for name in ("consistency", "parity") if _FIGURES[name][1] in defined]
     shifts = metrics[metrics["metric"] == "feature_shift"]
     if not names and shifts.empty:
         return
@@ -685,9 +681,9 @@ def _drawings(metrics: pd.DataFrame, defined: set[str]) -> Iterator[tuple[str, D
 
     texts = dict.fromkeys(("run", "metric", "attribute", "group", "method"), str)
     for name in names:
-        yield from ((_TITLES[name], figure) for _, figure in DRAWN[name](metrics.astype(texts)))
+        yield from ((_FIGURES[name][0], figure) for _, figure in DRAWN[name](metrics.astype(texts)))
     for part, figure in DRAWN["abstention"](shifts.astype(texts)):
-        yield f"{_TITLES['abstention']}, {part.replace('_', ' ')}", figure
+        yield f"{_FIGURES['abstention'][0]}, {part.replace('_', ' ')}", figure
 
 
 def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -377,24 +377,12 @@ def _runs_table(pages: Sequence[PageBlock]) -> doc.Table:
 
 def _how_to_read() -> doc.Items:
     """Return explanations of the page's numbers."""
-    as_good, worse, undecided = (
-        doc.Mark(STANDINGS[verdict], STANDINGS[verdict].replace(" ", "-"))
-        for verdict in (ALIKE, WORSE, OPEN)
-    )
-    return doc.Items(
-        [
-            sentence_of("runs", "intervals"),
-            sentence_of("runs", "probabilities"),
-            (
-                as_good,
-                f" where P(near) is at least {CERTAIN}; ",
-                worse,
-                f" where it is at most {1 - CERTAIN:.2g}; ",
-                undecided,
-                sentence_of("runs", "between"),
-            ),
-        ]
-    )
+    marks: list[doc.Inline] = []
+    for verdict, where in ((ALIKE, "good"), (WORSE, "bad"), (OPEN, "between")):
+        mark = doc.Mark(STANDINGS[verdict], STANDINGS[verdict].replace(" ", "-"))
+        marks += [mark, sentence_of("runs", where, certain=CERTAIN, not_certain=1 - CERTAIN)]
+    said = [sentence_of("runs", name) for name in ("intervals", "probabilities")]
+    return doc.Items([*said, tuple(marks)])
 
 
 _CSV = [

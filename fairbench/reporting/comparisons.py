@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isnan
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -161,7 +162,7 @@ def _differences(
     }
     explained = sentences_of("pair", said, directions=_directions(comparison.objectives))
     where, without = ("", []) if averaged else (", in the typical repeat", ["missed"])
-    values = {"where": where, "level": level, "caption": "\n".join(explained)}
+    values: dict[str, Any] = {"where": where, "level": level, "caption": "\n".join(explained)}
     return named_table("pair", "differences", rows, without=without, **values)
 
 
@@ -334,7 +335,8 @@ def _chosen_run_table(choice: Choice) -> Table:
     """Return the table of the chosen run."""
     rows = [{**judged, "name": _name(judged["metric"])} for judged in choice.judged]
     table, without = ("apart", ["corrected"]) if choice.apart else ("corrected", [])
-    values = {"level": choice.level, "caption": sentence_of("choice", f"table_{table}")}
+    caption = sentence_of("choice", f"table_{table}")
+    values: dict[str, Any] = {"level": choice.level, "caption": caption}
     return named_table("choice", "chosen", rows, without=without, **values)
 
 

@@ -279,7 +279,7 @@ def tradeoff_document(
     spread : the quantity whose posterior the standard deviations describe.
     """
     thresholds = sentence_of("run", "thresholds", base=base) if base else ""
-    values = {"spread": spread, "thresholds": thresholds}
+    values: dict[str, Any] = {"spread": spread, "thresholds": thresholds}
     tables = [
         named_table(
             "run", "tradeoff", _of_metric(rows, name), metric=name.replace("_", " "), **values

@@ -355,7 +355,7 @@ class ExecutiveSummary:
 
         The others are said at length under the conclusions, to which a last sentence leads.
         """
-        cut = {
+        cut: dict[str, Any] = {
             name: [*sentences[:most], f"More {what} in the full report, under “{where}”."]
             for name, what, where in _ELSEWHERE
             if len(sentences := getattr(self, name)) > most

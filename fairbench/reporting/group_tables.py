@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from math import isnan
@@ -250,4 +251,4 @@ def score_table(scores: Sequence[GroupScores], what: str) -> Table:
         }
         for row in scores
     ]
-    return named_table("any", "scores", rows, what=what)
+    return replace(named_table("any", "scores", rows, what=what), most=MOST_ROWS)

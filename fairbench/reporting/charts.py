@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from math import ceil, floor, isnan, log10
 from pathlib import Path
 from string import ascii_lowercase
@@ -553,14 +554,9 @@ def _letters_of_places(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 def _letters_text(letters: Sequence[str]) -> str:
     """Return sorted letters in a few characters: ``a-d,f``."""
-    runs: list[list[str]] = []
-    for letter in letters:
-        if runs and ord(letter) == ord(runs[-1][-1]) + 1:
-            runs[-1].append(letter)
-        else:
-            runs.append([letter])
-    short = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in runs)
-    return ",".join(short)
+    runs = groupby(enumerate(letters), lambda place: ord(place[1]) - place[0])
+    texts = ("".join(letter for _, letter in run) for _, run in runs)
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(run) for run in texts)
 
 
 def outline_of(row: Mapping[str, Any]) -> Floats:

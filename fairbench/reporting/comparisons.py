@@ -15,15 +15,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairbench.comparison.choice import Bound, Choice
-from fairbench.core import text as formats
 from fairbench.core.arrays import Floats
-from fairbench.core.text import interval, listed, number
+from fairbench.core.text import interval, listed, number, percent
 from fairbench.evaluation.summary import estimate
-from fairbench.inference.comparing import A_BETTER, B_BETTER, PRACTICALLY_EQUAL, Comparison
+from fairbench.inference import comparing
+from fairbench.inference.comparing import Comparison
 from fairbench.inference.selection import ALIKE, OPEN, WORSE, in_order
-from fairbench.metrics.registry import Metric, find, label
+from fairbench.metrics.registry import Metric, label
 from fairbench.reporting.document.model import Block, Column, Document, Paragraph, Section, Table
-from fairbench.reporting.group_tables import sentence_of, sentences_of, table_of
+from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 
 
 def pair_document(
@@ -58,7 +58,7 @@ def pair_document(
     answer = _answer(probabilities, shown.objectives)
     if tested and float(probabilities.max()) < _SURE:
         missed = [
-            f"less than {formats.number(limit, 3)} in {_in_a_sentence(name)}"
+            f"less than {number(limit, 3)} in {_in_a_sentence(name)}"
             if limit < _largest_difference(name)
             else f"any size in {_in_a_sentence(name)}"
             for name, limit in zip(shown.objectives, shown.reach(level), strict=True)
@@ -88,9 +88,9 @@ def _answer(probabilities: pd.Series, objectives: Sequence[str]) -> str:
 
 def _outcome_label(event: str, objectives: Sequence[str]) -> str:
     """Return an event of :meth:`Comparison.events` in plain words."""
-    if event == PRACTICALLY_EQUAL:
+    if event == comparing.PRACTICALLY_EQUAL:
         return "no difference that matters in practice"
-    if event in (A_BETTER, B_BETTER):
+    if event in (comparing.A_BETTER, comparing.B_BETTER):
         several = " in at least one metric and worse in none" if len(objectives) > 1 else ""
         return f"{event[0]} is better{several}"
     wins: dict[str, list[str]] = {}
@@ -101,23 +101,15 @@ def _outcome_label(event: str, objectives: Sequence[str]) -> str:
     return f"{first} is better in {listed(its_metrics)}, {second} in {listed(other_metrics)}"
 
 
-def _metric(objective: str) -> Metric:
-    """Return the metric that an objective is made of."""
-    metric = find(objective)
-    if metric is None:
-        raise ValueError(f"the objective {objective} is no metric")
-    return metric
-
-
-def _in_a_sentence(objective: str) -> str:
+def _in_a_sentence(name: str) -> str:
     """Return the label of an objective's metric with the article that a sentence needs."""
-    between_groups = _metric(objective).interval in ("widest", "difference")
-    return f"the {label(objective)}" if between_groups else label(objective)
+    between_groups = comparing.objective(name).metric.interval in ("widest", "difference")
+    return f"the {label(name)}" if between_groups else label(name)
 
 
-def _largest_difference(objective: str) -> float:
+def _largest_difference(name: str) -> float:
     """Return the largest difference that two runs can have: of shares 1, of signed ones 2."""
-    return 2.0 if _metric(objective).interval == "difference" else 1.0
+    return 2.0 if comparing.objective(name).metric.interval == "difference" else 1.0
 
 
 def _outcomes(
@@ -130,25 +122,19 @@ def _outcomes(
     region : the level of the region whose probabilities are shown, too; 0 for none.
     """
     several = len(inside) > 1
-    events = everywhere.columns
-    columns: dict[Column, Iterable[Any]] = {
-        Column("outcome"): [_outcome_label(event, objectives) for event in events],
-        Column("probability", "number"): everywhere.median(),
-    }
-    if region:
-        columns[Column("inside the region", "number")] = inside[events].median()
-    if region and several:
-        ends = zip(inside[events].min(), inside[events].max(), strict=True)
-        columns[Column("over repeats", "interval")] = list(ends)
+    rows = [
+        {
+            "outcome": _outcome_label(event, objectives),
+            "probability": everywhere[event].median(),
+            "inside": inside[event].median(),
+            "ends": (inside[event].min(), inside[event].max()),
+        }
+        for event in everywhere.columns
+    ]
+    without = [] if region and several else ["ends"] if region else ["inside", "ends"]
     said = {"outcomes": True, "region": region, "medians": several}
     caption = "".join(sentences_of("pair", said, level=region, repeats=len(inside)))
-    return _table_of(columns, "How probable each outcome is", caption)
-
-
-def _table_of(columns: Mapping[Column, Iterable[Any]], title: str, caption: str) -> Table:
-    """Return a table of columns, each with its values."""
-    rows = list(map(list, zip(*columns.values(), strict=True)))
-    return Table(list(columns), rows, title, caption)
+    return named_table("pair", "outcomes", rows, without=without, caption=caption)
 
 
 def _differences(
@@ -156,16 +142,16 @@ def _differences(
 ) -> Table:
     """Return the table of both runs' values and of their differences, with intervals."""
     ends = np.quantile(comparison.delta, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    columns: dict[Column, Iterable[Any]] = {
-        Column("metric"): list(map(label, comparison.objectives)),
-        Column("A", "number"): observed[0],
-        Column("B", "number"): observed[1],
-        Column("A ahead by", "number"): comparison.delta.mean(axis=0),
-        Column(f"{level:.0%} interval", "interval"): list(map(tuple, ends.T)),
-        Column("equal up to", "general"): comparison.rope,
+    columns = {
+        "label": list(map(label, comparison.objectives)),
+        "a": observed[0],
+        "b": observed[1],
+        "ahead": comparison.delta.mean(axis=0),
+        "ends": list(map(tuple, ends.T)),
+        "rope": comparison.rope,
+        **({"missed": comparison.reach(level)} if averaged else {}),
     }
-    if averaged:
-        columns[Column("missed below", "number")] = comparison.reach(level)
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     largest = np.array([_largest_difference(name) for name in comparison.objectives])
     said = {
         "mean_values" if averaged else "values": True,
@@ -175,19 +161,21 @@ def _differences(
         "missed": averaged,
     }
     explained = sentences_of("pair", said, directions=_directions(comparison.objectives))
-    title = "How far A is ahead of B" + ("" if averaged else ", in the typical repeat")
-    return _table_of(columns, title, "\n".join(explained))
+    where, without = ("", []) if averaged else (", in the typical repeat", ["missed"])
+    values: dict[str, Any] = {"where": where, "level": level, "caption": "\n".join(explained)}
+    return named_table("pair", "differences", rows, without=without, **values)
 
 
 def _directions(objectives: Sequence[str]) -> str:
     """Say how a lead is computed from both runs' values, and when it is positive."""
+    metrics = [comparing.objective(name).metric for name in objectives]
     ways = [
-        f"{'B - A' if _metric(name).better == 'lower' else 'A - B'} in {_in_a_sentence(name)} "
-        f"({_metric(name).direction or 'larger counts as better, whichever group it favours'})"
-        for name in objectives
+        f"{'B - A' if metric.better == 'lower' else 'A - B'} in {_in_a_sentence(metric.name)} "
+        f"({metric.direction or 'larger counts as better, whichever group it favours'})"
+        for metric in metrics
     ]
     text = f"{listed(ways)}; positive if A is better."
-    is_ratio = any(isinstance(_metric(name).better, float) for name in objectives)
+    is_ratio = any(isinstance(metric.better, float) for metric in metrics)
     return f"{text} Of a ratio above 1, its inverse is taken." if is_ratio else text
 
 
@@ -241,8 +229,7 @@ def _matrix(outperforms: Floats, order: NDArray[np.intp]) -> Table:
     first, second = order[:2]
     pair = (outperforms[first, second], outperforms[second, first])
     first_text, second_text = (
-        formats.percent(value).replace("<", "less than ").replace(">", "more than ")
-        for value in pair
+        percent(value).replace("<", "less than ").replace(">", "more than ") for value in pair
     )
     caption = sentence_of("ranking", "matrix", first=first_text, second=second_text)
     return Table(columns, rows, title=MATRIX, caption=caption, repeated=1)
@@ -346,15 +333,11 @@ def _near_text(choice: Choice, names: Mapping[str, str]) -> str:
 
 def _chosen_run_table(choice: Choice) -> Table:
     """Return the table of the chosen run."""
-    columns: list[tuple[Any, Column]] = [
-        (lambda judged: _name(judged["metric"]), Column("metric")),
-        ("value", Column("value", "number")),
-        ("naive", Column(f"{choice.level:.0%} interval", "interval")),
-    ]
-    if not choice.apart:
-        columns.append(("corrected", Column("corrected for the choice", "interval")))
-    caption = sentence_of("choice", "table_apart" if choice.apart else "table_corrected")
-    return table_of(choice.judged, columns, title="the chosen run", caption=caption)
+    rows = [{**judged, "name": _name(judged["metric"])} for judged in choice.judged]
+    table, without = ("apart", ["corrected"]) if choice.apart else ("corrected", [])
+    caption = sentence_of("choice", f"table_{table}")
+    values: dict[str, Any] = {"level": choice.level, "caption": caption}
+    return named_table("choice", "chosen", rows, without=without, **values)
 
 
 def _runs_table(choice: Choice, names: Mapping[str, str]) -> Table:

@@ -6,7 +6,7 @@ data set, and last the difference of two runs. Nothing has pyplot's global state
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from io import BytesIO
 from itertools import cycle
@@ -156,14 +156,26 @@ def group_rates_figure(
         marker = MARKERS[g % len(MARKERS)]
         looks = {"fmt": marker, "markersize": 5, "label": short(group)}
         _intervals(axes, rows.reindex(shown_rates), y, g, **looks)
-    names = [short(name.replace("_", " "), 40) for name in shown_rates]
-    axes.set_yticks(range(len(shown_rates)), names)
-    axes.invert_yaxis()
-    axes.set(xlabel=label, title=title)
-    axes.set_xlim(0, 1)
-    axes.grid(axis="x", alpha=0.3)
+    _name_rows(axes, [short(name.replace("_", " "), 40) for name in shown_rates])
+    axes.set(xlabel=label, title=title, xlim=(0, 1))
     axes.legend(title=short(protect), frameon=False, bbox_to_anchor=(1.01, 1), loc="upper left")
     return figure
+
+
+def _name_rows(axes: Axes, names: Sequence[str], *, bins: int = 0) -> None:
+    """Name the rows of a picture, the first on top, on a grid that begins at 0.
+
+    Parameters
+    ----------
+    bins : the most parts of an axis that begins at 0; 0 where its limits are the caller's.
+    """
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", alpha=0.3)
+    if bins:
+        axes.set_xlim(0, None)
+        axes.locator_params(axis="x", nbins=bins)
 
 
 def intervals_figure(rows: pd.DataFrame, epsilon: float, label: str) -> Figure:
@@ -183,10 +195,8 @@ def intervals_figure(rows: pd.DataFrame, epsilon: float, label: str) -> Figure:
         places, rows["lower"], rows["upper"], color=BLUE, linewidth=2, label="95 % interval"
     )
     axes.plot(rows["value"], places, "o", color=BLUE, markersize=5)
-    axes.set_yticks(places, [short(title, 48) for title in rows["title"]])
-    axes.invert_yaxis()
+    _name_rows(axes, [short(title, 48) for title in rows["title"]])
     axes.set_xlabel(label)
-    axes.grid(axis="x", alpha=0.3)
     figure.legend(frameon=False, loc="outside lower right", ncols=2)
     return figure
 
@@ -261,8 +271,7 @@ def feature_shift_figure(metrics: pd.DataFrame, title: str, protect: str) -> Fig
     axes.barh(
         places, shift["mean"], xerr=shift["sd"], color=BLUE, ecolor="black", capsize=3, height=0.6
     )
-    axes.set_yticks(places, [short(name) for name in shift.index])
-    axes.invert_yaxis()
+    _name_rows(axes, [short(name) for name in shift.index], bins=5)
     axes.set(xlabel=f"{SHIFT_LABEL}\nabstaining on {rate:.0%} (mean, sd over repeats)", title=title)
     return figure
 
@@ -347,12 +356,8 @@ def uncertainties_figure(metrics: pd.DataFrame, title: str, protect: str) -> Fig
         middle = rows[_LIMITS].median()
         for g, group in enumerate(groups):
             _intervals(axes, middle.reindex([group]), [g], g, fmt="o")
-        names = [short(group) for group in groups] if part == parts[0] else []
-        axes.set_yticks(range(len(groups)), names)
-        axes.set(xlabel=part, ylim=(len(groups) - 0.5, -0.5))
-        axes.set_xlim(0, None)
-        axes.locator_params(axis="x", nbins=4)
-        axes.grid(axis="x", alpha=0.3)
+        _name_rows(axes, [short(group) if part == parts[0] else "" for group in groups], bins=4)
+        axes.set_xlabel(part)
     figure.supxlabel("variance, with 95 % interval of one repeat (medians over repeats)")
     figure.suptitle(title)
     return figure
@@ -546,11 +551,7 @@ def _boxes(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> No
                 manage_ticks=False, boxprops=line, whiskerprops=line, capprops=line,
                 medianprops=line, flierprops={"marker": "x", "markeredgecolor": colour},
             )  # fmt: skip
-    axes.set_yticks(range(len(styles)), [name.replace("_", " ") for name in styles])
-    axes.set_ylim(len(styles) - 0.5, -0.5)
-    axes.set_xlim(0, None)
-    axes.locator_params(axis="x", nbins=5)
-    axes.grid(axis="x", alpha=0.3)
+    _name_rows(axes, [name.replace("_", " ") for name in styles], bins=5)
 
 
 def _diagram(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Style]) -> None:
@@ -603,11 +604,7 @@ def _dots(axes: Axes, rows: pd.DataFrame, styles: Mapping[str, Style]) -> None:
         if method in means:
             looks = {**style, "linestyle": ""}
             axes.plot(means[method], range(len(means)), **looks, label=mathtext(method))
-    axes.set_yticks(range(len(means)), [short(str(name), 22) for name in means.index])
-    axes.invert_yaxis()
-    axes.set_xlim(0, None)
-    axes.locator_params(axis="x", nbins=5)
-    axes.grid(axis="y", alpha=0.3)
+    _name_rows(axes, [short(str(name), 22) for name in means.index], bins=5)
 
 
 UA_SP = "uncertainty_aware_statistical_parity"
@@ -652,10 +649,8 @@ def _panel(axes: Axes, metrics: pd.DataFrame, styles: Mapping[str, Style]) -> No
             markerfacecolor="none" if colour == GREY else colour, markersize=5, label=label,
         )  # fmt: skip
     _print_scores(axes, metrics, methods)
-    axes.set_yticks(range(len(methods)), [name.replace("_", " ") for name in methods])
-    axes.set_ylim(len(methods) - 0.5, -0.5)
+    _name_rows(axes, [name.replace("_", " ") for name in methods])
     axes.set_xlim(-0.02 * axes.get_xlim()[1], None)
-    axes.grid(axis="x", alpha=0.3)
 
 
 def _print_scores(axes: Axes, metrics: pd.DataFrame, methods: list[str]) -> None:
@@ -685,8 +680,12 @@ DRAWN: Mapping[str, Callable[[pd.DataFrame], Iterator[Named]]] = {
 
 _PALE_BLUE = "#56B4E9"
 _SHARES = (0.8, 0.5)  # of the region's mass, inside the inner contours
-# The corner of an event that wins both objectives, one, the other, or none: A wins upwards.
-_CORNERS = (((0, 0), 0.97, 0.97), ((2, 2), 0.03, 0.03), ((2, 0), 0.03, 0.97), ((0, 2), 0.97, 0.03))
+# The place of an event that wins both objectives, none, one, or the other, A wins upwards; and of
+# the one that nothing matters, to which a line leads from the middle.
+_PLACES = {
+    (0, 0): (0.97, 0.97), (2, 2): (0.03, 0.03), (2, 0): (0.03, 0.97), (0, 2): (0.97, 0.03),
+    (1, 1): (0.5, 0.97),
+}  # fmt: skip
 
 
 def comparison_figure(
@@ -734,11 +733,9 @@ def _rope(axes: Axes, rope: Floats) -> None:
     """Draw the region of practical equivalence, and dotted lines at its limits."""
     x, y = rope
     style: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.2, "zorder": 1}
-    for end in (-1, 1):
-        if np.isfinite(x):
-            axes.axvline(end * x, **style)
-        if np.isfinite(y):
-            axes.axhline(end * y, **style)
+    for draw, reach in ((axes.axvline, x), (axes.axhline, y)):
+        for end in (-reach, reach) if np.isfinite(reach) else ():
+            draw(end, **style)
     if np.isfinite(rope).all():
         axes.add_patch(Rectangle((-x, -y), 2 * x, 2 * y, color=GREEN, alpha=0.35, zorder=3))
 
@@ -759,32 +756,18 @@ def _inner_thresholds(density: Density) -> list[float]:
 
 
 def _events(axes: Axes, comparison: Comparison, region: Region) -> None:
-    """Write the probability of each event into its corner of the plot."""
+    """Write the probability of each event into its place of the plot."""
     probability = comparison.events(region.inside)
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
-    for outcome, x, y in _CORNERS:
+    line = {"arrowstyle": "-", "color": "#00664B", "shrinkB": 0}
+    for outcome, (x, y) in _PLACES.items():
         name = event_name(outcome, comparison.objectives)
-        text = f"{_event_sentence(name)}\n{probability[name]:.2f}"
-        label = axes.text(x, y, text, transform=axes.transAxes, fontsize=13, bbox=box, zorder=5)
-        label.set_horizontalalignment("right" if x > 0.5 else "left")
-        label.set_verticalalignment("top" if y > 0.5 else "bottom")
-    name = event_name((1, 1), comparison.objectives)
-    axes.annotate(
-        f"{_event_sentence(name)}  {probability[name]:.2f}",
-        (0, 0),
-        (0.5, 0.97),
-        textcoords="axes fraction",
-        ha="center",
-        va="top",
-        fontsize=13,
-        color="#00664B",
-        bbox=box,
-        zorder=6,
-        arrowprops={"arrowstyle": "-", "color": "#00664B", "shrinkB": 0},
-    )
-
-
-def _event_sentence(event: str) -> str:
-    for ascii_, symbol in ((">>", "≫"), ("~", "≈")):
-        event = event.replace(ascii_, symbol)
-    return event.replace("_", " ").replace(", ", ",\n")
+        between, looks = "\n", dict[str, Any](zorder=5)
+        if outcome == (1, 1):
+            between, looks = "  ", {"zorder": 6, "color": line["color"], "arrowprops": line}
+        event = name.replace(">>", "≫").replace("~", "≈").replace("_", " ").replace(", ", ",\n")
+        axes.annotate(
+            f"{event}{between}{probability[name]:.2f}", (0, 0), (x, y), textcoords="axes fraction",
+            ha={0.03: "left", 0.5: "center", 0.97: "right"}[x],
+            va="top" if y > 0.5 else "bottom", fontsize=13, bbox=box, **looks,
+        )  # fmt: skip

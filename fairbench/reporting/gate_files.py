@@ -18,8 +18,8 @@ from fairbench.core.text import digest, visible
 from fairbench.evaluation.findings import OPEN
 from fairbench.evaluation.gate import FAILS, PASS, PASSES, Gate, Statement
 from fairbench.reporting.document.forms import finite
-from fairbench.reporting.document.model import Column, Document, Section, Table, TableCell
-from fairbench.reporting.group_tables import sentence_of, table_of
+from fairbench.reporting.document.model import Document, Section, Table, TableCell
+from fairbench.reporting.group_tables import named_table
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -125,19 +125,15 @@ _MARKS = {FAILS: "large", PASSES: "small", OPEN: "open"}  # the styles of verdic
 
 def gate_table(gate: Gate) -> Table:
     """Return a gate's statements as a table."""
-    return table_of(
-        gate.rows,
-        [
-            ("condition", Column("fails if", heads=True)),
-            ("value", Column("value", "number")),
-            (("lower", "upper"), Column("interval", "interval")),
-            ("n", Column("rows", "count", left_out=1)),
-            (lambda row: " and ".join(row["groups"]), Column("of", left_out=2)),
-            (lambda row: TableCell(row["verdict"], mark=_MARKS[row["verdict"]]), Column("verdict")),
-            ("needs", Column("why open", left_out=3)),
-        ],
-        caption=sentence_of("gate", "conditions"),
-    )
+    rows = [
+        {
+            **row,
+            "who": " and ".join(row["groups"]),
+            "verdict": TableCell(row["verdict"], mark=_MARKS[row["verdict"]]),
+        }
+        for row in gate.rows
+    ]
+    return named_table("gate", "statements", rows)
 
 
 def with_gate(document: Document, gate: Gate) -> Document:

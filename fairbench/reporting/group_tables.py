@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from math import isnan
@@ -14,25 +15,19 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.arrays import Floats
-from fairbench.core.text import count, interval, listed, number, percent, probability, signed
+from fairbench.core.text import interval, listed, signed
 from fairbench.evaluation.by_group import GroupScores
 from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
 from fairbench.reporting.charts import COLOURS, Panel, Series
-from fairbench.reporting.document.model import Bar, Column, Details, Paragraph, Table
+from fairbench.reporting.document.model import FORMATS, Bar, Column, Details, Paragraph, Table
 
-# How sentences show a value, by the name after its colon.
-_SHOWN: Mapping[str, Callable[[Any], str]] = {
-    "number": number,
-    "signed": signed,
-    "count": count,
-    "listed": listed,
-    "percent": percent,
-    "probability": probability,
-    "interval": lambda ends: interval(*ends),
-    "estimate": lambda estimate: f"{number(estimate[0])} ({interval(*estimate[1:])})",
-    "change": lambda estimate: f"{signed(estimate[0])} ({interval(*estimate[1:])})",
-    "Upper": lambda text: f"{text[:1].upper()}{text[1:]}",
+# How sentences show a value, by the name after its colon: as a column of this kind, and more.
+_SHOWN: Mapping[str, Callable[[Any, int], str]] = {
+    **FORMATS,
+    "listed": lambda names, _: listed(names),
+    "change": lambda estimate, _: f"{signed(estimate[0])} ({interval(*estimate[1:])})",
+    "Upper": lambda text, _: f"{text[:1].upper()}{text[1:]}",
 }
 
 
@@ -41,18 +36,21 @@ class _Formatter(Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         shown = _SHOWN.get(format_spec)
-        return shown(value) if shown else str(super().format_field(value, format_spec))
+        return shown(value, _DECIMALS) if shown else str(super().format_field(value, format_spec))
+
+
+_DECIMALS = 3  # of numbers in sentences
 
 
 @cache
-def _sentences() -> dict[str, dict[str, str]]:
-    text = files("fairbench.reporting").joinpath("sentences.toml").read_text(encoding="utf-8")
+def _declared(file: str) -> dict[str, dict[str, Any]]:
+    text = files("fairbench.reporting").joinpath(file).read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
 def template_of(page: str, name: str) -> str:
     """Return a sentence or a caption of a page, of ``sentences.toml``, with its braces."""
-    return _sentences()[page][name]
+    return str(_declared("sentences.toml")[page][name])
 
 
 def sentence_of(page: str, name: str, /, **values: object) -> str:
@@ -161,29 +159,62 @@ def table_of(
     return Table([column for _, column in columns], cells, **about)
 
 
+def named_table(
+    page: str,
+    name: str,
+    rows: Iterable[Mapping[str, Any]],
+    /,
+    *,
+    without: Collection[str] = (),
+    rules: frozenset[int] = frozenset(),
+    **values: object,
+) -> Table:
+    """Return a table of rows as ``tables.toml`` declares it.
+
+    Parameters
+    ----------
+    without : the fields whose columns are left out.
+    rules : see :class:`Table`.
+    values : what the title, the caption and the headings name.
+    """
+    about = _filled(_declared("tables.toml")[page][name], values)
+    columns = [
+        (tuple(of) if isinstance(of, list) else of, Column(**said))
+        for said in about.pop("columns")
+        if (of := said.pop("of")) not in without
+    ]
+    return table_of(rows, columns, rules=rules, **about)
+
+
+def _filled(declared: Mapping[str, Any], values: Mapping[str, object]) -> dict[str, Any]:
+    """Return a declaration with the values that its texts name."""
+    filled: dict[str, Any] = {
+        name: _Formatter().vformat(said, (), values) if name in ("title", "caption") else said
+        for name, said in declared.items()
+    }
+    if "columns" in filled:
+        filled["columns"] = [_filled(column, values) for column in filled["columns"]]
+    return filled
+
+
+def status_of(row: Mapping[str, Any]) -> str:
+    """Return the status of a row of a long table, with its reason; empty if it is ok."""
+    return "" if row["status"] == "ok" else status_text(str(row["status"]), str(row["reason"]))
+
+
 def all_metrics(metrics_of_run: pd.DataFrame, note: str = "") -> Details:
     """Return every metric in a table that is folded away."""
     metrics = metrics_of_run.assign(setting=setting_text(metrics_of_run))
     everyone = metrics["attribute"] == ""
-
-    def status(row: Mapping[str, Any]) -> str:
-        return "" if row["status"] == "ok" else status_text(row["status"], row["reason"])
-
-    table = table_of(
-        [*records(metrics[everyone]), *records(metrics[~everyone])],
-        [
-            (lambda row: row["metric"].replace("_", " "), Column("metric")),
-            (lambda row: row["statistic"].replace("_", " "), Column("statistic")),
-            ("attribute", Column("of")),
-            ("group", Column("group")),
-            ("setting", Column("setting")),
-            ("value", Column("value", "number")),
-            (("lower", "upper"), Column("95 % interval", "interval")),
-            ("n", Column("n", "count")),
-            (status, Column("status")),
-        ],
-        by="",
-    )
+    shown = [
+        {
+            **row,
+            **{name: row[name].replace("_", " ") for name in ("metric", "statistic")},
+            "status": status_of(row),
+        }
+        for row in [*records(metrics[everyone]), *records(metrics[~everyone])]
+    ]
+    table = named_table("any", "metrics", shown)
     notes = [Paragraph(note, "note")] if note else []
     return Details(f"All metrics ({len(metrics_of_run)})", [*notes, table])
 
@@ -216,24 +247,14 @@ def score_table(scores: Sequence[GroupScores], what: str) -> Table:
     ----------
     what : the word for a score.
     """
-    deciles = [
-        (lambda row, place=place: row.quantiles[place], Column(f"{title} %", "number", left_out=1))
-        for place, title in enumerate((10, 50, 90))
+    rows = [
+        {
+            **{name: getattr(row, name) for name in ("attribute", "group", "rows")},
+            "mean": row.mean[0],
+            "limits": row.mean[1:],
+            "difference": row.difference[1:],
+            **dict(zip(("low", "median", "high"), row.quantiles, strict=True)),
+        }
+        for row in scores
     ]
-    return table_of(
-        scores,
-        [
-            ("attribute", Column("of", left_out=2)),
-            ("group", Column("group")),
-            ("rows", Column("rows", "count", left_out=3)),
-            (lambda row: row.mean[0], Column("mean", "number")),
-            (lambda row: row.mean[1:], Column("95 % interval", "interval")),
-            (lambda row: row.difference[1:], Column("less reference's", "interval")),
-            *deciles,
-        ],
-        caption=(
-            "less reference's: 95 % interval of the mean less that of the first group; 10, 50, "
-            f"90 %: so many of the group's {what}s are at most this"
-        ),
-        most=MOST_ROWS,
-    )
+    return replace(named_table("any", "scores", rows, what=what), most=MOST_ROWS)

@@ -24,7 +24,14 @@ from fairbench.evaluation.table import DEBIASED, POOLED, values_of
 from fairbench.metrics import registry
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.model import Column
-from fairbench.reporting.group_tables import Shown, rows_of, sentence_of, starts, table_of
+from fairbench.reporting.group_tables import (
+    named_table,
+    rows_of,
+    sentence_of,
+    starts,
+    status_of,
+    table_of,
+)
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.record import GROUPS
 from fairbench.results.runs import Run
@@ -41,35 +48,15 @@ def set_tables(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
         return
     level = float(levels.iloc[(levels - _LEVEL).abs().argmin()])
     rows = rows[(rows["level"] == level) & ((rows["group"] != "") | (rows["attribute"] == ""))]
-    yield table_of(
-        [row for row in rows_of(rows, ["group"]) if "set_size" in row],
-        [
-            (lambda row: row["group"] or "everyone", Column("group")),
-            *_with_interval("coverage", "coverage", left_out=1),
-            *_with_interval("set_size", "mean size", decimals=2, ends=2, left_out=2),
-            ("empty_sets.mean", Column("empty sets", "number")),
-            ("set_size.n", Column("rows", "count", left_out=3)),
-        ],
-        title=f"sets that promise {level:.0%}",
-        caption=sentence_of("run", "sets"),
-    )
+    of_groups = [row for row in rows_of(rows, ["group"]) if "set_size" in row]
+    shown = [{**row, "who": row["group"] or "everyone"} for row in of_groups]
+    yield named_table("run", "sets", shown, level=level)
 
 
 def _of_people(summary: pd.DataFrame, protect: str) -> pd.DataFrame:
     """Return the values of a run's own variant, of everyone and by `protect`."""
     rows = values_of(summary)
     return rows[(rows["variant"] == "") & rows["attribute"].isin(["", protect])]
-
-
-def _with_interval(
-    name: str, title: str, *, left_out: int, decimals: int = 3, ends: int = 3
-) -> list[tuple[Shown[Any], Column]]:
-    """Return the columns of a metric of `rows_of`, its mean and its interval."""
-    interval = Column("95 % interval", "interval", decimals=ends, left_out=left_out)
-    return [
-        (f"{name}.mean", Column(title, "number", decimals=decimals)),
-        ((f"{name}.lower", f"{name}.upper"), interval),
-    ]
 
 
 FITS = ("constraint_active", *long_table.COSTS)
@@ -153,21 +140,17 @@ def run_document(
     parts = [f"{row.attribute}, {row.group != ''}" for row in headlines.itertuples()]
     rows = list(_rows(headlines, chance.tolist()))
     status = sentence_of("run", "status") if any(row["status"] for row in rows) else ""
-    caption = sentence_of("run", "metrics", about=about(headlines), status=status)
-    columns: list[tuple[Any, Column]] = [
-        ("label", Column("metric")),
-        ("of", Column("of")),
-        ("mean", Column("mean", "number", decimals=4)),
-        ("sd", Column("sd", "number", decimals=4, left_out=2)),
-        (("lower", "upper"), Column("95 % interval", "interval", left_out=1)),
-        ("n", Column("rows", "count", left_out=3)),
-        ("status", Column("status")),
-    ]
-    if np.isfinite(chance).any():
-        columns.insert(3, (DEBIASED, Column(DEBIASED, "number", decimals=4)))
-        caption = f"{DEBIASED_MEANS}; {caption}"
+    above_chance = np.isfinite(chance).any()
+    table = named_table(
+        *("run", "headline", rows),
+        without=[] if above_chance else [DEBIASED],
+        rules=starts(parts) - {0},
+        chance=f"{DEBIASED_MEANS}; " if above_chance else "",
+        about=about(headlines),
+        status=status,
+    )
     blocks: list[doc.Block] = [doc.Paragraph(meaning)] if meaning else []
-    blocks.append(table_of(rows, columns, by="", caption=caption, rules=starts(parts) - {0}))
+    blocks.append(table)
     for tables in (_classes, set_tables, _pooled_groups_table):
         blocks += tables(summary, protect)
     if unlike is not None and len(unlike):
@@ -181,20 +164,7 @@ def _classes(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
     class_rows = class_rows[(class_rows["group"] == "") & class_rows["outcome"].notna()]
     rows = [row for row in rows_of(class_rows, ["outcome"]) if "base_rate" in row]
     if rows:
-        yield table_of(
-            rows,
-            [
-                (lambda row: str(row["outcome"]), Column("class")),
-                ("base_rate.mean", Column("share", "number")),
-                ("selection_rate.mean", Column("predicted", "number")),
-                ("true_positive_rate.mean", Column("found", "number")),
-                ("false_positive_rate.mean", Column("false alarms", "number", left_out=1)),
-                *_with_interval("statistical_parity", "gap in predicted", ends=2, left_out=2),
-                *_with_interval("equal_opportunity", "gap in found", ends=2, left_out=3),
-            ],
-            title="each class against the rest",
-            caption=sentence_of("run", "class_rates", protect=protect),
-        )
+        yield named_table("run", "classes", rows, protect=protect)
 
 
 def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Table]:
@@ -205,35 +175,13 @@ def _pooled_groups_table(summary: pd.DataFrame, protect: str) -> Iterator[doc.Ta
         chosen & summary["statistic"].isin([long_table.VALUE, POOLED, long_table.WORST])
     ]
     rows = [
-        {**row, "label": registry.label(row["metric"]), "remark": _status_of(row[POOLED])}
+        {**row, "label": registry.label(row["metric"]), "remark": status_of(row[POOLED])}
         for row in rows_of(group_rows, ["metric", "group"], named="statistic")
         if POOLED in row
     ]
     if rows:
-        yield table_of(
-            rows,
-            [
-                ("label", Column("rate")),
-                ("group", Column("group")),
-                (f"{long_table.VALUE}.mean", Column("raw", "number", decimals=4)),
-                (f"{POOLED}.mean", Column("pooled", "number", decimals=4)),
-                ((f"{POOLED}.lower", f"{POOLED}.upper"), Column("pooled interval", "interval")),
-                (f"{long_table.WORST}.mean", Column("P(worst)", "number", decimals=2)),
-                (f"{POOLED}.n", Column("rows", "count", left_out=1)),
-                ("remark", Column("remark")),
-            ],
-            title=f"groups of {protect}, estimated together",
-            caption=sentence_of("run", "pooled"),
-            rules=starts([row["label"] for row in rows]) - {0},
-        )
-
-
-def _status_of(row: Mapping[str, Any]) -> str:
-    return (
-        ""
-        if row["status"] == "ok"
-        else long_table.status_text(str(row["status"]), str(row["reason"]))
-    )
+        rules = starts([row["label"] for row in rows]) - {0}
+        yield named_table("run", "pooled", rows, rules=rules, protect=protect)
 
 
 _MOST_UNLIKE = 8  # groups that are shown
@@ -241,23 +189,17 @@ _MOST_UNLIKE = 8  # groups that are shown
 
 def _unlike(unlike: pd.DataFrame) -> doc.Table:
     """Return the table of groups that differ from everyone else."""
-    caption = sentence_of("run", "unlike")
-    if len(unlike) > _MOST_UNLIKE:
-        caption += f"; the {_MOST_UNLIKE} surest are shown"
-    tests = unlike.attrs["tests"]
-    return table_of(
-        unlike.head(_MOST_UNLIKE).itertuples(),
-        [
-            (lambda row: _rate_label(str(row.metric)), Column("rate")),
-            (lambda row: f"{row.attribute}: {row.group}", Column("group")),
-            ("value", Column("of the group", "number", decimals=4)),
-            ("rest", Column("of all others", "number", decimals=4)),
-            ("n", Column("rows", "count", left_out=1)),
-        ],
-        by="",
-        title=f"groups that differ from everyone else: {len(unlike)} of {tests} tested",
-        caption=caption,
-    )
+    rows = [
+        {
+            **row,
+            "rate": _rate_label(str(row["metric"])),
+            "who": f"{row['attribute']}: {row['group']}",
+        }
+        for row in unlike.head(_MOST_UNLIKE).to_dict("records")
+    ]
+    shown = f"; the {_MOST_UNLIKE} surest are shown" if len(unlike) > _MOST_UNLIKE else ""
+    values = {"found": len(unlike), "tests": unlike.attrs["tests"], "shown": shown}
+    return named_table("run", "unlike", rows, **values)
 
 
 def _rate_label(metric: str) -> str:
@@ -283,7 +225,7 @@ def _rows(headlines: pd.DataFrame, chance: Sequence[float]) -> Iterator[dict[str
     for row, less in zip(headlines.to_dict("records"), chance, strict=True):
         name = str(row["metric"])
         detail = row["group"] or _compared(name, groups)
-        status = _status_of(row)
+        status = status_of(row)
         if not status and np.isnan(row["lower"]):
             status = long_table.without_interval(name)
         elif not status:
@@ -336,34 +278,32 @@ def tradeoff_document(
     base : the name of the model whose thresholds the last column is about; empty for none.
     spread : the quantity whose posterior the standard deviations describe.
     """
-    caption = sentence_of("run", "tradeoff", spread=spread)
-    if base:
-        caption += sentence_of("run", "thresholds", base=base)
-    tables = [_table(rows[rows["metric"] == metric], metric, caption) for metric in metrics]
+    thresholds = sentence_of("run", "thresholds", base=base) if base else ""
+    values: dict[str, Any] = {"spread": spread, "thresholds": thresholds}
+    tables = [
+        named_table(
+            "run", "tradeoff", _of_metric(rows, name), metric=name.replace("_", " "), **values
+        )
+        for name in metrics
+    ]
     return doc.Document(title, [doc.Section("", tables)])
 
 
-def _table(rows: pd.DataFrame, metric: str, caption: str) -> doc.Table:
-    """Return the table of a trade-off by one metric of gaps, least error first."""
+def _of_metric(rows: pd.DataFrame, metric: str) -> list[dict[str, Any]]:
+    """Return the rows of a trade-off by one metric of gaps, least error first."""
+    rows = rows[rows["metric"] == metric]
     parts = ["intervention", *(["learner"] if rows["learner"].nunique() > 1 else []), "method"]
-    return table_of(
-        rows.sort_values("error", kind="stable").to_dict("records"),
-        [
-            (lambda row: _name(row, parts), Column("run")),
-            (
-                lambda row: (row["error"], row["error_variance"] ** 0.5),
-                Column("error (sd)", "spread"),
-            ),
-            (lambda row: (row["gap"], row["gap_variance"] ** 0.5), Column("gap (sd)", "spread")),
-            ("certainty", Column("dominated", "number", decimals=2)),
-            ("postprocessed_error", Column("thresholds", "number", left_out=1)),
-        ],
-        title=f"error against the {metric.replace('_', ' ')} gap",
-        caption=caption,
-    )
+    return [
+        {
+            **row,
+            "name": _name(row, parts),
+            **{f"{name}_sd": row[f"{name}_variance"] ** 0.5 for name in ("error", "gap")},
+        }
+        for row in rows.sort_values("error", kind="stable").to_dict("records")
+    ]
 
 
-def _name(row: dict[object, object], parts: Sequence[str]) -> str:
+def _name(row: Mapping[Any, Any], parts: Sequence[str]) -> str:
     best = not row["dominated"] and row["gap"] == row["gap"]
     return f"{'*' if best else ' '} {', '.join(str(row[part]) for part in parts)}"
 

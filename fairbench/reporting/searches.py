@@ -22,14 +22,12 @@ from fairbench.experiments.tuning import Search
 from fairbench.inference.comparing import is_dominated
 from fairbench.inference.selection import BETTER, OPEN, verdict_of
 from fairbench.reporting.document import model as doc
-from fairbench.reporting.document.model import Column
-from fairbench.reporting.group_tables import sentence_of, table_of
+from fairbench.reporting.group_tables import named_table, sentence_of
 
 SOURCE = (
     "Hays, Laufer, Barocas and Raghavan, “Statistical Guarantees in the Search for Less "
     "Discriminatory Algorithms” (ICLR 2026, arXiv 2512.23943)"
 )
-_SHOWN = 15  # tried candidates that a terminal shows
 _FEW = 30  # a search that ends with fewer candidates has ended early
 
 
@@ -172,46 +170,29 @@ def _both_models_table(answer: Alternative) -> doc.Table:
         caption += "; the difference is of the same people"
     else:
         title, titles, rows = "the model in use", titles[:1], [row[:2] for row in rows]
-    shown = [Column("on the test rows"), *(Column(of, "estimate") for of in titles)]
+    shown = [doc.Column("on the test rows"), *(doc.Column(of, "estimate") for of in titles)]
     return doc.Table(shown, rows, title, caption)
 
 
 def _flips(answer: Alternative) -> doc.Table:
     """Return the table of decisions that change."""
-    return table_of(
-        answer.comparison.flips,
-        [
-            (lambda flip: flip["group"] or "everyone", Column("group", heads=True)),
-            ("people", Column("people", "count")),
-            ("gained", Column(f"now “{answer.label}”", "count")),
-            ("lost", Column("no longer", "count")),
-            ("share", Column("share that changes", "estimate")),
-        ],
-        rules=frozenset({len(answer.comparison.flips) - 1}),
-        title="decisions that change",
-        caption="of the test rows: whose decision the alternative changes",
-    )
+    rows = [{**flip, "who": flip["group"] or "everyone"} for flip in answer.comparison.flips]
+    rules = frozenset({len(rows) - 1})
+    return named_table("alternative", "flips", rows, rules=rules, label=answer.label)
 
 
 def _bounds_table(search: alternative.Searched) -> doc.Table:
     """Return the table of the bounds."""
-    columns = [
-        Column("more", "count"),
-        Column("chance of a better one", "interval"),
-        Column("gain, validation rows", "interval"),
-        Column("gain, true gap", "interval"),
-    ]
     rows = [
-        [
-            more,
-            (0.0, 1 - (1 - search.chance) ** more),
-            (0.0, search.seen_gain(more)),
-            (0.0, search.gain(more)),
-        ]
+        {
+            "more": more,
+            "chance": (0.0, 1 - (1 - search.chance) ** more),
+            "seen": (0.0, search.seen_gain(more)),
+            "true": (0.0, search.gain(more)),
+        }
         for more in alternative.FURTHER
     ]
-    caption = sentence_of("alternative", "bounds_caption", level=search.level)
-    return doc.Table(columns, rows, "bounds on further search", caption)
+    return named_table("alternative", "bounds", rows, level=search.level)
 
 
 def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
@@ -219,30 +200,24 @@ def _search_blocks(answer: Alternative) -> Iterator[doc.Table]:
     search = answer.search
     if search is None:
         return
-    columns = [
-        Column("learner"),
-        Column("intervention"),
-        Column("drawn", "count"),
-        Column("smallest gap", "number"),
-        Column("group needed"),
-    ]
     rows = []
     for family in search.families:
         drawn = [tried for tried in answer.tried[1:] if tried["family"] == family.name]
         smallest = min((tried["gap"] for tried in drawn if answer.allows(tried)), default=np.nan)
-        chosen = [family.choices[part] for part in ("learner", "intervention")]
-        rows.append([*chosen, len(drawn), smallest, "yes" if family.group_at_prediction else "no"])
-    yield doc.Table(columns, rows, "what is drawn", sentence_of("alternative", "drawn_caption"))
+        needed = "yes" if family.group_at_prediction else "no"
+        about = {"drawn": len(drawn), "smallest": smallest, "needed": needed}
+        rows.append({**family.choices, **about})
+    yield named_table("alternative", "drawn", rows)
     options = {
         (family.choices[name.partition(".")[0]], name.partition(".")[2], text): None
         for family in search.families
         for name, text in family.stated.items()
     }
-    columns = [Column(title) for title in ("component", "option", "is drawn from")]
+    columns = [doc.Column(title) for title in ("component", "option", "is drawn from")]
     caption = sentence_of("alternative", "options_caption")
     yield doc.Table(columns, list(options), "options", caption)
     if search.left_out:
-        columns = [Column("combination"), Column("why it is not drawn")]
+        columns = [doc.Column("combination"), doc.Column("why it is not drawn")]
         yield doc.Table(columns, list(search.left_out.items()), "what is not drawn")
 
 
@@ -281,22 +256,9 @@ def _candidates_table(answer: Alternative) -> doc.Table:
         return bool(row["reason"]), not answer.allows(row), row["gap"]
 
     rows = [{**tried, **log} for tried, log in zip(answer.tried, _log(answer), strict=True)]
-    columns: list[tuple[Any, Column]] = [
-        ("number", Column("number", "count")),
-        ("gap", Column(_name(answer), "number")),
-        ("error", Column("error rate", "number")),
-        ("standing", Column("standing")),
-        ("label", Column("what")),
-    ]
-    if any(row["reason"] for row in rows):
-        columns.append(("reason", Column("why it failed", left_out=1)))
-    return table_of(
-        sorted(rows, key=order),
-        columns,
-        title="what was tried",
-        caption="on the validation rows; log.csv has all of it, in the order of the draws",
-        most=_SHOWN,
-    )
+    without = [] if any(row["reason"] for row in rows) else ["reason"]
+    rows.sort(key=order)
+    return named_table("alternative", "tried", rows, without=without, gap=_name(answer))
 
 
 def _data(answer: Alternative) -> dict[str, Any]:
@@ -386,41 +348,16 @@ def _promise(row: alternative.Row, answer: TuningResult) -> str:
 def _gain_tables(answer: TuningResult) -> Iterator[doc.Table]:
     """Yield what validation promises and what test rows show; and the values themselves."""
     rows = [{**row, "label": row["goal"].label} for row in answer.gains]
-    yield table_of(
-        rows,
-        [
-            ("label", Column("gain over untuned in")),
-            ("gain", Column("on validation rows", "number")),
-            ("expected", Column(f"{answer.level:.0%}, expected", "interval")),
-            ("fresh", Column(f"on {answer.test_rows} fresh rows", "interval")),
-            ("test_gain", Column("on test rows", "number")),
-            ("test_interval", Column("its interval", "interval")),
-        ],
-        title="what tuning gains",
-        caption=sentence_of("tuning", "gains_caption"),
-    )
-    yield table_of(
-        rows,
-        [
-            ("label", Column("value of")),
-            ("default", Column("untuned", "number")),
-            ("value", Column("tuned", "number")),
-            ("naive", Column("by itself", "interval")),
-            ("corrected", Column("corrected", "interval")),
-            ("test_default", Column("untuned, test", "number")),
-            ("test_value", Column("tuned, test", "number")),
-        ],
-        title="the values themselves",
-        caption="the interval by itself would hold for a trial named before looking",
-    )
+    yield named_table("tuning", "gains", rows, level=answer.level, test_rows=answer.test_rows)
+    yield named_table("tuning", "values", rows)
 
 
 def _trials(answer: TuningResult, search: Search) -> doc.Table:
     """Return the table of the trials, the best first."""
     names = [dimension.name for dimension in search.space]
-    columns = [Column("trial")] + [Column(name.rpartition(".")[2]) for name in names]
-    columns += [Column(goal.label, "number") for goal in search.goals]
-    columns += [Column("repeats", "count"), Column("standing")]
+    columns = [doc.Column("trial")] + [doc.Column(name.rpartition(".")[2]) for name in names]
+    columns += [doc.Column(goal.label, "number") for goal in search.goals]
+    columns += [doc.Column("repeats", "count"), doc.Column("standing")]
     estimates = {
         n: trial.estimates(search.goals) for n, trial in enumerate(answer.trials) if not trial.error
     }

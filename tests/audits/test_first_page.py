@@ -19,16 +19,15 @@ from fairbench.audits.report import gap_chart, key_figures, key_gap
 from fairbench.cli.main import main
 from fairbench.core.errors import UserError
 from fairbench.evaluation.findings import GAP, LARGE, OPEN, PAIR, RATIO, SMALL, Finding
-from fairbench.reporting.document import html
+from fairbench.reporting.document import writing
 from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
-from fairbench.reporting.document.html import to_html, to_pdf
 from fairbench.reporting.document.model import as_cell
 from fairbench.reporting.document.terminal import (
     MOST_LINES,
     print_document,
     terminal,
 )
-from fairbench.reporting.document.writing import check_forms
+from fairbench.reporting.document.writing import check_forms, to_html, to_pdf
 from tests.audits.tables import parse, predictions, written
 from tests.harness import quick
 
@@ -219,7 +218,7 @@ def test_what_holds_no_pictures_says_where_they_are(document):
 def test_a_pdf_without_a_browser_is_refused_and_a_summary_is_a_page(
     document, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(html, "BROWSERS", ())
+    monkeypatch.setattr(writing, "BROWSERS", ())
     with pytest.raises(UserError, match=r"chromium.*formats=\[html\]"):
         check_forms(["pdf"])
     path = written(table(), tmp_path)
@@ -232,13 +231,13 @@ def test_a_browser_that_cannot_print_is_an_error_in_one_line(document, tmp_path,
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    monkeypatch.setattr(html, "BROWSERS", (str(broken),))
+    monkeypatch.setattr(writing, "BROWSERS", (str(broken),))
     with pytest.raises(UserError, match="could not print") as refusal:
         to_pdf(document)
     assert "\n" not in str(refusal.value)
 
 
-TOOLS = [html.browser(), shutil.which("pdftotext")]
+TOOLS = [writing.browser(), shutil.which("pdftotext")]
 needs_browser = pytest.mark.skipif(
     None in TOOLS, reason="needs a browser and pdftotext: apt-get install chromium poppler-utils"
 )

@@ -8,7 +8,6 @@ from fairbench.audits.direction import Direction
 from fairbench.audits.kinds import document_of
 from fairbench.audits.sections import _differ_somehow
 from fairbench.evaluation.findings import OPEN
-from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (
     Column,
     Document,
@@ -19,6 +18,7 @@ from fairbench.reporting.document.model import (
     TableCell,
     Verdict,
 )
+from fairbench.reporting.document.writing import to_html
 from tests.audits.tables import parse, predictions
 
 OPTIONS = ["predictions.csv", "target=label", "score=score", "group=[sex,race]"]

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from fairbench.metrics.registry import declared
-from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document, Section
+from fairbench.reporting.document.writing import to_html
 from tests.harness import EXTENSIONS, ROOT
 
 

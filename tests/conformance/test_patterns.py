@@ -37,7 +37,7 @@ WORST = {
         "decline race ", "race decline ", "decline race ethnicity ", "decline to state race or ",
         "prefer not to say not known none given ", "n a na ", "i do not wish to say this ",
     ],
-    "fairbench.reporting.document.html": ["<script>", "<script></script", "html,html"],
+    "fairbench.reporting.document.writing": ["<script>", "<script></script", "html,html"],
 }  # fmt: skip
 LENGTH, SHORT, SECONDS = 100_000, 2_000, 2.0  # letters, letters of a first trial, seconds of CPU
 

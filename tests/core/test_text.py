@@ -33,7 +33,6 @@ from fairbench.core.text import (
 )
 from fairbench.reporting.charts import Estimate, forest
 from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
-from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (
     Column,
     Commands,
@@ -45,6 +44,7 @@ from fairbench.reporting.document.model import (
     Table,
 )
 from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.figures import short
 
 SIGNS = (

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from fairbench.audits.kinds import document_of
-from fairbench.reporting.document.html import to_html
+from fairbench.reporting.document.writing import to_html
 from tests.audits.tables import parse, predictions
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -3,8 +3,8 @@
 import pytest
 
 from fairbench.components.papers.atlas.page import add_claims, with_claims
-from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.terminal import print_document, terminal
+from fairbench.reporting.document.writing import to_html
 from fairbench_rank.leaderboard import BoardTable, board_findings, page_of, short_of
 from tests.extensions.rank.generated_atlas import table
 

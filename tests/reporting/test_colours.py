@@ -10,9 +10,9 @@ from rich.console import Console
 
 from fairbench.audits.kinds import document_of
 from fairbench.reporting.charts import COLOURS, Panel, Series, chart
-from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import Document
 from fairbench.reporting.document.terminal import print_document
+from fairbench.reporting.document.writing import to_html
 from fairbench.reporting.page.tables import MOST_DRAWN, _method_styles
 from tests.audits.tables import parse, predictions
 

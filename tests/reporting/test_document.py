@@ -26,7 +26,6 @@ from fairbench.reporting.document.forms import (
     to_markdown,
     to_word,
 )
-from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.model import (
     Bar,
     Code,
@@ -48,7 +47,7 @@ from fairbench.reporting.document.model import (
     Verdict,
 )
 from fairbench.reporting.document.terminal import print_document
-from fairbench.reporting.document.writing import FORMS, check_page, write_document
+from fairbench.reporting.document.writing import FORMS, check_page, to_html, write_document
 
 HOSTILE = "<script>alert('1')</script> & \"quoted\""
 NAN = float("nan")

@@ -129,7 +129,7 @@ _LONGEST = 40  # rows that fit on a page; longer tables are split
 
 def to_latex(document: doc.Document) -> str:
     """Return a document as one LaTeX file, which names the files of its figures."""
-    title = latex(one_line(document.title))
+    title = _tex(document.title)
     parts = [_PREAMBLE, rf"\title{{{title}}}", r"\date{}", r"\begin{document}", r"\maketitle"]
     first, appendix = (
         [part for level, block in _unfolded(page, 0) for part in _latex_block(block, level)]
@@ -145,37 +145,39 @@ def _latex_block(block: doc.Block, level: int) -> Iterator[str]:
     match block:
         case doc.Section():
             kind = _HEADINGS[min(level, len(_HEADINGS) - 1)]
-            yield rf"\{kind}*{{{latex(one_line(block.title))}}}"
+            yield rf"\{kind}*{{{_tex(block.title)}}}"
         case doc.Table():
             yield from _latex_tables(block)
             if block.explanation:
-                yield rf"{{\small {latex(one_line(block.explanation))}}}"
+                yield rf"{{\small {_tex(block.explanation)}}}"
         case doc.Paragraph(style="warning"):
-            yield rf"\textbf{{{latex(one_line(doc.plain(block.text)))}}}"
+            yield rf"\textbf{{{_tex(block.text)}}}"
         case doc.Paragraph():
-            yield latex(one_line(doc.plain(block.text)))
+            yield _tex(block.text)
         case doc.Items():
-            lines = [rf"\item {latex(one_line(doc.plain(item)))}" for item in block.shown]
+            lines = [rf"\item {_tex(item)}" for item in block.shown]
             if lines:
                 yield "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
         case doc.Definitions():
-            lines = [
-                rf"\item[{{{latex(one_line(t))}}}] {latex(one_line(doc.plain(x)))}"
-                for t, x in block.items
-            ]
+            lines = [rf"\item[{{{_tex(t)}}}] {_tex(x)}" for t, x in block.items]
             yield "\n".join([r"\begin{description}", *lines, r"\end{description}"])
         case doc.Commands():
             for line in block.lines:
-                yield rf"\texttt{{{latex(one_line(line))}}}"
+                yield rf"\texttt{{{_tex(line)}}}"
         case doc.Figure():
             caption = doc.plain(block.caption) or block.title
-            text = f"{on_the_page(block, latex)}. {latex(one_line(caption))}"
+            text = f"{on_the_page(block, latex)}. {_tex(caption)}"
             yield rf"\emph{{{text}}}"
         case doc.Gallery():
             if block.caption:
-                yield latex(one_line(block.caption))
+                yield _tex(block.caption)
             for figure in block.figures:
                 yield from _latex_block(figure, level)
+
+
+def _tex(text: doc.Text) -> str:
+    """Return a text in one line of LaTeX."""
+    return latex(one_line(doc.plain(text)))
 
 
 def _latex_tables(table: doc.Table) -> Iterator[str]:

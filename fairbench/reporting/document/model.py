@@ -342,33 +342,32 @@ class ExecutiveSummary:
         Parts without any sentence are left out; but where questions are open, that nothing was
         found is said.
         """
-        findings_title, sure_title, unseen_title, todo_title = self.titles
-        settled = self.found or ([NOTHING_SETTLED] if self.still_open else [])
-        parts: dict[str, tuple[str, Sequence[str]]] = {
-            "found": (findings_title, settled),
-            "still_open": (WHAT_IS_OPEN, self.still_open),
-            "sure": (sure_title, self.sure),
-            "unseen": (unseen_title, self.unseen),
-            "todo": (todo_title, self.todo),
-        }
-        return {name: part for name, part in parts.items() if part[1]}
+        names = ("found", "still_open", "sure", "unseen", "todo")
+        titles = [*self.titles[:1], WHAT_IS_OPEN, *self.titles[1:]]
+        said = {name: getattr(self, name) for name in names}
+        if self.still_open:
+            said["found"] = self.found or [NOTHING_SETTLED]
+        parts = zip(names, titles, strict=True)
+        return {name: (title, said[name]) for name, title in parts if said[name]}
 
     def shortened(self, most: int = 3) -> ExecutiveSummary:
         """Return the summary with a limited number of findings and open questions.
 
         The others are said at length under the conclusions, to which a last sentence leads.
         """
-        findings, still_open = list(self.found), list(self.still_open)
-        if len(findings) > most:
-            findings = [*findings[:most], _MORE]
-        if len(still_open) > most:
-            remark = "More open questions are in the full report, under “Cannot be concluded”."
-            still_open = [*still_open[:most], remark]
-        return replace(self, found=findings, still_open=still_open)
+        cut: dict[str, Any] = {
+            name: [*sentences[:most], f"More {what} in the full report, under “{where}”."]
+            for name, what, where in _ELSEWHERE
+            if len(sentences := getattr(self, name)) > most
+        }
+        return replace(self, **cut)
 
 
 WHAT_IS_OPEN = "What is open"
-_MORE = "More findings are in the full report, under “Can be concluded”."
+_ELSEWHERE = (
+    ("found", "findings are", "Can be concluded"),
+    ("still_open", "open questions are", "Cannot be concluded"),
+)
 NOTHING_SETTLED = "Nothing is settled by these rows."
 
 
@@ -564,7 +563,8 @@ def _estimate(parts: tuple[float, float, float], decimals: int) -> str:
     return formats.number(value, decimals) + (f" ({ends})" if ends else "")
 
 
-_FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
+# How a value is shown, by the kind of its column, with so many decimals.
+FORMATS: Mapping[str, Callable[[Any, int], str]] = MappingProxyType(
     {
         "text": lambda value, _: plain(value) if isinstance(value, tuple) else str(value),
         "number": formats.number,
@@ -586,7 +586,7 @@ def value_text(value: Any, column: Column) -> str:
     """Return a value of a column as text; empty for a missing value, and for a bar."""
     if value is None or column.kind == "bar":
         return ""
-    return _FORMATS[column.kind](value, column.decimals)
+    return FORMATS[column.kind](value, column.decimals)
 
 
 def cell_text(value: Any, column: Column) -> str:

@@ -1,31 +1,364 @@
 """A document as files in a folder, and as Python code and notebooks hold it.
 
-`write_document` writes the forms that a command is asked for. A `DocumentReport` is what a call
-returns: it is shown, printed, taken apart into data frames and figures, and saved.
+A page is one HTML file that needs nothing else, every text of it escaped; a PDF is the page printed
+by a browser that is on this machine. `write_document` writes the forms that a command is asked for.
+A `DocumentReport` is what a call returns: it is shown, printed, taken apart into data frames and
+figures, and saved.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
+import re
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from fairbench.core.errors import UserError, refused, unknown_name
 from fairbench.core.files import is_file, opened, write_bytes, write_text
-from fairbench.core.text import csv_text, file_name, one_line
+from fairbench.core.text import csv_text, file_name, interval, number, one_line
+from fairbench.core.text import html as escape
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.forms import to_json, to_latex, to_markdown, to_word
-from fairbench.reporting.document.html import no_browser, to_fragment, to_html, to_pdf
 from fairbench.reporting.document.terminal import print_document, terminal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_UNSORTED = ("text", "interval", "bar")
+
+
+def to_html(document: doc.Document) -> str:
+    """Return a document as a page without requests to anywhere."""
+    pages = _environment()
+    js = _source("document.js")
+    return pages.get_template("document.html.jinja").render(
+        document=document,
+        css=_source("document.css"),
+        js=js,
+        policy=_policy(js),
+        letter_size=_letter_size(document),
+    )
+
+
+_LETTER_SIZE, _SMALLEST, _ROOM = 8.5, 4.5, 2600  # points, points, letters of the first in one page
+
+
+def _letter_size(document: doc.Document) -> str:
+    """Return how large the letters of the first page are on paper, so that they fit on one page."""
+    parts = document.on_first_page.named_parts.values()
+    sentences = [sentence for _, part in parts for sentence in part]
+    audited_texts = [doc.plain(text) for _, text in document.audited]
+    letters = sum(map(len, [document.title, document.warning, *sentences, *audited_texts]))
+    return f"{max(_LETTER_SIZE * min(1, (_ROOM / max(letters, 1)) ** 0.5), _SMALLEST):.2g}"
+
+
+def _policy(script: str) -> str:
+    """Return the page's security policy: it may run its own script, and load nothing."""
+    digest = _base64(hashlib.sha256(script.encode()).digest())
+    allowed = {
+        "default-src": "'none'",
+        "img-src": "data:",
+        "style-src": "'unsafe-inline'",
+        "script-src": f"'sha256-{digest}'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{directive} {source}" for directive, source in allowed.items())
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    """Return the environment of the templates, which refuses undefined names."""
+    pages = Environment(
+        loader=PackageLoader("fairbench.reporting.document"),
+        autoescape=True,
+        finalize=lambda value: escape(value) if type(value) is str else value,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters |= {"inline": inline, "table": table, "base64": _base64, "svg": Markup}
+    pages.filters["tagged"] = tag_attributes
+    pages.tests |= {"kind": lambda block, name: type(block).__name__ == name}
+    return pages
+
+
+def _source(name: str) -> Markup:
+    pages = _environment()
+    return Markup(pages.loader.get_source(pages, name)[0])  # type: ignore[union-attr]
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def inline(text: doc.Text) -> Markup:
+    """Return a text with its decoration."""
+    if isinstance(text, str):
+        return escape(text)
+    return Markup("").join(map(_piece, text))
+
+
+def _piece(piece: doc.Inline) -> Markup:
+    """Return a piece of a text as HTML."""
+    match piece:
+        case doc.Code():
+            return Markup("<code>{}</code>").format(escape(piece.text))
+        case doc.Mark():
+            return Markup('<span class="mark {}">{}</span>').format(piece.style, escape(piece.text))
+        case doc.Link():
+            text = _piece(doc.Code(piece.text)) if piece.code else escape(piece.text)
+            return Markup('<a href="{}">{}</a>').format(piece.target, text)
+    return escape(piece)
+
+
+def tag_attributes(tags: doc.Tags) -> Markup:
+    """Return tags as attributes, which the page's filters read."""
+    return Markup("").join(
+        Markup(' data-{}="{}"').format(name, escape(value)) for name, value in tags.items()
+    )
+
+
+def table(block: doc.Table) -> Markup:
+    """Return a table; of thousands of cells, each is a few pieces of text put together."""
+    caption = block.explanation
+    kind = f' class="{block.style}"' if block.style else ""
+    wide = _width(block)
+    breaks = ";--break:normal" if wide > _WIDEST else ""
+    parts = [f'<div class="wide"><table{kind} style="--w:{wide}{breaks}">']
+    if caption:
+        parts.append(f"<caption>{escape(caption)}</caption>")
+    parts += ["<thead><tr>", *(_head(column, block) for column in block.columns)]
+    parts.append("</tr></thead><tbody>\n")
+    for row_index, row in enumerate(block.rows):
+        row_class = ' class="first"' if row_index in block.rules else ""
+        parts.append(
+            f"<tr{row_class}{tag_attributes(block.tags[row_index]) if block.tags else ''}>"
+        )
+        parts += [_cell(cell, c, block) for cell, c in zip(row, block.columns, strict=True)]
+        parts.append("</tr>\n")
+    return Markup("".join([*parts, "</tbody></table></div>"]))
+
+
+_WIDEST = 180  # letters in a row that are still legible on paper
+_TALLIED = 200  # rows from which the width of a table is estimated
+
+
+def _width(block: doc.Table) -> int:
+    """Return about how many letters a table is wide, by which it is made to fit on paper."""
+    cells = zip(*block.rows[:_TALLIED], strict=True) if block.rows else [()] * len(block.columns)
+    widths = (
+        max(_letters(column, column_cells))
+        for column, column_cells in zip(block.columns, cells, strict=True)
+    )
+    return sum(widths)
+
+
+def _letters(column: doc.Column, cells: Sequence[Any]) -> Iterator[int]:
+    """Yield how wide the title of a column and each of its cells is; words can be broken."""
+    if column.kind == "bar":
+        yield 16
+        return
+    yield 2 + max(map(len, column.title.split()), default=0)
+    for value in cells:
+        cell = doc.as_cell(value)
+        if cell.value is None:
+            continue
+        if column.kind == "estimate":
+            yield 2 + len(interval(cell.value[1], cell.value[2], column.decimals))
+            continue
+        text = doc.cell_text(cell, column)
+        yield 2 + (min(len(text), _BROKEN) if column.kind == "text" else len(text))
+
+
+_BROKEN = 16  # letters that a line of text has at least
+
+
+def _head(column: doc.Column, block: doc.Table) -> str:
+    kind = ' class="t"' if column.align == "left" else ""
+    sort = " data-sort" if block.sortable and column.title and column.kind != "bar" else ""
+    return f'<th{sort} scope="col"{kind}>{escape(column.title)}</th>'
+
+
+def _cell(value: Any, column: doc.Column, block: doc.Table) -> str:
+    """Return a cell as HTML, with those of its attributes that say anything."""
+    cell = doc.as_cell(value)
+    tag = "th" if column.heads else "td"
+    kind = escape(cell.style or ("t" if column.align == "left" else "n"))
+    is_sorted = block.sortable and column.kind not in _UNSORTED
+    attributes = {
+        "class": f"{kind} best" if cell.strong else kind,
+        "data-label": escape(column.title) if column.title and not column.heads else None,
+        "scope": "row" if column.heads else None,
+        "id": escape(cell.name) if cell.name else None,
+        "data-value": doc.exact(cell.value) if is_sorted else None,
+        "style": None if cell.shade is None else f"--p:{cell.shade:.2g}",
+        "title": escape(cell.hint) if cell.hint else None,
+    }
+    text = "".join(f' {name}="{said}"' for name, said in attributes.items() if said is not None)
+    return f"<{tag}{text}>{_content(cell, column)}</{tag}>"
+
+
+def _content(cell: doc.TableCell, column: doc.Column) -> str:
+    """Return the content of a cell as HTML."""
+    if cell.value is None:
+        return ""
+    if column.kind == "bar":
+        return _bar(cell.value, narrow=column.narrow)
+    if isinstance(cell.value, tuple) and column.kind == "text":
+        text = str(inline(cell.value))
+    elif column.kind == "estimate":
+        value, lower, upper = cell.value
+        ends = interval(lower, upper, column.decimals)
+        text = f'{number(value, column.decimals)}<br><span class="i">{ends}</span>'
+    else:
+        text = str(escape(f"{cell.before}{doc.value_text(cell.value, column)}"))
+    if cell.mark:
+        text = f'<span class="mark {escape(cell.mark)}">{text}</span>'
+    if cell.link:
+        text = f'<a href="{escape(cell.link)}">{text}</a>'
+    note = f"<br><small>{inline(cell.note)}</small>" if cell.note else ""
+    return f"{text}{inline(cell.after)}{note}"
+
+
+def _bar(bar: doc.Bar, *, narrow: bool) -> str:
+    """Return an interval as a small drawing; negligible values are shaded."""
+    parts = []
+    lower, value, upper = bar.ends
+    if bar.band is not None:
+        low, high = bar.band
+        parts.append(f'<rect x="{low:g}" y="0" width="{high - low:g}" height="10"/>')
+    if bar.zero is not None:
+        parts.append(_line("zero", bar.zero, bar.zero, 0, 10))
+    parts.append(_line("range", lower, upper, 5, 5))
+    if bar.kind == "dot":
+        parts.append(f'<circle cx="{value:g}" cy="5" r="3"/>')
+    else:
+        parts.append(_line("range", value, value, 2, 8))
+    drawing = "".join(parts)
+    kind = "bar" if bar.kind == "dot" else "gap narrow" if narrow else "gap"
+    return (
+        f'<svg class="{kind}" viewBox="0 0 100 10" '
+        f'preserveAspectRatio="none" role="img" aria-label="interval">{drawing}</svg>'
+    )
+
+
+def _line(kind: str, x1: float, x2: float, y1: int, y2: int) -> str:
+    return (
+        f'<line class="{kind}" vector-effect="non-scaling-stroke" x1="{x1:g}" x2="{x2:g}" '
+        f'y1="{y1}" y2="{y2}"/>'
+    )
+
+
+_SCOPE = "fairbench-report"
+
+
+def to_fragment(document: doc.Document) -> str:
+    """Return a document as a part of somebody else's page, such as a notebook.
+
+    Its style is that of the page and holds within the part alone; there are no scripts.
+    """
+    content = to_html(document).partition("<body>")[2].partition("</body>")[0]
+    content = re.sub(r"<script>.*?(?:</script>|\Z)", "", content, flags=re.DOTALL)
+    style = re.sub(
+        r"(?m)(^|[\s}{,])(?::root|html|body)(?=[\s{,])", r"\1:scope", _source("document.css")
+    )
+    return (
+        f'<div class="{_SCOPE}"><style>@scope (.{_SCOPE}) {{\n{style}\n'
+        ":scope { max-height: 46rem; overflow: auto; padding: 0 1rem 1rem; "
+        "border: 1px solid var(--line); }\n"
+        "@media print { :scope { max-height: none; } }\n}</style>"
+        f"{content}</div>"
+    )
+
+
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+    "microsoft-edge",
+)
+# Only the page itself is loaded, which allows neither scripts of others nor requests: no sandbox is
+# needed, and none can be had by root or in a container.
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--no-pdf-header-footer",
+)
+_SECONDS = 120
+_DATES = re.compile(rb"(/(?:CreationDate|ModDate) \(D:)\d{14}[^)]{0,20}\)")
+
+
+def browser() -> str | None:
+    """Return the path of a browser that can print to PDF, if there is one."""
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+def no_browser() -> str:
+    """Return a sentence on what is missing to make a PDF; empty if nothing is."""
+    if browser():
+        return ""
+    return (
+        "a PDF is printed by a browser, and none is on PATH (chromium, google-chrome or msedge): "
+        "install one, or ask for formats=[html] and print the page"
+    )
+
+
+def to_pdf(document: doc.Document) -> bytes:
+    """Return a document as PDF, with everything unfolded.
+
+    The same document is the same to the last byte with the same browser and fonts: the dates in
+    the file are those of the document.
+
+    Raises
+    ------
+    UserError : there is no browser, or it could not print.
+    """
+    path = browser()
+    if path is None:
+        raise UserError(no_browser())
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        write_text(folder / "page.html", to_html(document.on_paper), mode=0o600)
+        printed = folder / "page.pdf"
+        paths = [f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={printed}"]
+        line = [path, *_FLAGS, *paths, (folder / "page.html").as_uri()]
+        try:
+            subprocess.run(line, capture_output=True, timeout=_SECONDS, check=True)
+            content = printed.read_bytes()
+        except (OSError, subprocess.SubprocessError) as error:
+            raise UserError(
+                f"{path} could not print the page as PDF ({type(error).__name__}): ask for "
+                "formats=[html] and print it"
+            ) from error
+    return _DATES.sub(rb"\g<1>" + _date(document) + rb"+00'00')", content)
+
+
+def _date(document: doc.Document) -> bytes:
+    """Return the date of a document as PDF writes it; always of the same length."""
+    digits = re.sub(r"\D", "", document.made.when) if document.made else ""
+    return f"{digits:0<14.14}".encode() if digits else b"20000101000000"
 
 
 # The forms that documents are written in: the ending of their files, and what makes their content.

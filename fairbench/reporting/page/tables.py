@@ -23,14 +23,8 @@ from fairbench.comparison.runs import RunPredictions, Settings, every_pair, load
 from fairbench.core.arrays import Floats, rng
 from fairbench.core.errors import UserError
 from fairbench.core.text import digest, file_name, natural, percent, told_apart
+from fairbench.evaluation import table as long_table
 from fairbench.evaluation.summary import debiased_gaps, summarise
-from fairbench.evaluation.table import (
-    DEBIASED,
-    setting_text,
-    status_text,
-    values_of,
-    without_classes,
-)
 from fairbench.inference import selection
 from fairbench.inference.comparing import frontier, objective, point_table, points
 from fairbench.inference.selection import ALIKE, OPEN, WORSE
@@ -38,7 +32,6 @@ from fairbench.metrics.registry import FN, FP, Metric, declared, find, label
 from fairbench.reporting.charts import COLOURS, GREY, Panel, Series, chart, tradeoff_chart
 from fairbench.reporting.comparisons import rank_of
 from fairbench.reporting.document import model as doc
-from fairbench.reporting.document.model import Column
 from fairbench.reporting.group_tables import sentence_of
 from fairbench.reporting.runs import FITS, headline
 from fairbench.results.catalogue import Catalogue, add_differing_options
@@ -155,9 +148,9 @@ def read_blocks(run_blocks: Sequence[RunBlock]) -> Iterator[list[RunBlock]]:
 def _read(batch: Sequence[RunBlock]) -> list[RunBlock]:
     """Read the metrics of some blocks: numbers as floats, which are quick to select."""
     every_row = read_metrics([run for block in batch for run in block.runs.values()])
-    metrics = values_of(every_row)
+    metrics = long_table.values_of(every_row)
     metrics = metrics.astype(dict.fromkeys(metrics.select_dtypes("Int64"), float))
-    debiased = every_row[(every_row["statistic"] == DEBIASED).to_numpy(bool)]
+    debiased = every_row[(every_row["statistic"] == long_table.DEBIASED).to_numpy(bool)]
 
     def of(rows: pd.DataFrame, block: RunBlock) -> pd.DataFrame:
         return rows[rows["run"].isin(list(block.runs))].reset_index(drop=True)
@@ -204,7 +197,7 @@ _CLASS_GAPS = ("statistical_parity", "equal_opportunity")
 _SPLIT_METRICS = ("base_rate", "mean_prediction", "error_rate", "rmse", "fit_seconds")
 _KEYS = ["metric", "attribute", "group", "setting"]
 _CHANCE_KEYS = ("run", "variant", "metric", "attribute", "group", "outcome", "statistic")
-_SHOWN = ["run", "mean", DEBIASED, "sd", "lower", "upper", "n", "repeats"]
+_SHOWN = ["run", "mean", long_table.DEBIASED, "sd", "lower", "upper", "n", "repeats"]
 _DRAWS = 10000  # of the posterior of expected values
 
 
@@ -271,16 +264,16 @@ def _tables(batch: Sequence[RunBlock], protect: str) -> Iterator[list[RankedRuns
         ["", protect]
     )
     metrics = metrics[chosen].reset_index(drop=True)
-    metrics = metrics.assign(setting=setting_text(metrics))
+    metrics = metrics.assign(setting=long_table.setting_text(metrics))
     summary = summarise(metrics, per=["run"])
     summaries = pd.concat([headline(summary, protect), _class_gaps(summary, protect)])
     summaries = summaries.assign(
-        setting=setting_text(summaries),
-        status=list(map(status_text, summaries["status"], summaries["reason"])),
+        setting=long_table.setting_text(summaries),
+        status=list(map(long_table.status_text, summaries["status"], summaries["reason"])),
     )
     debiased = pd.concat([block.debiased for block in batch])
     means = debiased.groupby([*_CHANCE_KEYS], observed=True, dropna=False)["value"].mean()
-    summaries[DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
+    summaries[long_table.DEBIASED] = debiased_gaps(summaries, means.reset_index(name="mean"))
     values, is_present = _values_by_split(metrics, summaries)
     rows = summaries[[*_SHOWN, "status"]].to_dict("records")
     keys = list(zip(*(summaries[name].astype(str).tolist() for name in _KEYS), strict=True))
@@ -588,12 +581,12 @@ def _pairs_table(compared: ComparedRuns, labels: Mapping[str, str]) -> doc.Table
     order = selection.in_order(ranks, pairs.outperforms).tolist()
     verdicts = pairs.verdicts(CERTAIN)
     columns = [
-        Column("rank", right=True),
-        Column("", "count", heads=True),
-        Column("run"),
-        Column("accuracy", "number"),
-        Column(label(compared.gap), "number"),
-        *(Column(str(place), "percent") for place in range(1, len(order) + 1)),
+        doc.Column("rank", right=True),
+        doc.Column("", "count", heads=True),
+        doc.Column("run"),
+        doc.Column("accuracy", "number"),
+        doc.Column(label(compared.gap), "number"),
+        *(doc.Column(str(place), "percent") for place in range(1, len(order) + 1)),
     ]
     rows = [
         [
@@ -639,19 +632,15 @@ _KEPT = (
     "abstention_equalized_odds",
     "mean_feature_shift",
 )
-_NEEDED = {  # the metric without which there is nothing to draw
-    "consistency": "consistency_sd",
-    "spread": "spread_predicted",
-    "abstention": "abstention_error_rate",
-    "parity": "uncertainty_aware_statistical_parity",
-}
-_TITLES = {
-    "consistency": "How far each individual's uncertainty moves across variants",
-    "spread": "Residuals against predicted uncertainty",
-    "abstention": "Abstaining on the most uncertain",
-    "parity": "Uncertainty-aware parity",
-    "tradeoff": "Error against fairness",
-}
+# The titles of figures, and the metrics without which there is nothing to draw.
+_FIGURES = {
+    "consistency": (
+        "How far each individual's uncertainty moves across variants", "consistency_sd",
+    ),
+    "spread": ("Residuals against predicted uncertainty", "spread_predicted"),
+    "abstention": ("Abstaining on the most uncertain", "abstention_error_rate"),
+    "parity": ("Uncertainty-aware parity", "uncertainty_aware_statistical_parity"),
+}  # fmt: skip
 
 
 def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
@@ -662,16 +651,16 @@ def figures_of(block: RunBlock) -> Iterator[doc.Figure]:
     metrics = _with_labels(block)
     if drawings := tradeoff(block, metrics):
         note = sentence_of("runs", "tradeoff", points=POINTS)
-        title = f"{_TITLES['tradeoff']}, {block.dataset} by {block.protect}"
-        yield _figure(title, note, drawings)
+        yield _figure(f"Error against fairness, {block.dataset} by {block.protect}", note, drawings)
     plain = _plain(block)
     metrics = metrics[metrics["run"].isin(plain[:MOST_DRAWN])]
     undrawn = len(plain) - MOST_DRAWN
     note = f"{undrawn} further methods are in the tables alone" if undrawn > 0 else ""
     defined = set(metrics["metric"][metrics["value"].notna()])
     for name, draw in (("spread", _spread_charts), ("abstention", _abstention_charts)):
-        if _NEEDED[name] in defined:
-            yield _figure(_TITLES[name], note, draw(metrics))
+        title, needed = _FIGURES[name]
+        if needed in defined:
+            yield _figure(title, note, draw(metrics))
     for title, figure in _drawings(metrics, defined):
         yield _figure(title, note, png=_png(figure))
 
@@ -684,7 +673,7 @@ def _figure(title: str, note: str, drawings: Sequence[str] = ("",), png: bytes =
 
 def _drawings(metrics: pd.DataFrame, defined: set[str]) -> Iterator[tuple[str, Drawing]]:
     """Yield the figures that matplotlib draws: consistency boxes, parity, and feature shifts."""
-    names = [name for name in ("consistency", "parity") if _NEEDED[name] in defined]
+    names = [name for name in ("consistency", "parity") if _FIGURES[name][1] in defined]
     shifts = metrics[metrics["metric"] == "feature_shift"]
     if not names and shifts.empty:
         return
@@ -692,9 +681,9 @@ def _drawings(metrics: pd.DataFrame, defined: set[str]) -> Iterator[tuple[str, D
 
     texts = dict.fromkeys(("run", "metric", "attribute", "group", "method"), str)
     for name in names:
-        yield from ((_TITLES[name], figure) for _, figure in DRAWN[name](metrics.astype(texts)))
+        yield from ((_FIGURES[name][0], figure) for _, figure in DRAWN[name](metrics.astype(texts)))
     for part, figure in DRAWN["abstention"](shifts.astype(texts)):
-        yield f"{_TITLES['abstention']}, {part.replace('_', ' ')}", figure
+        yield f"{_FIGURES['abstention'][0]}, {part.replace('_', ' ')}", figure
 
 
 def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -764,7 +753,7 @@ def _with_labels(block: RunBlock) -> pd.DataFrame:
     """Return the metrics of a block, with its name and the names of its runs as categories."""
     names = list(dict.fromkeys(block.names.values()))
     method = pd.Categorical(block.metrics["run"].map(block.names), names)
-    return without_classes(block.metrics.assign(dataset=block.dataset, method=method))
+    return long_table.without_classes(block.metrics.assign(dataset=block.dataset, method=method))
 
 
 def _plain(block: RunBlock) -> list[str]:

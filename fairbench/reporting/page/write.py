@@ -32,9 +32,8 @@ from fairbench.inference.selection import ALIKE, OPEN, WORSE
 from fairbench.metrics.registry import label as metric_label
 from fairbench.reporting.document import model as doc
 from fairbench.reporting.document.forms import latex_table, markdown_table
-from fairbench.reporting.document.model import Column
 from fairbench.reporting.document.writing import check_forms, check_page, write_document
-from fairbench.reporting.group_tables import sentence_of, sentences_of, table_of
+from fairbench.reporting.group_tables import named_table, sentence_of, sentences_of
 from fairbench.reporting.page import tables as measuring
 from fairbench.reporting.page.tables import CERTAIN, STANDINGS, RankedRuns, RunBlock
 from fairbench.results.catalogue import Catalogue
@@ -143,7 +142,7 @@ def _at_a_glance(page: PageBlock) -> Iterator[doc.Block]:
     tables = [ranked[name] for name in _GLANCE if name in ranked and ranked[name].is_ranked]
     if not tables:
         return
-    columns = [Column(metric_label(table.metric), "spread") for table in tables]
+    columns = [doc.Column(metric_label(table.metric), "spread") for table in tables]
     caption = sentence_of("runs", "glance", certain=CERTAIN)
     table = _side_by_side(tables, columns, _standing_cell, caption)
     yield doc.Section("At a glance", [table, source_details(page.origin())])
@@ -157,24 +156,12 @@ def _standing_cell(row: Mapping[str, Any]) -> doc.TableCell:
 
 def metric_table_of(table: RankedRuns, *, on_page: bool = True) -> doc.Table:
     """Return a metric's rows as a table; of a page, with bars and statuses."""
-    columns: list[tuple[Any, Column]] = [
-        ("label", Column("method")),
-        ("mean", Column("mean", "number", decimals=4)),
-        ("sd", Column("sd", "number", decimals=4)),
-        (("lower", "upper"), Column("95 % interval", "interval", decimals=4)),
-        ("bar", Column("", "bar")),
-        ("n", Column("n", "count")),
-    ]
-    if table.is_ranked:
-        columns += [(name, Column(f"P({name})", "probability")) for name in ("best", "near")]
-        columns.append(("standing", Column("standing")))
-    if on_page:
-        columns.append(("status", Column("status")))
-    caption = ""
-    if any(isfinite(row[DEBIASED]) for row in table.rows):
-        columns.insert(2, (DEBIASED, Column(DEBIASED, "number", decimals=4)))
-        caption = DEBIASED_MEANS
-    return table_of(_with_bars(table.rows), columns, caption=caption, sortable=True)
+    above_chance = any(isfinite(row[DEBIASED]) for row in table.rows)
+    without = [] if above_chance else [DEBIASED]
+    without += [] if table.is_ranked else ["best", "near", "standing"]
+    without += [] if on_page else ["status"]
+    chance = DEBIASED_MEANS if above_chance else ""
+    return named_table("runs", "metric", _with_bars(table.rows), without=without, chance=chance)
 
 
 def _with_bars(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -251,7 +238,7 @@ def _groups(page: PageBlock) -> Iterator[doc.Details]:
     group_tables = [table for table in page.tables if table.group]
     for metric in dict.fromkeys(table.metric for table in group_tables):
         tables = [table for table in group_tables if table.metric == metric]
-        columns = [Column(table.group, "spread", decimals=4) for table in tables]
+        columns = [doc.Column(table.group, "spread", decimals=4) for table in tables]
         caption = "mean (sd over repeats), and the 95 % interval of the mean"
         table = _side_by_side(tables, columns, _group_cell, caption)
         yield doc.Details(
@@ -271,7 +258,7 @@ def _group_cell(row: Mapping[str, Any]) -> doc.TableCell:
 
 def _side_by_side(
     tables: Sequence[RankedRuns],
-    columns: Sequence[Column],
+    columns: Sequence[doc.Column],
     cell: Callable[[Mapping[str, Any]], doc.TableCell],
     caption: str,
 ) -> doc.Table:
@@ -282,7 +269,7 @@ def _side_by_side(
         [label, *(cell(rows[label]) if label in rows else None for rows in row_of)]
         for label in labels
     ]
-    return doc.Table([Column("method"), *columns], cells, caption=caption, sortable=True)
+    return doc.Table([doc.Column("method"), *columns], cells, caption=caption, sortable=True)
 
 
 def _runs(block: RunBlock) -> doc.Section:
@@ -300,7 +287,7 @@ def _runs(block: RunBlock) -> doc.Section:
                 _links({text: f"../runs/{run.id}/{name}" for text, name in files.items()}),
             ]
         )
-    columns = [Column(title) for title in ("run", "method", "commit", "processor", "files")]
+    columns = [doc.Column(title) for title in ("run", "method", "commit", "processor", "files")]
     return doc.Section("Runs", [doc.Table(columns, rows, sortable=True)])
 
 
@@ -378,8 +365,8 @@ def _first_names(names: Sequence[str]) -> str:
 def _runs_table(pages: Sequence[PageBlock]) -> doc.Table:
     """Return the table of what was run, with a row for each block."""
     groups = ("learner", "intervention", "method")
-    columns = [Column("data set"), Column("runs", "count"), Column("repeats", "count")]
-    columns += [Column(f"{group}s") for group in groups]
+    columns = [doc.Column("data set"), doc.Column("runs", "count"), doc.Column("repeats", "count")]
+    columns += [doc.Column(f"{group}s") for group in groups]
     rows = []
     for page in pages:
         title = doc.TableCell(page.block.title, link=f"#{page.block.name}")
@@ -390,24 +377,12 @@ def _runs_table(pages: Sequence[PageBlock]) -> doc.Table:
 
 def _how_to_read() -> doc.Items:
     """Return explanations of the page's numbers."""
-    as_good, worse, undecided = (
-        doc.Mark(STANDINGS[verdict], STANDINGS[verdict].replace(" ", "-"))
-        for verdict in (ALIKE, WORSE, OPEN)
-    )
-    return doc.Items(
-        [
-            sentence_of("runs", "intervals"),
-            sentence_of("runs", "probabilities"),
-            (
-                as_good,
-                f" where P(near) is at least {CERTAIN}; ",
-                worse,
-                f" where it is at most {1 - CERTAIN:.2g}; ",
-                undecided,
-                sentence_of("runs", "between"),
-            ),
-        ]
-    )
+    marks: list[doc.Inline] = []
+    for verdict, where in ((ALIKE, "good"), (WORSE, "bad"), (OPEN, "between")):
+        mark = doc.Mark(STANDINGS[verdict], STANDINGS[verdict].replace(" ", "-"))
+        marks += [mark, sentence_of("runs", where, certain=CERTAIN, not_certain=1 - CERTAIN)]
+    said = [sentence_of("runs", name) for name in ("intervals", "probabilities")]
+    return doc.Items([*said, tuple(marks)])
 
 
 _CSV = [

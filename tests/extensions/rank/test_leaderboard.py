@@ -14,8 +14,8 @@ from fairbench.cli.main import run_command
 from fairbench.core.errors import UserError
 from fairbench.core.text import read_csv
 from fairbench.reporting.document.forms import to_json, to_markdown
-from fairbench.reporting.document.html import to_html
 from fairbench.reporting.document.terminal import print_document, terminal
+from fairbench.reporting.document.writing import to_html
 from fairbench.results.catalogue import Catalogue
 from fairbench.results.runs import read_environment, seal_run
 from fairbench_rank.approaches import approaches_bytes, approaches_together, read_approaches

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
@@ -38,7 +38,7 @@ from fairbench.cli.output import print_line
 from fairbench.cli.tuning import dimension, judged, options_shown, show_end, typed
 from fairbench.cli.verbs.audit import print_and_write
 from fairbench.comparison import alternative as comparison
-from fairbench.comparison.alternative import Alternative, Row
+from fairbench.comparison.alternative import Alternative
 from fairbench.comparison.choice import read_shared, shared_rows
 from fairbench.components import conf_folders
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
@@ -192,78 +192,44 @@ def judge_search(search: DrawnSearch, request: Asked) -> tuple[Alternative, list
 
     Test rows are read here, for the model in use and the chosen one alone.
     """
-    default_plan = search.default_plan
     both = judged(search, search.everyone[search.chosen_index])
     runs = list({run.id: run for run in both}.values())
     shared = shared_rows([prepared(run).folder for run in runs])
-    pair_predictions = shared.judging.prediction[:, [0, len(runs) - 1]]
-    rows = replace(shared.judging, prediction=pair_predictions)
-    level = search.tuning.level
-    run = prepared(default_plan)
+    run = prepared(search.default_plan)
     # Sequences have no names of features.
     features = [*map(str, getattr(run.dataset.features, "columns", ()))]
     # The runs that searches have had judged on the test rows of the model in use.
     sets = comparable_sets(list(Catalogue(run.folder.results)))
     (comparable,) = (runs for runs in sets if run.id in [other.id for other in runs])
     judged_runs = {both[1].id, *(other.id for other in comparable if other.purpose == TUNING)}
-    looks = len(judged_runs - {default_plan.id}) or 1
-    judgement = comparison.compare_models(rows, search.goals[0].metric, level=level, looks=looks)
-    ended = (
-        (search.is_enough, comparison.WORTH),
-        (search.tried_all, comparison.WHOLE),
-        (len(search.trials) >= search.tuning.trials, comparison.TRIALS),
-        (True, comparison.SECONDS),
-    )
-    answer = Alternative(
+    answer = comparison.judged_alternative(
+        shared,
+        [0, len(runs) - 1],
+        _read_candidates(search, request.in_use),
+        search.goals[0].metric,
+        level=search.tuning.level,
+        looks=len(judged_runs - {run.id}) or 1,
         data=run.dataset.name,
-        protect=run.protect,
-        tried=_read_candidates(search, request.in_use),
         chosen_index=search.chosen_index,
         within=search.within,
         chosen_by=len(run.cells[0].fold.validation),
-        comparison=judgement,
-        runs=tuple(run.id for run in runs),
-        label=run.dataset.positive_label or "1",
         notes=shared.notes,
         read=tuple(name for name in run.study.protect if name in features),
-        search=comparison.Searched(
-            len(search.trials),
-            seen=float(search.values[search.chosen_index, 0]),
-            gap=judgement.gaps[1][2],
-            level=level,
-            whole=search.tried_all,
-            families=search.families,
-            left_out=request.left_out,
-            ended=next(reason for holds, reason in ended if holds),
-            worth=search.worth,
-            folder=str(search.folder),
-            seed=run.study.seed,
-        ),
+        search=search,
     )
     return answer, runs
 
 
-def _read_candidates(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[Row]:
+def _read_candidates(search: DrawnSearch, values_in_use: Mapping[str, str]) -> list[list[object]]:
     """Return the model in use and every candidate, as the log has them."""
-    families = {family.name: family for family in search.families}
-    in_use_needs_group = prepared(search.default_plan).study.group_at_prediction
-    rows: list[Row] = []
-    for trial, (gap, error) in zip(search.everyone, search.values.tolist(), strict=True):
+    families = {family.name: family.group_at_prediction for family in search.families}
+    families[""] = prepared(search.default_plan).study.group_at_prediction
+    rows: list[list[object]] = []
+    for trial, judged_by in zip(search.everyone, search.values.tolist(), strict=True):
         values = trial.values or values_in_use
-        row = {
-            "what": " ".join(typed(values)),
-            "label": _label(values),
-            "gap": gap,
-            "error": error,
-            "group_at_prediction": in_use_needs_group,
-            "family": "",
-            "seconds": trial.seconds,
-            "reason": trial.error,
-        }
-        if trial.values:
-            row["family"] = " ".join(typed({group: values[group] for group in COMPONENTS}))
-            row["group_at_prediction"] = families[row["family"]].group_at_prediction
-        rows.append(row)
+        family = " ".join(typed({name: values[name] for name in COMPONENTS if trial.values}))
+        what, ended = " ".join(typed(values)), (trial.seconds, trial.error)
+        rows.append([what, _label(values), *judged_by, families[family], family, *ended])
     return rows
 
 
@@ -425,6 +391,7 @@ class Asked:
             self.line.executor(self._compose({})),
             within=options.within,
             worth=options.worth,
+            left_out=self.left_out,
         )
 
     def _compose(self, values: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_h
 from fairbench.components import CHECKOUT, HOME, conf_folders, is_installed
 from fairbench.core.errors import UserError, did_you_mean, nearest, note, unknown_name
 from fairbench.core.options import check_limits, declared_names, option, value_word
+from fairbench.core.text import said
 from fairbench.results.record import PURPOSES, refuse_pack
 
 if TYPE_CHECKING:
@@ -105,16 +106,6 @@ def _data_sets() -> list[tuple[str, str]]:
     return [(name, titles.get(name) or sentence("dataset", name)) for name in names("dataset")]
 
 
-_PAGE_HEAD = """# The choices of a run
-
-A run is made of one choice from each group, such as `method=ensemble` on the command line.
-`fairbench run method=ensemble --help` lists the options of a choice, and
-`fairbench explain ensemble` says what it is. The [data sets](datasets.md) have a page of their own.
-Papers are cited in full where a choice is implemented, in `algorithms/`.
-
-A run takes the choice that is marked **default** unless you name another. The column *tasks* says
-what a choice can predict: *two classes*, *several classes*, *numbers*, or *all* of them.
-"""
 _TASKS = MappingProxyType(
     {"binary": "two classes", "multiclass": "several classes", "regression": "numbers"}
 )
@@ -132,7 +123,7 @@ def usual_choices() -> dict[str, str]:
 def page() -> str:
     """Return the page of the documentation that lists the choices, as Markdown."""
     usual = usual_choices()
-    parts = [_PAGE_HEAD]
+    parts = [said("cli", "page_of_choices")]
     for group, meaning in GROUPS.items():
         if group == "dataset":
             continue
@@ -342,16 +333,10 @@ def _unknown_word(word: str, declared: dict[str, Option]) -> UserError:
     if equals or word.startswith("-"):
         near = nearest(name, [*valid, *GROUPS, "experiment"], 1)
         if near and near[0] not in valid:
-            return UserError(
-                f"unknown option '{name}': {near[0]}= is an option of fairbench run, not of this "
-                "command; --help lists its options"
-            )
+            return UserError(said("cli", "option_of_run", name=name, near=near[0]))
         return unknown_name("option", name, valid)
     hint = did_you_mean(name, valid, "{}=") or "--help lists the options"
-    return UserError(
-        f"unexpected word '{word}': options are written name=value, and a value with a space "
-        f"needs quotes; {hint}"
-    )
+    return UserError(said("cli", "unexpected_word", word=word, hint=hint))
 
 
 def items(text: str, name: str) -> tuple[str, ...]:

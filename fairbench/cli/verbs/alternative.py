@@ -43,7 +43,7 @@ from fairbench.comparison.choice import read_shared, shared_rows
 from fairbench.components import conf_folders
 from fairbench.core.errors import IncompatibleError, UserError, unknown_name
 from fairbench.core.options import hydra_word, option
-from fairbench.core.text import digest, fixed
+from fairbench.core.text import digest, fixed, said
 from fairbench.data.dataset import Task
 from fairbench.evaluation.tuning_goals import Tuning
 from fairbench.experiments.configuration import Presets, check_files_named
@@ -117,10 +117,7 @@ def alternative(options: AlternativeOptions) -> int:
     fairbench alternative stored=true dataset=adult in_use=3f2a within=0.01
     """
     if options.ids and not options.stored:
-        raise UserError(
-            f"'{options.ids[0]}' is no option: write name=value, or stored=true to search "
-            "finished runs"
-        )
+        raise UserError(said("cli", "not_stored", word=options.ids[0]))
     if not (options.words or options.stored):
         raise UserError("nothing to search is named, such as dataset=german")
     comparison.gap_named(options.gap)
@@ -174,11 +171,8 @@ def _search_drawn(options: AlternativeOptions) -> tuple[Alternative | None, Path
         folder = options.results / "alternative" / search.folder.name
         if search.default_plan.config["plan"]:
             families = "; ".join(f"{of.name} {of.options}".rstrip() for of in search.families)
-            planned = (
-                f"at most {search.tuning.trials} candidates, each of one cell, beside the model in "
-                f"use; each draw is of one of these, all as likely: {families}"
-            )
-            return None, folder, planned
+            trials = search.tuning.trials
+            return None, folder, said("cli", "plan_of_search", trials=trials, families=families)
         search.show = partial(_show_candidate, search)
         search.carry_out()
         answer, runs = judge_search(search, request)
@@ -268,10 +262,7 @@ class Asked:
         texts["results"] = hydra_word(str(options.results))
         self.line = CommandLine(["hydra/sweeper=tune", *typed(texts)], conf, sweep=True)
         for name in self.line.spaces:
-            raise UserError(
-                f"'{name}={texts[name]}' has several values, and an alternative is searched for "
-                "one model on one split: give it one"
-            )
+            raise UserError(said("cli", "several_values", name=name, text=texts[name]))
         self.fixed = self.line.jobs[0]
         # The model in use and the candidates, where the command does not name them.
         self._stated: Any = yaml.safe_load((conf / "alternative.yaml").read_text(encoding="utf-8"))
@@ -314,10 +305,7 @@ class Asked:
                 reason = reason or str(error)
                 continue
             if study.dataset.task is not Task.BINARY:
-                raise UserError(
-                    f"dataset={study.dataset.name} has no binary target, and it is decisions of "
-                    "yes or no whose gaps an alternative makes smaller: name another dataset="
-                )
+                raise UserError(said("cli", "no_binary_target", name=study.dataset.name))
             fixed, space = self._space(choices, config)
             return Family(choices, fixed, space, study.group_at_prediction), ""
         return None, reason
@@ -368,11 +356,7 @@ class Asked:
                 }
                 raise unknown_name("option", name, available)
         if sum(family.count for family in families) < 2:
-            raise UserError(
-                f"there is one candidate alone, {families[0].name}: name several learners or "
-                "interventions, or give an option an interval, such as "
-                "'learner.C=tag(log,interval(0.01,10))'"
-            )
+            raise UserError(said("cli", "one_candidate", name=families[0].name))
         options = self.options
         tuning = Tuning(
             objectives=(options.gap, "error_rate"),
@@ -411,15 +395,10 @@ class Asked:
         if len(words) == 1 and not stated:
             stated = self._parts_of_run(words[0])
         elif len(stated) < len(words):
-            raise UserError(
-                f"in_use=[{','.join(words)}] is neither words such as learner=xgboost nor one run"
-            )
+            raise UserError(said("cli", "in_use_unclear", words=",".join(words)))
         for name, text in stated.items():
             if not _is_of_model(name):
-                raise UserError(
-                    f"in_use: '{name}={text}' is no part of a model: name learner, intervention, "
-                    "method and their options, and say all else outside of in_use="
-                )
+                raise UserError(said("cli", "not_of_model", name=name, text=text))
             if self.line.parse(f"{name}={text}").is_sweep_override():
                 raise UserError(f"in_use: '{name}={text}' has several values: one is in use")
         chosen = {**self._stated["in_use"], **stated}
@@ -435,10 +414,8 @@ class Asked:
         run = Catalogue(self.options.results).one(name)
         data = str(self.line.compose(self.fixed)["hydra"]["runtime"]["choices"]["dataset"])
         if run.choices["dataset"] != data:
-            raise UserError(
-                f"in_use={name} is a run of {run.choices['dataset']}, and the search is on {data}: "
-                f"name the same, dataset={run.choices['dataset']}"
-            )
+            of_run = run.choices["dataset"]
+            raise UserError(said("cli", "run_of_other_data", name=name, of_run=of_run, data=data))
         chosen = {group: run.choices[group] for group in COMPONENTS}
         presets = Presets(self.conf, tuple(conf_folders()))
         words = presets.overrides(run)  # only those that differ from the defaults

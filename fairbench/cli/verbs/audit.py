@@ -30,7 +30,7 @@ from fairbench.core.errors import UserError, note, refused
 from fairbench.core.files import make_folder
 from fairbench.core.options import option
 from fairbench.core.processes import keep_freed_memory
-from fairbench.core.text import markdown, quoted
+from fairbench.core.text import markdown, quoted, said
 from fairbench.data.tables import check_file, names_in, near_files
 from fairbench.evaluation.gate import Gate
 from fairbench.reporting.document.model import Document
@@ -214,10 +214,8 @@ def _which_columns(path: Path) -> str:
     """Return a sentence that asks what the columns of a file are, of which none was named."""
     column_names = list(map(quoted, names_in(path, [])))
     unnamed_text = f" and {len(column_names) - _SHOWN} more" if len(column_names) > _SHOWN else ""
-    return (
-        f"{path.name} has the columns {', '.join(column_names[:_SHOWN])}{unnamed_text}: say what "
-        "they are, such as target=COLUMN score=COLUMN (or prediction=COLUMN) group=COLUMN"
-    )
+    columns = f"{', '.join(column_names[:_SHOWN])}{unnamed_text}"
+    return said("cli", "which_columns", name=path.name, columns=columns)
 
 
 _SHOWN = 20  # columns that a message lists
@@ -396,11 +394,7 @@ def judge(options: GateOptions) -> int:
     """
     options = with_policy(options, GatedOptions)
     if options.path == Path():
-        raise UserError(
-            "nothing to judge: give a file of predictions, such as fairbench gate loans.csv "
-            "target=repaid score=score group=sex 'fail_if=impact_ratio<0.8', or name one in the "
-            "policy as predictions"
-        )
+        raise UserError(said("cli", "nothing_to_judge"))
     if options.fail_if:
         check_asked(options)
     from fairbench.audits.calls import gate_of

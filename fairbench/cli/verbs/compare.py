@@ -24,7 +24,7 @@ from fairbench.comparison.runs import RunPredictions
 from fairbench.core.errors import UserError, unknown_name
 from fairbench.core.files import atomic, write_bytes, write_text
 from fairbench.core.options import option
-from fairbench.core.text import csv_text, file_name
+from fairbench.core.text import csv_text, file_name, said
 from fairbench.experiments.configuration import Presets
 from fairbench.inference.comparing import METRICS, frontier
 from fairbench.inference.selection import ranking
@@ -64,15 +64,9 @@ def compare(options: CompareOptions) -> None:
     catalogue = Catalogue(options.results)
     if options.runs == EVERY_RUN:
         if not (sets := catalogue.comparable()):
-            raise UserError(
-                f"no two finished runs of {options.results} predict the same rows for the same "
-                "groups: comparing needs two"
-            )
+            raise UserError(said("cli", "none_comparable", results=options.results))
         if len(sets) > 1:
-            print(
-                f"There are {len(sets)} rankings, as only runs that predict the same rows for "
-                "the same groups can be compared.\n"
-            )
+            print(said("cli", "several_rankings", rankings=len(sets)))
         for comparable_runs in sets:
             _matrix(_told_once(list(comparable_runs)), options)
         return
@@ -317,9 +311,6 @@ class choose:
     COMMAND = command(_choose)
 
 
-_POSTPROCESS = "[0,0.02,0.05,0.1,0.2,0.3,1]"
-
-
 @dataclass(frozen=True)
 class TradeoffOptions(cli.Results):
     """Which runs are drawn."""
@@ -375,10 +366,7 @@ def _draw_tradeoff(options: TradeoffOptions) -> None:
     drawn = file_of(tradeoff_chart(table, curve, base), title=about, across=2)
     write_bytes(stem.with_suffix(".png"), png_of(drawn))
     if curve.empty:
-        print(
-            "no score was postprocessed: run the ones without intervention with "
-            f"split.validation=0.2 'evaluator.relaxations={_POSTPROCESS}'"
-        )
+        print(said("cli", "not_postprocessed"))
     print_line(f"files: {stem}.csv, {stem}.png")
 
 

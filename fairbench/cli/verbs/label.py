@@ -24,6 +24,7 @@ from fairbench.cli.command import EXPORTED, Results, check_predictions, command,
 from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.options import option
+from fairbench.core.text import said
 from fairbench.reporting.document.terminal import print_document
 
 Ask = Callable[[str], str]
@@ -81,11 +82,9 @@ def _ask_until_stored(file: StateFile, session: Session, row: int, ask: Ask) -> 
             if row not in stored_labels:
                 print_line(str(error))
                 continue
-            print_line(
-                f"Row {row} was given {stored_labels[row] or CANNOT_TELL} meanwhile, by another "
-                f"person, which stays: your {text} was not stored. To replace it: fairbench label "
-                f"ask state={file.path} {row}=LABEL overwrite=true"
-            )
+            stored = stored_labels[row] or CANNOT_TELL
+            values = {"row": row, "stored": stored, "text": text, "path": file.path}
+            print_line(said("cli", "label_stays", **values))
         return True
 
 
@@ -212,10 +211,7 @@ def label_next(options: NextOptions) -> None:
     if file.exists():
         session = questions.go_on(file, options, options.given, stated, options.by)
     elif options.path == Path():
-        raise UserError(
-            f"{file.path} does not exist yet: to start it, give a file of predictions, and its "
-            "columns as score=, target= and group="
-        )
+        raise UserError(said("cli", "no_state", path=file.path))
     else:
         check_predictions(options.path, EXPORTED)
         for name in filter(partial(getattr, options), _OF_AUDITS):

@@ -15,7 +15,7 @@ from fairbench.cli.output import print_line
 from fairbench.core.errors import UserError
 from fairbench.core.locks import alone, using
 from fairbench.core.options import option
-from fairbench.core.text import counted, visible
+from fairbench.core.text import counted, said, visible
 from fairbench.reporting.document.model import Column, Document, Section, Table
 from fairbench.reporting.document.terminal import print_document
 from fairbench.reporting.runs import document_of, where_from
@@ -184,16 +184,12 @@ def export_run(options: ExportOptions) -> None:
     written = f"{len(frame)} rows written to {options.file}"
     if "target" not in frame:
         print_line(f"{written}, without target and groups: the data")
-        print_line(
-            f"set {run.people.name} may not be passed on; people=true writes them all the same"
-        )
+        print_line(said("cli", "not_passed_on", name=run.people.name))
         return
     score = " score=score" if "score" in frame else ""
     print_line(f"{written}; audit them with")
-    print_line(
-        f"fairbench audit {options.file} target=target{score} prediction=prediction "
-        f"group=[{','.join(group_columns(run))}]"
-    )
+    group = ",".join(group_columns(run))
+    print_line(said("cli", "audit_of_export", file=options.file, score=score, group=group))
 
 
 def gc(options: GarbageOptions) -> None:
@@ -300,10 +296,7 @@ def verify(options: VerifyOptions) -> int:
         raise UserError("nothing is named: fairbench store verify RUN")
     if (path := Path(options.run)).exists():
         refuse_pack(path)
-        raise UserError(
-            f"{path} is no run, which is named by its id: fairbench store verify RUN "
-            f"results=FOLDER, and fairbench store ls lists the ids"
-        )
+        raise UserError(said("cli", "path_is_no_run", path=path))
     store = Store(options.results)
     folder = Catalogue(options.results).one(options.run)
     conf = cli.components_folder() / "conf"
@@ -365,12 +358,7 @@ def pack(options: PackOptions) -> None:
     if missing:
         print_line(f"{missing} cells of these runs are not there, and not in the pack")
     if left_out:
-        print_line(
-            f"left out, since they may not be given away: target and groups of "
-            f"{', '.join(sorted(left_out))}; without them their runs cannot be compared, "
-            "traded off or audited, nor their metrics computed again from predictions "
-            "(people=true packs them)"
-        )
+        print_line(said("cli", "left_out_of_pack", names=", ".join(sorted(left_out))))
 
 
 def unpack(options: UnpackOptions) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from fairbench.comparison import choice
 from fairbench.core.errors import UserError, unknown_name
+from fairbench.core.text import said
 from fairbench.evaluation.tuning_goals import Goal, GoalRows, Tuning, together
 from fairbench.experiments.pipeline import PlannedRun
 from fairbench.experiments.tuning import DrawnSearch, Trial, label_rows
@@ -270,17 +271,10 @@ def alternative_among_runs(
     UserError : no validation rows apart from the test rows, or several splits.
     """
     choosing, runs = shared.choosing, shared.runs
-    again = "with split.repeats=1 split.validation=0.25"
     if choosing is None:
-        raise UserError(
-            "these runs have no validation rows to choose by, apart from their test rows: run them "
-            f"{again}"
-        )
-    if len(shared.judging.counts) > 1:
-        raise UserError(
-            f"these runs have {len(shared.judging.counts)} fits each, and it is single models that "
-            f"are compared: run them {again}"
-        )
+        raise UserError(said("comparison", "no_validation"))
+    if (fits := len(shared.judging.counts)) > 1:
+        raise UserError(said("comparison", "several_fits", fits=fits))
     goals = Goal(metric), Goal(metrics_of(BINARY)["error_rate"])
     # Gap and error of every run on the validation rows.
     values = np.array(
@@ -310,14 +304,8 @@ def alternative_among_runs(
         chosen_index=chosen_index,
         within=within,
         chosen_by=len(choosing.row),
-        notes=[*shared.notes, *([] if in_use_is_named else [_UNNAMED])],
+        notes=[*shared.notes, *[said("comparison", "in_use_unnamed")] * (not in_use_is_named)],
     )
-
-
-_UNNAMED = (
-    "No run was named as the model in use: it is the one of least error on the validation rows "
-    "(in_use=RUN names another)."
-)
 
 
 # The result of tuning: the chosen trial, the gain that validation rows promise, and the test.

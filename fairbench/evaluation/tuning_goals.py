@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbench.core.arrays import Floats
-from fairbench.core.errors import UserError, check_minimum, check_share
-from fairbench.core.options import option
+from fairbench.core.errors import UserError
+from fairbench.core.options import check_declared, option
 from fairbench.inference.selection import GoalEstimate, JudgingRows
 from fairbench.metrics.registry import Metric, Rate, metrics_of, unknown_metric
 
@@ -39,21 +39,20 @@ class Tuning:
         (), "Of several objectives, what is chosen has the smallest sum, with these weights.",
         shown="[NUMBER,...]",
     )  # fmt: skip
-    trials: int = option(50, "How many trials are made at most, beside the untuned default.")
-    cpu_seconds: float | None = option(
-        None, "After how many CPU seconds of fitting no further trial is begun."
+    trials: int = option(
+        50, "How many trials are made at most, beside the untuned default.", least=1
     )
-    level: float = option(0.95, "How sure the intervals are.")
+    cpu_seconds: float | None = option(
+        None, "After how many CPU seconds of fitting no further trial is begun.", above=0
+    )
+    level: float = option(0.95, "How sure the intervals are.", share=True)
     study: str = option(
         "", "A name, to begin another study of the same default beside the first.", shown="NAME"
     )
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing, before anything is composed."""
-        check_minimum("trials", self.trials, 1)
-        check_share("level", self.level)
-        if self.cpu_seconds is not None and not self.cpu_seconds > 0:
-            raise UserError(f"cpu_seconds is {self.cpu_seconds:g}; it must be above 0")
+        check_declared(self)
         if self.weights and len(self.weights) != len(self.objectives):
             raise UserError(
                 f"weights= has {len(self.weights)} and objectives= {len(self.objectives)}: give "

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_h
 
 from fairbench.components import CHECKOUT, HOME, conf_folders, is_installed
 from fairbench.core.errors import UserError, did_you_mean, nearest, note, unknown_name
-from fairbench.core.options import check_limits, declared_names, option, value_word
+from fairbench.core.options import check_limits, declared_names, meanings, option, value_word
 from fairbench.core.text import said
 from fairbench.results.record import PURPOSES, refuse_pack
 
@@ -385,11 +385,14 @@ def default_results() -> Path:
 
 @dataclass(frozen=True)
 class Results:
-    """The option ``results=``, which every command has."""
+    """The option ``results=``, which every command has.
 
-    results: Path = option(
-        default_results, "The folder of runs, cells and reports.", shown="FOLDER"
-    )
+    Attributes
+    ----------
+    results : The folder of runs, cells and reports.
+    """
+
+    results: Path = option(default_results, shown="FOLDER")
 
 
 def purposes() -> Any:
@@ -412,13 +415,16 @@ def formats(*usual: str) -> Any:
 
 @dataclass(frozen=True)
 class Selection(Results):
-    """Which finished runs a command is about."""
+    """Which finished runs a command is about.
 
-    ids: tuple[str, ...] = option((), "Runs whose ids begin so; all by default.", argument="RUN")
-    keys: tuple[tuple[str, str], ...] = option(
-        (), "Runs with these values, such as dataset=adult,german or learner.max_depth=6.",
-        argument="KEY=VALUE", pairs=lambda name: True,
-    )  # fmt: skip
+    Attributes
+    ----------
+    ids : Runs whose ids begin so; all by default.
+    keys : Runs with these values, such as dataset=adult,german or learner.max_depth=6.
+    """
+
+    ids: tuple[str, ...] = option((), argument="RUN")
+    keys: tuple[tuple[str, str], ...] = option((), argument="KEY=VALUE", pairs=lambda name: True)
 
     @property
     def key_words(self) -> list[str]:
@@ -639,17 +645,18 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
     }
     words = [*(f"[{word}]" for word in arguments), *["[OPTION=VALUE ...]"] * bool(all_options)]
     parts = [" ".join([name, *words]), _paragraphs(text)]
+    meant = meanings(command.options)
     if arguments:
         rows = []
         for word, argument in arguments.items():
             also = "" if argument.pairs else f" Or {argument.name}={value_shown(argument)}."
-            rows.append((word, argument.metadata["sentence"] + also))
+            rows.append((word, meant[argument.name] + also))
         parts.append("Arguments\n" + table(rows))
     seldom = () if whole else _seldom_used(command.options)
     usual = [option for option in by_name if option.name not in seldom]
     sections = {
         title: [
-            (f"{option.name}={value_shown(option)}", _described(option))
+            (f"{option.name}={value_shown(option)}", f"{meant[option.name]}{_default(option)}")
             for option in titled_options
         ]
         for title, titled_options in _sections(command.options, usual).items()
@@ -709,13 +716,11 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join(map(filled, inspect.cleandoc(text).replace("``", "").split("\n\n")))
 
 
-def _described(option: Option) -> str:
-    sentence = str(option.metadata["sentence"])
+def _default(option: Option) -> str:
     if option.default in _NO_VALUE:
-        return sentence
+        return ""
     is_folder = option.name == "results"  # which is shown as it is in a checkout
-    default = option.default.name if is_folder else value_word(option.default)
-    return f"{sentence} (default: {default})"
+    return f" (default: {option.default.name if is_folder else value_word(option.default)})"
 
 
 def filled(text: str, first: str = "", then: str = "") -> str:

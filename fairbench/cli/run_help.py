@@ -17,7 +17,7 @@ import yaml
 from fairbench.cli import command as choices
 from fairbench.cli.command import ALL, TERMS, filled, table
 from fairbench.components import HOME
-from fairbench.core.options import value_word
+from fairbench.core.options import documented, value_word
 from fairbench.core.text import said
 from fairbench.results.catalogue import flat
 
@@ -140,9 +140,5 @@ def _parameter_texts(target: str) -> dict[str, str]:
     nodes = ast.parse(files[0].read_text(encoding="utf-8")).body
     definitions = (node for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef))
     texts = {definition.name: ast.get_docstring(definition) or "" for definition in definitions}
-    text = texts.get(name, "")
-    entries = re.findall(r"^(\w+) : ((?:.+)(?:\n    .+)*)", text, re.M)
-    return {
-        entry: " ".join(meaning.split()).replace("``", "").removesuffix(".")
-        for entry, meaning in entries
-    }
+    meant = documented(texts.get(name, ""))
+    return {entry: text.replace("``", "").removesuffix(".") for entry, text in meant.items()}

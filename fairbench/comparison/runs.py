@@ -46,61 +46,45 @@ SPREADS = {AVERAGED: "the mean of all repeats", TYPICAL: "one repeat"}
 
 @dataclass(frozen=True)
 class Settings:
-    """Options for comparing two runs: those of `fairbench compare`."""
+    """Options for comparing two runs: those of `fairbench compare`.
 
-    objectives: tuple[str, ...] = option(
-        ("accuracy", "equal_opportunity"),
-        "The metrics by which runs are compared; of a gap between groups, smaller is better.",
-        shown="[METRIC,...]",
-    )
-    rope: tuple[float, ...] = option(
-        (),
-        "Up to which difference of each objective two runs are practically equal; by default what "
-        "each metric declares, 0.01 for most.",
-        shown="[NUMBER,...]",
-    )
-    rho: str = option(
-        AVERAGE,
-        "The correlation between folds: average (over 0 to 1/K), 1/K, a number, or from half-split "
-        "runs and those of a reference learner: relative (the reference's own being 1/K) or "
-        "relative_up (averaged over 0 to the relative one).",
-    )
-    rho_per: str = option(
-        GROUP,
-        "There is one relative correlation for each group, or one from the variance ratios' mean "
-        "over groups and objectives.",
-        choices=(GROUP, MEAN),
-    )
-    reference: str = option(
-        "",
-        "The half-split run of the reference learner, by id or name; the one of learner=svm "
-        "without intervention by default.",
-        shown="RUN",
-    )
-    repeats: str = option(
-        AVERAGED,
-        "Several repeats are averaged, which says what holds of these fitted models on new "
-        "people; or, as the paper does, each is compared by itself and the typical one is shown.",
-        choices=(AVERAGED, TYPICAL),
-    )
-    paired: bool = option(
-        True,
-        "Compare through the joint table of both runs' predictions on the same rows; otherwise by "
-        "two independent posteriors, as the paper does.",
-    )
-    predictive: bool = option(
-        False, "Draw counts after the probabilities, as the published code does."
-    )
-    alpha: float = option(1.0, "The prior pseudo-count of a cell of the confusion matrix.", least=0)
-    draws: int = option(10000, "How many posterior draws are made.", least=100)
-    level: float = option(
-        0.95, "The level of intervals, and of the region of the most credible differences.",
-        share=True,
-    )  # fmt: skip
-    protect: tuple[str, ...] = option(
-        (), "The sensitive attributes whose groups are compared; those of the first run by default."
-    )
-    seed: int = option(0, "The seed of all random draws.", least=0)
+    Attributes
+    ----------
+    objectives : The metrics by which runs are compared; of a gap between groups, smaller is better.
+    rope : Up to which difference of each objective two runs are practically equal; by default what
+        each metric declares, 0.01 for most.
+    rho : The correlation between folds: average (over 0 to 1/K), 1/K, a number, or from half-split
+        runs and those of a reference learner: relative (the reference's own being 1/K) or
+        relative_up (averaged over 0 to the relative one).
+    rho_per : There is one relative correlation for each group, or one from the variance ratios'
+        mean over groups and objectives.
+    reference : The half-split run of the reference learner, by id or name; the one of learner=svm
+        without intervention by default.
+    repeats : Several repeats are averaged, which says what holds of these fitted models on new
+        people; or, as the paper does, each is compared by itself and the typical one is shown.
+    paired : Compare through the joint table of both runs' predictions on the same rows; otherwise
+        by two independent posteriors, as the paper does.
+    predictive : Draw counts after the probabilities, as the published code does.
+    alpha : The prior pseudo-count of a cell of the confusion matrix.
+    draws : How many posterior draws are made.
+    level : The level of intervals, and of the region of the most credible differences.
+    protect : The sensitive attributes whose groups are compared; those of the first run by default.
+    seed : The seed of all random draws.
+    """
+
+    objectives: tuple[str, ...] = option(("accuracy", "equal_opportunity"), shown="[METRIC,...]")
+    rope: tuple[float, ...] = option((), shown="[NUMBER,...]")
+    rho: str = option(AVERAGE)
+    rho_per: str = option(GROUP, choices=(GROUP, MEAN))
+    reference: str = option("", shown="RUN")
+    repeats: str = option(AVERAGED, choices=(AVERAGED, TYPICAL))
+    paired: bool = option(True)
+    predictive: bool = option(False)
+    alpha: float = option(1.0, least=0)
+    draws: int = option(10000, least=100)
+    level: float = option(0.95, share=True)
+    protect: tuple[str, ...] = option(())
+    seed: int = option(0, least=0)
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing, before any run is read."""

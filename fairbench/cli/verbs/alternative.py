@@ -67,43 +67,40 @@ USUAL = {
 
 @dataclass(frozen=True)
 class AlternativeOptions(cli.Results):
-    """What is searched, what the model in use is, and when the search ends."""
+    """What is searched, what the model in use is, and when the search ends.
 
-    ids: tuple[str, ...] = option(
-        (), "Finished runs to search, whose ids begin so, with stored=true.", argument="RUN"
-    )
-    words: tuple[tuple[str, str], ...] = option(
-        (), "The data set and what is drawn, as for fairbench tune; with stored=true, which runs.",
-        argument="NAME=VALUE", pairs=lambda name: True,
-    )  # fmt: skip
-    within: float = option(
-        0.005, "By how much the error rate may be above that of the model in use.",
-        least=0, share=True,
-    )  # fmt: skip
-    gap: str = option(
-        "statistical_parity", "The gap between groups that is to be smaller.", shown="METRIC"
-    )
-    in_use: tuple[str, ...] = option(
-        (),
-        "The model in use: words such as [learner=xgboost,learner.max_depth=4], or a finished run. "
-        "By default a logistic regression; of stored runs, the one of least validation error.",
-        shown="[NAME=VALUE,...]|RUN",
-    )
-    without_group: bool = option(False, "Leave out what needs a person's group at prediction time.")
-    trials: int = option(100, "How many candidates are drawn at most.", least=1)
-    cpu_seconds: float | None = option(
-        None, "After how many CPU seconds of fitting no further candidate is begun.", above=0
-    )
-    worth: float = option(
-        0.005,
-        "The search ends when one more candidate surely lowers the gap by less on average.",
-        share=True,
-    )
-    level: float = option(0.95, "How sure the intervals and the bound are.", share=True)
-    stored: bool = option(False, "Search finished runs, and fit nothing.")
-    study: str = option("", "A name, to begin another search beside the first.", shown="NAME")
+    Attributes
+    ----------
+    ids : Finished runs to search, whose ids begin so, with stored=true.
+    words : The data set and what is drawn, as for fairbench tune; with stored=true, which runs.
+    within : By how much the error rate may be above that of the model in use.
+    gap : The gap between groups that is to be smaller.
+    in_use : The model in use: words such as [learner=xgboost,learner.max_depth=4], or a finished
+        run. By default a logistic regression; of stored runs, the one of least validation error.
+    without_group : Leave out what needs a person's group at prediction time.
+    trials : How many candidates are drawn at most.
+    cpu_seconds : After how many CPU seconds of fitting no further candidate is begun.
+    worth : The search ends when one more candidate surely lowers the gap by less on average.
+    level : How sure the intervals and the bound are.
+    stored : Search finished runs, and fit nothing.
+    study : A name, to begin another search beside the first.
+    out : Where the page and the log are written.
+    """
+
+    ids: tuple[str, ...] = option((), argument="RUN")
+    words: tuple[tuple[str, str], ...] = option((), argument="NAME=VALUE", pairs=lambda name: True)
+    within: float = option(0.005, least=0, share=True)
+    gap: str = option("statistical_parity", shown="METRIC")
+    in_use: tuple[str, ...] = option((), shown="[NAME=VALUE,...]|RUN")
+    without_group: bool = option(False)
+    trials: int = option(100, least=1)
+    cpu_seconds: float | None = option(None, above=0)
+    worth: float = option(0.005, share=True)
+    level: float = option(0.95, share=True)
+    stored: bool = option(False)
+    study: str = option("", shown="NAME")
     formats: tuple[str, ...] = cli.formats("html", "json")
-    out: str = option("", "Where the page and the log are written.", shown="FOLDER")
+    out: str = option("", shown="FOLDER")
 
 
 def alternative(options: AlternativeOptions) -> int:

@@ -42,14 +42,21 @@ EVERY_RUN = ("all",)
 
 @dataclass(frozen=True)
 class CompareOptions(cli.Results, comparing.Settings):
-    """The options of a comparison, and which runs are compared."""
+    """The options of a comparison, and which runs are compared.
+
+    Attributes
+    ----------
+    runs : The runs, by id, the beginning of one, or name; all ranks all that can be compared.
+    certainty : From which probability on one run ranks above another.
+    """
 
     runs: tuple[str, ...] = option(
-        (), "The runs, by id, the beginning of one, or name; all ranks all that can be compared.",
-        argument="RUN", shown="[RUN,RUN,...]|all",
+        (),
+        argument="RUN",
+        shown="[RUN,RUN,...]|all",
         needed="nothing to compare: name runs=[A,B], or runs=all",
-    )  # fmt: skip
-    certainty: float = option(0.95, "From which probability on one run ranks above another.")
+    )
+    certainty: float = option(0.95)
 
 
 def compare(options: CompareOptions) -> None:
@@ -210,20 +217,20 @@ _FROM, _PURPOSE = "from", "purpose"
 
 @dataclass(frozen=True)
 class ChooseOptions(cli.Selection):
-    """Among which runs is chosen, and by what."""
+    """Among which runs is chosen, and by what.
 
-    minimise: str = option(
-        "equalized_odds", "What is to be small: a gap between groups, or a rate better low.",
-        shown="METRIC",
-    )  # fmt: skip
-    where: tuple[str, ...] = option(
-        (), "What a run must keep to: rates compared by <=, <, >= or > with a number, in quotes.",
-        shown="'[RATE<=NUMBER,...]'",
-    )  # fmt: skip
-    level: float = option(0.95, "How sure the intervals are.", share=True)
-    format: str = option(
-        "text", "How the result is printed.", choices=("text", "json", "html", "markdown", "latex")
-    )
+    Attributes
+    ----------
+    minimise : What is to be small: a gap between groups, or a rate better low.
+    where : What a run must keep to: rates compared by <=, <, >= or > with a number, in quotes.
+    level : How sure the intervals are.
+    format : How the result is printed.
+    """
+
+    minimise: str = option("equalized_odds", shown="METRIC")
+    where: tuple[str, ...] = option((), shown="'[RATE<=NUMBER,...]'")
+    level: float = option(0.95, share=True)
+    format: str = option("text", choices=("text", "json", "html", "markdown", "latex"))
 
     def __post_init__(self) -> None:
         """Refuse unknown keys, before any run is read."""
@@ -313,23 +320,22 @@ class choose:
 
 @dataclass(frozen=True)
 class TradeoffOptions(cli.Results):
-    """Which runs are drawn."""
+    """Which runs are drawn.
+
+    Attributes
+    ----------
+    dataset : The data set whose runs are drawn.
+    protect : Runs that protect this attribute (sex, or sex x race); what most do by default.
+    repeats : The spread is that of the mean of all repeats; or, as the paper has it, of the typical
+        repeat's test rows.
+    """
 
     dataset: str = option(
-        "", "The data set whose runs are drawn.", argument="DATASET",
-        needed="no data set is named, such as dataset=german",
-    )  # fmt: skip
-    protect: str = option(
-        "", "Runs that protect this attribute (sex, or sex x race); what most do by default.",
-        shown="ATTRIBUTE",
-    )  # fmt: skip
-    purpose: tuple[str, ...] = cli.purposes()
-    repeats: str = option(
-        comparing.AVERAGED,
-        "The spread is that of the mean of all repeats; or, as the paper has it, of the typical "
-        "repeat's test rows.",
-        choices=(comparing.AVERAGED, comparing.TYPICAL),
+        "", argument="DATASET", needed="no data set is named, such as dataset=german"
     )
+    protect: str = option("", shown="ATTRIBUTE")
+    purpose: tuple[str, ...] = cli.purposes()
+    repeats: str = option(comparing.AVERAGED, choices=(comparing.AVERAGED, comparing.TYPICAL))
 
 
 def _draw_tradeoff(options: TradeoffOptions) -> None:
@@ -386,23 +392,20 @@ _TERMINAL = "terminal"
 
 @dataclass(frozen=True)
 class TableOptions(cli.Selection):
-    """Which runs are in the table, and how it is written."""
+    """Which runs are in the table, and how it is written.
 
-    ids: tuple[str, ...] = option(
-        (), "Runs whose ids begin so, or all; the run that finished last by default.",
-        argument="RUN",
-    )  # fmt: skip
-    metrics: tuple[str, ...] = option(
-        (), "What is shown of each run; error, log loss and gap by default.",
-        shown="[METRIC,...]",
-    )  # fmt: skip
-    format: str = option(
-        "", "How it is written; by default as out= ends, and otherwise for the terminal.",
-        choices=("", _TERMINAL, *_SUFFIXES.values()),
-    )  # fmt: skip
-    out: Path = option(
-        Path, "A file that ends in .csv, .tex or .md; printed by default.", shown="FILE"
-    )
+    Attributes
+    ----------
+    ids : Runs whose ids begin so, or all; the run that finished last by default.
+    metrics : What is shown of each run; error, log loss and gap by default.
+    format : How it is written; by default as out= ends, and otherwise for the terminal.
+    out : A file that ends in .csv, .tex or .md; printed by default.
+    """
+
+    ids: tuple[str, ...] = option((), argument="RUN")
+    metrics: tuple[str, ...] = option((), shown="[METRIC,...]")
+    format: str = option("", choices=("", _TERMINAL, *_SUFFIXES.values()))
+    out: Path = option(Path, shown="FILE")
 
     @property
     def written_as(self) -> str:

@@ -25,14 +25,18 @@ _GLOSSARY_PATHS = (HOME / "docs" / "glossary.md", Path(__file__).parents[1] / "g
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """Which term is explained."""
+    """Which term is explained.
 
-    term: tuple[str, ...] = option((), "What is to be explained, such as calibration or ensemble.",
-                                   argument="TERM")  # fmt: skip
+    Attributes
+    ----------
+    term : What is to be explained, such as calibration or ensemble.
+    choice : A choice of a run, such as method=ensemble.
+    """
+
+    term: tuple[str, ...] = option((), argument="TERM")
     choice: tuple[tuple[str, str], ...] = option(
-        (), "A choice of a run, such as method=ensemble.", argument="GROUP=CHOICE",
-        pairs=lambda name: name in choices.GROUPS,
-    )  # fmt: skip
+        (), argument="GROUP=CHOICE", pairs=lambda name: name in choices.GROUPS
+    )
 
 
 Term: TypeAlias = tuple[str, str, str]  # its name, the sentence that explains it, and its theme

@@ -102,16 +102,21 @@ _PART = "Which rows are yours where several people label at once, such as 1/2 an
 
 @dataclass(frozen=True)
 class _State(Results):
-    """The options that every part of the verb has."""
+    """The options that every part of the verb has.
+
+    Attributes
+    ----------
+    state : The file in which everything is kept.
+    path : The file of predictions, to start, or where it has moved.
+    """
 
     state: str = option(
-        "", "The file in which everything is kept.", shown="FILE.json",
+        "",
+        shown="FILE.json",
         needed="no state file is named, in which labels are kept: give state=audit.json, or "
         "another name, with every command of fairbench label",
-    )  # fmt: skip
-    path: Path = option(
-        Path, "The file of predictions, to start, or where it has moved.", argument="PREDICTIONS"
     )
+    path: Path = option(Path, argument="PREDICTIONS")
 
     @property
     def file(self) -> StateFile:
@@ -121,40 +126,31 @@ class _State(Results):
 
 @dataclass(frozen=True)
 class NextOptions(_State, Options):
-    """The options of an audit when labelling starts; later only the question may change."""
+    """The options of an audit when labelling starts; later only the question may change.
 
-    n: int = option(1, "How many rows to name.", least=1)
-    question: str | None = option(
-        None,
-        "What labels are to find out: worst (in which group the metric is worst; the usual one), "
-        "gap (whether it differs by more than epsilon between any two groups), each (how large it "
-        "is in each group), calibration (where it is furthest from what scores foretell).",
-        shown="QUESTION",
-    )
-    metric: str | None = option(
-        None,
-        "What the question is about: accuracy (the usual one), true_positive_rate, brier_score or "
-        "any other metric that needs labels; of numbers mae (the usual one), rmse or "
-        "mean_residual.",
-        shown="METRIC",
-    )
-    stop: int | None = option(
-        None,
-        "How many rows you are going to look at, said before the first label. At that number "
-        "intervals are narrower; without it, they hold whenever you stop.",
-        shown="NUMBER",
-    )
-    strategy: str | None = option(
-        None,
-        "How the next group is chosen: top_two (the usual one), thompson, bayesian_ucb, "
-        "bayesian_ucb_quantile, epsilon_greedy, random_arm (any group, equally often), "
-        "random (any row).",
-        shown="STRATEGY",
-    )
-    by: tuple[str, ...] = option(
-        (), "Rows are chosen among the groups of these columns; those of group= by default.",
-        shown="[COLUMN,...]",
-    )  # fmt: skip
+    Attributes
+    ----------
+    n : How many rows to name.
+    question : What labels are to find out: worst (in which group the metric is worst; the usual
+        one), gap (whether it differs by more than epsilon between any two groups), each (how large
+        it is in each group), calibration (where it is furthest from what scores foretell).
+    metric : What the question is about: accuracy (the usual one), true_positive_rate, brier_score
+        or any other metric that needs labels; of numbers mae (the usual one), rmse or
+        mean_residual.
+    stop : How many rows you are going to look at, said before the first label. At that number
+        intervals are narrower; without it, they hold whenever you stop.
+    strategy : How the next group is chosen: top_two (the usual one), thompson, bayesian_ucb,
+        bayesian_ucb_quantile, epsilon_greedy, random_arm (any group, equally often), random (any
+        row).
+    by : Rows are chosen among the groups of these columns; those of group= by default.
+    """
+
+    n: int = option(1, least=1)
+    question: str | None = option(None, shown="QUESTION")
+    metric: str | None = option(None, shown="METRIC")
+    stop: int | None = option(None, shown="NUMBER")
+    strategy: str | None = option(None, shown="STRATEGY")
+    by: tuple[str, ...] = option((), shown="[COLUMN,...]")
     part: str = option("1/1", _PART, shown="1/2")
     given: frozenset[str] = frozenset()  # the options that the command line has
 
@@ -164,33 +160,38 @@ class NextOptions(_State, Options):
 
 @dataclass(frozen=True)
 class AskOptions(_State):
-    """Labels as they are given, or none, to be asked for one row after the other."""
+    """Labels as they are given, or none, to be asked for one row after the other.
 
+    Attributes
+    ----------
+    answers : Labels of rows, such as 17=1 18=0, or C-1042=1 by the column of id=; without any, rows
+        are shown and asked for.
+    labels : A file of labels (CSV, Excel, Parquet or Arrow, compressed or not). It has the column
+        row, or that of id=, and the column label.
+    overwrite : Replace labels that are there.
+    """
+
+    # No option has a digit in its name.
     answers: tuple[tuple[str, str], ...] = option(
-        (),
-        "Labels of rows, such as 17=1 18=0, or C-1042=1 by the column of id=; without any, rows "
-        "are shown and asked for.",
-        argument="ROW=LABEL",
-        pairs=lambda name: any(sign.isdigit() for sign in name),  # as no option has
+        (), argument="ROW=LABEL", pairs=lambda name: any(sign.isdigit() for sign in name)
     )
-    labels: str = option(
-        "",
-        "A file of labels (CSV, Excel, Parquet or Arrow, compressed or not). It has the column "
-        "row, or that of id=, and the column label.",
-        shown="FILE",
-    )
-    overwrite: bool = option(False, "Replace labels that are there.")
+    labels: str = option("", shown="FILE")
+    overwrite: bool = option(False)
     part: str = option("1/1", _PART, shown="1/2")
 
 
 @dataclass(frozen=True)
 class LabelReportOptions(_State):
-    """Options that may differ from those with which the audit was started."""
+    """Options that may differ from those with which the audit was started.
 
-    epsilon: float | None = option(
-        None, "A gap under this makes no practical difference; the state's own by default."
-    )
-    out: str = option("", "Where the page and the JSON go.", shown="FOLDER")
+    Attributes
+    ----------
+    epsilon : A gap under this makes no practical difference; the state's own by default.
+    out : Where the page and the JSON go.
+    """
+
+    epsilon: float | None = option(None)
+    out: str = option("", shown="FOLDER")
 
 
 def label_next(options: NextOptions) -> None:

@@ -70,11 +70,16 @@ def meanings(options: type) -> dict[str, str]:
 
     It is what the declaration says, or the docstring of the class that declares the option.
     """
+    declared = {field.name: field for field in fields(options)}
     found: dict[str, str] = {}
     for kind in reversed(options.__mro__):
-        found |= documented(inspect.cleandoc(vars(kind).get("__doc__") or ""))
-    declared = {field.name: field.metadata.get("sentence") for field in fields(options)}
-    return {name: sentence or found.get(name, "") for name, sentence in declared.items()}
+        own = vars(kind).get("__dataclass_fields__", {})
+        texts = documented(inspect.cleandoc(vars(kind).get("__doc__") or ""))
+        found |= {name: text for name, text in texts.items() if own.get(name) is declared.get(name)}
+    return {
+        name: field.metadata.get("sentence") or found.get(name, "")
+        for name, field in declared.items()
+    }
 
 
 def documented(docstring: str) -> dict[str, str]:

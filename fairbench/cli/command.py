@@ -176,12 +176,14 @@ class Option:
     kind : the type of a value, or of a list's items.
     listed : whether the value is a list.
     default : the value where none is given.
+    sentence : what it means.
     """
 
     name: str
     kind: type
     listed: bool
     default: Any
+    sentence: str
     metadata: Any
 
     @property
@@ -237,7 +239,7 @@ class Option:
 
 def options_of(options: type) -> dict[str, Option]:
     """Return the options that a dataclass declares, by name, in the order of its fields."""
-    kinds = get_type_hints(options)
+    kinds, meant = get_type_hints(options), meanings(options)
     found: dict[str, Option] = {}
     for field in (field for field in fields(options) if field.name in declared_names(options)):
         kind, default = kinds[field.name], field.default
@@ -247,7 +249,9 @@ def options_of(options: type) -> dict[str, Option]:
             (kind,) = (arg for arg in get_args(kind) if arg is not NoneType)
         listed = get_origin(kind) is tuple
         item = get_args(kind)[0] if listed else kind
-        found[field.name] = Option(field.name, item, listed, default, field.metadata)
+        found[field.name] = Option(
+            field.name, item, listed, default, meant[field.name], field.metadata
+        )
     return found
 
 
@@ -645,18 +649,17 @@ def command_help(name: str, text: str, command: Command, *, whole: bool = False)
     }
     words = [*(f"[{word}]" for word in arguments), *["[OPTION=VALUE ...]"] * bool(all_options)]
     parts = [" ".join([name, *words]), _paragraphs(text)]
-    meant = meanings(command.options)
     if arguments:
         rows = []
         for word, argument in arguments.items():
             also = "" if argument.pairs else f" Or {argument.name}={value_shown(argument)}."
-            rows.append((word, meant[argument.name] + also))
+            rows.append((word, argument.sentence + also))
         parts.append("Arguments\n" + table(rows))
     seldom = () if whole else _seldom_used(command.options)
     usual = [option for option in by_name if option.name not in seldom]
     sections = {
         title: [
-            (f"{option.name}={value_shown(option)}", f"{meant[option.name]}{_default(option)}")
+            (f"{option.name}={value_shown(option)}", _described(option))
             for option in titled_options
         ]
         for title, titled_options in _sections(command.options, usual).items()
@@ -716,11 +719,12 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join(map(filled, inspect.cleandoc(text).replace("``", "").split("\n\n")))
 
 
-def _default(option: Option) -> str:
+def _described(option: Option) -> str:
     if option.default in _NO_VALUE:
-        return ""
+        return option.sentence
     is_folder = option.name == "results"  # which is shown as it is in a checkout
-    return f" (default: {option.default.name if is_folder else value_word(option.default)})"
+    default = option.default.name if is_folder else value_word(option.default)
+    return f"{option.sentence} (default: {default})"
 
 
 def filled(text: str, first: str = "", then: str = "") -> str:

@@ -94,16 +94,11 @@ def module_of(verb: str) -> Any:
     UserError : there is no such verb; names the nearest.
     """
     if verb in OWN_VERBS:
-        module = importlib.import_module(f"fairbench.cli.verbs.{_file(verb)}")
+        module = importlib.import_module(f"fairbench.cli.verbs.{_BESIDE.get(verb, verb)}")
         return getattr(module, verb) if verb in _BESIDE else module
     if verb in (others := extensions.names(extensions.VERBS)):
         return extensions.verb_module(verb)
     raise unknown_name("verb", verb, sorted({*OWN_VERBS, *others}))
-
-
-def _file(verb: str) -> str:
-    """Return the name of the file that has a verb of ours."""
-    return _BESIDE.get(verb, verb)
 
 
 def verbs() -> list[str]:

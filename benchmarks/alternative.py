@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -110,8 +110,7 @@ def search(
             break
     pair = models[[0, place]]
     said = compare_models(_rows(test, pair), gap_named("statistical_parity"), level=LEVEL)
-    chance = float(chance_of_better(tried, risk=(1 - LEVEL) / 2))
-    gain = partial(further_gain, said.gaps[1][2], chance)
+    upper, chance = said.gaps[1][2], float(chance_of_better(tried, risk=(1 - LEVEL) / 2))
     true_gaps, true_errors = truth.measured(pair)
     fresh = population.candidates(FRESH, "fresh")
     seen = validation.measured(fresh)
@@ -127,8 +126,8 @@ def search(
         "change of gap": (true_gaps[1] - true_gaps[0], said.gap_change),
         "change of error": (true_errors[1] - true_errors[0], said.error_change),
         "chance of better": (better.mean(), (0.0, 0.0, chance)),
-        "further gain": (gain.mean(), (0.0, -np.inf, float(gain(more=1)))),
-        "gain of ten": (of_ten.mean(), (0.0, -np.inf, float(gain(more=10)))),
+        "further gain": (gain.mean(), (0.0, -np.inf, float(further_gain(upper, chance)))),
+        "gain of ten": (of_ten.mean(), (0.0, -np.inf, float(further_gain(upper, chance, more=10)))),
     }
     return {
         "tried": float(tried),

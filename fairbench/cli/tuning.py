@@ -42,8 +42,8 @@ def tune(line: CommandLine, locks: ExitStack) -> int:
     print_as(tuning_document(answer, search, ids=(default.id, best.id)), options.format)
     if options.format == "text":
         logged = log_runs(runs, search.default_plan.config["tracking"])
-        runs = {"default": default.folder.path, "best": best.folder.path}
-        print_line(said("cli", "end_of_tuning", search=search, logged=logged, **runs))
+        paths = {"default": default.folder.path, "best": best.folder.path}
+        print_line(said("cli", "end_of_tuning", search=search, logged=logged, **paths))
     return 0
 
 

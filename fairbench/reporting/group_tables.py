@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from math import isnan
 from string import Formatter
 from typing import Any, TypeAlias, TypeVar
@@ -11,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fairbench.core.arrays import Floats
-from fairbench.core.text import count, interval, number, percent, probability, sentences_in, signed
+from fairbench.core.text import count, interval, number, percent, probability, signed
 from fairbench.evaluation.by_group import GroupScores
 from fairbench.evaluation.table import records, setting_text, status_text, values_of
 from fairbench.inference.rates import Limits
@@ -40,9 +43,15 @@ class _Formatter(Formatter):
         return shown(value) if shown else str(super().format_field(value, format_spec))
 
 
+@cache
+def _sentences() -> dict[str, dict[str, str]]:
+    text = files("fairbench.reporting").joinpath("sentences.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
 def sentence_of(page: str, name: str, /, **values: object) -> str:
     """Return a sentence or a caption of a page, of ``sentences.toml``, with its values."""
-    return _Formatter().vformat(sentences_in("reporting")[page][name], (), values)
+    return _Formatter().vformat(_sentences()[page][name], (), values)
 
 
 def sentences_of(page: str, said: Mapping[str, object], /, **values: object) -> list[str]:
